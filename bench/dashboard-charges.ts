@@ -1,6 +1,6 @@
 // Charges at a steady rate, alone and while pages of the dashboard are loaded, round by round.
 import { loadavg } from 'node:os'
-import { rebuildFigures } from '../src/figures/follow.ts'
+import { rebuildFigures } from '../src/data/figures/follow.ts'
 import { chargeSteadily } from './charges-clients.ts'
 import { CARDS, CUSTOMERS, openChargesRig } from './charges-rig.ts'
 import { AMOUNT } from './charges-statements.ts'

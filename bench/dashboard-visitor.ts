@@ -1,5 +1,5 @@
 // A visitor of the dashboard: signs in with an operator key, and reads whole pages.
-import { createOperator } from '../src/tenants/operator-keys.ts'
+import { createOperator } from '../src/core/tenants/operator-keys.ts'
 import type { Rig } from './rig.ts'
 
 export interface Visitor {

@@ -1,6 +1,6 @@
 // npm run bench -- dashboard: the time of each page, the delay until changes are in the figures, charges while pages are loaded.
 import { loadavg } from 'node:os'
-import { rebuildFigures } from '../src/figures/follow.ts'
+import { rebuildFigures } from '../src/data/figures/follow.ts'
 import { chargesBesidePages } from './dashboard-charges.ts'
 import { measureLag } from './dashboard-lag.ts'
 import { signIn, type Visitor, visit } from './dashboard-visitor.ts'

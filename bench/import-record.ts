@@ -1,7 +1,7 @@
 // Records an import as a script for psql: its statements, and its rows in files for COPY.
 import { appendFileSync, createReadStream, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { importRecords } from '../src/ingest/load.ts'
+import { importRecords } from '../src/data/ingest/load.ts'
 import type { Db } from '../src/lib/pg/db.ts'
 import { PROJECT } from './generate.ts'
 import type { Rig } from './rig.ts'

@@ -1,7 +1,7 @@
 // Records the statements of one request, so that pgbench can send the same.
 import type { Config } from '../src/config.ts'
 import type { Db } from '../src/lib/pg/db.ts'
-import { publicListener } from '../src/server/server.ts'
+import { publicListener } from '../src/server/listeners/server.ts'
 import { watched } from '../test/support/plans.ts'
 import type { Rig } from './rig.ts'
 import type { Recorded } from './tools.ts'

@@ -1,6 +1,6 @@
 // Runs the simulator with Stripe's API in a process of its own. It delays each response by 50 ms.
 import { openLog } from '../src/lib/log.ts'
-import { startStripeSimulator } from '../src/simulator/stripe/server.ts'
+import { startStripeSimulator } from '../src/simulators/stripe/server.ts'
 
 const LATENCY_MS = 50
 

@@ -2,7 +2,7 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 import { openLog } from '../src/lib/log.ts'
-import { startSimulator } from '../src/simulator/server.ts'
+import { startSimulator } from '../src/simulators/server.ts'
 
 const begun = new WeakMap<IncomingMessage, number>()
 /** Trace ids and milliseconds. */

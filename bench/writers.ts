@@ -1,10 +1,10 @@
 // Writes during a measurement: single transactions one by one, and a long import again and again.
 import { Readable } from 'node:stream'
 import { openApp } from '../src/app.ts'
-import { addTransactions, transactionOf } from '../src/billing/effects/data-transaction.ts'
 import { readConfig } from '../src/config.ts'
-import { importRecords } from '../src/ingest/load.ts'
+import { importRecords } from '../src/data/ingest/load.ts'
 import { openLog } from '../src/lib/log.ts'
+import { addTransactions, transactionOf } from '../src/payments/billing/effects/data-transaction.ts'
 import { PROJECT } from './generate.ts'
 
 const IMPORTED = 50_000

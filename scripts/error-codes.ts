@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { OPERATOR_CODES, PUBLIC_CODES } from '../src/records/error-codes.ts'
+import { OPERATOR_CODES, PUBLIC_CODES } from '../src/core/records/error-codes.ts'
 
 const DESCRIBED = { ...OPERATOR_CODES, ...PUBLIC_CODES }
 const TABLES = /error-codes[.]ts$/
@@ -26,7 +26,7 @@ function undescribed(sources: string): string[] {
     /(?:new ApiError\(\s*([0-9]+),\s*|tryLater\(\s*)'([^']+)'/g,
   )) {
     const described = DESCRIBED[code!]
-    if (!described) found.push(`src/records/error-codes.ts does not describe "${code}".`)
+    if (!described) found.push(`src/core/records/error-codes.ts does not describe "${code}".`)
     else if (described.status !== Number(status))
       found.push(`"${code}" is described with ${described.status}, and sent with ${status}.`)
   }

@@ -12,31 +12,40 @@ import {
 // From the lowest floor up: a folder may import from the floors below its own. Reasons: docs/decisions/0003-floors.md.
 export const FLOORS: Readonly<Record<string, string[]>> = {
   lib: ['lib'],
-  ground: ['config.ts', 'tenants', 'records', 'providers', 'simulator'],
-  promises: ['events', 'audit', 'limits', 'lists'],
-  erasure: ['erasure', 'metrics', 'figures', 'failover'],
+  ground: ['config.ts', 'core/tenants', 'core/records', 'payments/providers', 'simulators'],
+  promises: ['core/events', 'core/audit', 'core/limits', 'core/lists'],
+  erasure: ['core/erasure', 'core/metrics', 'data/figures', 'operations/failover'],
   app: ['app.ts'],
-  slices: ['public', 'billing', 'ingest', 'backup', 'demo', 'master-key', 'pages', 'sync'],
-  notifications: ['notifications'],
-  shards: ['shards'],
-  operator: ['admin'],
-  doctor: ['doctor'],
-  dashboard: ['dashboard'],
-  serving: ['server', 'workers'],
-  commands: ['commands'],
+  slices: [
+    'data/public',
+    'payments/billing',
+    'data/ingest',
+    'operations/backup',
+    'cli/demo',
+    'operations/master-key',
+    'server/pages',
+    'data/sync',
+  ],
+  notifications: ['server/notifications'],
+  shards: ['operations/shards'],
+  operator: ['operator/admin'],
+  doctor: ['operator/doctor'],
+  dashboard: ['operator/dashboard'],
+  serving: ['server/listeners', 'server/workers'],
+  commands: ['cli/commands'],
   main: ['main.ts'],
 }
 
 // Exceptions within a floor: a folder, and the folders of its floor that it may import.
 const ALLOWED: Record<string, string[]> = {
   // They need the types of tenants and settings.
-  tenants: ['config.ts', 'records'],
-  providers: ['config.ts', 'tenants', 'records'],
-  simulator: ['config.ts'],
+  'core/tenants': ['config.ts', 'core/records'],
+  'payments/providers': ['config.ts', 'core/tenants', 'core/records'],
+  simulators: ['config.ts'],
   // The demo imports its data like any other.
-  demo: ['ingest'],
+  'cli/demo': ['data/ingest'],
   // A worker is a server.
-  workers: ['server'],
+  'server/workers': ['server/listeners'],
 }
 
 const everywhere = '^src/'
@@ -49,8 +58,11 @@ const rules: Rule[] = [
   rule('to no floor', { path: everywhere }, { path: everywhere, pathNot: paths(above(-1)) }),
   rule('circle', { path: everywhere }, { circular: true }),
   rule('tools', { path: everywhere }, { path: '^(test|bench|scripts)/' }),
+  // The two halves of the product meet in the operator's wing and in notifications only.
+  rule('payments to data', { path: '^src/payments/' }, { path: '^src/data/' }),
+  rule('data to billing', { path: '^src/data/' }, { path: '^src/payments/billing/' }),
   // The sync is a client of a server, which may run elsewhere.
-  rule('client', { path: everywhere, pathNot: '^src/(sync|commands)/' }, { path: '^clients/' }),
+  rule('client', { path: everywhere, pathNot: '^src/(data/sync|cli/commands)/' }, { path: '^clients/' }),
   // npm start installs no development packages. Imports of types are erased, and a provider's types check its simulator.
   rule('development', { path: everywhere }, { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] }),
   rule('undeclared', { path: everywhere }, { dependencyTypes: ['npm-no-pkg', 'npm-unknown'] }),

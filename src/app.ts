@@ -1,7 +1,11 @@
 // Opens the parts that the whole program shares, in the order of their dependencies, and closes them in reverse order.
 import type { Logger } from 'pino'
-import { type Audit, auditHeadsPath, openAudit } from './audit/audit.ts'
 import type { Config } from './config.ts'
+import { type Audit, auditHeadsPath, openAudit } from './core/audit/audit.ts'
+import { type Limits, openLimits } from './core/limits/limits.ts'
+import { loadMetrics } from './core/metrics/load.ts'
+import type { Metrics, WorkerMetrics } from './core/metrics/metrics.ts'
+import { type KeyCache, openKeyCache } from './core/tenants/key-cache.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { openEmbedded } from './lib/embedded/embedded.ts'
 import { UsageError } from './lib/errors.ts'
@@ -20,13 +24,9 @@ import {
   openSeal,
   type Seal,
 } from './lib/secrets.ts'
-import { type Limits, openLimits } from './limits/limits.ts'
-import { loadMetrics } from './metrics/load.ts'
-import type { Metrics, WorkerMetrics } from './metrics/metrics.ts'
-import { loadProviders } from './providers/load.ts'
-import type { Providers } from './providers/provider.ts'
-import { openPlayMoney, registered } from './simulator/play-money.ts'
-import { type KeyCache, openKeyCache } from './tenants/key-cache.ts'
+import { loadProviders } from './payments/providers/load.ts'
+import type { Providers } from './payments/providers/provider.ts'
+import { openPlayMoney, registered } from './simulators/play-money.ts'
 
 export interface App {
   config: Config

@@ -1,40 +1,40 @@
 // The command line: a table of its commands. Only the module of the command that runs is loaded.
 import { Command, CommanderError } from 'commander'
-import { guard, watchOutput } from './commands/command.ts'
-import { takeEnvFile } from './commands/env-file.ts'
+import { guard, watchOutput } from './cli/commands/command.ts'
+import { takeEnvFile } from './cli/commands/env-file.ts'
+import { hideSecrets } from './core/tenants/hide-secrets.ts'
 import { tundishVersion } from './lib/version.ts'
-import { hideSecrets } from './tenants/hide-secrets.ts'
 
 type Load = () => Promise<{ register: (program: Command) => void | Promise<void> }>
 
 /** The commands under the headings of the help. A text describes a group of operations of the operator's API. */
 const COMMANDS: Record<string, Record<string, Load | string>> = {
   'The server': {
-    serve: () => import('./commands/serve.ts'),
-    worker: () => import('./commands/worker.ts'),
-    migrate: () => import('./commands/migrate.ts'),
-    doctor: () => import('./commands/doctor.ts'),
-    simulator: () => import('./commands/simulator.ts'),
+    serve: () => import('./cli/commands/serve.ts'),
+    worker: () => import('./cli/commands/worker.ts'),
+    migrate: () => import('./cli/commands/migrate.ts'),
+    doctor: () => import('./cli/commands/doctor.ts'),
+    simulator: () => import('./cli/commands/simulator.ts'),
   },
   'Organizations, projects and keys': {
-    org: () => import('./commands/org.ts'),
-    project: () => import('./commands/project.ts'),
-    keys: () => import('./commands/keys.ts'),
-    operator: () => import('./commands/operator.ts'),
-    audit: () => import('./commands/audit.ts'),
-    'master-key': () => import('./commands/master-key.ts'),
+    org: () => import('./cli/commands/org.ts'),
+    project: () => import('./cli/commands/project.ts'),
+    keys: () => import('./cli/commands/keys.ts'),
+    operator: () => import('./cli/commands/operator.ts'),
+    audit: () => import('./cli/commands/audit.ts'),
+    'master-key': () => import('./cli/commands/master-key.ts'),
   },
   'Payment providers': {
-    'merchant-account': () => import('./commands/merchant-account.ts'),
-    rates: () => import('./commands/rates.ts'),
-    reconcile: () => import('./commands/reconcile.ts'),
+    'merchant-account': () => import('./cli/commands/merchant-account.ts'),
+    rates: () => import('./cli/commands/rates.ts'),
+    reconcile: () => import('./cli/commands/reconcile.ts'),
   },
   Records: {
-    import: () => import('./commands/import.ts'),
+    import: () => import('./cli/commands/import.ts'),
     'stripe-import': 'Let the server import Stripe accounts in the background',
-    sync: () => import('./commands/sync.ts'),
-    backup: () => import('./commands/backup.ts'),
-    restore: () => import('./commands/restore.ts'),
+    sync: () => import('./cli/commands/sync.ts'),
+    backup: () => import('./cli/commands/backup.ts'),
+    restore: () => import('./cli/commands/restore.ts'),
   },
   'People and orders': {
     search: 'Find people, subscriptions and orders',
@@ -42,20 +42,20 @@ const COMMANDS: Record<string, Record<string, Load | string>> = {
     subscription: 'List subscriptions',
     order: 'Show, refund and resolve custom charges',
     refund: 'List refunds, also those without an outcome',
-    charges: () => import('./commands/charges.ts'),
-    erasures: () => import('./commands/erasures.ts'),
+    charges: () => import('./cli/commands/charges.ts'),
+    erasures: () => import('./cli/commands/erasures.ts'),
   },
   Webhooks: {
-    webhook: () => import('./commands/webhook.ts'),
+    webhook: () => import('./cli/commands/webhook.ts'),
     event: 'List events and send them again',
     delivery: 'List deliveries of events',
   },
   Numbers: {
     figures: 'Show revenue, funnels and subscriptions by day',
-    report: () => import('./commands/report.ts'),
+    report: () => import('./cli/commands/report.ts'),
   },
   'Several databases': {
-    shards: () => import('./commands/shards.ts'),
+    shards: () => import('./cli/commands/shards.ts'),
   },
 }
 
@@ -113,7 +113,7 @@ async function programOf(words: string[]): Promise<Command> {
 }
 
 async function add(program: Command, name: string, load: Load | string): Promise<void> {
-  if (typeof load === 'string') await (await import('./commands/operations.ts')).addGroup(program, name, load)
+  if (typeof load === 'string') await (await import('./cli/commands/operations.ts')).addGroup(program, name, load)
   else await (await load()).register(program)
 }
 

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { generate } from '../../bench/generate.ts'
 import { compare, findMiddle, requestCases } from '../../bench/requests.ts'
 import { fill, openRig, type Program, type Rig, startOurs, startReference } from '../../bench/rig.ts'
-import { checkCounts } from '../../src/doctor/records.ts'
+import { checkCounts } from '../../src/operator/doctor/records.ts'
 
 const SIZE = 3000
 

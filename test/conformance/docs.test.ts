@@ -29,7 +29,7 @@ describe('the docs', () => {
   })
 
   test('commands.md describes every option of every command', () => {
-    const sources = files('src/commands', '.ts').map(read).join('\n')
+    const sources = files('src/cli/commands', '.ts').map(read).join('\n')
     const options = sorted(matches(sources, /(?:[oO]ption|Option)\(\s*'(--[a-z-]+)/g))
     assert.ok(options.length >= 10)
     const page = read('docs/commands.md')

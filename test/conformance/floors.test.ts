@@ -13,14 +13,22 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PLANTED: [breach: string, files: Record<string, string>][] = [
   ['up from lib', { 'lib/up.ts': "export { openApp } from '../app.ts'" }],
   ['up from lib', { 'lib/type-up.ts': "export type { App } from '../app.ts'" }],
-  ['up from ground', { 'providers/up.ts': "import '../public/api.ts'" }],
-  ['aside from public', { 'public/aside.ts': "import '../billing/neighbour.ts'", 'billing/neighbour.ts': '' }],
-  ['aside from providers', { 'providers/aside.ts': "import '../simulator/server.ts'" }],
-  ['to no floor', { 'public/off.ts': "import '../planted/two.ts'", 'planted/two.ts': '' }],
+  ['up from ground', { 'payments/providers/up.ts': "import '../../data/public/api.ts'" }],
+  ['aside from data/public', { 'data/public/aside.ts': "import '../sync/neighbour.ts'", 'data/sync/neighbour.ts': '' }],
+  ['aside from payments/providers', { 'payments/providers/aside.ts': "import '../../simulators/server.ts'" }],
+  [
+    'payments to data',
+    { 'payments/billing/to-data.ts': "import '../../data/public/seen.ts'", 'data/public/seen.ts': '' },
+  ],
+  [
+    'data to billing',
+    { 'data/ingest/to-billing.ts': "import '../../payments/billing/seen.ts'", 'payments/billing/seen.ts': '' },
+  ],
+  ['to no floor', { 'data/public/off.ts': "import '../../planted/two.ts'", 'planted/two.ts': '' }],
   ['on no floor', { 'planted/one.ts': "import '../lib/clock.ts'" }],
-  ['circle', { 'public/one.ts': "import './two.ts'", 'public/two.ts': "import './one.ts'" }],
-  ['tools', { 'public/tool.ts': "import '../../test/planted.ts'", '../test/planted.ts': '' }],
-  ['development', { 'public/tool-of-tests.ts': "import 'fast-check'" }],
+  ['circle', { 'data/public/one.ts': "import './two.ts'", 'data/public/two.ts': "import './one.ts'" }],
+  ['tools', { 'data/public/tool.ts': "import '../../../test/planted.ts'", '../test/planted.ts': '' }],
+  ['development', { 'data/public/tool-of-tests.ts': "import 'fast-check'" }],
 ]
 
 describe('the floors', () => {

@@ -75,15 +75,15 @@ const COMPARES = new RegExp(
 const HARMLESS: [place: string, reason: string][] = [
   ['src/app.ts: if (row!.value !== seal.fingerprint)', 'both are ours; no caller brings one'],
   ['src/app.ts: if (row?.value !== next.fingerprint)', 'both are ours; no caller brings one'],
-  ['src/audit/audit.ts: if (last.master_key', 'both are ours; no caller brings one'],
-  ['src/audit/verify.ts: if (!head ||', 'both come from the database'],
-  ['src/audit/verify.ts: if (known?.committed', 'both are read from our own store, and neither is recomputed'],
-  ['src/backup/restore.ts:', 'the fingerprint in a backup is no secret'],
-  ['src/backup/script.ts:', 'a checksum, and the end of a table'],
-  ['src/backup/source.ts:', 'the first bytes of a file'],
-  ['src/commands/master-key.ts:', 'the operator has both keys'],
-  ['src/doctor/records.ts:', 'both are ours; no caller brings one'],
-  ['src/lists/cursor.ts:', 'a checksum without a key: it finds mistakes, and hides nothing'],
+  ['src/core/audit/audit.ts: if (last.master_key', 'both are ours; no caller brings one'],
+  ['src/core/audit/verify.ts: if (!head ||', 'both come from the database'],
+  ['src/core/audit/verify.ts: if (known?.committed', 'both are read from our own store, and neither is recomputed'],
+  ['src/operations/backup/restore.ts:', 'the fingerprint in a backup is no secret'],
+  ['src/operations/backup/script.ts:', 'a checksum, and the end of a table'],
+  ['src/operations/backup/source.ts:', 'the first bytes of a file'],
+  ['src/cli/commands/master-key.ts:', 'the operator has both keys'],
+  ['src/operator/doctor/records.ts:', 'both are ours; no caller brings one'],
+  ['src/core/lists/cursor.ts:', 'a checksum without a key: it finds mistakes, and hides nothing'],
 ]
 
 function sources(): [path: string, text: string][] {

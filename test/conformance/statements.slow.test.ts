@@ -42,8 +42,8 @@ test('each planted breach is found, and no other', async () => {
 test('every statement of all operations and of a charge names its tenant, or has an exception', {
   timeout: 900_000,
 }, async () => {
-  const charges = ['billing/one-off-charge', 'billing/charge-checks']
-  const files = ['conformance/tenant-matrix', ...charges, 'events/traffic', 'ingest/payments']
+  const charges = ['payments/billing/one-off-charge', 'payments/billing/charge-checks']
+  const files = ['conformance/tenant-matrix', ...charges, 'core/events/traffic', 'data/ingest/payments']
   const { statements, breaches, code } = await runAndJudge(files.map((file) => `test/${file}.test.ts`))
   assert.equal(code, 0, 'The tests whose statements are judged have failed.')
   assert.ok(statements > 300, `Only ${statements} statements were noted.`)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { unconnectedListener } from '../../scripts/openapi.ts'
-import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
+import { createOperator, type Scope } from '../../src/core/tenants/operator-keys.ts'
 import { type Api, callerOf, type MatrixOperation, operationsOf, servedPaths, UNDESCRIBED } from '../support/apis.ts'
 import { startBilling } from '../support/billing.ts'
 import {

@@ -2,7 +2,7 @@
 import { openApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { openLog } from '../../src/lib/log.ts'
-import { startServer } from '../../src/server/server.ts'
+import { startServer } from '../../src/server/listeners/server.ts'
 import { Points } from './points.ts'
 
 const app = await openApp(readConfig(process.env), { log: openLog('silent') })

@@ -1,9 +1,10 @@
 // Numbers every border that a request crosses (key look-up, statement, commit, provider call) and kills or freezes its process at one of them.
+
+import type { KeyCache } from '../../src/core/tenants/key-cache.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Query, Statement } from '../../src/lib/pg/types.ts'
-import { aroundCalls } from '../../src/providers/around-calls.ts'
-import type { Provider, Providers } from '../../src/providers/provider.ts'
-import type { KeyCache } from '../../src/tenants/key-cache.ts'
+import { aroundCalls } from '../../src/payments/providers/around-calls.ts'
+import type { Provider, Providers } from '../../src/payments/providers/provider.ts'
 
 // Long enough for the provider to receive the call.
 const MIDDLE_MS = 60

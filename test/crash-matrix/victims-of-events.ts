@@ -1,8 +1,8 @@
 // Events to deliver, and attempts to delete.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { createEndpoint } from '../../src/events/endpoints.ts'
-import { write } from '../../src/events/outbox.ts'
+import { createEndpoint } from '../../src/core/events/endpoints.ts'
+import { write } from '../../src/core/events/outbox.ts'
 import type { Ground, Victim } from './victim.ts'
 
 export async function undelivered({ billing, receiver }: Ground): Promise<Victim> {

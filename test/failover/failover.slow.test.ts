@@ -5,12 +5,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { readerOf } from '../data/sync/copies.ts'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { openReplicated, type Replicated } from '../support/replicated.ts'
 import { type Json, scrape } from '../support/server.ts'
-import { readerOf } from '../sync/copies.ts'
 
 interface Pair extends Replicated {
   billing: Billing

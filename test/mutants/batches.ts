@@ -1,7 +1,7 @@
 // Mutants of batches: calls of several organizations in one statement and one commit.
 import type { Mutants } from './mutant.ts'
 
-const tenants = ['test/billing/tenants-together.test.ts']
+const tenants = ['test/payments/billing/tenants-together.test.ts']
 const batching = ['test/lib/batching.test.ts']
 
 export const batchMutants: Mutants = {
@@ -14,21 +14,21 @@ export const batchMutants: Mutants = {
   },
   'settles-behind-other-tenants': {
     does: 'lets a settlement wait for a lock of another organization in its batch',
-    file: 'billing/charge/settle.ts',
+    file: 'payments/billing/charge/settle.ts',
     code: '(await settleAll(query, commit, all, lockTimeout)).orders',
     bug: '(await settleAll(query, commit, all, null)).orders',
     foundBy: tenants,
   },
   'orders-of-other-tenants': {
     does: 'answers a key with the order that any organization of the batch has under it',
-    file: 'billing/charge/claim.ts',
+    file: 'payments/billing/charge/claim.ts',
     code: 'from judged a join orders o on o.organization_id = a.organization_id',
     bug: 'from judged a join orders o on o.organization_id = any($3)',
     foundBy: tenants,
   },
   'cards-of-other-tenants': {
     does: 'charges the card that the customer of that id has in any organization of the batch',
-    file: 'billing/saved-card.ts',
+    file: 'payments/billing/saved-card.ts',
     code: 'where r.organization_id = ${of}.organization_id and',
     bug: 'where r.organization_id = any($3) and',
     foundBy: tenants,

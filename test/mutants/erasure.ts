@@ -1,50 +1,50 @@
 // Mutants of erasure and of the import beside it.
 import type { Mutants } from './mutant.ts'
 
-const erasure = ['test/erasure/erasure.test.ts']
-const traces = ['test/erasure/traces.test.ts', ...erasure]
+const erasure = ['test/core/erasure/erasure.test.ts']
+const traces = ['test/core/erasure/traces.test.ts', ...erasure]
 
 export const erasureMutants: Mutants = {
   'erasure-keeps-event-payloads': {
     does: 'keeps personal data in the stored payloads of events',
-    file: 'erasure/effects.ts',
+    file: 'core/erasure/effects.ts',
     code: `  ...emptied(EVENTS),\n]`,
     bug: `]`,
     foundBy: traces,
   },
   'erasure-keeps-metadata': {
     does: 'keeps the metadata of charges',
-    file: 'erasure/effects.ts',
+    file: 'core/erasure/effects.ts',
     code: 'update orders set client_metadata = null',
     bug: 'update orders set client_metadata = client_metadata',
     foundBy: traces,
   },
   'erasure-silent-to-syncs': {
     does: 'does not stamp the subscriptions of an erased person',
-    file: 'erasure/effects.ts',
+    file: 'core/erasure/effects.ts',
     code: 'update subscriptions set updated_at = ${STAMP} where project_id = $1 and profile_id = any($2)',
     bug: 'update subscriptions set updated_at = updated_at where project_id = $1 and profile_id = any($2)',
     foundBy: erasure,
   },
   'erasure-stamps-in-the-past': {
     does: 'stamps an erased profile before the horizon',
-    file: 'erasure/effects.ts',
+    file: 'core/erasure/effects.ts',
     code: `greatest(db_clock(), $3::timestamptz, updated_at + interval '1 microsecond')`,
     bug: `greatest($3::timestamptz - interval '1 hour', updated_at)`,
-    foundBy: ['test/lists/horizon.test.ts', ...erasure],
+    foundBy: ['test/core/lists/horizon.test.ts', ...erasure],
   },
   'erasure-of-some': {
     does: 'erases the known profiles although one is unknown',
-    file: 'erasure/erasure.ts',
+    file: 'core/erasure/erasure.ts',
     code: `if (missing.length > 0) return { missing }`,
     bug: `if (found.size === 0) return { missing }`,
     foundBy: erasure,
   },
   'erasure-without-ledger': {
     does: 'does not enter an erasure in the file',
-    file: 'erasure/erasure.ts',
+    file: 'core/erasure/erasure.ts',
     code: `if (lines.length > 0) await append(`,
     bug: `if (lines.length > 1e9) await append(`,
-    foundBy: ['test/erasure/ledger.test.ts', ...erasure],
+    foundBy: ['test/core/erasure/ledger.test.ts', ...erasure],
   },
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
-import { move } from '../../src/shards/move.ts'
+import { move } from '../../src/operations/shards/move.ts'
 import { until } from '../support/cluster.ts'
 import { setDatabaseClock } from '../support/database-clock.ts'
 import { type ServerProcess, startProcess } from '../support/process.ts'

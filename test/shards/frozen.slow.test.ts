@@ -1,8 +1,8 @@
 // A mover that is frozen at a step and continues later: nobody else moves meanwhile, or else it changes nothing any more.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { giveUpBroken } from '../../src/shards/give-up.ts'
-import { move } from '../../src/shards/move.ts'
+import { giveUpBroken } from '../../src/operations/shards/give-up.ts'
+import { move } from '../../src/operations/shards/move.ts'
 import { cutOff, freeze, STEPS, type Step } from './frozen-mover.ts'
 import { assertNotServedTwice } from './not-twice.ts'
 import { type Side, setUpPair } from './pair.ts'

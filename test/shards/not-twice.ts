@@ -1,7 +1,7 @@
 // At no time do two shards serve the shop.
 import assert from 'node:assert/strict'
 import type { Query } from '../../src/lib/pg/types.ts'
-import { directoryOf, type Part, readPart } from '../../src/shards/directory.ts'
+import { directoryOf, type Part, readPart } from '../../src/operations/shards/directory.ts'
 import type { Cluster } from '../support/cluster.ts'
 import { SIDES, type Side } from './pair.ts'
 

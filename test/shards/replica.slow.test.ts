@@ -1,7 +1,7 @@
 // A move to a shard with a replica that lags: it serves nothing of the organization before it has replayed the move.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { move } from '../../src/shards/move.ts'
+import { move } from '../../src/operations/shards/move.ts'
 import { until } from '../support/cluster.ts'
 import { type ServerProcess, startProcess } from '../support/process.ts'
 import { openReplica, type Replica } from '../support/replica.ts'

@@ -1,7 +1,7 @@
 // PostgreSQL of either shard crashes at each step of a move and comes back: the same command begins anew or finishes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { giveUpBroken } from '../../src/shards/give-up.ts'
+import { giveUpBroken } from '../../src/operations/shards/give-up.ts'
 import { assertNotServedTwice } from './not-twice.ts'
 import { SIDES, type Side, setUpPair } from './pair.ts'
 

@@ -1,7 +1,7 @@
 // A mover that stops itself by SIGSTOP before a statement, as a machine that is frozen does: FOLDER FROM TO PATTERN NUMBER.
 import pg from 'pg'
-import { move } from '../../src/shards/move.ts'
-import { readShards, shardNamed } from '../../src/shards/shard.ts'
+import { move } from '../../src/operations/shards/move.ts'
+import { readShards, shardNamed } from '../../src/operations/shards/shard.ts'
 
 const [folder, from, to, pattern, number] = process.argv.slice(2) as [string, string, string, string, string]
 let left = Number(number)

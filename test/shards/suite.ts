@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { FILES_OUT, OUT } from './suite-out.ts'
 import type { Reported } from './suite-reporter.ts'
 
-const FILES = ['test/public/*.test.ts', 'test/billing/*.test.ts', 'test/admin/*.test.ts']
+const FILES = ['test/data/public/*.test.ts', 'test/payments/billing/*.test.ts', 'test/operator/admin/*.test.ts']
 
 /** Prints the share that passes. 1 when a test fails that the list does not have, or passes though it is in it. */
 export async function runSuite(given: readonly string[]): Promise<number> {

@@ -1,7 +1,7 @@
 // Every table is moved with its organization, or belongs to the installation for a reason: no row stays behind after a move.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { tenantTables } from '../../src/shards/tenant-tables.ts'
+import { tenantTables } from '../../src/operations/shards/tenant-tables.ts'
 import { setUpDb } from '../support/db.ts'
 
 // Of the whole installation. Each shard has its own.

@@ -1,13 +1,13 @@
 // A backup of the whole database and its restore, with the product's own statements except for copying rows.
 import { existsSync } from 'node:fs'
-import { type Catalogue, columnList, readCatalogue } from '../../src/backup/catalogue.ts'
-import { keepClocks, raiseClocks } from '../../src/backup/clocks.ts'
-import { eraseAgain, gatherErased } from '../../src/backup/erased.ts'
-import { markRestored } from '../../src/backup/restore.ts'
-import type { Session } from '../../src/backup/session.ts'
 import type { Config } from '../../src/config.ts'
-import { readLedgers } from '../../src/erasure/ledger-files.ts'
+import { readLedgers } from '../../src/core/erasure/ledger-files.ts'
 import type { Query } from '../../src/lib/pg/types.ts'
+import { type Catalogue, columnList, readCatalogue } from '../../src/operations/backup/catalogue.ts'
+import { keepClocks, raiseClocks } from '../../src/operations/backup/clocks.ts'
+import { eraseAgain, gatherErased } from '../../src/operations/backup/erased.ts'
+import { markRestored } from '../../src/operations/backup/restore.ts'
+import type { Session } from '../../src/operations/backup/session.ts'
 import { instantOf } from './virtual-clock.ts'
 
 /** The rows of every table at one instant, as text from PostgreSQL. */

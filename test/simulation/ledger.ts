@@ -1,12 +1,19 @@
 // The state of the payment providers of a seed: one movement for each key, prepared payments, refusals.
-import type { Conflict, NotFound, Prepared, Refused, Settled, Unconfirmed } from '../../src/providers/outcomes.ts'
+import type {
+  Conflict,
+  NotFound,
+  Prepared,
+  Refused,
+  Settled,
+  Unconfirmed,
+} from '../../src/payments/providers/outcomes.ts'
 import {
   type ChargeRequest,
   noDetails,
   type RefundAtProvider,
   type RefundRequest,
   type Movement as Told,
-} from '../../src/providers/provider.ts'
+} from '../../src/payments/providers/provider.ts'
 import { instantOf } from './virtual-clock.ts'
 
 export interface Movement {

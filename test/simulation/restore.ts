@@ -1,5 +1,5 @@
 // A seed in which all processes stop, a backup is restored, and customers and operators continue from it.
-import { reconcile } from '../../src/billing/unknown/reconcile.ts'
+import { reconcile } from '../../src/payments/billing/unknown/reconcile.ts'
 import { follow, onServer, type Stage } from './actors.ts'
 import type { Backup } from './backup.ts'
 import type { Clients } from './clients.ts'

@@ -1,8 +1,9 @@
 // One simulated process: billing on the simulated database and providers, with its background work.
-import type { BillingContext } from '../../src/billing/context.ts'
-import { startSettling } from '../../src/billing/unknown/settling.ts'
-import { sweepCounts } from '../../src/lists/counts.ts'
-import type { Providers } from '../../src/providers/provider.ts'
+
+import { sweepCounts } from '../../src/core/lists/counts.ts'
+import type { BillingContext } from '../../src/payments/billing/context.ts'
+import { startSettling } from '../../src/payments/billing/unknown/settling.ts'
+import type { Providers } from '../../src/payments/providers/provider.ts'
 import { fixedProviders } from '../support/fixed-providers.ts'
 import type { Server } from './clients.ts'
 import type { Database, DatabaseFaults } from './database.ts'

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Audit, openAudit } from '../../src/audit/audit.ts'
+import { type Audit, openAudit } from '../../src/core/audit/audit.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
 import { follow, happen, type Stage } from './actors.ts'
 import { Clients, type Server } from './clients.ts'

@@ -1,6 +1,7 @@
 // The operator's API: a server, a key with the scope `write`, and requests with it.
-import { startServer } from '../../src/server/server.ts'
-import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
+
+import { createOperator, type Scope } from '../../src/core/tenants/operator-keys.ts'
+import { startServer } from '../../src/server/listeners/server.ts'
 import { inFront } from '../shards/in-front.ts'
 import { checkErrorCode } from './error-codes.ts'
 import type { openEvents } from './events.ts'

@@ -1,9 +1,9 @@
 // The billing API with a simulator of its own: an organization that may charge, customers with cards, requests, the ledger.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
-import type { ServerOptions } from '../../src/server/server.ts'
-import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
+import type { ServerOptions } from '../../src/server/listeners/server.ts'
 import { type Answer, type Json, startTestServer, type TestServer } from './server.ts'
 import { openSimulator } from './simulator.ts'
 

@@ -1,5 +1,5 @@
 // Charges through a provider as billing does, in one step or two, and keeps the handles of prepared payments.
-import type { ChargeRequest, Provider, Reference } from '../../src/providers/provider.ts'
+import type { ChargeRequest, Provider, Reference } from '../../src/payments/providers/provider.ts'
 
 export type Charging = ReturnType<typeof charging>
 

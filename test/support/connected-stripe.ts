@@ -1,6 +1,6 @@
 // A merchant account at the Stripe simulator, connected to an organization, with notifications to the server.
 import { after, before } from 'node:test'
-import { connectAccount } from '../../src/providers/connect.ts'
+import { connectAccount } from '../../src/payments/providers/connect.ts'
 import type { Billing, Organization } from './billing.ts'
 import { type StripeBilling, startStripeBilling } from './stripe-billing.ts'
 import { type StripeSimulator, savedCard, TEST_KEY } from './stripe-simulator.ts'

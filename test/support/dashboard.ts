@@ -1,5 +1,5 @@
 // The dashboard as a browser without scripts sees it: cookies, forms, pages.
-import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
+import { createOperator, type Scope } from '../../src/core/tenants/operator-keys.ts'
 import { startTestServer } from './server.ts'
 
 export type Visit = { status: number; headers: Headers; text: string }

@@ -1,7 +1,7 @@
 // Deliveries of events to receivers of a test: what arrived, what was recorded, and making the next attempt due.
-import { deliverEvents } from '../../src/events/dispatcher.ts'
-import { removeEndpoint } from '../../src/events/endpoints.ts'
-import { deleteSome } from '../../src/events/retention.ts'
+import { deliverEvents } from '../../src/core/events/dispatcher.ts'
+import { removeEndpoint } from '../../src/core/events/endpoints.ts'
+import { deleteSome } from '../../src/core/events/retention.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { openEvents, PROJECT } from './events.ts'
 import { type Answer, eventually, startReceiver } from './receiver.ts'

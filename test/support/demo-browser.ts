@@ -1,8 +1,8 @@
 // The dashboard with the demo in a browser: its server, and tabs that are signed in.
 import { after, before } from 'node:test'
-import { makeOwnLink } from '../../src/dashboard/sessions.ts'
-import { prepareDemo } from '../../src/demo/demo.ts'
-import { followAll } from '../../src/figures/follow.ts'
+import { prepareDemo } from '../../src/cli/demo/demo.ts'
+import { followAll } from '../../src/data/figures/follow.ts'
+import { makeOwnLink } from '../../src/operator/dashboard/sessions.ts'
 import { type OpenBrowser, openBrowser } from './browser.ts'
 import { startTestServer, type TestServer } from './server.ts'
 

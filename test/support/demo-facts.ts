@@ -1,7 +1,7 @@
 // A dashboard with the demo, and the same numbers computed from the demo's records by independent SQL.
 import assert from 'node:assert/strict'
-import { prepareDemo } from '../../src/demo/demo.ts'
-import { followAll } from '../../src/figures/follow.ts'
+import { prepareDemo } from '../../src/cli/demo/demo.ts'
+import { followAll } from '../../src/data/figures/follow.ts'
 import { startDashboard } from './dashboard.ts'
 
 const DAY_MS = 86_400_000

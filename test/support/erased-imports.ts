@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { reapply } from '../../src/erasure/erasure.ts'
+import { reapply } from '../../src/core/erasure/erasure.ts'
 import { type Imports, type Line, line, openImports, type Project, T } from './imports.ts'
 
 export const MARKER = 'marker'

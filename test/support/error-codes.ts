@@ -1,6 +1,6 @@
 // Checks that every refusal in a test has a described `X-Error-Code` of its status; used by the tests' clients.
 import assert from 'node:assert/strict'
-import { OPERATOR_CODES, PUBLIC_CODES } from '../../src/records/error-codes.ts'
+import { OPERATOR_CODES, PUBLIC_CODES } from '../../src/core/records/error-codes.ts'
 
 const TABLES = { public: PUBLIC_CODES, operator: OPERATOR_CODES }
 

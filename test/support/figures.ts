@@ -1,9 +1,9 @@
 // Brings figures up to date, compares them with the records, and reads them.
 import assert from 'node:assert/strict'
-import { countDifferences } from '../../src/figures/compute.ts'
-import { families } from '../../src/figures/families.ts'
-import { followProject } from '../../src/figures/follow.ts'
-import { type Question, readFigures } from '../../src/figures/read.ts'
+import { countDifferences } from '../../src/data/figures/compute.ts'
+import { families } from '../../src/data/figures/families.ts'
+import { followProject } from '../../src/data/figures/follow.ts'
+import { type Question, readFigures } from '../../src/data/figures/read.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 
 export const ALL_DAYS = { from: '2020-01-01', to: '2032-01-01' }

@@ -1,5 +1,5 @@
 // A fixed list of providers for all organizations.
-import type { Provider, Providers } from '../../src/providers/provider.ts'
+import type { Provider, Providers } from '../../src/payments/providers/provider.ts'
 
 /** A provider whose merchant id is `*` serves every merchant account of its psp. */
 export function fixedProviders(providers: readonly Provider[]): Providers {

@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { pino } from 'pino'
-import { type ImportOptions, type ImportResult, importRecords } from '../../src/ingest/load.ts'
+import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
+import { type ImportOptions, type ImportResult, importRecords } from '../../src/data/ingest/load.ts'
 import { type Db, openDb } from '../../src/lib/pg/db.ts'
 import type { NamedRow, Param } from '../../src/lib/pg/types.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
-import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
 import { type FreshDatabase, freshDatabase } from './postgres.ts'
 
 export type Line = { record: string; data: object } | string

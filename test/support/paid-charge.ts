@@ -1,5 +1,5 @@
 // A successful charge with its consumable, rows and events, for tests of later refunds and disputes.
-import { noDetails, type RefundAtProvider } from '../../src/providers/provider.ts'
+import { noDetails, type RefundAtProvider } from '../../src/payments/providers/provider.ts'
 import type { Billing, Organization } from './billing.ts'
 import { untilLocked } from './locks.ts'
 

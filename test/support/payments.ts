@@ -1,8 +1,8 @@
 // Requests to payment providers, each with a key of its own.
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
-import type { Settled } from '../../src/providers/outcomes.ts'
-import type { ChargeRequest, RefundRequest } from '../../src/providers/provider.ts'
+import type { Settled } from '../../src/payments/providers/outcomes.ts'
+import type { ChargeRequest, RefundRequest } from '../../src/payments/providers/provider.ts'
 import type { Charging } from './charging.ts'
 
 export function chargeRequest(token: string, more: Partial<ChargeRequest> = {}): ChargeRequest {

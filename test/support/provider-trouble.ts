@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ChargeRequest } from '../../src/providers/provider.ts'
+import type { ChargeRequest } from '../../src/payments/providers/provider.ts'
 import { type Charging, charging } from './charging.ts'
 import { until } from './cluster.ts'
 import { HandClock } from './hand-clock.ts'

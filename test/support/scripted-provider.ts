@@ -1,6 +1,6 @@
 // A payment provider whose response to each call is set by the test.
-import type { Settled } from '../../src/providers/outcomes.ts'
-import { noDetails, type Provider, type Traits } from '../../src/providers/provider.ts'
+import type { Settled } from '../../src/payments/providers/outcomes.ts'
+import { noDetails, type Provider, type Traits } from '../../src/payments/providers/provider.ts'
 
 export const unknown = { outcome: 'unknown', why: 'set by the test' } as const
 

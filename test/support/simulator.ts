@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
-import { startSimulator } from '../../src/simulator/server.ts'
+import { startSimulator } from '../../src/simulators/server.ts'
 
 export const silent = pino({ level: 'silent' })
 

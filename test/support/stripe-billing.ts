@@ -1,7 +1,7 @@
 // The billing API of an organization whose merchant account is connected to the simulator with Stripe's API.
 import assert from 'node:assert/strict'
-import { connectAccount } from '../../src/providers/connect.ts'
-import type { ServerOptions } from '../../src/server/server.ts'
+import { connectAccount } from '../../src/payments/providers/connect.ts'
+import type { ServerOptions } from '../../src/server/listeners/server.ts'
 import { startBilling } from './billing.ts'
 import type { Json } from './server.ts'
 import { openStripeSimulator, savedCard, TEST_KEY } from './stripe-simulator.ts'

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Stripe } from 'stripe'
-import { type StripeSimulatorOptions, startStripeSimulator } from '../../src/simulator/stripe/server.ts'
+import { type StripeSimulatorOptions, startStripeSimulator } from '../../src/simulators/stripe/server.ts'
 import { silent } from './simulator.ts'
 
 export const TEST_KEY = 'sk_test_simulated0000'

@@ -1,11 +1,11 @@
 // Two tenants with one object of every kind, whose names show the tenant; names that do not exist; and all rows of a tenant.
 import { createHash, randomUUID } from 'node:crypto'
-import { createEndpoint } from '../../src/events/endpoints.ts'
-import { write } from '../../src/events/outbox.ts'
-import { followProject } from '../../src/figures/follow.ts'
-import { beginState } from '../../src/ingest/stripe/state.ts'
+import { createEndpoint } from '../../src/core/events/endpoints.ts'
+import { write } from '../../src/core/events/outbox.ts'
+import { createKey } from '../../src/core/tenants/secret-keys.ts'
+import { followProject } from '../../src/data/figures/follow.ts'
+import { beginState } from '../../src/data/ingest/stripe/state.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
-import { createKey } from '../../src/tenants/secret-keys.ts'
 import type { Billing } from './billing.ts'
 import { type Columns, insert } from './data.ts'
 

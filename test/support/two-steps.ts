@@ -1,10 +1,10 @@
 // Charges at a provider that prepares and confirms: a process dies at a statement, and another one takes over its order.
 import { beforeEach } from 'node:test'
-import { oneOffCharge } from '../../src/billing/charge/charge.ts'
-import { type Order, ordersInProgress } from '../../src/billing/charge/orders.ts'
-import type { BillingContext } from '../../src/billing/context.ts'
-import { CHARGE, look } from '../../src/billing/unknown/look.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
+import { oneOffCharge } from '../../src/payments/billing/charge/charge.ts'
+import { type Order, ordersInProgress } from '../../src/payments/billing/charge/orders.ts'
+import type { BillingContext } from '../../src/payments/billing/context.ts'
+import { CHARGE, look } from '../../src/payments/billing/unknown/look.ts'
 import { chargeOf, contextOf, setUpCharges } from './in-process.ts'
 import { twoStepProvider } from './two-step-provider.ts'
 

@@ -11,7 +11,7 @@ interface Shared {
 
 // The pause between two readings of the clock: rows that were postponed by a clock set back are due after at most this long.
 // A clock that goes ahead and back between two readings is not noticed, therefore the repair is also run at intervals.
-// Stamps and the sync horizon do not depend on this: see `src/lists/horizon.ts`.
+// Stamps and the sync horizon do not depend on this: see `src/core/lists/horizon.ts`.
 const EVERY_MS = 2_000
 // Covers the round trip, and small continuous corrections of clocks.
 const TOLERANCE_MS = 1_000

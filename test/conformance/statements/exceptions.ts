@@ -8,40 +8,44 @@ const SWEEP = 'Old rows of all tenants are deleted in the background, on each se
 const WHOLE = 'The doctor and a reconciliation look at the whole installation, on each server by itself.'
 
 export const EXCEPTIONS: Readonly<Record<string, Partial<Record<Rule, string>>>> = {
-  'src/admin/erasures.ts': { tenant: OPERATOR },
-  'src/admin/list.ts': { tenant: OPERATOR },
-  'src/admin/search.ts': { tenant: OPERATOR },
-  'src/admin/sync-readers.ts': { tenant: 'The name of a key is looked up by its id, which is unique everywhere.' },
-  'src/billing/adopt/refunds.ts': {
+  'src/operator/admin/erasures.ts': { tenant: OPERATOR },
+  'src/operator/admin/list.ts': { tenant: OPERATOR },
+  'src/operator/admin/search.ts': { tenant: OPERATOR },
+  'src/operator/admin/sync-readers.ts': {
+    tenant: 'The name of a key is looked up by its id, which is unique everywhere.',
+  },
+  'src/payments/billing/adopt/refunds.ts': {
     tenant: 'A provider that serves all organizations names a charge by its own id alone.',
   },
-  'src/billing/charge/claim.ts': {
+  'src/payments/billing/charge/claim.ts': {
     'insert beside read':
       'What is inserted and what was there are told apart by one snapshot: an organization is on one server.',
   },
-  'src/billing/unknown/in-progress.ts': { tenant: QUEUE },
-  'src/billing/unknown/reconcile.ts': { tenant: WHOLE },
-  'src/billing/unknown/settling.ts': { tenant: QUEUE },
-  'src/doctor/figures.ts': { tenant: WHOLE },
-  'src/doctor/payments.ts': { tenant: WHOLE },
-  'src/doctor/records.ts': { tenant: WHOLE },
-  'src/erasure/at-provider.ts': { tenant: QUEUE, lock: QUEUE },
-  'src/events/fan-out.ts': { tenant: QUEUE, lock: QUEUE },
-  'src/events/queue.ts': { tenant: QUEUE, lock: QUEUE },
-  'src/events/retention.ts': { tenant: SWEEP, lock: SWEEP },
-  'src/failover/announce.ts': { tenant: 'A loss is told to all projects of the server that lost commits.' },
-  'src/figures/marks.ts': { tenant: QUEUE },
-  'src/figures/reports.ts': { tenant: QUEUE },
-  'src/ingest/stripe/state.ts': { tenant: QUEUE },
-  'src/lists/counts.ts': { tenant: SWEEP },
-  'src/metrics/work.ts': { tenant: WHOLE },
-  'src/notifications/missed.ts': { tenant: QUEUE, lock: QUEUE },
-  'src/shards/admission.ts': {
+  'src/payments/billing/unknown/in-progress.ts': { tenant: QUEUE },
+  'src/payments/billing/unknown/reconcile.ts': { tenant: WHOLE },
+  'src/payments/billing/unknown/settling.ts': { tenant: QUEUE },
+  'src/operator/doctor/figures.ts': { tenant: WHOLE },
+  'src/operator/doctor/payments.ts': { tenant: WHOLE },
+  'src/operator/doctor/records.ts': { tenant: WHOLE },
+  'src/core/erasure/at-provider.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/core/events/fan-out.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/core/events/queue.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/core/events/retention.ts': { tenant: SWEEP, lock: SWEEP },
+  'src/operations/failover/announce.ts': { tenant: 'A loss is told to all projects of the server that lost commits.' },
+  'src/data/figures/marks.ts': { tenant: QUEUE },
+  'src/data/figures/reports.ts': { tenant: QUEUE },
+  'src/data/ingest/stripe/state.ts': { tenant: QUEUE },
+  'src/core/lists/counts.ts': { tenant: SWEEP },
+  'src/core/metrics/work.ts': { tenant: WHOLE },
+  'src/server/notifications/missed.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/operations/shards/admission.ts': {
     tenant: 'A move asks whether another tenant of the new shard has one of its project ids.',
   },
-  'src/shards/directory.ts': { tenant: 'The directory of shards lists the organizations, projects and keys of each.' },
-  'src/tenants/secret-keys.ts': { tenant: OPERATOR },
-  'src/tenants/tenants.ts': { tenant: 'A new tenant must not have the id of another one anywhere.' },
+  'src/operations/shards/directory.ts': {
+    tenant: 'The directory of shards lists the organizations, projects and keys of each.',
+  },
+  'src/core/tenants/secret-keys.ts': { tenant: OPERATOR },
+  'src/core/tenants/tenants.ts': { tenant: 'A new tenant must not have the id of another one anywhere.' },
 }
 
 /** The same for statements of many files, by the rule and the table or function. */

@@ -1,0 +1,28 @@
+// The option --env-file: settings from a file such as that of the service, for commands that are run by hand.
+import { loadEnvFile } from 'node:process'
+import { UsageError } from '../../lib/errors.ts'
+import { whyNot } from '../../lib/files.ts'
+
+const OPTION = '--env-file'
+
+/** Loads the files that `--env-file FILE` names anywhere among `words`, and returns the other words. */
+export function takeEnvFile(words: string[]): string[] {
+  const rest: string[] = []
+  for (let n = 0; n < words.length; n++) {
+    const word = words[n]!
+    if (word === '--') return [...rest, ...words.slice(n)]
+    if (word === OPTION) load(words[++n])
+    else if (word.startsWith(`${OPTION}=`)) load(word.slice(OPTION.length + 1))
+    else rest.push(word)
+  }
+  return rest
+}
+
+function load(file: string | undefined): void {
+  if (!file) throw new UsageError(`${OPTION} needs the name of a file.`)
+  try {
+    loadEnvFile(file)
+  } catch (error) {
+    throw new UsageError(`${file} cannot be read: ${whyNot(error as NodeJS.ErrnoException)}.`)
+  }
+}

@@ -1,0 +1,188 @@
+// tundish import stripe: imports a Stripe account into a project, and follows its changes.
+import { SingleBar } from 'cli-progress'
+import type { Command } from 'commander'
+import type { App } from '../../app.ts'
+import { addEntry } from '../../core/audit/audit.ts'
+import { dryRun } from '../../data/ingest/stripe/dry-run.ts'
+import { alreadyRunning, holdImport } from '../../data/ingest/stripe/hold.ts'
+import { describeReport, reportOf } from '../../data/ingest/stripe/report.ts'
+import { FIRST_STEP, runImport, Stopped } from '../../data/ingest/stripe/run.ts'
+import type { StripeSource } from '../../data/ingest/stripe/source.ts'
+import { chooseAccount, openSource, openWithKey, requireProjectOf } from '../../data/ingest/stripe/start.ts'
+import { beginState, type ImportName, type StripeImportOptions } from '../../data/ingest/stripe/state.ts'
+import { Refusal, UsageError } from '../../lib/errors.ts'
+import { causeOf, isUnavailable } from '../../lib/pg/errors.ts'
+import { printable } from '../../lib/text.ts'
+import { type Result, untilStopped, withSettings } from './command.ts'
+import { commandLine } from './operations.ts'
+import { readSecret } from './secrets.ts'
+import { readTime } from './times.ts'
+
+interface Options {
+  org: string
+  project: string
+  merchantAccount?: string
+  keyFile?: string
+  since?: string
+  externalIdKey?: string
+  follow?: boolean
+  dryRun?: boolean
+}
+
+const STDIN = '-'
+
+export function registerStripe(parent: Command): void {
+  const command = parent
+    .command('stripe')
+    .description('Import customers, products, subscriptions and payments of a Stripe account')
+    .requiredOption('--org <id>', 'The organization')
+    .requiredOption('--project <id>', 'The project to import into')
+    .option('--merchant-account <id>', 'The merchant account; by default the only connected one')
+    .option(
+      '--key-file <file>',
+      "File with a secret or restricted key (- for standard input), instead of the account's",
+    )
+    .option('--since <time>', 'Only objects created at or after this time')
+    .option('--external-id-key <key>', "The field of a customer's metadata with your id of the customer")
+    .option('--follow', 'Then import changes at Stripe until Ctrl-C')
+    .option('--dry-run', 'Read and check everything, and write nothing')
+  withSettings(command, (config, options) =>
+    untilStopped(config, (app, signal) =>
+      run(app, options as Options, signal).catch((error) => {
+        throw asRefusal(error, signal)
+      }),
+    ),
+  )
+}
+
+async function run(app: App, options: Options, signal: AbortSignal): Promise<Result> {
+  const { org: organizationId, project: projectId } = options
+  if (options.dryRun && options.follow) throw new UsageError('--dry-run and --follow exclude each other.')
+  const since = options.since === undefined ? null : readTime('--since', options.since)
+  const secretKey = options.keyFile === undefined ? undefined : await readKey(options.keyFile)
+  await requireProjectOf(app, organizationId, projectId)
+  const { source, merchantId } = await open(app, options, secretKey, signal)
+  const name = { organizationId, projectId, merchantId }
+  try {
+    return options.dryRun
+      ? await check(app, source, name, { since, externalIdKey: options.externalIdKey }, signal)
+      : await carryOut(
+          app,
+          source,
+          name,
+          { since, external_id_key: options.externalIdKey ?? null, follow: options.follow ?? false },
+          signal,
+        )
+  } finally {
+    source.close()
+  }
+}
+
+async function open(
+  app: App,
+  { org, merchantAccount }: Options,
+  secretKey: string | undefined,
+  signal: AbortSignal,
+): Promise<{ source: StripeSource; merchantId: string }> {
+  if (secretKey !== undefined) {
+    const { source, accountId } = await openWithKey(app, secretKey, signal)
+    return { source, merchantId: merchantAccount ?? accountId }
+  }
+  const merchantId = await chooseAccount(app, org, merchantAccount)
+  return { source: await openSource(app, { organizationId: org, merchantId }, signal), merchantId }
+}
+
+async function carryOut(
+  app: App,
+  source: StripeSource,
+  name: ImportName,
+  options: StripeImportOptions,
+  signal: AbortSignal,
+): Promise<Result> {
+  const held = await holdImport(app.db, name)
+  if (!held) throw alreadyRunning()
+  const progress = showProgress()
+  try {
+    const state = await beginState(held.query, name, options, { background: false, firstStep: FIRST_STEP })
+    await writeEntry(app, name, 'stripe_import.begun', { ...options, merchant_account: name.merchantId })
+    const { step: from, tally } = state
+    if (tally.read > 0)
+      process.stderr.write(
+        `The import continues where it stopped: ${tally.read} objects are stored, ${from} are next.\n`,
+      )
+    await runImport(app, held, source, state, {
+      signal,
+      onRejected: printLine,
+      onProgress: ({ step, status, tally }) => progress.update(status === 'following' ? 'following' : step, tally.read),
+    })
+    progress.stop()
+    const report = reportOf(state.tally)
+    const { read, rejected, differences } = report
+    await writeEntry(app, name, 'stripe_import.ended', { read, rejected, differences: differences.length })
+    report.rejects.forEach(printLine)
+    return { json: { status: state.status, ...report }, text: describeReport(report, state) }
+  } finally {
+    progress.stop()
+    held.release()
+  }
+}
+
+function writeEntry(app: App, { projectId }: ImportName, action: string, after: object): Promise<void> {
+  return addEntry(app, commandLine(), { action, target: `project ${projectId}`, after })
+}
+
+async function check(
+  app: App,
+  source: StripeSource,
+  name: ImportName,
+  { since, externalIdKey }: { since: string | null; externalIdKey: string | undefined },
+  signal: AbortSignal,
+): Promise<Result> {
+  const progress = showProgress()
+  const options = { since: since ?? undefined, signal, onProgress: progress.update }
+  const { tally, result } = await dryRun(app, source, { ...name, externalIdKey }, options).finally(progress.stop)
+  for (const { reason } of result.rejects) printLine(reason)
+  const rejected = tally.rejected + result.rejected
+  const report = reportOf({ ...tally, rejected, erased: result.erased })
+  const { differences: _differences, ...rest } = report
+  return { json: { status: 'dry_run', ...rest }, text: describeReport(report, { isDry: true }) }
+}
+
+const printLine = (line: string) => void process.stderr.write(`${printable(line)}\n`)
+
+/** The key is never an argument, because every user of the machine can read those. */
+async function readKey(file: string): Promise<string> {
+  const key = await readSecret(file)
+  if (key !== undefined && /^[sr]k_(test|live)_[A-Za-z0-9_]+$/.test(key)) return key
+  throw new UsageError(`${file === STDIN ? 'Standard input' : file} must hold one secret key of Stripe (sk_… or rk_…).`)
+}
+
+/** Shown on a terminal only, and without a total: Stripe does not return the number of objects. */
+function showProgress(): { update: (step: string, read: number) => void; stop: () => void } {
+  if (!process.stderr.isTTY) return { update() {}, stop() {} }
+  const format = '{step} | {read} objects read | {rate} a second'
+  const bar = new SingleBar({ format, stream: process.stderr, clearOnComplete: true, gracefulExit: false })
+  const startMs = performance.now()
+  let before: number | undefined
+  bar.start(1, 0, { step: 'beginning', read: 0, rate: 0 })
+  return {
+    update(step, read) {
+      before ??= read
+      const seconds = (performance.now() - startMs) / 1000
+      bar.update(0, { step, read, rate: Math.round((read - before) / seconds) })
+    },
+    stop: () => bar.stop(),
+  }
+}
+
+function asRefusal(error: unknown, signal: AbortSignal): unknown {
+  if (error instanceof Refusal || error instanceof UsageError) {
+    return signal.aborted ? new Refusal(INTERRUPTED) : error
+  }
+  if (error instanceof Stopped) return new Refusal('The import was stopped by an operator.')
+  if (signal.aborted) return new Refusal(INTERRUPTED)
+  if (isUnavailable(error)) return new Refusal(`The database became unavailable (${causeOf(error)}). ${INTERRUPTED}`)
+  return error
+}
+
+const INTERRUPTED = 'The import was interrupted. Run the command again: it continues where it stopped.'

@@ -1,0 +1,47 @@
+// tundish merchant-account: merchant accounts of an organization, and their credentials at the payment provider.
+import type { Command } from 'commander'
+import { UsageError } from '../../lib/errors.ts'
+import { CONNECT_COMMAND } from '../../operator/admin/connections.ts'
+import { action } from './command.ts'
+import { addOperations, runOperation } from './operations.ts'
+import { readSecrets } from './secrets.ts'
+import { describeResponse } from './text.ts'
+
+interface Options {
+  org: string
+  sandbox?: boolean
+  from?: string
+}
+
+export async function register(program: Command): Promise<void> {
+  const accounts = program.command('merchant-account').description('Connect accounts at payment providers')
+  await addOperations(accounts, [CONNECT_COMMAND])
+  action(
+    accounts
+      .command('connect <psp> <psp_merchant_id>')
+      .description('Store or replace the credentials of a merchant account, such as: connect stripe shop-test')
+      .requiredOption('--org <id>', 'The organization')
+      .option('--sandbox', 'The account is in the provider’s test mode')
+      .option(
+        '--from <file>',
+        'File with the secrets, each on its own line; by default they are asked for, or read from a pipe',
+      ),
+    async (app, psp: string, psp_merchant_id: string, { org, sandbox = false, from }: Options) => {
+      const lines = await readSecrets(from, ['Secret key', 'Signing secret of the notifications (empty: none)'])
+      const json = await runOperation('merchant-account', 'connectMerchantAccount', app, {
+        params: { organization_id: org, psp, psp_merchant_id },
+        body: { sandbox, ...credentialsIn(lines) },
+      })
+      return { json, text: describeResponse(json) }
+    },
+  )
+}
+
+/** A line is the secret key, or a signing secret, by its form. */
+function credentialsIn(lines: string[]): { secret_key?: string; webhook_secrets?: string[] } {
+  const webhook_secrets = lines.filter((line) => line.startsWith('whsec_'))
+  const [secret_key, ...more] = lines.filter((line) => !line.startsWith('whsec_'))
+  if (more.length > 0)
+    throw new UsageError('There is more than one secret key: give one, and signing secrets a line each.')
+  return { ...(secret_key !== undefined && { secret_key }), ...(webhook_secrets.length > 0 && { webhook_secrets }) }
+}

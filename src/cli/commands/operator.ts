@@ -1,0 +1,91 @@
+// tundish operator: creates, lists and revokes keys of the operator's API.
+import { existsSync } from 'node:fs'
+import { type Command, Option } from 'commander'
+import { audited } from '../../core/audit/audit.ts'
+import {
+  createOperator,
+  endOperator,
+  isOperatorKey,
+  isValidOperator,
+  makeOperatorKey,
+  type Scope,
+} from '../../core/tenants/operator-keys.ts'
+import { checkName } from '../../core/tenants/tenants.ts'
+import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
+import { writeNew } from '../../lib/new-file.ts'
+import { makeLink, signInAddress } from '../../operator/dashboard/sessions.ts'
+import { action } from './command.ts'
+import { addOperations, commandLine } from './operations.ts'
+import { readSecret } from './secrets.ts'
+import { readDuration } from './times.ts'
+
+interface NewKey {
+  name: string
+  scope: Scope
+  expires?: string
+  keyFile?: string
+}
+
+export async function register(program: Command): Promise<void> {
+  const operator = program.command('operator').description('Manage keys of the dashboard and the operator’s API')
+  await addOperations(operator)
+  action(
+    operator
+      .command('create')
+      .description('Create a key and print it, once')
+      .requiredOption('--name <name>', 'Its owner or its purpose')
+      .addOption(new Option('--scope <scope>', 'Read only, or also write').choices(['read', 'write']).default('read'))
+      .option('--expires <time>', 'How long it is valid: 12h, 90d; by default for ever')
+      .option('--key-file <file>', 'File with the key, made if it does not exist: one key for several shards'),
+    async (app, { name, scope, expires, keyFile }: NewKey) => {
+      checkName(name)
+      const seconds = expires === undefined ? undefined : readDuration('--expires', expires)
+      if (seconds === 0) throw new UsageError('--expires must be more than 0.')
+      const key = keyFile === undefined ? undefined : await keyOf(keyFile)
+      const made = await audited(app, commandLine(), async (query) => {
+        const result = await createOperator(query, { name, scope, seconds, key })
+        const after = { name, scope, ...(expires !== undefined && { expires_in: expires }) }
+        return { entry: { action: 'operator.created', target: `operator key ${result.id}`, after }, result }
+      })
+      if (keyFile !== undefined)
+        return {
+          json: { id: made.id, name, scope, key_file: keyFile },
+          text: `Created the operator key ${made.id}: it is in ${keyFile}.`,
+        }
+      return {
+        json: { id: made.id, name, scope, operator_key: made.key },
+        text: `Created the operator key ${made.id}, shown only now:\n${made.key}`,
+      }
+    },
+  )
+  action(operator.command('revoke <id>').description('Revoke a key'), async (app, id: string) => {
+    await audited(app, commandLine(), async (query) => {
+      await endOperator(query, id).catch((error) => {
+        throw error instanceof ApiError ? new Refusal(error.message) : error
+      })
+      return { entry: { action: 'operator.revoked', target: `operator key ${id}` }, result: undefined }
+    })
+    return { json: { id }, text: `The operator key ${id} is no longer valid.` }
+  })
+  action(
+    operator.command('link <id>').description('Print a link that signs in to the dashboard once, with this key'),
+    async (app, id: string) => {
+      const token = await audited(app, commandLine(), async (query) => {
+        if (!(await isValidOperator(query, id)))
+          throw new Refusal(`There is no valid operator key with the id "${id}".`)
+        const result = await makeLink(query, id)
+        return { entry: { action: 'operator.link_made', target: `operator key ${id}` }, result }
+      })
+      const url = signInAddress(`http://${app.config.adminHost}:${app.config.adminPort}`, token)
+      return { json: { url }, text: `This link signs in once, within 12 hours:\n${url}` }
+    },
+  )
+}
+
+/** The key in the file. A file that is not there is created with a new key, for its owner alone to read. */
+async function keyOf(file: string): Promise<string> {
+  if (!existsSync(file)) writeNew(file, makeOperatorKey())
+  const key = await readSecret(file)
+  if (key !== undefined && isOperatorKey(key)) return key
+  throw new UsageError(`${file} must have one operator key, as "tundish operator create" makes it, and nothing else.`)
+}

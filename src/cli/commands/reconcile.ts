@@ -1,0 +1,54 @@
+// tundish reconcile: compares orders and refunds with the payment providers, and settles those that are missing here.
+import type { Command } from 'commander'
+import { Refusal } from '../../lib/errors.ts'
+import { billingContext } from '../../payments/billing/context.ts'
+import type { Difference, NotCompared } from '../../payments/billing/unknown/compare.ts'
+import { reconcile } from '../../payments/billing/unknown/reconcile.ts'
+import { ProviderError } from '../../payments/providers/provider.ts'
+import { action } from './command.ts'
+import { readTime } from './times.ts'
+
+const DIFFERENCES: Difference[] = ['mismatch', 'missing_here', 'missing_there', 'duplicate']
+
+export function register(program: Command): void {
+  action(
+    program
+      .command('reconcile')
+      .description(
+        'Compare orders and refunds with those of the payment providers; exit code 1 if they differ or cannot be compared',
+      )
+      .requiredOption('--since <time>', 'Compare everything since this date-time, such as 2026-01-31T00:00:00Z'),
+    async (app, { since }: { since: string }) => {
+      const from = readTime('--since', since)
+      const context = billingContext(app)
+      if ((await app.providers.all()).length === 0)
+        throw new Refusal(
+          'There is no payment provider to compare with: connect a merchant account, or set SIMULATOR_URL.',
+        )
+      const { findings, not_compared, ...counts } = await reconcile(context, from).catch(throwAsRefusal)
+      const numbers = DIFFERENCES.map((name) => [name, findings.filter(({ difference }) => difference === name).length])
+      const json = { ...counts, ...Object.fromEntries(numbers), not_compared, findings }
+      const lines = [
+        ...findings.map((one) => `${one.difference}: ${one.psp} ${one.type} ${one.reference}: ${one.what}`),
+        ...not_compared.map(sentenceOf),
+      ]
+      const sum = Object.entries({ ...counts, ...Object.fromEntries(numbers) }).map(([name, n]) => `${n} ${name}`)
+      return { json, text: [...lines, sum.join(', ')].join('\n'), exitCode: lines.length > 0 ? 1 : 0 }
+    },
+  )
+}
+
+function sentenceOf({ psp, psp_merchant_id, organization_id, what, missing_permission }: NotCompared): string {
+  const account = `merchant account ${psp} ${psp_merchant_id ?? '(none)'} of organization ${organization_id}`
+  const reason =
+    missing_permission === null
+      ? 'it is not connected here, or its provider is not set up'
+      : `its key lacks the permission "${missing_permission}"`
+  return `not compared: the ${what} of ${account}, because ${reason}.`
+}
+
+function throwAsRefusal(error: unknown): never {
+  if (error instanceof ProviderError)
+    throw new Refusal(`A payment provider could not be reached (${error.message}): try again.`)
+  throw error
+}

@@ -1,0 +1,95 @@
+// tundish restore: loads a backup, and erases again all profiles that were erased since.
+import { access } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { type Command, Option } from 'commander'
+import type { Config } from '../../config.ts'
+import { readLedgers } from '../../core/erasure/ledger-files.ts'
+import { Refusal } from '../../lib/errors.ts'
+import type { Ledger } from '../../operations/backup/erased.ts'
+import { showProgress } from '../../operations/backup/progress.ts'
+import { type Restored, restore } from '../../operations/backup/restore.ts'
+import { abortedWhenStopped, withSettings } from './command.ts'
+import { commandLine } from './operations.ts'
+
+interface Options {
+  replace?: boolean
+  erasures?: string[]
+  withoutErasures?: boolean
+}
+
+export function register(program: Command): void {
+  const command = program
+    .command('restore <file>')
+    .description('Load a backup (- for standard input) into an empty database; see docs/backup.md')
+    .option('--replace', 'Delete all data in the database first')
+    .option('--erasures <files...>', 'Ledgers of erasures, in addition to that of ERASURE_LEDGER')
+    .addOption(
+      new Option('--without-erasures', 'There is no ledger, because no profile was erased since the backup').conflicts(
+        'erasures',
+      ),
+    )
+  withSettings(command, async (config: Config, ...given: unknown[]) => {
+    const [file, { replace = false, erasures = [], withoutErasures = false }] = given as [string, Options]
+    const ledgers = await findLedgers(config, erasures)
+    if (ledgers.length === 0 && !withoutErasures)
+      throw new Refusal(
+        `There is no ledger of erasures at ${config.erasureLedger}, so people who were erased since the backup would come back: name it with --erasures, or add --without-erasures if nobody was erased since.`,
+      )
+    const progress = showProgress(process.stderr)
+    const restored = await restore(config, {
+      file,
+      replace,
+      ledgers,
+      actor: commandLine(),
+      signal: abortedWhenStopped(),
+      progress,
+    })
+    return { json: report(restored), text: summary(restored) }
+  })
+}
+
+/** The named ledgers, and ERASURE_LEDGER if the file exists: new erasures are appended to it. */
+async function findLedgers({ erasureLedger }: Config, named: string[]): Promise<Ledger[]> {
+  const paths = new Set(named.map((path) => resolve(path)))
+  for (const path of paths) {
+    if (!(await isReadable(path))) throw new Refusal(`There is no readable ledger at ${path}.`)
+  }
+  if (await isReadable(erasureLedger)) paths.add(erasureLedger)
+  return [...paths].map((path) => ({ path, read: (unreadable) => readLedgers([path], unreadable) }))
+}
+
+const isReadable = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
+
+function report({ header, rows, erasures, inProgress }: Restored) {
+  const { made_at, tundish, postgresql } = header
+  const [tables, total] = count(rows)
+  return { made_at, tundish, postgresql, tables, rows: total, erasures, in_progress: inProgress }
+}
+
+function summary({ header, rows, erasures, inProgress }: Restored): string {
+  const [tables, total] = count(rows)
+  const { made_at } = header
+  const lines = [
+    `Restored ${tables} tables with ${total.toLocaleString('en')} rows as of ${made_at}.`,
+    `Profiles erased again: ${erasures.erased}. Erased before: ${erasures.already_erased}. Not in this database: ${erasures.unknown}.`,
+  ]
+  if (inProgress > 0)
+    lines.push(
+      `${inProgress} charges or refunds were in progress: their outcome is looked up at the provider; nothing is charged again.`,
+    )
+  lines.push(`For charges made after the backup, run: tundish reconcile --since ${reconcileSince(made_at)}`)
+  return lines.join('\n')
+}
+
+/** An hour earlier, because the provider's clock may be behind. A charge that looks for its key there allows as much. */
+const reconcileSince = (madeAt: string) => new Date(Date.parse(madeAt) - HOUR_MS).toISOString()
+const HOUR_MS = 3_600_000
+
+const count = (rows: Record<string, number>): [tables: number, rows: number] => [
+  Object.keys(rows).length,
+  Object.values(rows).reduce((sum, one) => sum + one, 0),
+]

@@ -1,0 +1,162 @@
+// tundish sync: keeps a copy of a project in files or another database.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SingleBar } from 'cli-progress'
+import { type Command, Option } from 'commander'
+import { Tundish } from '../../../clients/js/src/client.ts'
+import { TundishConnectionError, TundishError } from '../../../clients/js/src/errors.ts'
+import type { Config } from '../../config.ts'
+import { targetOf } from '../../data/sync/open-target.ts'
+import { countChanges, run } from '../../data/sync/sync.ts'
+import { FORMATS, type Format, type State, type Target } from '../../data/sync/target.ts'
+import { DAY_S } from '../../lib/days.ts'
+import { Refusal, UsageError } from '../../lib/errors.ts'
+import { causeOf, isUnavailable, sqlState } from '../../lib/pg/errors.ts'
+import { abortedWhenStopped, type Result, withSettings } from './command.ts'
+import { readSecret } from './secrets.ts'
+
+interface Options {
+  to: string
+  url?: string
+  keyFile?: string
+  format?: Format
+  follow?: boolean
+  every: string
+  json?: boolean
+}
+
+const LONGEST_PAUSE_S = DAY_S
+
+export function register(program: Command): void {
+  const command = program
+    .command('sync')
+    .description('Keep a copy of a project in files or another database; see docs/sync.md')
+    .requiredOption('--to <target>', 'A folder, sqlite:FILE, duckdb:FILE or postgres://…')
+    .option('--url <url>', 'The server to copy from; by default SYNC_URL, else this machine')
+    .option('--key-file <file>', "File with the project's secret key, - for standard input; by default SYNC_KEY")
+    .addOption(new Option('--format <format>', 'Format of the files in a folder; by default ndjson').choices(FORMATS))
+    .option('--follow', 'Continue, and copy changes until Ctrl-C')
+    .option('--every <seconds>', 'Pause between two runs with --follow', '10')
+  withSettings(command, async (config, given) => {
+    const options = given as Options
+    const everyMs = pauseOf(options.every)
+    const url = addressOf(options, config)
+    const tundish = new Tundish({ url, projectKey: await keyOf(options, config) })
+    const signal = abortedWhenStopped(new Refusal('Stopped. The next sync continues from here.'))
+    // A copy holds personal data. Some of its files, such as DuckDB's log and Parquet, are created by libraries.
+    process.umask(0o077)
+    const target = await targetOf(options.to, options.format).catch((error) => {
+      throw asRefusal(error)
+    })
+    try {
+      await target.open()
+      const copy = () => once(tundish, target, url, signal)
+      const state = await copy()
+      if (options.follow) return await follow(copy, state, options, everyMs, signal)
+      return resultOf(state, options)
+    } catch (error) {
+      throw asRefusal(error)
+    } finally {
+      await target.close()
+    }
+  })
+}
+
+/** One run, with its progress on a terminal. */
+async function once(tundish: Tundish, target: Target, url: string, signal: AbortSignal): Promise<State> {
+  const state = await target.state()
+  const bar = process.stderr.isTTY ? await openBar(tundish, state) : undefined
+  try {
+    return await run(tundish, target, state, { url, signal, onProgress: (records) => bar?.update(records) })
+  } finally {
+    bar?.stop()
+  }
+}
+
+async function openBar(tundish: Tundish, state: State | undefined): Promise<SingleBar> {
+  const format = '{bar} {percentage}% | {value} of {total} records | {eta_formatted} left'
+  const bar = new SingleBar({ format, stream: process.stderr, clearOnComplete: true, gracefulExit: false })
+  bar.start(await countChanges(tundish, state?.since ?? null), state?.cursor ? state.records : 0)
+  return bar
+}
+
+/** Repeats until it is stopped, also while the server cannot be reached. */
+async function follow(
+  copy: () => Promise<State>,
+  first: State,
+  options: Options,
+  everyMs: number,
+  signal: AbortSignal,
+): Promise<Result> {
+  let last = first
+  for (;;) {
+    if (last.records > 0) report(last, options)
+    await sleep(everyMs, undefined, { signal }).catch(() => {})
+    if (signal.aborted) return { json: resultOf(last, options).json, text: 'Stopped.' }
+    try {
+      last = await copy()
+    } catch (error) {
+      if (signal.aborted) continue
+      const isTemporary =
+        error instanceof TundishConnectionError || (error instanceof TundishError && error.status >= 500)
+      if (!isTemporary) throw error
+      process.stderr.write(`${error.message} Trying again.\n`)
+      last = { ...last, records: 0 }
+    }
+  }
+}
+
+function report(state: State, options: Options): void {
+  const { json, text } = resultOf(state, options)
+  process.stdout.write(`${options.json ? JSON.stringify(json) : text}\n`)
+}
+
+function resultOf({ records, since }: State, { to }: Options): Result {
+  const target = withoutPassword(to)
+  const stored = records === 1 ? '1 record' : `${records} records`
+  return { json: { records, horizon: since, target }, text: `${stored} stored in ${target}: complete up to ${since}.` }
+}
+
+/** An address of PostgreSQL may also have the password in its query. */
+const withoutPassword = (to: string) => to.replace(/\/\/[^/]*@/, '//…@').replace(/([?&]password=)[^&]*/, '$1…')
+
+function addressOf({ url }: Options, { syncUrl, host, port }: Config): string {
+  const address = url ?? syncUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  if (!/^https?:\/\//.test(address) || !URL.canParse(address)) {
+    throw new UsageError('--url must be an address such as https://tundish.example.com.')
+  }
+  const { username, password, search, hash, pathname } = new URL(address)
+  if (username || password || search || hash)
+    throw new UsageError('--url must not contain a user name, a password, a query (?) or a fragment (#).')
+  if (/\/public\/v1\/*$/.test(pathname)) throw new UsageError('--url must not contain /public/v1: it is added.')
+  return address.replace(/\/+$/, '')
+}
+
+async function keyOf({ keyFile }: Options, { syncKey }: Config): Promise<string> {
+  // Every user of the machine can read the arguments of a program.
+  const key = keyFile === undefined ? syncKey : await readSecret(keyFile)
+  if (!key) throw new UsageError("Give the project's secret key in SYNC_KEY or with --key-file.")
+  return key
+}
+
+function pauseOf(seconds: string): number {
+  const value = /^[0-9]{1,5}$/.test(seconds) ? Number(seconds) : 0
+  if (value < 1 || value > LONGEST_PAUSE_S) throw new UsageError('--every must be a number of seconds from 1 to 86400.')
+  return value * 1000
+}
+
+function asRefusal(error: unknown): unknown {
+  if (error instanceof TundishError) return new Refusal(`The server refused: ${error.message}`)
+  if (error instanceof TundishConnectionError) {
+    return new Refusal(`The server cannot be reached (${error.message}). The next sync continues from here.`)
+  }
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'ERR_SQLITE_ERROR') return new Refusal(`The file of the copy cannot be used (${message}).`)
+  if (isUnavailable(error)) {
+    return new Refusal(
+      `The database of the copy became unavailable (${causeOf(error)}). The next sync continues from here.`,
+    )
+  }
+  // Missing permissions, and tables that are not those of a copy. These messages contain names and no data.
+  if (sqlState(error)?.startsWith('42')) return new Refusal(`The database of the copy cannot be used (${message}).`)
+  return error
+}

@@ -1,0 +1,84 @@
+// The demo: an organization and a project with a data set, created once, and calls to paste into a shell.
+import { Readable } from 'node:stream'
+import type { App } from '../../app.ts'
+import { createOrganization, createProject, setOrganization } from '../../core/tenants/tenants.ts'
+import { importRecords } from '../../data/ingest/load.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import { bytesFromPg } from '../../lib/pg/row-bytes.ts'
+import type { Seal } from '../../lib/secrets.ts'
+import { demoRecords } from './records.ts'
+import { addStripeAccount } from './stripe.ts'
+import { type Keys, welcome } from './welcome.ts'
+
+const ID = 'demo'
+const LOCK = 7485
+
+/** Creates the missing parts of the demo, and returns the text to print. A second start creates nothing. */
+export async function prepareDemo(app: App, addresses: { url: string; adminUrl: string | undefined }): Promise<string> {
+  await makeLocked(app, addresses.url)
+  return welcome(app, addresses, await openKeys(app.db, app.seal))
+}
+
+async function isComplete(db: Db): Promise<boolean> {
+  const rows = await db.query('select 1 from profiles where project_id = $1 limit 1', [ID])
+  return rows.length > 0
+}
+
+/** Creates the missing parts under a lock, so that two processes that start at once create one demo. */
+async function makeLocked(app: App, url: string): Promise<void> {
+  const { query, release } = await app.db.connect()
+  try {
+    // On a busy machine another process takes longer to create the demo than a statement may.
+    await query('set statement_timeout = 0')
+    await query('select pg_advisory_lock($1)', [LOCK])
+    if (!(await isComplete(app.db))) await make(app)
+    await addStripeAccount(app, url)
+  } finally {
+    // The lock ends with the connection.
+    release(true)
+  }
+}
+
+/** Each step checks whether it was done: an earlier start may have been interrupted. */
+async function make(app: App): Promise<void> {
+  const { db, seal, log } = app
+  if (!(await exists(db, 'organizations'))) await createOrganization(db, seal, { id: ID, name: 'Moonrise (demo)' })
+  await setOrganization(db, ID, { enabled: true })
+  if (!(await exists(db, 'projects'))) await createProject(db, seal, { id: ID, organization: ID, name: 'Better sleep' })
+  log.info('Creating the demo data.')
+  const source = { name: 'the demo', stream: () => Readable.from(lines()) }
+  const { rejects } = await importRecords(app, { projectId: ID }, [source])
+  if (rejects.length > 0) throw new Error(`Bug: the demo's data is refused: ${JSON.stringify(rejects[0])}`)
+}
+
+async function exists(db: Db, table: 'organizations' | 'projects'): Promise<boolean> {
+  return (await db.query(`select 1 from ${table} where id = $1`, [ID])).length > 0
+}
+
+/** In chunks of many lines: passing single lines is slow. */
+function* lines(): Iterable<string> {
+  let piece = ''
+  for (const record of demoRecords(Date.now())) {
+    piece += `${JSON.stringify(record)}\n`
+    if (piece.length < 65_536) continue
+    yield piece
+    piece = ''
+  }
+  yield piece
+}
+
+/** The newest active keys, unsealed: no file or column holds them in clear text. */
+async function openKeys(db: Db, seal: Seal): Promise<Keys> {
+  const rows = await db.query(
+    `select distinct on (project_id) project_id, id, sealed from secret_keys
+     where organization_id = $1 and (project_id is null or project_id = $1)
+       and (expires_at is null or expires_at > db_clock())
+     order by project_id, created_at desc`,
+    [ID],
+  )
+  const open = (project: string | null) => {
+    const row = rows.find(({ project_id }) => project_id === project)
+    return row && seal.open(bytesFromPg(row.sealed!), row.id!)
+  }
+  return { project: open(ID), organization: open(null) }
+}

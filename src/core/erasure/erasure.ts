@@ -1,0 +1,250 @@
+// Erasure: permanently removes the personal data of profiles, and keeps the ledger from which it is repeated after a restore.
+import { open } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { openToAppend } from '../../lib/files.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import { endWhenStalled } from '../../lib/pg/stalled.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import type { Actor, Audit } from '../audit/audit.ts'
+import { write as writeEvents } from '../events/outbox.ts'
+import { ON_BELONGINGS, ON_PERSONS } from './effects.ts'
+
+/** One line of the ledger: the id of the profile and the time, no personal data. */
+export interface Erasure {
+  project_id: string
+  profile_id: string
+  erased_at: string
+}
+
+/**
+ * Erases these profiles of a project, all or nothing. Returns the ids that are not its profiles, in the order given; if
+ * there are any, nothing was changed. The ledger's file is on disk before the database commits, and the audit log names the
+ * actor.
+ */
+export async function erase(
+  { db, audit, erasureLedger }: { db: Db; audit: Audit; erasureLedger: string },
+  actor: Actor,
+  projectId: string,
+  ids: string[],
+): Promise<string[]> {
+  const { missing, head } = await db.tx(async (query, commit) => {
+    const [, found] = await Promise.all([endWhenStalled(query), lockProfiles(query, projectId, ids)])
+    const missing = ids.filter((id) => !found.has(id))
+    if (missing.length > 0) return { missing }
+    const erased_at = await wipe(query, projectId, found)
+    // Profiles that are erased already are entered too: they may have been imported as anonymized.
+    await enterInLedgers(
+      query,
+      erasureLedger,
+      ids.map((id) => ({ project_id: projectId, profile_id: id, erased_at })),
+    )
+    const entry = { action: 'profiles.erased', target: `project ${projectId}`, after: { profile_ids: ids } }
+    return { missing, head: await audit.append({ query, commit }, actor, entry) }
+  })
+  if (head) {
+    await audit.confirm(head)
+    await wipeConcurrent(db, projectId, ids)
+  }
+  return missing
+}
+
+/**
+ * Wipes again what concurrent transactions wrote: a charge or refund that was claimed while an import linked its customer
+ * to one of these profiles has locked the former profile. It waits for each such customer while holding no other lock.
+ */
+async function wipeConcurrent(db: Db, projectId: string, ids: string[]): Promise<void> {
+  const busy = await db.query<Linked>(FIND_BUSY, [projectId, ids])
+  for (const { organization_id, external_id } of busy) await db.query(AWAIT_CUSTOMER, [organization_id, external_id])
+  const profiles = [...new Set(busy.map(({ profile_id }) => profile_id))]
+  if (profiles.length > 0) await wipeAgain(db, projectId, profiles)
+}
+
+type Linked = { organization_id: string; external_id: string; profile_id: string }
+
+const FIND_BUSY = `
+  with free as materialized (
+    select organization_id, external_id from customers where project_id = $1 and profile_id = any($2)
+    for update skip locked)
+  select c.organization_id, c.external_id, c.profile_id from customers c
+  where c.project_id = $1 and c.profile_id = any($2)
+    and not exists (select from free f where f.organization_id = c.organization_id and f.external_id = c.external_id)`
+
+const AWAIT_CUSTOMER = 'select from customers where organization_id = $1 and external_id = $2 for update'
+
+/**
+ * Repeats the erasures of a ledger, project by project, for profiles that exist here and are not erased. Returns how many
+ * were erased now, were erased already, and are unknown here.
+ */
+export function reapply(db: Db, ledgerPath: string, entries: AsyncIterable<Erasure>) {
+  const inTransaction: InTransaction = (work) =>
+    db.tx(async (query) => {
+      await endWhenStalled(query)
+      return work(query)
+    })
+  return reapplyIn(inTransaction, ledgerPath, entries)
+}
+
+type InTransaction = <T>(work: (query: Query) => Promise<T>) => Promise<T>
+
+/** The same in transactions of the caller's. */
+export async function reapplyIn(inTransaction: InTransaction, ledgerPath: string, entries: AsyncIterable<Erasure>) {
+  const result = { erased: 0, already_erased: 0, unknown: 0 }
+  for await (const [projectId, batch] of batches(entries)) {
+    const [found, fresh] = await inTransaction((query) => reapplyBatch(query, ledgerPath, projectId, batch))
+    result.erased += fresh
+    result.already_erased += found - fresh
+    result.unknown += batch.length - found
+  }
+  return result
+}
+
+async function reapplyBatch(query: Query, ledgerPath: string, projectId: string, batch: Erasure[]) {
+  const known = await query('select 1 from projects where id = $1', [projectId])
+  if (known.length === 0) return [0, 0] as const
+  const found = await lockProfiles(
+    query,
+    projectId,
+    batch.map(({ profile_id }) => profile_id),
+  )
+  await wipe(query, projectId, found)
+  // Unknown profiles are entered too, so that an import that contains one finds it in the ledger.
+  await enterInLedgers(query, ledgerPath, batch)
+  return [found.size, personal(found).length] as const
+}
+
+/** Every erasure of the database's ledger, oldest first. */
+export async function listErasures(db: Db): Promise<Erasure[]> {
+  const rows = await db.query(
+    'select project_id, profile_id, erased_at from erasures order by erased_at, project_id, profile_id',
+  )
+  return rows.map((row) => ({
+    project_id: row.project_id!,
+    profile_id: row.profile_id!,
+    erased_at: instantFromPg(row.erased_at!),
+  }))
+}
+
+const BATCH = 1000
+
+async function* batches(entries: AsyncIterable<Erasure>): AsyncIterable<[projectId: string, batch: Erasure[]]> {
+  const waiting = new Map<string, Map<string, Erasure>>()
+  for await (const entry of entries) {
+    const batch = waiting.get(entry.project_id) ?? new Map<string, Erasure>()
+    waiting.set(entry.project_id, batch.set(entry.profile_id, entry))
+    if (batch.size < BATCH) continue
+    waiting.delete(entry.project_id)
+    yield [entry.project_id, [...batch.values()]]
+  }
+  for (const [projectId, batch] of waiting) yield [projectId, [...batch.values()]]
+}
+
+/**
+ * Locks the rows, so that no transaction writes personal data of these profiles until the commit; returns which profiles
+ * still have any. The strongest lock, because a charge that settles holds the weakest (a key share) while it writes an
+ * event about a person.
+ */
+async function lockProfiles(
+  query: Query,
+  projectId: string,
+  ids: string[],
+): Promise<Map<string, 'personal' | 'erased'>> {
+  await query('select id from profiles where project_id = $1 and id = any($2) order by id for update', [projectId, ids])
+  const rows = await query('select id, anonymized_at from profiles where project_id = $1 and id = any($2)', [
+    projectId,
+    ids,
+  ])
+  return new Map(rows.map((row) => [row.id!, row.anonymized_at === null ? 'personal' : 'erased']))
+}
+
+const personal = (found: Map<string, 'personal' | 'erased'>) =>
+  [...found].filter(([, state]) => state === 'personal').map(([id]) => id)
+
+/** Removes the personal data of these profiles, which are locked; returns the time of the erasure. */
+async function wipe(query: Query, projectId: string, found: Map<string, 'personal' | 'erased'>): Promise<string> {
+  const [begun] = await query<{ base: string }>('select begin_write($1) as base', [projectId])
+  const { base } = begun!
+  const fresh = personal(found)
+  if (fresh.length > 0) await carryOut(query, ON_PERSONS, projectId, fresh, base)
+  if (found.size > 0) {
+    await wipeBelongings(query, projectId, [...found.keys()], base)
+    if (fresh.length > 0) await writeEvents(query, projectId, fresh.map(anonymized))
+    await mark(query, projectId)
+  }
+  return instantFromPg(base)
+}
+
+/**
+ * Removes personal data from the records of these profiles, which are locked and erased; `base` is the least stamp, from
+ * `begin_write`. Also for profiles erased long ago, which may have new records. Replicas learn of it by `mark`, which has
+ * to follow.
+ */
+export async function wipeBelongings(query: Query, projectId: string, ids: string[], base: string): Promise<void> {
+  await carryOut(query, ON_BELONGINGS, projectId, ids, base)
+}
+
+/** Wipes again what concurrent writers added before they saw the erasure. */
+export async function wipeAgain(db: Db, projectId: string, ids: string[]): Promise<void> {
+  await db.tx(async (query) => {
+    const [, found] = await Promise.all([endWhenStalled(query), lockProfiles(query, projectId, ids)])
+    return wipe(query, projectId, found)
+  })
+}
+
+async function carryOut(query: Query, effects: string[], projectId: string, ids: string[], base: string) {
+  for (const effect of effects) await query(effect, [projectId, ids, ...(effect.includes('$3') ? [base] : [])])
+}
+
+/**
+ * Increments the project's number of erasures: a replica that does not have it yet is not read, and ledgers are compared
+ * anew. Locks a row that every erasure of the project needs, so call it late in a transaction.
+ */
+export async function mark(query: Query, projectId: string): Promise<void> {
+  await query(MARK, [projectId])
+}
+
+const MARK = `
+  insert into erasure_marks as m (project_id, number) values ($1, 1)
+  on conflict (project_id) do update set number = m.number + 1`
+
+const anonymized = (id: string) =>
+  ({ type: 'profile.anonymized', object_id: id, profile_id: id, data: { id } }) as const
+
+/**
+ * Enters the erasures that the database's ledger lacks into both ledgers. Call it last, right before the commit: the file
+ * may have more entries than the database, never fewer.
+ */
+async function enterInLedgers(query: Query, ledgerPath: string, erasures: Erasure[]): Promise<void> {
+  const rows = await query<{ profile_id: string }>(
+    `insert into erasures (project_id, profile_id, erased_at)
+     select project_id, profile_id, erased_at from json_populate_recordset(null::erasures, $1)
+     on conflict (project_id, profile_id) do nothing returning profile_id`,
+    [JSON.stringify(erasures)],
+  )
+  const entered = new Set(rows.map(({ profile_id }) => profile_id))
+  const lines = erasures
+    .filter(({ profile_id }) => entered.has(profile_id))
+    .map((entry) => `${JSON.stringify(entry)}\n`)
+  if (lines.length > 0) await append(ledgerPath, lines.join(''))
+}
+
+async function append(path: string, lines: string): Promise<void> {
+  const file = await openToAppend(path)
+  try {
+    const { size } = await file.stat()
+    const last = await file.read({ buffer: Buffer.alloc(1), position: Math.max(size - 1, 0) })
+    // A line that a crash cut off must not be joined with ours.
+    const torn = size > 0 && last.buffer.toString() !== '\n'
+    await file.appendFile(torn ? `\n${lines}` : lines)
+    await file.sync()
+    if (size === 0) await syncFolder(dirname(path))
+  } finally {
+    await file.close()
+  }
+}
+
+/** A new file survives a crash only when its folder is synced, too. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path)
+  await folder.sync().finally(() => folder.close())
+}

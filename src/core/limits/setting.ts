@@ -1,0 +1,50 @@
+// The rate limits that operators set: `200`, `200/1000` (with its burst), `off`, or `default`.
+import { UsageError } from '../../lib/errors.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import type { Rate } from './rate.ts'
+
+const MAX_RATE = 1_000_000
+const MAX_BURST = 10_000_000
+// The default burst: the requests of this many seconds.
+const BURST_S = 5
+
+/** Sets the limit of an organization's key, or of each key of an existing project; returns the old and the new one. */
+export async function setRateLimit(
+  query: Query,
+  owner: 'organization' | 'project',
+  id: string,
+  text: string,
+): Promise<{ before: string; after: string }> {
+  const after = readRate(text)
+  const table = `${owner}s`
+  const [old] = await query(`select rate_limit, rate_limit_burst from ${table} where id = $1 for no key update`, [id])
+  await query(`update ${table} set rate_limit = $2, rate_limit_burst = $3 where id = $1`, [
+    id,
+    after?.rate ?? null,
+    after?.burst ?? null,
+  ])
+  const before =
+    old!.rate_limit === null ? null : { rate: Number(old!.rate_limit), burst: Number(old!.rate_limit_burst) }
+  return { before: writeRate(before), after: writeRate(after) }
+}
+
+/** Throws a `UsageError` for a text that is no limit. */
+export const checkRateLimit = (text: string): void => void readRate(text)
+
+/** Reads a limit; null for `default`. */
+function readRate(text: string): Rate | null {
+  if (text === 'default') return null
+  if (text === 'off') return { rate: 0, burst: 1 }
+  const [, perSecond, atOnce] = /^([0-9]{1,8})(?:\/([0-9]{1,8}))?$/.exec(text) ?? []
+  const rate = Number(perSecond)
+  const burst = atOnce === undefined ? rate * BURST_S : Number(atOnce)
+  if (rate >= 1 && rate <= MAX_RATE && burst >= 1 && burst <= MAX_BURST) return { rate, burst }
+  throw new UsageError(
+    `A rate limit must be requests per second such as 200, with a burst such as 200/1000, "off" or "default", got "${text}".`,
+  )
+}
+
+function writeRate(rate: Rate | null): string {
+  if (rate === null) return 'default'
+  return rate.rate === 0 ? 'off' : `${rate.rate}/${rate.burst}`
+}

@@ -1,0 +1,97 @@
+// Import fields: by name, each with a type that checks its value and returns what is stored.
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/read.ts'
+import { shorten } from '../../../lib/text.ts'
+
+/**
+ * What is wrong with a line. Each field and list item on the way up prefixes its place to the message, which therefore
+ * begins with a space. The message repeats ids and words of a fixed list, never personal data.
+ */
+export class BadLine extends Error {}
+
+export interface Reading {
+  /** The canonical date-time after which nothing can have happened yet. */
+  latest: string
+}
+
+/** What goes into the database. JSON values are compact JSON text. */
+export type Stored = string | number | boolean | null
+
+export interface Type {
+  /** Checks a value that is neither absent nor null, or throws a `BadLine`; `siblings` is the object that contains it. */
+  read(value: JsonValue, reading: Reading, siblings: JsonObject): Stored
+  /** What is stored when the value is absent or null; by default null. */
+  absent?: Stored
+  required?: boolean
+  /** Whether its column is JSON. */
+  json?: boolean
+  /** Whether a second column, `<name>_folded`, holds the case-folded text. */
+  folded?: boolean
+  /** Of a group: its fields, each with a column of its own, `<group>_<field>`. */
+  fields?: Fields
+}
+
+export type Fields = readonly { readonly name: string; readonly type: Type }[]
+
+/** The fields of a record or of an object in it, read and stored in this order. */
+export function fieldsOf(types: { readonly [name: string]: Type }): Fields {
+  return Object.entries(types).map(([name, type]) => ({ name, type }))
+}
+
+export const required = (type: Type): Type => ({ ...type, required: true })
+export const folded = (type: Type): Type => ({ ...type, folded: true })
+export const orElse = (absent: Stored, type: Type): Type => ({ ...type, absent })
+
+/** An object whose fields have columns of their own in the record's row. */
+export const group = (types: { readonly [name: string]: Type }): Type => ({ fields: fieldsOf(types), read: () => null })
+
+/** Calls `take` for each declared field of an object; an undeclared name in the object is an error. */
+export function eachField(
+  fields: Fields,
+  value: JsonValue,
+  take: (name: string, type: Type, given: JsonValue, siblings: JsonObject) => void,
+): void {
+  if (!isJsonObject(value)) throw new BadLine(' must be an object')
+  let known = 0
+  let at = ''
+  try {
+    for (const { name, type } of fields) {
+      const given = value[name]
+      at = name
+      if (given !== undefined) known++
+      if (type.required && (given === undefined || given === null))
+        throw new BadLine(given === null ? ' must not be null' : ' is missing')
+      take(name, type, given ?? null, value)
+    }
+  } catch (error) {
+    if (error instanceof BadLine) error.message = `.${at}${error.message}`
+    throw error
+  }
+  if (known < Object.keys(value).length) throw new BadLine(` has no field ${quoted(unknownName(fields, value))}`)
+}
+
+/** Reads the items of a list; an error names the index. */
+export function eachItem<T>(value: JsonValue, read: (item: JsonValue) => T): T[] {
+  if (!Array.isArray(value)) throw new BadLine(' must be an array')
+  return value.map((item, n) => placed(`[${n}]`, () => read(item)))
+}
+
+/** Prefixes a place to the message of a `BadLine`. */
+export function placed<T>(place: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof BadLine) error.message = place + error.message
+    throw error
+  }
+}
+
+function unknownName(fields: Fields, value: JsonObject): string {
+  return Object.keys(value).find((name) => !fields.some((field) => field.name === name))!
+}
+
+/** The name of a property as messages show it. */
+export function quoted(name: string): string {
+  return JSON.stringify(shorten(name, LONGEST_NAME))
+}
+
+const LONGEST_NAME = 64

@@ -1,0 +1,56 @@
+// A session: the API's shape, the import's fields, and what an erasure removes.
+import { instant, integer, json, object, shape, text } from '../../lib/shape/shape.ts'
+import { orElse, required } from './import/fields.ts'
+import * as from from './import/types.ts'
+import { all, countedBy, field, nested, record, shownFields, toEmptyObject, toNull } from './record.ts'
+
+const anyObject = { schema: { type: 'object', additionalProperties: true } }
+
+const fields = {
+  id: field(text('Identifier.', { example: 'ses_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }), required(from.id)),
+  created_at: field(instant('When it began.'), required(from.past)),
+  updated_at: field(instant('When it was last changed.'), from.past),
+  profile_id: field(text('Profile that it belongs to.'), required(from.id), { refersTo: 'profile' }),
+  funnel_id: field(text('Funnel that was visited.', { nullable: true }), from.id, { refersTo: 'funnel' }),
+  funnel_version: field(integer('Version of the funnel.', { nullable: true }), from.integer(0)),
+  experiment_id: field(text('Experiment that it took part in.', { nullable: true }), from.id, {
+    refersTo: 'experiment',
+  }),
+  locale: field(text('Language.', { nullable: true, example: 'en' }), from.text),
+  origin: field(text('URL at which it began; after an erasure, only scheme and host.', { nullable: true }), from.text, {
+    erased: (column) => `origin_only(${column})`,
+  }),
+  user_agent: field(text('Browser; null when unknown or erased.', { nullable: true }), from.text, { erased: toNull }),
+  query_params: field(
+    json('Query parameters of that URL; empty after an erasure.', anyObject),
+    orElse('{}', from.object),
+    { erased: toEmptyObject },
+  ),
+  attributes: nested((inner) => object('Where the visitor was.', inner, { name: 'SessionAttributes' }), {
+    ip: field(text('IP address; null when unknown or erased.', { nullable: true, example: '192.0.2.1' }), from.text, {
+      erased: toNull,
+    }),
+    country: field(text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }), from.text),
+    region_code: field(text('Region.', { nullable: true }), from.text),
+    city: field(text('City.', { nullable: true }), from.text),
+    postal_code: field(text('Postal code; null when unknown or erased.', { nullable: true }), from.text, {
+      erased: toNull,
+    }),
+    timezone: field(text('Time zone, IANA name.', { nullable: true, example: 'Europe/Berlin' }), from.text),
+    locale_code: field(text('Language and region of the browser.', { nullable: true, example: 'de-DE' }), from.text),
+  }),
+  tracking_cookies: field(
+    json('Cookies of advertising networks; empty after an erasure.', anyObject),
+    orElse('{}', from.object),
+    { erased: toEmptyObject },
+  ),
+}
+
+export const sessionRecord = record({
+  name: 'session',
+  table: 'sessions',
+  fields,
+  counts: { '': all, ...countedBy('funnel_id') },
+})
+
+export const session = shape('Session', 's', shownFields(fields))

@@ -1,0 +1,62 @@
+// Named secret keys of a tenant: several at a time, each rotated or revoked on its own.
+import { ApiError } from '../../lib/errors.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import type { Seal } from '../../lib/secrets.ts'
+import { boolean, instant, shape, text } from '../../lib/shape/shape.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import { hashKey, webhookSecret } from './key-text.ts'
+import { addKey, type Tenant } from './tenants.ts'
+
+/** A key as operators see it: everything but its text. */
+export const secretKey = shape('SecretKey', 'k', {
+  id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
+  name: text('Purpose of the key.', { example: 'Warehouse' }),
+  created_at: instant('When it was created.'),
+  expires_at: instant('When it ends, or ended.', { nullable: true }),
+  living: boolean('Whether the key is valid now.', {
+    sql: '(k.expires_at is null or k.expires_at > (select db_clock()))',
+  }),
+})
+
+const MAX_VALID_KEYS = 20
+
+/** Creates another key and returns its text, which is not stored. */
+export async function createKey(query: Query, seal: Seal, tenant: Tenant, name: string) {
+  // The lock of the organization's row keeps the count exact while two keys are created concurrently.
+  await query('select 1 from organizations where id = $1 for no key update', [tenant.organization_id])
+  const [count] = await query(`select count(*) as n from secret_keys where ${OWNED} and ${LIVING}`, owner(tenant))
+  // Every valid key of a project signs its webhooks.
+  if (Number(count!.n) >= MAX_VALID_KEYS)
+    throw new ApiError(409, 'too_many_keys', `There are ${MAX_VALID_KEYS} valid keys already: revoke one first.`)
+  const key = await addKey(query, seal, tenant, name)
+  const [row] = await query('select id from secret_keys where hash = $1', [hashKey(key)])
+  return { id: row!.id!, name, secret_key: key, ...(tenant.project_id && { webhook_secret: webhookSecret(key) }) }
+}
+
+/** Creates a successor of the same name; the old key stays valid for `overlapSeconds`. */
+export async function rotateKey(query: Query, seal: Seal, tenant: Tenant, id: string, overlapSeconds: number) {
+  const [old] = await query(
+    `update secret_keys set expires_at = least(coalesce(expires_at, 'infinity'), db_clock() + make_interval(secs => $4))
+     where ${OWNED} and id::text = $3 and ${LIVING} returning name, expires_at`,
+    [...owner(tenant), id, overlapSeconds],
+  )
+  if (!old) throw noSuchKey(id)
+  const made = await createKey(query, seal, tenant, old.name!)
+  return { ...made, previous_expires_at: instantFromPg(old.expires_at!) }
+}
+
+/** Ends a key at once, and returns its name. */
+export async function revokeKey(query: Query, tenant: Tenant, id: string): Promise<string> {
+  const [row] = await query(
+    `update secret_keys set expires_at = db_clock() where ${OWNED} and id::text = $3 and ${LIVING} returning name`,
+    [...owner(tenant), id],
+  )
+  if (!row) throw noSuchKey(id)
+  return row.name!
+}
+
+const OWNED = 'organization_id = $1 and project_id is not distinct from $2'
+const LIVING = '(expires_at is null or expires_at > db_clock())'
+const owner = (tenant: Tenant) => [tenant.organization_id, tenant.project_id]
+const noSuchKey = (id: string) =>
+  new ApiError(404, 'object_not_found', `There is no valid key with the id "${id.slice(0, 64)}" here.`)

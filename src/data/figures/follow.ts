@@ -1,0 +1,58 @@
+// Keeps figures up to date: of all projects in the background, or of one project at once.
+import type { Logger } from 'pino'
+import { type Clock, systemClock } from '../../lib/clock.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import { repeat } from '../../lib/repeat.ts'
+import { families } from './families.ts'
+import { Follower, SHORTEST_PAUSE_MS } from './follower.ts'
+import { markAll } from './marks.ts'
+import { beginPass, continuePass, type Options, withLock } from './pass.ts'
+import { followReports } from './reports.ts'
+
+interface Context {
+  db: Db
+  clock: Clock
+  log: Logger
+}
+
+/** Starts keeping the figures of all projects up to date; returns a function that stops it. */
+export function followFigures({ db, clock, log }: Context): () => Promise<void> {
+  const follower = new Follower(db, clock)
+  const options = { pauseMs: SHORTEST_PAUSE_MS, failure: 'Computing figures failed.' }
+  return repeat({ clock, log }, options, (signal) => follower.step(signal))
+}
+
+/** Brings the figures of all projects up to date, except those that another process is computing. */
+export async function followAll(db: Db, signal?: AbortSignal): Promise<void> {
+  const follower = new Follower(db, systemClock)
+  await follower.look(signal)
+  while (follower.isBehind && !signal?.aborted) await follower.takeTurn(signal)
+}
+
+/** Brings the figures of a project up to date. */
+export async function followProject(db: Db, projectId: string): Promise<void> {
+  await computeMarked(db, projectId, { ifLocked: 'skip', writers: await followReports(db) })
+}
+
+async function computeMarked(db: Db, projectId: string, options: Options): Promise<void> {
+  const pass = await beginPass(db, projectId, options)
+  if (pass) await continuePass(db, pass, () => true)
+}
+
+/**
+ * Recomputes all figures of a project from its records; returns the number of days with figures. Each day keeps its old figures
+ * until it is recomputed.
+ */
+export async function rebuildFigures(db: Db, projectId: string): Promise<number> {
+  const writers = await followReports(db)
+  await withLock(db, projectId, 'wait', (query) => markAll(query, projectId))
+  // Another process may compute some of the days between these two transactions.
+  await computeMarked(db, projectId, { ifLocked: 'wait', writers })
+  const [row] = await db.query(DAYS, [projectId])
+  return Number(row!.days)
+}
+
+const DAYS = `
+  select count(distinct day) as days from (${families
+    .map(({ table }) => `select day from ${table} where project_id = $1 and split = ''`)
+    .join(' union all ')}) figures`

@@ -1,0 +1,103 @@
+// Marks of days whose figures have to be recomputed. Changes of records add them; a pass takes them in runs of days.
+import type { Query } from '../../lib/pg/types.ts'
+import type { Days } from './compute.ts'
+import { families } from './families.ts'
+
+/** The most days that are computed in one transaction. */
+export const LONGEST_RUN = 31
+
+/** The projects that have marks. */
+export async function markedProjects(query: Query): Promise<string[]> {
+  const rows = await query(MARKED)
+  return rows.map(({ project_id }) => project_id!)
+}
+
+// One index lookup for each project, however many marks it has.
+const MARKED = `
+  with recursive marked as (
+    (select project_id from figure_marks order by project_id limit 1)
+    union all
+    select (select m.project_id from figure_marks m where m.project_id > p.project_id order by m.project_id limit 1)
+    from marked p where p.project_id is not null)
+  select project_id from marked where project_id is not null`
+
+/** Marks all days of a project if it has the mark `all` or no figures yet. */
+export async function expandMark(query: Query, projectId: string): Promise<void> {
+  const [row] = await query(ALL_WANTED, [projectId])
+  if (row!.wanted === 't') await markAll(query, projectId)
+}
+
+const ALL_WANTED = `
+  select exists (select from figure_marks where project_id = $1 and family = 'all')
+    or not exists (select from figure_progress where project_id = $1) as wanted`
+
+/** Marks all days of a project: those with records, and those with stored figures. */
+export async function markAll(query: Query, projectId: string): Promise<void> {
+  await query('delete from figure_marks where project_id = $1', [projectId])
+  await query(MARK_ALL, [projectId])
+}
+
+const END = 'subscription_end(status, period_ends_at, cancelled_at, paused_at, created_at)'
+const OF_REPORT = 'organization_id = (select organization_id from projects where id = $1)'
+
+const DAYS: [family: string, at: string, table: string, where?: string][] = [
+  ['visits', 'created_at', 'sessions'],
+  ['sales', 'created_at', 'transactions'],
+  ['sales', 'trx_created_at', 'report_transactions', OF_REPORT],
+  ['payments', 'trx_created_at', 'report_transactions', OF_REPORT],
+  ['subscriptions', 'created_at', 'subscriptions'],
+  ['subscriptions', 'created_at', 'transactions'],
+  ['subscriptions', END, 'subscriptions', `project_id = $1 and status in ('paused', 'cancelled', 'expired', 'unpaid')`],
+]
+
+// Also days that only have stored figures: their records may be gone.
+const MARK_ALL = `
+  insert into figure_marks (project_id, family, day)
+  select distinct $1, family, day from (
+    ${[
+      ...DAYS.map(
+        ([family, at, table, where = 'project_id = $1']) =>
+          `select '${family}', (${at} at time zone 'UTC')::date from ${table} where ${where}`,
+      ),
+      ...families.map(({ name, table }) => `select '${name}', day from ${table} where project_id = $1 and split = ''`),
+    ].join(' union all ')}) days (family, day) where day is not null`
+
+/** The runs of a pass over the marks of a project. */
+export interface Runs {
+  /** How many days the next run may have. */
+  days: number
+  /** By family: the first day of the last run. That day and later ones are left to the next pass. */
+  taken: Map<string, string>
+}
+
+export const beginRuns = (): Runs => ({ days: 1, taken: new Map() })
+
+/** Removes the marks of the next run of days of one family and returns the run; undefined if there is none. */
+export async function takeMarks(
+  query: Query,
+  projectId: string,
+  { days, taken }: Runs,
+): Promise<{ family: string; days: Days } | undefined> {
+  const [run] = await query(TAKE, [projectId, days, [...taken.keys()], [...taken.values()]])
+  if (!run?.from) return undefined
+  return { family: run.family!, days: { from: run.from, to: run.to! } }
+}
+
+// Newest days first, because they are viewed most. Marks that an import commits meanwhile stay. A day that changes all the time
+// is taken once in a pass: otherwise the pass would not end.
+const TAKE = `
+  with newest as (
+    select family, day from figure_marks m where project_id = $1 and family <> 'all' and not exists (
+      select from unnest($3::text[], $4::date[]) taken (family, day) where taken.family = m.family and m.day >= taken.day)
+    order by day desc, family limit 1
+  ), days as (
+    select distinct m.day from figure_marks m join newest n on m.family = n.family
+    where m.project_id = $1 and m.day > n.day - $2::int and m.day <= n.day
+  ), run as (
+    -- In a run without gaps, the sum of a day and its position from the end is the same for all days.
+    select day from (select day, day + row_number() over (order by day desc)::int as sum from days) placed
+    where sum = (select day + 1 from newest)
+  ), gone as (
+    delete from figure_marks m using newest n
+    where m.project_id = $1 and m.family = n.family and m.day in (select day from run) returning 1)
+  select (select family from newest) as family, min(day) as "from", max(day) + 1 as "to" from run`

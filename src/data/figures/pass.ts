@@ -1,0 +1,110 @@
+// A pass over the marked days of a project: computes each of them once, newest first, in slices of time.
+
+import { readHorizon } from '../../core/lists/horizon.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import { sqlState } from '../../lib/pg/errors.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { compute } from './compute.ts'
+import { LOCK_CLASS, limitFigures } from './lock.ts'
+import { beginRuns, expandMark, LONGEST_RUN, type Runs, takeMarks } from './marks.ts'
+import { beforeWriters, type Writers } from './reports.ts'
+
+/** What to do while another process computes figures of the project. */
+type IfLocked = 'skip' | 'wait'
+
+export interface Options {
+  ifLocked: IfLocked
+  /** The transactions that were writing when the days of charges and refunds were last marked. */
+  writers: Writers
+}
+
+export interface Pass extends Options {
+  projectId: string
+  /** The project's horizon at the beginning. */
+  horizon: string
+  runs: Runs
+}
+
+/** Begins a pass; undefined if it is skipped because another process is computing figures of the project. */
+export async function beginPass(db: Db, projectId: string, options: Options): Promise<Pass | undefined> {
+  const horizon = await readHorizon(db, projectId)
+  const begun = await withLock(db, projectId, options.ifLocked, async (query) => {
+    await expandMark(query, projectId)
+    return true
+  })
+  return begun ? { ...options, projectId, horizon, runs: beginRuns() } : undefined
+}
+
+/**
+ * Computes marked days while `goesOn`, at least one run of them. A day that is marked again meanwhile is left to the next pass.
+ * `locked`: another process is computing figures of the project, and completes them.
+ */
+export async function continuePass(
+  db: Db,
+  pass: Pass,
+  goesOn: () => boolean,
+): Promise<'complete' | 'incomplete' | 'locked'> {
+  do {
+    const result = await computeNext(db, pass)
+    if (result === 'locked') return 'locked'
+    if (result === 'computed') continue
+    await db.query(PROGRESS, [pass.projectId, pass.horizon, pass.writers])
+    return 'complete'
+  } while (goesOn())
+  return 'incomplete'
+}
+
+// The days of all imports before the horizon were marked when the pass began, and those of all charges before `writers`.
+const PROGRESS = `
+  insert into figure_progress as f (project_id, horizon)
+  select id, least($2, ${beforeWriters('$3', '= p.number')}) from projects p where id = $1
+  on conflict (project_id) do update set horizon = greatest(f.horizon, excluded.horizon), updated_at = db_clock()`
+
+// A run of days should take about this long: long enough to cost little more than its days, short enough for the other projects.
+const SHORT_RUN_MS = 250
+const LONG_RUN_MS = 1000
+
+/** Computes the next run of marked days. */
+async function computeNext(db: Db, { projectId, ifLocked, runs }: Pass): Promise<'computed' | 'none' | 'locked'> {
+  const begunMs = performance.now()
+  try {
+    const run = await withLock(db, projectId, ifLocked, async (query) => {
+      const marks = await takeMarks(query, projectId, runs)
+      if (!marks) return 'none'
+      await compute(query, projectId, marks.family, marks.days)
+      await query('update figure_progress set updated_at = db_clock() where project_id = $1', [projectId])
+      return marks
+    })
+    if (run === undefined) return 'locked'
+    if (run === 'none') return 'none'
+    runs.taken.set(run.family, run.days.from)
+  } catch (error) {
+    // The transaction was rolled back, so the marks are still there. The same run would take too long again: try fewer days.
+    if (sqlState(error) !== CANCELED || runs.days === 1) throw error
+  }
+  const tookMs = performance.now() - begunMs
+  if (tookMs < SHORT_RUN_MS) runs.days = Math.min(2 * runs.days, LONGEST_RUN)
+  if (tookMs > LONG_RUN_MS) runs.days = Math.ceil(runs.days / 4)
+  return 'computed'
+}
+
+// query_canceled: a statement took longer than its limit.
+const CANCELED = '57014'
+
+/** Runs `work` in a transaction that holds the project's lock on figures. Returns undefined if it is skipped. */
+export function withLock<T>(
+  db: Db,
+  projectId: string,
+  ifLocked: IfLocked,
+  work: (query: Query) => Promise<T>,
+): Promise<T | undefined> {
+  return db.tx(async (query) => {
+    await limitFigures(query)
+    const lock = ifLocked === 'wait' ? 'pg_advisory_xact_lock' : 'pg_try_advisory_xact_lock'
+    const [locked] = await query(`select ${lock}($1, number)::text as mine from projects where id = $2`, [
+      LOCK_CLASS,
+      projectId,
+    ])
+    return locked?.mine === 'false' ? undefined : work(query)
+  })
+}

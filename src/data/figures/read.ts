@@ -1,0 +1,224 @@
+// Reads figures: sums over days from the rollups, by period and dimension.
+import { currencies } from '../../lib/currencies.ts'
+import { DAY_MS } from '../../lib/days.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import type { Param } from '../../lib/pg/types.ts'
+import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
+import { HAS_NEWS } from './reports.ts'
+
+const periods = ['day', 'week', 'month'] as const
+export type Period = (typeof periods)[number]
+
+export interface Question {
+  projects: readonly string[]
+  metrics: readonly MetricName[]
+  /** Days as `2026-01-31`; `to` is the day after the last. */
+  from: string
+  to: string
+  period?: Period
+  /** A dimension of the family, or `currency`, or `project`. */
+  dimension?: string
+  /** Only figures of this funnel. */
+  funnel?: string
+  /** `usd`: all amounts converted; `own`: each currency separately. */
+  money: 'usd' | 'own'
+  /** Whether sandbox and preview data counts too. */
+  test: boolean
+}
+
+/** Money is in major units, ratios are from 0 to 1; null if the divisor is 0. */
+export type Values = Partial<Record<MetricName, number | null>>
+
+export interface Figure {
+  /** The first day of the period; null: all days of the question. */
+  period: string | null
+  /** The value of the dimension; '': records without one; null: all records. */
+  key: string | null
+  /** Null for metrics that are not money. */
+  currency: string | null
+  values: Values
+}
+
+/** Reads the figures, ordered by period and key. Periods without records are left out. */
+export async function readFigures(db: Db, question: Question): Promise<Figure[]> {
+  const found = new Map<string, { figure: Figure; sums: Map<SumName, number> }>()
+  const needed = [...new Set(question.metrics.flatMap(sumsOf))]
+  const batches = Map.groupBy(needed, (name) => `${sums[name].family.table} ${sums[name].atEnd ?? false}`)
+  const results = await Promise.all(
+    [...batches.values()].map(async (names) => ({ names, rows: await read(db, names, question) })),
+  )
+  // In one currency, a period and key are one figure. In several, metrics that are not money are a figure of their own.
+  const isMoney = question.metrics.some((name) => metrics[name].unit === 'money')
+  const only = question.money === 'usd' ? (isMoney ? 'USD' : null) : undefined
+  for (const { names, rows } of results) {
+    for (const row of rows) {
+      const { period = null, key = null } = row
+      const currency = only === undefined ? (row.currency ?? null) : only
+      const place = JSON.stringify([period, key, currency])
+      const one = found.get(place) ?? { figure: { period, key, currency, values: {} }, sums: new Map() }
+      found.set(place, one)
+      for (const [n, name] of names.entries()) one.sums.set(name, Number(row[`v${n}`]) / scale(sums[name], currency))
+    }
+  }
+  const figures = computeMetrics([...found.values()], question)
+  return figures.sort(byOrder)
+}
+
+/** The place of a figure among others: by period, key and currency. */
+export const order = ({ period, key, currency }: Figure) => [period ?? '', key ?? '', currency ?? ''].join('\u0000')
+
+export const byOrder = (a: Figure, b: Figure) => (order(a) < order(b) ? -1 : 1)
+
+/** Money is stored in minor units. */
+function scale({ unit }: Sum, currency: string | null): number {
+  return unit === 'money' ? 10 ** (currencies.get(currency ?? 'USD') ?? 2) : 1
+}
+
+type Found = { figure: Figure; sums: Map<SumName, number> }
+
+/** Computes the metrics from the sums. Counts without a currency, such as sessions, are the divisor in every currency. */
+function computeMetrics(found: Found[], { metrics: names, money }: Question): Figure[] {
+  const counted = new Map<string, Found>()
+  for (const one of found) if (one.figure.currency === null) counted.set(order(one.figure), one)
+  return found.flatMap(({ figure, sums: own }) => {
+    const beside = counted.get(order({ ...figure, currency: null }))?.sums
+    const of = (name: SumName) => own.get(name) ?? (sums[name].family.money ? undefined : beside?.get(name))
+    const values: Values = {}
+    for (const name of names) {
+      const metric = metrics[name]
+      // Money has a currency. With several currencies, other metrics are in the figure without one.
+      if (metric.unit === 'money' && figure.currency === null) continue
+      if (!metric.family.money && figure.currency !== null && money === 'own') continue
+      if (!('of' in metric)) {
+        if (own.has(name as SumName)) values[name] = rounded(own.get(name as SumName)!)
+        continue
+      }
+      const [part, whole] = (metric.of as readonly SumName[]).map(of)
+      if (part !== undefined || whole !== undefined) values[name] = whole ? rounded((part ?? 0) / whole) : null
+    }
+    return Object.keys(values).length > 0 ? [{ ...figure, values }] : []
+  })
+}
+
+/** Removes floating-point errors: stored values have at most six decimals. */
+const rounded = (value: number) => Math.round(value * 1e6) / 1e6
+
+async function read(db: Db, names: SumName[], question: Question): Promise<Record<string, string | null>[]> {
+  const { family, atEnd = false } = sums[names[0]!]
+  const { projects, from, to, period, dimension, funnel, money, test } = question
+  const params: Param[] = [projects as string[], from, to, test]
+  const split = splitOf(family.splits, dimension, funnel)
+  if (!split) return []
+  params.push(split.name)
+  const where = [`project_id = any($1)`, `day < $3::date`, `(not test or $4)`, `split = $5`]
+  // A metric at the end is the sum of all days up to it. $2 is named anyway, because PostgreSQL refuses unused parameters.
+  where.push(atEnd ? '$2::date is not null' : 'day >= $2::date')
+  if (split.filter) {
+    params.push(funnel!)
+    where.push(`${split.filter} = $6`)
+  }
+  const currency = family.money ? (money === 'usd' ? `'USD'` : 'currency') : undefined
+  const columns = {
+    ...(period && { start: startIn(period, atEnd) }),
+    ...(dimension && { key: keyOf(dimension, split.key) }),
+    ...(currency && names.some((name) => sums[name].unit === 'money') && { currency }),
+  }
+  const groups = Object.keys(columns).map((_name, n) => n + 1)
+  const values = names.map((name, n) => `${expression(sums[name], money)} as v${n}`)
+  const list = [...Object.entries(columns).map(([name, sql]) => `${sql} as ${name}`), ...values]
+  const text = `select ${list.join(', ')} from ${family.table} where ${where.join(' and ')}
+    ${groups.length > 0 ? `group by ${groups.join(', ')}` : ''}`
+  const rows = await db.query(period ? `select *, ${PERIOD} from (${text}) summed` : text, params)
+  return atEnd && period ? accumulate(rows, names, question) : rows
+}
+
+/** The split with this dimension, of one funnel if one is given; undefined if the family does not have it. */
+function splitOf(splits: readonly (readonly string[])[], dimension: string | undefined, funnel: string | undefined) {
+  const inner = dimension === 'currency' || dimension === 'project' ? undefined : dimension
+  if (funnel === undefined || inner === 'funnel') {
+    const known =
+      inner === undefined ? [] : splits.find((one) => one.includes(inner) && (one.length === 1 || one[0] !== 'funnel'))
+    if (!known) return undefined
+    const filter = funnel === undefined ? undefined : 'key'
+    return { name: known.join('_'), key: known.indexOf(inner ?? '') === 1 ? 'subkey' : 'key', filter }
+  }
+  const known = splits.find((one) => one[0] === 'funnel' && one[1] === inner)
+  return known && { name: known.join('_'), key: 'subkey', filter: 'key' }
+}
+
+function keyOf(dimension: string, column: string): string {
+  return dimension === 'currency' ? 'currency' : dimension === 'project' ? 'project_id' : column
+}
+
+// Without a time zone, and formatted as text after the sums: for each row either takes longer than the sums.
+function startIn(period: Period, atEnd: boolean): string {
+  const start = period === 'day' ? 'day' : `date_trunc('${period}', day::timestamp)`
+  // Days before the first one count in metrics at the end of a period. They are a group of their own.
+  return atEnd ? `case when day >= $2::date then ${start} end` : start
+}
+
+const PERIOD = `coalesce(to_char(start, 'YYYY-MM-DD'), '') as period`
+
+// Each column is summed separately: PostgreSQL computes a sum once for all metrics that use it.
+function expression({ terms, unit }: Sum, money: Question['money']): string {
+  const column = (name: string) => (unit === 'money' && money === 'usd' ? `${name}_usd` : name)
+  const parts = terms.map((term) =>
+    term.startsWith('-') ? `- sum(${column(term.slice(1))})` : `+ sum(${column(term)})`,
+  )
+  return `coalesce(${parts.join(' ')}, 0)`
+}
+
+type Rows = Record<string, string | null>[]
+
+/** Turns the changes in each period into values at its end, for all periods of the question. */
+function accumulate(rows: Rows, names: SumName[], { from, to, period }: Question): Rows {
+  const series = Map.groupBy(rows, ({ key = null, currency = null }) => JSON.stringify([key, currency]))
+  return [...series.values()].flatMap((one) => {
+    const changes = new Map(one.map((row) => [row.period!, row]))
+    const running = names.map(() => 0)
+    return ['', ...starts(from, to, period!)].flatMap((start) => {
+      const change = changes.get(start)
+      for (const n of names.keys()) running[n]! += Number(change?.[`v${n}`] ?? 0)
+      if (start === '') return []
+      const values = Object.fromEntries(running.map((value, n) => [`v${n}`, String(value)]))
+      return [{ ...one[0]!, period: start, ...values }]
+    })
+  })
+}
+
+const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10)
+
+/** The first days of all periods from `from` until `to`. */
+function starts(from: string, to: string, period: Period): string[] {
+  const found = new Set<string>()
+  for (let ms = Date.parse(from); ms < Date.parse(to); ms += DAY_MS) found.add(startOf(ms, period))
+  return [...found]
+}
+
+/** The first day of the period with this instant. */
+export function startOf(ms: number, period: Period): string {
+  if (period === 'month') return `${dayText(ms).slice(0, 7)}-01`
+  // Weeks begin on Monday, as in PostgreSQL.
+  return dayText(period === 'day' ? ms : ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS)
+}
+
+/** The instant up to which the figures of these projects are complete; null if a project with records has no figures yet. */
+export async function figuresAsOf(db: Db, projects: readonly string[]): Promise<string | null> {
+  const [row] = await db.query(AS_OF, [projects as string[]])
+  return row!.as_of!
+}
+
+// Without marks, figures are complete up to the project's horizon, but not beyond the last charges whose days were marked.
+const AS_OF = `
+  select case when bool_and(as_of is not null or not waits) then min(as_of) end as as_of from (
+    select m.marked or ${HAS_NEWS} as waits, case when ${HAS_NEWS} then least(m.as_of, greatest(f.followed_at, g.horizon))
+      else m.as_of end as as_of
+    from unnest($1::text[]) asked (id)
+    join projects p on p.id = asked.id
+    join organization_clocks c on c.organization_id = p.organization_id
+    left join figure_reports f on f.organization_id = p.organization_id
+    left join project_clocks k on k.project_id = p.id
+    left join figure_progress g on g.project_id = p.id
+    cross join lateral (select exists (select from figure_marks m where m.project_id = p.id) as marked) known
+    cross join lateral (
+      select marked, case when marked or g.horizon is null then g.horizon else greatest(k.horizon, g.horizon) end as as_of) m) each`

@@ -1,0 +1,87 @@
+// Marks the days whose figures were changed by charges and refunds, found by the clocks of organizations: charges do not write
+// marks, to stay fast. All other records are written by imports, which mark their days themselves.
+import type { Db } from '../../lib/pg/db.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { LOCK_CLASS, limitFigures } from './lock.ts'
+
+const MAX_ORGANIZATIONS = 500
+
+/**
+ * The transactions that were writing at an instant, as JSON. A change that commits after that instant is stamped after the begin of
+ * its transaction, or after the instant.
+ */
+export type Writers = string
+
+// The lock for marking. No project has this number: they begin at 1.
+const REPORTS = 0
+
+/**
+ * Marks the days of all charges and refunds that were committed since the last call, in one process at a time. Returns the
+ * transactions that were writing at the beginning.
+ */
+export function followReports(db: Db): Promise<Writers> {
+  return db.tx(async (query) => {
+    await limitFigures(query)
+    await query(`select pg_advisory_xact_lock(${LOCK_CLASS}, ${REPORTS})`)
+    return markReports(query)
+  })
+}
+
+async function markReports(query: Query): Promise<Writers> {
+  const [look] = await query(WRITERS)
+  for (;;) {
+    const organizations = await query({ name: 'mark reports', text: MARK }, [MAX_ORGANIZATIONS, look!.writers!])
+    if (organizations.length < MAX_ORGANIZATIONS) return look!.writers!
+  }
+}
+
+// A transaction that writes records holds its project's advisory lock; one that writes the payment report locks the table of clocks.
+const WRITERS = `
+  select coalesce(json_agg(w), '[]') as writers from (
+    select null::bigint as project, db_clock() as at
+    union all
+    select case l.locktype when 'advisory' then l.objid::bigint end, coalesce(a.xact_start, '1970-01-01T00:00:00Z')
+    from pg_locks l left join pg_stat_activity a using (pid)
+    where l.granted and l.database = (select oid from pg_database where datname = current_database())
+      and (l.locktype = 'advisory' and l.objsubid = 2 and l.classid = write_lock_class()
+        or l.locktype = 'relation' and l.relation = 'organization_clocks'::regclass and l.mode = 'RowExclusiveLock')) w`
+
+/** SQL: the instant before which these writers can no longer change the projects of the condition. */
+export const beforeWriters = (writers: string, isProject: string) => `(
+  select min(w.at) from json_to_recordset(${writers}::json) w (project bigint, at timestamptz)
+  where w.project is null or w.project ${isProject})`
+
+/** SQL: whether an organization has rows of the report whose days are not marked yet. `c` is its clock, `f` its progress. */
+export const HAS_NEWS = `c.last_trx_created_at > coalesce(f.reported, '-infinity')`
+
+// A clock and the rows that it stamped become visible together, in the order of the stamps: no row appears later with a stamp
+// below a visible clock. The transaction of a charge is stamped before its row, in the same database transaction.
+const MARK = `
+  with due as materialized (
+    select c.organization_id, c.last_trx_created_at as until, coalesce(f.reported, '-infinity') as reported
+    from organization_clocks c left join figure_reports f using (organization_id) where ${HAS_NEWS} limit $1
+  ), news as materialized (
+    select c.project_id, r.at
+    from due
+    cross join lateral (
+      select r.external_id, r.trx_created_at as at from report_transactions r
+      where r.organization_id = due.organization_id and r.trx_created_at > due.reported
+        and r.trx_created_at <= due.until and not r.imported
+      order by r.trx_created_at offset 0) r
+    cross join lateral (
+      select c.project_id from customers c
+      where c.organization_id = due.organization_id and c.external_id = r.external_id offset 0) c
+  ), changed as (
+    select project_id, days.family, days.at from news
+    cross join lateral (
+      values ('sales', news.at), ('payments', news.at), ('sales', news.at - interval '15 minutes')) days (family, at)
+  ), marked as (
+    insert into figure_marks (project_id, family, day)
+    select distinct project_id, family, (at at time zone 'UTC')::date from changed
+  )
+  insert into figure_reports as f (organization_id, reported, followed_at)
+  select organization_id, until, ${beforeWriters('$2', 'in (select number from projects p where p.organization_id = due.organization_id)')}
+  from due
+  on conflict (organization_id) do update set reported = greatest(f.reported, excluded.reported),
+    followed_at = greatest(f.followed_at, excluded.followed_at)
+  returning 1`

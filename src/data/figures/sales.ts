@@ -1,0 +1,112 @@
+// Figures of revenue: sales, refunds and chargebacks, by the day on which the money moved.
+import { moveOf } from '../../core/records/payment-move.ts'
+import { dayOf, type Family, inDollars, orNone, within } from './family.ts'
+import { ACCOUNT, IS_TEST } from './payments.ts'
+
+/** SQL: whether the transaction is a payment for the subscription: more than 0, and not for its trial. */
+export const pays = (transaction: string, subscription: string) =>
+  `${transaction}.price > 0 and ${transaction}.id is distinct from ${subscription}.trial_transaction_id`
+
+const EARLIER_OF_SUBSCRIPTION = `
+  select from transactions o
+  where o.project_id = t.project_id and o.subscription_id = t.subscription_id and o.price > 0
+    and o.id is distinct from u.trial_transaction_id and (o.created_at, o.id) < (t.created_at, t.id)`
+
+const PRICE_USD = inDollars('t.price_usd', 't.price', 't.currency')
+const AMOUNT_USD = inDollars('r.amount_usd', 'r.amount', 'r.currency_code')
+
+const monthStart = (instant: string) => `date_trunc('month', ${instant}, 'UTC')`
+
+// Sales to people: the transactions of the data API.
+const TRANSACTIONS = `
+  select ${dayOf('t.created_at')} as day, t.sandbox or p.preview as test,
+    ${orNone('t.funnel_id')} as funnel, ${orNone('u.product_id')} as product, ${orNone('p.country')} as country,
+    ${orNone('u.payment_provider')} as provider,
+    case when t.subscription_id is null then 'one_off'
+      when t.id = u.trial_transaction_id then 'trial'
+      when exists (${EARLIER_OF_SUBSCRIPTION}) then 'renewal' else 'new' end as kind,
+    '' as reason,
+    t.currency, 1 as sales, t.price::numeric as gross, 0 as refunds, 0::numeric as refunded, 0 as chargebacks,
+    0::numeric as charged_back,
+    (t.price > 0 and not exists (
+      select from transactions o where o.project_id = t.project_id and o.profile_id = t.profile_id and o.price > 0
+        and o.created_at >= ${monthStart('t.created_at')} and (o.created_at, o.id) < (t.created_at, t.id)))::int as payers,
+    coalesce(${PRICE_USD}, 0)::numeric as gross_usd, 0::numeric as refunded_usd, 0::numeric as charged_back_usd,
+    (${PRICE_USD} is null)::int as without_usd
+  from transactions t
+  join profiles p on p.project_id = t.project_id and p.id = t.profile_id
+  left join subscriptions u on u.project_id = t.project_id and u.id = t.subscription_id
+  where t.project_id = $1 and ${within('t.created_at')}`
+
+/** SQL: minor units of an amount in major units. */
+const minor = (amount: string, currency: string) =>
+  `round(${amount} * power(10::numeric, coalesce(($4::jsonb ->> ${currency})::int, 2)))`
+
+// A charge of Tundish itself settles together with the transaction of the customer's profile; while it is in progress
+// the customer has no other, so that no other transaction of theirs lies in between.
+const HAS_TRANSACTION = `
+  select from orders o join transactions t on t.project_id = c.project_id and t.profile_id = c.profile_id
+    and t.created_at >= o.created_at and t.created_at <= r.trx_created_at and t.currency = r.currency_code
+  where o.organization_id = r.organization_id and o.order_id = r.order_id`
+
+const EARLIER_OF_CUSTOMER = `
+  select from report_transactions o
+  where o.organization_id = r.organization_id and o.external_id = r.external_id
+    and o.psp_transaction_type = 'sale' and o.status = 'succeeded'
+    and o.trx_created_at >= ${monthStart('r.trx_created_at')} and o.trx_created_at < r.trx_created_at`
+
+// The reason of a refund or dispute. A refund that failed later is subtracted under the reason of the refund.
+const REASON = `case move when 'sale' then '' when 'refund_failed' then coalesce((
+    select o.psp_reason_code from report_transactions o
+    where o.organization_id = r.organization_id and o.order_id = r.order_id and o.psp_transaction_type = 'refund'
+      and o.status = 'refunded' and o.psp_transaction_id = r.psp_transaction_id
+    order by o.trx_created_at limit 1), '') else ${orNone('r.psp_reason_code')} end`
+
+// Rows of the payment report, in which all amounts are positive. A refund that failed after it had succeeded has a second row with
+// the same transaction id of the provider, which cancels the first.
+const REPORT = `
+  select ${dayOf('r.trx_created_at')} as day, ${IS_TEST} as test,
+    ${orNone('p.funnel_id')} as funnel, '' as product, ${orNone('p.country')} as country, ${orNone('r.psp')} as provider,
+    case move when 'sale' then 'one_off' else move end as kind, ${REASON} as reason, r.currency_code as currency,
+    (move = 'sale')::int as sales, case when move = 'sale' then moved.amount else 0 end as gross,
+    (move = 'refund')::int as refunds,
+    case move when 'refund' then moved.amount when 'refund_failed' then -moved.amount else 0 end as refunded,
+    (move = 'chargeback')::int as chargebacks,
+    case move when 'chargeback' then moved.amount when 'chargeback_reversal' then -moved.amount else 0 end as charged_back,
+    (move = 'sale' and not exists (${EARLIER_OF_CUSTOMER}))::int as payers,
+    case when move = 'sale' then usd else 0 end as gross_usd,
+    case move when 'refund' then usd when 'refund_failed' then -usd else 0 end as refunded_usd,
+    case move when 'chargeback' then usd when 'chargeback_reversal' then -usd else 0 end as charged_back_usd,
+    (${AMOUNT_USD} is null)::int as without_usd
+  from projects j
+  join report_transactions r on r.organization_id = j.organization_id and ${within('r.trx_created_at')}
+  join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
+  left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
+  ${ACCOUNT}
+  cross join lateral (select ${minor('r.amount', 'r.currency_code')} as amount,
+    coalesce(round(${AMOUNT_USD} * 100), 0) as usd,
+    case when r.psp_transaction_type = 'sale' and c.profile_id is not null
+      and (r.imported or exists (${HAS_TRANSACTION})) then null else ${moveOf('r')} end as move) moved
+  where j.id = $1 and move is not null`
+
+export const sales: Family = {
+  name: 'sales',
+  table: 'figures_sales',
+  dimensions: ['funnel', 'product', 'country', 'provider', 'kind', 'reason'],
+  splits: [['funnel'], ['product'], ['country'], ['provider'], ['kind'], ['reason']],
+  money: true,
+  measures: [
+    'sales',
+    'gross',
+    'refunds',
+    'refunded',
+    'chargebacks',
+    'charged_back',
+    'payers',
+    'gross_usd',
+    'refunded_usd',
+    'charged_back_usd',
+    'without_usd',
+  ],
+  facts: `${TRANSACTIONS} union all ${REPORT}`,
+}

@@ -1,0 +1,46 @@
+// Moves staged rows that contradict what is stored or staged to the rejected lines.
+
+import type { Kind, Tenant } from '../../core/records/record.ts'
+import { KINDS } from '../../core/records/records.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { REJECTED, staged } from './staging.ts'
+
+/**
+ * Rejects lines whose reference will not exist, and lines that claim another project's record. `kinds` are
+ * in the order of their references, so that a line is also rejected if it refers to a rejected one.
+ */
+export async function rejectMisfits(query: Query, kinds: readonly Kind[], tenant: Tenant): Promise<void> {
+  for (const kind of kinds) {
+    for (const [column, name] of Object.entries(kind.references ?? {})) {
+      const target = KINDS.find((other) => other.name === name)!
+      await query(rejectUnknown(kind, column, target, kinds.includes(target), tenant))
+    }
+    for (const { reason, where } of kind.misfits ?? [])
+      await query(
+        reject(kind, `select s.ctid as at, '${reason}' as reason from ${staged(kind)} s where ${where(tenant)}`),
+      )
+  }
+}
+
+function rejectUnknown(kind: Kind, column: string, target: Kind, isStaged: boolean, tenant: Tenant): string {
+  // In two steps. The first finds rows whose target is not in this import, in memory; it leaves few rows to look up in the stored
+  // table, so that no plan for the second step is slow.
+  const unstaged = isStaged ? `and not exists (select from ${staged(target)} r where r.id = s.${column})` : ''
+  return reject(
+    kind,
+    `select s.at, '${kind.name}.${column} refers to an unknown ${target.name}: ' || s.id as reason
+     from unstaged s where not exists (
+       select from ${target.table} t where t.project_id = ${tenant.project_id} and t.id = s.id)`,
+    `unstaged as materialized (
+       select s.ctid as at, s.${column} as id from ${staged(kind)} s where s.${column} is not null ${unstaged}),`,
+  )
+}
+
+/** `bad` selects `at`, the place of the staged row, and the reason. */
+function reject(kind: Kind, bad: string, before = ''): string {
+  return `
+    with ${before} bad as materialized (${bad}), gone as (
+      delete from ${staged(kind)} s using bad where s.ctid = bad.at returning s.source, s.line, s.original, bad.reason)
+    insert into ${REJECTED} (source, line, part, reason, bytes, step)
+    select source, line, 0, reason, convert_to(original, 'UTF8'), ${KINDS.indexOf(kind) + 1} from gone`
+}

@@ -1,0 +1,98 @@
+// Writes the events of an import's changes, if requested, in the transaction of the import.
+import {
+  emitRecordEvents,
+  emitSubscriptionEvents,
+  RECORD_EVENTS,
+  type SubscriptionChange,
+} from '../../core/events/changes.ts'
+import type { Kind, Scope } from '../../core/records/record.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { isChanged, type MergeHooks, sameKey } from './merge.ts'
+import { staged } from './staging.ts'
+
+const NOTED = 'import_noted'
+// The most changes in memory at once. See `src/core/events/changes.ts` for the size of results.
+const BATCH = 1000
+
+/** Creates the temporary table for the ids of changed records; it is dropped at the end of the transaction. */
+export async function createNotes(query: Query): Promise<void> {
+  await query(`
+    create temp table ${NOTED} (
+      place bigint generated always as identity, kind text, id text, known boolean,
+      status text, renewed_at timestamptz, period_starts_at timestamptz) on commit drop`)
+}
+
+/** Hooks of the merge of a kind that note which records change. */
+export function eventHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
+  if (kind.name === 'subscription') {
+    return {
+      beforeUpdate: () => query(noteKnown(kind, scope)),
+      beforeAdd: () => query(noteNew(kind)),
+    }
+  }
+  const add = (type: string, ids: string) => () => query(note(type, ids))
+  const added = `select id from ${staged(kind)} order by source, line`
+  if (kind.name === 'transaction') return { beforeAdd: add('transaction.created', added) }
+  if (kind.name === 'session') return { beforeAdd: add('session.created', added) }
+  if (kind.name === 'reply') return { beforeAdd: add('session.completed', firstReplies(kind, scope)) }
+  if (kind.name !== 'profile') return {}
+  const changed = `select t.id from ${kind.table} t join ${staged(kind)} s on ${sameKey(kind, scope)}
+    where ${isChanged(kind)} order by s.source, s.line`
+  return { beforeUpdate: add('profile.updated', changed), beforeAdd: add('profile.created', added) }
+}
+
+/** SQL: the sessions that get replies and had none. */
+function firstReplies(kind: Kind, { project_id }: Scope): string {
+  return `select distinct s.session_id from ${staged(kind)} s where not exists (
+    select from ${kind.table} t where t.project_id = ${project_id} and t.session_id = s.session_id)`
+}
+
+/** Writes the events of all noted changes. Call it when all rows are written. */
+export async function emitNoted(query: Query, projectId: string): Promise<void> {
+  for (let place = '0'; ; ) {
+    const rows = await query<Noted>(NEXT, [place, BATCH])
+    if (rows.length === 0) return
+    const ofKind = (kind: string) => rows.filter((row) => row.kind === kind)
+    await emitSubscriptionEvents(query, projectId, ofKind('subscription').map(changeOf))
+    for (const type of RECORD_EVENTS)
+      await emitRecordEvents(
+        query,
+        projectId,
+        type,
+        ofKind(type).map(({ id }) => id),
+      )
+    place = rows.at(-1)!.place
+  }
+}
+
+type Noted = {
+  place: string
+  kind: string
+  id: string
+  known: 't' | 'f'
+  status: string
+  renewed_at: string | null
+  period_starts_at: string | null
+}
+
+const NEXT = `select * from ${NOTED} where place > $1 order by place limit $2`
+
+function changeOf({ id, known, status, renewed_at, period_starts_at }: Noted): SubscriptionChange {
+  return { id, before: known === 't' ? { status, renewed_at, period_starts_at } : null }
+}
+
+function noteKnown(kind: Kind, scope: Scope): string {
+  return `
+    insert into ${NOTED} (kind, id, known, status, renewed_at, period_starts_at)
+    select '${kind.name}', t.id, true, t.status, t.renewed_at, t.period_starts_at
+    from ${kind.table} t join ${staged(kind)} s on ${sameKey(kind, scope)} order by s.source, s.line`
+}
+
+function noteNew(kind: Kind): string {
+  return `
+    insert into ${NOTED} (kind, id, known) select '${kind.name}', id, false from ${staged(kind)} order by source, line`
+}
+
+function note(type: string, ids: string): string {
+  return `insert into ${NOTED} (kind, id) select '${type}', id from (${ids}) changed (id)`
+}

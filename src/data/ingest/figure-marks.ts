@@ -1,0 +1,230 @@
+// Marks the days whose figures an import changes, in its transaction: only here both the old and the new record are known.
+
+import type { Kind, Scope } from '../../core/records/record.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { pays } from '../figures/sales.ts'
+import { isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
+import { type MergeHooks, sameKey } from './merge.ts'
+import { staged } from './staging.ts'
+
+/**
+ * The hooks of a kind's merge that mark days. Only changes that a figure depends on mark a day: the renewal of an old
+ * subscription must not cause the day of its creation to be computed again. Too many marks cost time, a missing one is a
+ * wrong figure.
+ */
+export function figureHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
+  const rule = RULES[kind.name]
+  if (!rule) return {}
+  const pair = `${kind.table} t join ${staged(kind)} s on ${sameKey(kind, scope)}`
+  const marking = (parts: string[]) => query(insertMarks(scope, parts))
+  return {
+    beforeUpdate: () => marking(rule.changed(pair, scope)),
+    beforeAdd: () => marking(rule.added(`${staged(kind)} s`, scope)),
+  }
+}
+
+interface Rule {
+  /** SQL of `family, at` for rows that are going to be replaced: `t` is stored, `s` staged. */
+  changed(from: string, scope: Scope): string[]
+  /** For rows that are new. */
+  added(from: string, scope: Scope): string[]
+}
+
+function insertMarks({ project_id }: Scope, parts: string[]): string {
+  return `
+    insert into figure_marks (project_id, family, day)
+    select distinct ${project_id}, family, (at at time zone 'UTC')::date
+    from (${parts.join(' union all ')}) touched (family, at) where at is not null and isfinite(at)`
+}
+
+const differ = (...columns: string[]) =>
+  `row(${columns.map((name) => `t.${name}`).join(', ')}) is distinct from row(${columns.map((name) => `s.${name}`).join(', ')})`
+
+const end = (row: string) =>
+  `subscription_end(${row}.status, ${row}.period_ends_at, ${row}.cancelled_at, ${row}.paused_at, ${row}.created_at)`
+
+/** SQL: these ids as rows of `each`. A join with `in (a, b)` cannot be hashed, and reads a table anew for every row. */
+const eachOf = (...ids: string[]) => `cross join lateral (values ${ids.map((id) => `(${id})`).join(', ')}) each (id)`
+
+/** SQL: the rows of the report that are a customer's sales, refunds and disputes; an index has each half. */
+const reportRows = (customer: string, organization: string) => `
+  cross join lateral (
+    select trx_created_at from report_transactions
+    where organization_id = ${organization} and external_id = ${customer}.external_id
+      and psp_transaction_type = 'sale' and status = 'succeeded'
+    union all
+    select trx_created_at from report_transactions
+    where organization_id = ${organization} and external_id = ${customer}.external_id and psp_transaction_type <> 'sale') r`
+
+const session: Rule = {
+  changed: (from, { project_id }) => {
+    const changed = differ(
+      'created_at',
+      'profile_id',
+      'funnel_id',
+      'funnel_version',
+      'experiment_id',
+      'locale',
+      'country',
+    )
+    return [
+      `select 'visits', d.at from ${from} cross join lateral (values (t.created_at), (s.created_at)) d (at) where ${changed}`,
+      `select 'visits', o.created_at from ${from} ${eachOf('t.profile_id', 's.profile_id')}
+       join sessions o on o.project_id = ${project_id} and o.profile_id = each.id
+       where ${differ('created_at', 'profile_id')}`,
+    ]
+  },
+  // A person's first session is no longer the first when an earlier one is imported.
+  added: (from, { project_id }) => [
+    `select 'visits', s.created_at from ${from}`,
+    `select 'visits', o.created_at from ${from} join sessions o
+       on o.project_id = ${project_id} and o.profile_id = s.profile_id and (o.created_at, o.id) > (s.created_at, s.id)
+     where not exists (select from sessions e where e.project_id = ${project_id} and e.profile_id = s.profile_id
+       and (e.created_at, e.id) < (s.created_at, s.id))`,
+  ],
+}
+
+const replyDay = (from: string, { project_id }: Scope, where: string) =>
+  `select 'visits', o.created_at from ${from}
+   join sessions o on o.project_id = ${project_id} and o.id = s.session_id where ${where}`
+
+const reply: Rule = {
+  changed: (from, scope) => [replyDay(from, scope, differ('screen_index'))],
+  added: (from, scope) => [replyDay(from, scope, 'true')],
+}
+
+const profile: Rule = {
+  changed: (from, { project_id, organization_id }) => {
+    const moved = differ('country', 'preview')
+    return [
+      `select 'visits', o.created_at from ${from} join sessions o on o.project_id = ${project_id} and o.profile_id = t.id
+       where (t.email is null) <> (s.email is null) or t.preview <> s.preview`,
+      `select family, o.created_at from ${from} join transactions o on o.project_id = ${project_id} and o.profile_id = t.id
+       cross join (values ('sales'), ('subscriptions')) families (family) where ${moved}`,
+      `select 'subscriptions', d.at from ${from}
+       join subscriptions o on o.project_id = ${project_id} and o.profile_id = t.id
+       cross join lateral (values (o.created_at), (${end('o')})) d (at) where ${moved}`,
+      `select 'sales', r.trx_created_at from ${from}
+       join customers c on c.project_id = ${project_id} and c.profile_id = t.id
+       ${reportRows('c', organization_id)} where ${differ('country', 'funnel_id')}`,
+    ]
+  },
+  // No record refers to a profile that did not exist.
+  added: () => [`select 'visits', null::timestamptz where false`],
+}
+
+const subscription: Rule = {
+  changed: (from, { project_id }) => {
+    const paid = 'price, currency, price_usd, billing_interval, billing_interval_count, created_at'.split(', ')
+    const split = 'product_id, funnel_id, payment_provider, profile_id, sandbox, trial_transaction_id'.split(', ')
+    const changed = `(${differ(...paid, ...split)} or (t.trial_offer is null) <> (s.trial_offer is null))`
+    // The status decides whether it was a trial, and whether it was paid for if no payment of it is stored.
+    const byStatus = `${isTrial('t')} <> ${isTrial('s')} or ${isPaidByStatus('t')} <> ${isPaidByStatus('s')} and not exists (
+      select from transactions o where o.project_id = ${project_id} and o.subscription_id = t.id and ${pays('o', 's')})`
+    return [
+      `select 'subscriptions', d.at from ${from}
+       cross join lateral (values (t.created_at), (s.created_at), (${end('t')}), (${end('s')})) d (at)
+       where ${changed} or (${byStatus})`,
+      `select 'subscriptions', d.at from ${from} cross join lateral (values (${end('t')}), (${end('s')})) d (at)
+       where ${end('t')} is distinct from ${end('s')}`,
+      `select family, o.created_at from ${from}
+       join transactions o on o.project_id = ${project_id} and o.subscription_id = t.id
+       cross join (values ('sales'), ('subscriptions')) families (family) where ${changed}`,
+      `select 'visits', o.created_at from ${from} ${eachOf('t.session_id', 's.session_id')}
+       join sessions o on o.project_id = ${project_id} and o.id = each.id
+       where ${differ('session_id', 'profile_id')}`,
+    ]
+  },
+  added: (from, { project_id }) => [
+    `select 'subscriptions', d.at from ${from} cross join lateral (values (s.created_at), (${end('s')})) d (at)`,
+    `select 'visits', o.created_at from ${from} join sessions o on o.project_id = ${project_id} and o.id = s.session_id`,
+  ],
+}
+
+const transaction: Rule = {
+  changed: (from, { project_id }) => {
+    const changed = differ(
+      ...'created_at, profile_id, subscription_id, session_id, funnel_id, currency, price, price_usd, sandbox'.split(
+        ', ',
+      ),
+    )
+    return [
+      `select family, d.at from ${from} cross join lateral (values (t.created_at), (s.created_at)) d (at)
+       cross join (values ('sales'), ('subscriptions')) families (family) where ${changed}`,
+      `select family, o.created_at from ${from} ${eachOf('t.profile_id', 's.profile_id')}
+       join transactions o on o.project_id = ${project_id} and o.profile_id = each.id
+       cross join (values ('sales'), ('subscriptions')) families (family) where ${changed}`,
+      `select family, o.created_at from ${from} ${eachOf('t.subscription_id', 's.subscription_id')}
+       join transactions o on o.project_id = ${project_id} and o.subscription_id = each.id
+       cross join (values ('sales'), ('subscriptions')) families (family) where ${changed}`,
+      `select 'subscriptions', d.at from ${from} ${eachOf('t.subscription_id', 's.subscription_id')}
+       join subscriptions u on u.project_id = ${project_id} and u.id = each.id
+       cross join lateral (values (u.created_at), (${end('u')})) d (at) where ${changed}`,
+      `select 'visits', e.created_at from ${from} cross join lateral (values (t.subscription_id), (s.subscription_id)) owner (id)
+       left join subscriptions u on u.project_id = ${project_id} and u.id = owner.id
+       ${eachOf('t.session_id', 's.session_id', 'u.session_id')}
+       join sessions e on e.project_id = ${project_id} and e.id = each.id
+       where ${changed}`,
+    ]
+  },
+  added: (from, { project_id }) => {
+    const isFirst = `s.price > 0 and not exists (
+      select from transactions o where o.project_id = ${project_id} and o.subscription_id = s.subscription_id and ${pays('o', 'u')}
+        and (o.created_at, o.id) < (s.created_at, s.id))`
+    const joined = `${from} left join subscriptions u on u.project_id = ${project_id} and u.id = s.subscription_id`
+    return [
+      `select 'sales', s.created_at from ${from}`,
+      // The first payment of their payer in the month may be earlier now.
+      `select 'sales', o.created_at from ${from}
+       join transactions o on o.project_id = ${project_id} and o.profile_id = s.profile_id
+         and o.created_at >= s.created_at and o.created_at < date_trunc('month', s.created_at, 'UTC') + interval '1 month'`,
+      `select family, d.at from ${joined}
+       cross join lateral (
+         select o.created_at from transactions o where o.project_id = ${project_id} and o.subscription_id = u.id
+           and (o.created_at, o.id) > (s.created_at, s.id) and o.price > 0 order by o.created_at, o.id limit 2) d (at)
+       cross join (values ('sales'), ('subscriptions')) families (family) where ${isFirst}`,
+      `select 'subscriptions', d.at from ${joined}
+       cross join lateral (values (s.created_at), (u.created_at), (${end('u')})) d (at) where u.id is not null and ${isFirst}`,
+      `select 'visits', e.created_at from ${joined} ${eachOf('s.session_id', 'u.session_id')}
+       join sessions e on e.project_id = ${project_id} and e.id = each.id
+       where s.price > 0 and (u.id is null or s.session_id is distinct from u.session_id or (${isFirst}))`,
+    ]
+  },
+}
+
+const customer: Rule = {
+  changed: (from, { organization_id }) => [
+    `select 'sales', r.trx_created_at from ${from} ${reportRows('t', organization_id)} where ${differ('profile_id')}`,
+  ],
+  added: () => [`select 'sales', null::timestamptz where false`],
+}
+
+const FAMILIES = `cross join (values ('sales'), ('payments')) families (family)`
+
+/** Other rows of the report that depend on the payment `row`. */
+const besidePayment = (from: string, organization: string, row: string) => [
+  // The first payment of their payer in the month may be earlier or later now.
+  `select 'sales', r.trx_created_at from ${from} join report_transactions r
+     on r.organization_id = ${organization} and r.external_id = ${row}.external_id
+     and r.psp_transaction_type = 'sale' and r.status = 'succeeded' and r.trx_created_at >= ${row}.trx_created_at
+     and r.trx_created_at < date_trunc('month', ${row}.trx_created_at, 'UTC') + interval '1 month'`,
+  // The row of a refund that failed later cancels the row of its success: both belong to one order.
+  `select 'sales', r.trx_created_at from ${from} join report_transactions r
+     on r.organization_id = ${organization} and r.order_id = ${row}.order_id
+   where ${row}.psp_transaction_type = 'refund'`,
+]
+
+const payment: Rule = {
+  changed: (from, { organization_id }) => [
+    `select family, t.trx_created_at from ${from} ${FAMILIES}`,
+    `select family, s.trx_created_at from ${from} ${FAMILIES}`,
+    ...besidePayment(from, organization_id, 't'),
+    ...besidePayment(from, organization_id, 's'),
+  ],
+  added: (from, { organization_id }) => [
+    `select family, s.trx_created_at from ${from} ${FAMILIES}`,
+    ...besidePayment(from, organization_id, 's'),
+  ],
+}
+
+const RULES: Record<string, Rule> = { session, reply, profile, subscription, transaction, customer, payment }

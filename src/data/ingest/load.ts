@@ -1,0 +1,241 @@
+// Imports records: reads and validates every line, then writes all of them in one transaction, or none.
+import pg from 'pg'
+import type { App } from '../../app.ts'
+import type { Kind } from '../../core/records/record.ts'
+import { Refusal } from '../../lib/errors.ts'
+import type { Patience } from '../../lib/fair-queue.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import { isUnavailable, sqlState } from '../../lib/pg/errors.ts'
+import { type Applied, apply } from './apply.ts'
+import { rejectMisfits } from './check.ts'
+import { wipeLinked } from './erased.ts'
+import { raiseClock } from './payments.ts'
+import { readSources, type Source } from './reading.ts'
+import { countRejected, firstRejected, type Reject, type RejectedLine, rejectedLines } from './rejected.ts'
+import { type Connection, endTurn, keepTurn, openSession, waitForTurn } from './session.ts'
+import { inSlot } from './slots.ts'
+import { type StagedKind, Staging } from './staging.ts'
+import { gatherStatistics } from './statistics.ts'
+
+export type { Source } from './reading.ts'
+export type { RejectedLine } from './rejected.ts'
+
+export interface ImportOptions {
+  projectId: string
+  /** Whether rows are stamped now, as a sync needs it, or keep the times of their lines. */
+  live?: boolean
+  /** Whether new and changed subscriptions and new transactions are sent to webhooks. */
+  emitEvents?: boolean
+  /** Whether everything is validated and nothing stored. */
+  dryRun?: boolean
+  /** Whether bad lines are skipped, or fail the import. */
+  skipBadLines?: boolean
+  /** Receives the skipped lines, before anything is written. */
+  saveRejected?: (lines: AsyncIterable<RejectedLine>) => Promise<void>
+  /** How long it may wait for other imports of this process before it reads a line. Without it, for ever. */
+  patience?: Patience
+  signal?: AbortSignal
+  onProgress?: (progress: Progress) => void
+}
+
+export interface Progress {
+  step: 'reading' | 'checking' | 'waiting' | 'writing'
+  bytes: number
+  /** Lines read. */
+  lines: number
+  /** Rows written, not committed yet. */
+  rows: number
+}
+
+export interface ImportResult {
+  /** Every line that was read and is not empty: the sum of the four below, unless a bad line ended the import. */
+  read: number
+  /** Lines whose content is stored now, including unchanged ones. */
+  written: number
+  /** Lines older than the stored record, or about records that an import does not change. */
+  skipped: number
+  /** Lines about erased people, stored without their personal data. */
+  erased: number
+  rejected: number
+  /** The first hundred of the rejected lines, causes before what refers to them. */
+  rejects: Reject[]
+  /** Set when reading stopped at the hundredth bad line: later lines were not read. */
+  stopped?: true
+}
+
+/**
+ * Imports the records of the sources into a project. When a line is bad nothing is written, unless bad lines are skipped.
+ * Throws a `Refusal` if the project does not exist and when the import is aborted, and `Interrupted` if it may be repeated.
+ */
+export async function importRecords(
+  app: Pick<App, 'db' | 'log'>,
+  options: ImportOptions,
+  sources: Iterable<Source> | AsyncIterable<Source>,
+): Promise<ImportResult> {
+  const organizationId = await findOrganization(app.db, options.projectId)
+  return inSlot(app.db, organizationId, () => importInSession(app, organizationId, options, sources), options.patience)
+}
+
+async function importInSession(
+  { db, log }: Pick<App, 'db' | 'log'>,
+  organizationId: string,
+  options: ImportOptions,
+  sources: Iterable<Source> | AsyncIterable<Source>,
+): Promise<ImportResult> {
+  const { projectId, signal } = options
+  const connection = await openSession(db)
+  const breakOff = () => void connection.client.end()
+  signal?.addEventListener('abort', breakOff)
+  try {
+    signal?.throwIfAborted()
+    const load: Load = { db, connection, projectId, organizationId, options, log, progress: startProgress(options) }
+    return await carryOut(load, sources, () => signal?.removeEventListener('abort', breakOff))
+  } catch (error) {
+    if (error instanceof Refusal) throw error
+    if (signal?.aborted) throw new Refusal(ABORTED)
+    throw connection.isStalled(error) ? new Interrupted(STALLED) : error
+  } finally {
+    signal?.removeEventListener('abort', breakOff)
+    connection.release(true)
+  }
+}
+
+/** The import was interrupted by what need not happen again. */
+export class Interrupted extends Refusal {}
+
+interface Load {
+  db: Db
+  connection: Connection
+  projectId: string
+  organizationId: string
+  options: ImportOptions
+  log: App['log']
+  progress: (change: Partial<Progress>) => void
+}
+
+const ABORTED = 'The import was aborted: nothing was written.'
+const STALLED =
+  'The import stood still for seconds while others waited for it, so the database ended it: nothing was written. Import again.'
+const REPORTED = 100
+const TRIES = 3
+const DEADLOCK = '40P01'
+
+async function carryOut(
+  load: Load,
+  sources: Iterable<Source> | AsyncIterable<Source>,
+  atCommit: () => void,
+): Promise<ImportResult> {
+  const { connection, options, progress } = load
+  const { query } = connection
+  const { skipBadLines = false, saveRejected, signal } = options
+  const staging = new Staging(connection, skipBadLines && saveRejected !== undefined)
+  const onRead = (bytes: number, lines: number) => progress({ bytes, lines })
+  const maxBadLines = skipBadLines ? Number.POSITIVE_INFINITY : REPORTED
+  const { names, lines, stopped } = await readSources(sources, staging, query, { signal, maxBadLines, onRead })
+  progress({ step: 'checking', lines })
+  const kinds = await staging.finish()
+  if (stopped) return { ...refused(lines, await firstRejected(query, names, REPORTED), REPORTED), stopped }
+  await waitForTurn(connection, load.organizationId, () => progress({ step: 'waiting' }))
+  await rejectMisfits(
+    query,
+    kinds.map(({ kind }) => kind),
+    tenantOf(load),
+  )
+  const rejected = await countRejected(query)
+  const rejects = await firstRejected(query, names, REPORTED)
+  if (rejected > 0 && !skipBadLines) return refused(lines, rejects, rejected)
+  if (rejected > 0 && saveRejected) await keepTurn(connection, () => saveRejected(rejectedLines(query, names)))
+  progress({ step: 'writing' })
+  const { skipped, erased, linked } = await write(load, kinds, atCommit)
+  await endTurn(connection, load.organizationId).catch(throwLost)
+  if (!options.dryRun) {
+    await wipeLinked(load.db, query, load, linked).catch(throwLost)
+    for (const { kind, rows } of kinds) await gatherStatistics(query, load.log, kind.table, rows)
+  }
+  return { read: lines, written: lines - rejected - skipped - erased, skipped, erased, rejected, rejects }
+}
+
+const refused = (read: number, rejects: Reject[], rejected: number): ImportResult => ({
+  read,
+  written: 0,
+  skipped: 0,
+  erased: 0,
+  rejected,
+  rejects,
+})
+
+/** Runs the transaction, and repeats it after a deadlock: a rollback restores the staged rows. */
+async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Promise<Applied> {
+  const { connection, options } = load
+  const { query } = connection
+  const brought = new Set(kinds.map(({ kind }) => kind.name))
+  if (brought.has('payment') && !options.live && !options.dryRun) await raiseClock(query, tenantOf(load))
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const tally = await writeOnce(load, kinds)
+      options.signal?.throwIfAborted()
+      // From here on the database decides the outcome: aborting would leave it unknown.
+      atCommit()
+      await (options.dryRun ? query('rollback') : commit(load))
+      return tally
+    } catch (error) {
+      if (attempt === TRIES || sqlState(error) !== DEADLOCK) throw error
+      await query('rollback')
+    }
+  }
+}
+
+async function writeOnce(load: Load, kinds: StagedKind[]): Promise<Applied> {
+  const { query } = load.connection
+  await query('begin')
+  const [begun] = await query<{ base: string }>('select begin_write($1) as base', [load.projectId])
+  const { base } = begun!
+  const scope = {
+    ...tenantOf(load),
+    stamp: `timestamptz ${pg.escapeLiteral(base)}`,
+    live: load.options.live === true,
+  }
+  let rows = 0
+  const done = (written: Kind) => {
+    rows += kinds.find(({ kind }) => kind === written)!.rows
+    load.progress({ rows })
+  }
+  const writing = { projectId: load.projectId, base, emitEvents: load.options.emitEvents === true, done }
+  return apply(
+    query,
+    kinds.map(({ kind }) => kind),
+    scope,
+    writing,
+  )
+}
+
+async function commit({ connection }: Load): Promise<void> {
+  await connection.query('commit').catch(throwLost)
+}
+
+function throwLost(error: unknown): never {
+  if (!isUnavailable(error)) throw error
+  throw new Interrupted(
+    'The connection to the database was lost during the commit: everything was written, or nothing. Import again; records that are stored already stay unchanged.',
+  )
+}
+
+async function findOrganization(db: Db, projectId: string): Promise<string> {
+  const [row] = await db.query<{ organization_id: string }>('select organization_id from projects where id = $1', [
+    projectId,
+  ])
+  if (!row) throw new Refusal(`There is no project "${projectId}".`)
+  return row.organization_id
+}
+
+function tenantOf({ projectId, organizationId }: Load) {
+  return { project_id: pg.escapeLiteral(projectId), organization_id: pg.escapeLiteral(organizationId) }
+}
+
+function startProgress({ onProgress }: ImportOptions): Load['progress'] {
+  let progress: Progress = { step: 'reading', bytes: 0, lines: 0, rows: 0 }
+  return (change) => {
+    progress = { ...progress, ...change }
+    onProgress?.(progress)
+  }
+}

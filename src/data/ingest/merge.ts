@@ -1,0 +1,230 @@
+// Writes the staged rows of a kind into its table, as if each line had been imported alone, and updates the counters.
+
+import type { Kind, Scope, Tenant } from '../../core/records/record.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { columnsOf } from './row.ts'
+import { staged } from './staging.ts'
+
+/** The numbers of lines that were not simply written. */
+export interface Tally {
+  /** Older than the stored record, or not changeable by an import. */
+  skipped: number
+  /** Stored without personal data, because the person was erased. */
+  erased: number
+}
+
+/** Callbacks for code that has to read the rows before they change. */
+export interface MergeHooks {
+  /** Called when the rows that will replace stored ones are staged together with the new ones, if there are any. */
+  beforeUpdate?: () => Promise<unknown>
+  /** Called when only new rows are staged. */
+  beforeAdd?: () => Promise<unknown>
+}
+
+/**
+ * Merges all staged rows of a kind. Relies on being the only import of its organization: no other process adds rows that a
+ * line may name, so that a new row stays new, and a counter cannot count it twice.
+ */
+export async function merge(query: Query, kind: Kind, scope: Scope, hooks: MergeHooks = {}): Promise<Tally> {
+  const tally = await mergeKnown(query, kind, scope, hooks)
+  await hooks.beforeAdd?.()
+  await addRest(query, kind, scope)
+  return tally
+}
+
+/** The first half. Afterwards only rows with new keys are staged, each key once. */
+export async function mergeKnown(
+  query: Query,
+  kind: Kind,
+  scope: Scope,
+  { beforeUpdate }: MergeHooks = {},
+): Promise<Tally> {
+  const tally = { skipped: 0, erased: 0 }
+  const count = async (statement: string) => {
+    const [row] = await query<{ skipped: string; erased: string }>(statement)
+    tally.skipped += Number(row!.skipped)
+    tally.erased += Number(row!.erased)
+  }
+  const [found] = await query(findRepeated(kind))
+  if (found!.repeated === 't') await count(dropRepeated(kind, scope))
+  // Locked before they are read: decisions and counts made from here on stay true.
+  const [locked] = await query(lockKnown(kind, scope))
+  if (locked!.known !== '0') await count(dropOlder(kind, scope))
+  await count(countErased(kind))
+  if (locked!.known !== '0') {
+    await beforeUpdate?.()
+    const moved = kind.counts && countMoved(kind, kind.counts, scope)
+    if (moved) await query(moved)
+    await query(updateKnown(kind, scope))
+    await query(dropKnown(kind, scope))
+  }
+  return tally
+}
+
+/** The second half: inserts the rows that are still staged. */
+export async function addRest(query: Query, kind: Kind, scope: Scope): Promise<void> {
+  if (kind.counts) await query(countAdded(kind, kind.counts, scope))
+  await query(insert(kind, scope))
+}
+
+/** SQL: whether a row of the table and a staged one have the same key. */
+export function sameKey(kind: Kind, tenant: Tenant, row = 't', line = 's'): string {
+  const key = kind.key.map((column) => `${row}.${column} = ${line}.${column}`)
+  return [`${row}.${kind.tenant} = ${tenant[kind.tenant]}`, ...key].join(' and ')
+}
+
+/** SQL: whether the staged row `s` would change the stored row `t`. */
+export function isChanged(kind: Kind): string {
+  const content = (row: string) =>
+    contentOf(kind)
+      .map(({ name, json }) => `${row}.${name}${json ? '::text' : ''}`)
+      .join(', ')
+  return `row(${content('t')}) is distinct from row(${content('s')})`
+}
+
+const UPDATED_AT = 'updated_at'
+// The `updated_at` of a line is compared with this: the time of the last line, or the stamp if that line had none.
+const SOURCE = 'source_updated_at'
+const STORED = `coalesce(t.${SOURCE}, t.updated_at)`
+const LATER = `'infinity'::timestamptz`
+
+function findRepeated(kind: Kind): string {
+  return `select exists (select from ${staged(kind)} group by ${kind.key.join(', ')} having count(*) > 1) as repeated`
+}
+
+/**
+ * Leaves one line for each key, the last of the newest, and counts the others: older than an earlier line or
+ * than what is stored, or written and then overwritten. A line without a time is newer than any line with one.
+ */
+function dropRepeated(kind: Kind, scope: Scope): string {
+  const key = kind.key.join(', ')
+  const time = isDated(kind) ? `coalesce(s.updated_at, ${LATER})` : LATER
+  return `
+    with lines as (
+      select s.ctid as at,
+        time < max(time) over (partition by ${key} order by s.source, s.line rows between unbounded preceding and 1 preceding)
+          or exists (select from ${kind.table} t where ${sameKey(kind, scope)} and (${isSkipped(kind)})) as skipped,
+        row_number() over (partition by ${key} order by time desc, s.source desc, s.line desc) as place
+      from ${staged(kind)} s cross join lateral (select ${time} as time) given
+      where (${key}) in (select ${key} from ${staged(kind)} group by ${key} having count(*) > 1)
+    ), gone as (
+      delete from ${staged(kind)} s using lines where s.ctid = lines.at and lines.place > 1
+      returning coalesce(lines.skipped, false) as skipped, s.erased)
+    select count(*) filter (where skipped) as skipped, count(*) filter (where erased and not skipped) as erased from gone`
+}
+
+function lockKnown(kind: Kind, scope: Scope): string {
+  return `
+    with locked as materialized (
+      select from ${kind.table} t join ${staged(kind)} s on ${sameKey(kind, scope)}
+      order by ${kind.key.map((column) => `t.${column}`).join(', ')} for no key update of t)
+    select count(*) as known from locked`
+}
+
+function dropOlder(kind: Kind, scope: Scope): string {
+  return `
+    with gone as (
+      delete from ${staged(kind)} s using ${kind.table} t
+      where ${sameKey(kind, scope)} and (${isSkipped(kind)}) returning 1)
+    select count(*) as skipped, 0 as erased from gone`
+}
+
+function countErased(kind: Kind): string {
+  return `select 0 as skipped, count(*) as erased from ${staged(kind)} where erased`
+}
+
+type Counts = NonNullable<Kind['counts']>
+
+/** The changes of counters by the updates that follow; undefined if an update cannot change any. */
+function countMoved(kind: Kind, counts: Counts, scope: Scope): string | undefined {
+  const moving = Object.entries(counts).filter(([, value]) => value('t') !== value('s'))
+  if (moving.length === 0) return undefined
+  const values = (row: string) => moving.map(([, value]) => value(row)).join(', ')
+  const moves = moving.flatMap(([field, value]) => [
+    `('${field}', ${value('t')}, -1)`,
+    `('${field}', ${value('s')}, 1)`,
+  ])
+  return `
+    insert into counts (project_id, list, field, value, n)
+    select ${scope.project_id}, '${kind.table}', field, value, sum(n)
+    from ${staged(kind)} s join ${kind.table} t on ${sameKey(kind, scope)}
+    cross join lateral (values ${moves.join(', ')}) move (field, value, n)
+    where row(${values('t')}) is distinct from row(${values('s')}) and value is not null
+    group by field, value having sum(n) <> 0`
+}
+
+/**
+ * Updates the stored rows. A row whose content stays the same keeps its stamp, because a sync must not see it as a change; it
+ * only stores the time of its line.
+ */
+function updateKnown(kind: Kind, scope: Scope): string {
+  const { live, stamp } = scope
+  const changed = isChanged(kind)
+  const stamped = `greatest(${stamp}, t.updated_at + interval '1 microsecond')`
+  const set = contentOf(kind).map(({ name }) => `${name} = s.${name}`)
+  if (isDated(kind)) {
+    const now = `case when ${changed} then ${stamped} else t.updated_at end`
+    set.push(`updated_at = ${live ? now : history(kind, scope, now)}`, `${SOURCE} = s.updated_at`)
+  } else if (kind.added) set.push(`updated_at = ${stamped}`)
+  // Compared with the time of the last line, not with `updated_at`: that may be the stamp of a changed or erased profile, and stays.
+  const dated = isDated(kind) ? ` or (s.updated_at is not null and s.updated_at is distinct from t.${SOURCE})` : ''
+  return `
+    update ${kind.table} t set ${set.join(', ')} from ${staged(kind)} s
+    where ${sameKey(kind, scope)} and (${changed}${dated})`
+}
+
+/**
+ * The stamp of history: the time of the line. But every sync must see an erasure: a stamp that it has set is not set back,
+ * and a wiped line is stamped now. Subscriptions only show the removed data: their profile's e-mail, and their session's
+ * user agent.
+ */
+function history(kind: Kind, { project_id }: Scope, now: string): string {
+  const given = `coalesce(s.updated_at, ${now})`
+  if (kind.name !== 'subscription') return `case when s.erased then greatest(${given}, ${now}) else ${given} end`
+  const ofErased = `exists (select from profiles p where p.project_id = ${project_id} and p.anonymized_at is not null
+    and p.id = any(array[t.profile_id,
+      (select profile_id from sessions o where o.project_id = ${project_id} and o.id = t.session_id)]))`
+  return `case when ${ofErased} then greatest(${given}, t.updated_at) else ${given} end`
+}
+
+function dropKnown(kind: Kind, scope: Scope): string {
+  return `delete from ${staged(kind)} s using ${kind.table} t where ${sameKey(kind, scope)}`
+}
+
+function countAdded(kind: Kind, counts: Counts, scope: Scope): string {
+  const each = Object.entries(counts).map(
+    ([field, value]) =>
+      `select '${field}' as field, ${value('s')} as value, count(*) as n from ${staged(kind)} s group by 2`,
+  )
+  return `
+    insert into counts (project_id, list, field, value, n)
+    select ${scope.project_id}, '${kind.table}', field, value, n from (${each.join(' union all ')}) added
+    where value is not null`
+}
+
+function insert(kind: Kind, scope: Scope): string {
+  const { live, stamp } = scope
+  const updated = live ? stamp : `coalesce(updated_at, ${stamp})`
+  const columns = Object.entries({
+    [kind.tenant]: scope[kind.tenant],
+    ...kind.added?.(scope),
+    ...Object.fromEntries(columnsOf(kind).map(({ name }) => [name, name === UPDATED_AT ? updated : name])),
+    ...(isDated(kind) && { [SOURCE]: UPDATED_AT }),
+  })
+  return `
+    insert into ${kind.table} (${columns.map(([name]) => name).join(', ')})
+    select ${columns.map(([, sql]) => sql).join(', ')} from ${staged(kind)}`
+}
+
+/** SQL: whether the staged row `s` leaves the stored one, `t`, unchanged. */
+function isSkipped(kind: Kind): string {
+  return `${isDated(kind) ? `s.updated_at < ${STORED}` : 'false'} or ${kind.untouchable?.('t') ?? 'false'}`
+}
+
+const isDated = (kind: Kind) => kind.fields.some(({ name }) => name === UPDATED_AT)
+
+/** Columns that an update leaves alone. */
+const isFixed = (kind: Kind, name: string) =>
+  name === UPDATED_AT || kind.key.includes(name) || (kind.kept?.includes(name) ?? false)
+
+const contentOf = (kind: Kind) => columnsOf(kind).filter(({ name }) => !isFixed(kind, name))

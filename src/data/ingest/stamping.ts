@@ -1,0 +1,72 @@
+// Stamps records that contain fields of other records when an import changes those, so that a sync sees the change.
+
+import type { Kind, Scope } from '../../core/records/record.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { isChanged, type MergeHooks, sameKey } from './merge.ts'
+import { staged } from './staging.ts'
+
+const CHANGED_PROFILES = 'import_changed_profiles'
+const STRIPPED_SESSIONS = 'import_stripped_sessions'
+const ANSWERED_SESSIONS = 'import_answered_sessions'
+
+/** Creates the temporary tables for the ids of changed records; they are dropped at the end of the transaction. */
+export async function beginStamps(query: Query): Promise<void> {
+  for (const notes of [CHANGED_PROFILES, STRIPPED_SESSIONS, ANSWERED_SESSIONS])
+    await query(`create temp table ${notes} (id text collate "C") on commit drop`)
+}
+
+/** Hooks of the merge of a kind that note which rows change. */
+export function stampHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
+  if (kind.name === 'profile') return { beforeUpdate: () => query(noteChangedProfiles(kind, scope)) }
+  if (kind.name === 'session') return { beforeUpdate: () => query(noteStrippedSessions(kind, scope)) }
+  // Only in a feed: records of history keep the times of their lines, and syncs are not promised to see them.
+  if (kind.name !== 'reply' || !scope.live) return {}
+  return {
+    beforeUpdate: () => query(noteAnsweredSessions(kind, scope)),
+    beforeAdd: () => query(`insert into ${ANSWERED_SESSIONS} (id) select distinct session_id from ${staged(kind)}`),
+  }
+}
+
+/** Stamps the subscriptions and sessions that contain fields of changed records. Call it when all rows are written. */
+export async function stampDependents(query: Query, scope: Scope): Promise<void> {
+  await query(stampSubscriptions(scope, 'profile_id', CHANGED_PROFILES))
+  await query(stampSubscriptions(scope, 'session_id', STRIPPED_SESSIONS))
+  await query(stampSessions(scope))
+}
+
+/** Profiles whose e-mail or preview mark, which their subscriptions contain, is going to change. */
+function noteChangedProfiles(kind: Kind, scope: Scope): string {
+  return `
+    insert into ${CHANGED_PROFILES} (id)
+    select t.id from profiles t join ${staged(kind)} s on ${sameKey(kind, scope)}
+    where (t.email, t.preview) is distinct from (s.email, s.preview)`
+}
+
+/** Sessions that move to an erased profile and lose their user agent, which subscriptions of any profile may contain. */
+function noteStrippedSessions(kind: Kind, scope: Scope): string {
+  return `
+    insert into ${STRIPPED_SESSIONS} (id)
+    select t.id from sessions t join ${staged(kind)} s on ${sameKey(kind, scope)}
+    where s.erased and t.user_agent is not null`
+}
+
+function stampSubscriptions({ project_id, stamp }: Scope, reference: string, notes: string): string {
+  return `
+    update subscriptions t set updated_at = greatest(${stamp}, t.updated_at + interval '1 microsecond')
+    from ${notes} n where t.project_id = ${project_id} and t.${reference} = n.id`
+}
+
+/** Sessions with a reply that is going to change. */
+function noteAnsweredSessions(kind: Kind, scope: Scope): string {
+  return `
+    insert into ${ANSWERED_SESSIONS} (id)
+    select distinct t.session_id from ${kind.table} t join ${staged(kind)} s on ${sameKey(kind, scope)}
+    where ${isChanged(kind)}`
+}
+
+/** Stamps sessions whose replies change; a session with this stamp or a later one is read again by syncs anyway. */
+function stampSessions({ project_id, stamp }: Scope): string {
+  return `
+    update sessions t set updated_at = ${stamp}
+    where t.project_id = ${project_id} and t.id in (select id from ${ANSWERED_SESSIONS}) and t.updated_at < ${stamp}`
+}

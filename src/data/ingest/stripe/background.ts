@@ -1,0 +1,117 @@
+// Runs imports from Stripe on the server, and keeps them up to date by Stripe's events and notifications.
+import type { App } from '../../../app.ts'
+import { Refusal } from '../../../lib/errors.ts'
+import { isUnavailable } from '../../../lib/pg/errors.ts'
+import { repeat } from '../../../lib/repeat.ts'
+import { NotPermitted, ProviderError } from '../../../payments/providers/provider.ts'
+import { Interrupted } from '../load.ts'
+import { storedIds, storedLinks } from './context.ts'
+import { storedFees } from './fees.ts'
+import { type Held, holdImport } from './hold.ts'
+import { changedBy, refresh, type StripeEvent } from './refresh.ts'
+import { failureOf, runImport, Stopped } from './run.ts'
+import { NotPermitted as ListNotPermitted, Unreachable } from './source.ts'
+import { openSource } from './start.ts'
+import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
+import { emptyTally } from './tally.ts'
+
+type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'log' | 'stripeSimulatorUrl'>
+
+const PAUSE_MS = 2000
+// Each holds a connection and reads at its own rate.
+const AT_ONCE = 2
+
+/**
+ * Starts to run imports in the background. Each import is run by one process at a time, the one that holds its lock.
+ * Returns the function that stops it.
+ */
+export function carryOutImports(app: Shared): () => Promise<void> {
+  const running = new Map<string, Promise<void>>()
+  const options = { pauseMs: PAUSE_MS, failure: 'Looking for imports from Stripe failed.' }
+  const stop = repeat(app, options, async (signal) => {
+    for (const state of await backgroundStates(app.db.query)) {
+      const name = JSON.stringify([state.organizationId, state.projectId, state.merchantId])
+      if (running.size >= AT_ONCE || running.has(name)) continue
+      running.set(
+        name,
+        carryOut(app, state, signal).finally(() => running.delete(name)),
+      )
+    }
+  })
+  return async () => {
+    await stop()
+    await Promise.all(running.values())
+  }
+}
+
+/** Continues an import, unless another process does. Never rejects. */
+async function carryOut(app: Shared, due: ImportState, signal: AbortSignal): Promise<void> {
+  const about = { project: due.projectId, merchant_account: due.merchantId }
+  try {
+    const held = await holdImport(app.db, due)
+    if (!held) return
+    const state = await findState(held.query, due)
+    if (state?.background && ['waiting', 'running', 'following'].includes(state.status))
+      await goOn(app, held, state, signal).catch((error) => giveUp(held, state, error, signal))
+    held.release()
+  } catch (error) {
+    if (isOver(error, signal)) return
+    if (error instanceof Unreachable) app.log.warn({ ...about, why: error.why }, 'Stripe cannot be read for an import.')
+    else app.log.error({ ...about, err: error }, 'An import from Stripe failed.')
+  }
+}
+
+async function goOn(app: Shared, held: Held, state: ImportState, signal: AbortSignal): Promise<void> {
+  const about = { project: state.projectId, merchant_account: state.merchantId }
+  const onRejected = (line: string) => app.log.warn({ ...about, object: line }, 'A change at Stripe was not imported.')
+  const source = await openSource(app, state, signal)
+  await runImport(app, held, source, state, { signal, once: true, onRejected }).finally(() => source.close())
+}
+
+/** Whether an import ended without a failure: by a lost or frozen connection to the database, or by a stop. */
+const isOver = (error: unknown, signal: AbortSignal) =>
+  signal.aborted || error instanceof Stopped || error instanceof Interrupted || isUnavailable(error)
+
+/** Stores the failure: except after an outage of Stripe, the import is not retried for ever. */
+async function giveUp(held: Held, state: ImportState, error: unknown, signal: AbortSignal): Promise<never> {
+  try {
+    if (!isOver(error, signal)) await saveState(held.query, { ...state, ...failureOf(state, error) })
+  } finally {
+    held.release()
+  }
+  throw error
+}
+
+/**
+ * Imports the objects of an account's events again, into every project that follows it. For notifications: the event is
+ * only a hint, each object is read at Stripe. Returns how many objects were read. Throws `ProviderError` when Stripe
+ * cannot be read, or not before the signal.
+ */
+export async function refreshFromStripe(
+  app: Shared,
+  account: { organizationId: string; merchantId: string },
+  events: StripeEvent[],
+  signal: AbortSignal,
+): Promise<number> {
+  const changed = events.flatMap(changedBy)
+  const followers = changed.length > 0 ? await followersOf(app.db.query, account) : []
+  if (followers.length === 0) return 0
+  const source = await openSource(app, account, signal)
+  let count = 0
+  try {
+    for (const { projectId, options } of followers) {
+      const target = { ...account, projectId, externalIdKey: options.external_id_key ?? undefined }
+      const known = (table: Parameters<typeof storedIds>[1], ids: string[]) => storedIds(app.db, table, projectId, ids)
+      const stored = { links: storedLinks(app.db, target), fees: storedFees(app, target) }
+      const context = { db: app.db, source, target, tally: emptyTally(), known, ...stored }
+      count += await refresh(app, context, changed, signal)
+    }
+  } catch (error) {
+    if (error instanceof ListNotPermitted) throw new NotPermitted(error.permission)
+    if (error instanceof Refusal || signal.aborted) throw new ProviderError(`could not be read: ${String(error)}`)
+    throw error
+  } finally {
+    source.close()
+  }
+  return count
+}

@@ -1,0 +1,85 @@
+// The context of an import from Stripe: the account, the target, and the ids that are stored.
+import type { App } from '../../../app.ts'
+import type { Fee } from '../../../payments/providers/fees.ts'
+import type { Target } from './convert.ts'
+import type { StripeSource } from './source.ts'
+import type { Tally } from './tally.ts'
+
+/** The tables that Stripe's objects refer to. */
+export type Referred = 'profiles' | 'products' | 'subscriptions'
+
+export interface Context {
+  db: App['db']
+  source: StripeSource
+  target: Target
+  tally: Tally
+  /** Which of these ids are stored, or will be by the same import. */
+  known(table: Referred, ids: string[]): Promise<Set<string>>
+  links: Links
+  fees: Fees
+}
+
+/** The subscription of each payment, which only invoices have. */
+export interface Links {
+  add(links: { payment: string; subscription_id: string }[]): Promise<void>
+  find(payments: string[]): Promise<Map<string, string>>
+}
+
+/** The sums of stored fees, by month and currency. */
+export interface StoredFees {
+  month: string
+  currency: string
+  count: number
+  minor: bigint
+}
+
+/** Where fees are stored. */
+export interface Fees {
+  /** Stores fees, and returns their stored sums. */
+  add(fees: Fee[]): Promise<StoredFees[]>
+  /** Those of these entries that are not stored. */
+  unknown(entryIds: string[]): Promise<string[]>
+}
+
+export async function storedIds(
+  db: App['db'],
+  table: Referred,
+  projectId: string,
+  ids: string[],
+): Promise<Set<string>> {
+  const rows = await db.query(`select id from ${table} where project_id = $1 and id = any($2)`, [projectId, ids])
+  return new Set(rows.map(({ id }) => id!))
+}
+
+export function storedLinks(db: App['db'], { organizationId, projectId }: Target): Links {
+  return {
+    async add(links) {
+      await db.query(
+        `insert into stripe_invoice_payments (organization_id, project_id, payment, subscription_id)
+         select distinct on (payment) $1, $2, payment, subscription_id
+         from json_populate_recordset(null::stripe_invoice_payments, $3)
+         on conflict (organization_id, project_id, payment) do update set subscription_id = excluded.subscription_id`,
+        [organizationId, projectId, JSON.stringify(links)],
+      )
+    },
+    async find(payments) {
+      const rows = await db.query(
+        `select payment, subscription_id from stripe_invoice_payments
+         where organization_id = $1 and project_id = $2 and payment = any($3)`,
+        [organizationId, projectId, payments],
+      )
+      return new Map(rows.map(({ payment, subscription_id }) => [payment!, subscription_id!]))
+    },
+  }
+}
+
+/** For a dry run, which stores nothing. */
+export function linksInMemory(): Links {
+  const known = new Map<string, string>()
+  return {
+    async add(links) {
+      for (const { payment, subscription_id } of links) known.set(payment, subscription_id)
+    },
+    find: async (payments) => new Map(payments.flatMap((one) => (known.has(one) ? [[one, known.get(one)!]] : []))),
+  }
+}

@@ -1,0 +1,71 @@
+// Tests an import from Stripe: reads everything and runs one import that stores nothing.
+import { Readable } from 'node:stream'
+import type { App } from '../../../app.ts'
+import { type ImportResult, importRecords } from '../load.ts'
+import { type Context, linksInMemory, type Referred, storedIds } from './context.ts'
+import type { Line, Target } from './convert.ts'
+import { feesNowhere } from './fees.ts'
+import type { StripeSource } from './source.ts'
+import { leaveOut, STEPS } from './steps.ts'
+import { textOf } from './store.ts'
+import { emptyTally, type Tally } from './tally.ts'
+
+export interface DryRun {
+  /** Its figures have only Stripe's side, because nothing is stored. */
+  tally: Tally
+  result: ImportResult
+}
+
+interface Options {
+  since: string | undefined
+  signal: AbortSignal
+  onProgress: (step: string, read: number) => void
+}
+
+export async function dryRun(
+  app: Pick<App, 'db' | 'log'>,
+  source: StripeSource,
+  target: Target,
+  { since, signal, onProgress }: Options,
+): Promise<DryRun> {
+  const tally = emptyTally()
+  const coming: Record<Referred, Set<string>> = { profiles: new Set(), products: new Set(), subscriptions: new Set() }
+  const context: Context = {
+    db: app.db,
+    source,
+    target,
+    tally,
+    links: linksInMemory(),
+    fees: feesNowhere,
+    async known(table, ids) {
+      const stored = await storedIds(app.db, table, target.projectId, ids)
+      return new Set(ids.filter((id) => stored.has(id) || coming[table].has(id)))
+    },
+  }
+  async function* lines() {
+    const created = since ? { created: { gte: Math.floor(Date.parse(since) / 1000) } } : {}
+    for (const step of STEPS) {
+      try {
+        for await (const objects of source.pages<{ id: string }>(step.path, { ...step.params, ...created })) {
+          const converted = await step.convert(context, objects as never[])
+          for (const line of converted) note(coming, line)
+          tally.read += objects.length
+          onProgress(step.name, tally.read)
+          yield textOf(converted)
+        }
+      } catch (error) {
+        leaveOut(step, context, error)
+      }
+    }
+  }
+  const options = { projectId: target.projectId, dryRun: true, skipBadLines: true, signal }
+  const result = await importRecords(app, options, [{ name: 'stripe', stream: () => Readable.from(lines()) }])
+  return { tally, result }
+}
+
+const TABLES: Record<string, Referred> = { profile: 'profiles', product: 'products', subscription: 'subscriptions' }
+
+function note(coming: Record<Referred, Set<string>>, { record, data }: Line): void {
+  const table = TABLES[record]
+  if (table) coming[table].add(String(data.id))
+}

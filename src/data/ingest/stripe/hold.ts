@@ -1,0 +1,47 @@
+// Only one process at a time runs an import from Stripe: it holds a lock of the database.
+import type { App } from '../../../app.ts'
+import { Refusal } from '../../../lib/errors.ts'
+import type { Query } from '../../../lib/pg/types.ts'
+import { type ImportName, keyOf } from './state.ts'
+
+// Beside the classes of the other advisory locks; see ingest/session.ts.
+const LOCK_CLASS = 7487
+
+/** A connection that holds the import; its lock ends with the process, however that ends. */
+export interface Held {
+  /** For every statement on the state, so that nothing is saved once the connection and its lock are lost. */
+  query: Query
+  release(): void
+}
+
+/** undefined if another process runs it. */
+export async function holdImport(db: App['db'], name: ImportName): Promise<Held | undefined> {
+  const connection = await db.connect()
+  const { query } = connection
+  const release = () => connection.release(true)
+  try {
+    await query(`select set_config('idle_session_timeout', '0', false)`)
+    // A killed process must not hold the import until the network notices.
+    await query("set client_connection_check_interval = '1s'").catch(() => {})
+    const [lock] = await query(`select pg_try_advisory_lock(${LOCK_CLASS}, hashtext($1)) as mine`, [
+      JSON.stringify(keyOf(name)),
+    ])
+    if (lock!.mine === 't') return { query, release }
+  } catch (error) {
+    release()
+    throw error
+  }
+  release()
+  return undefined
+}
+
+/** Throws a `Refusal` while a process runs the import; blocks others until the transaction ends. */
+export async function requireIdle(query: Query, name: ImportName): Promise<void> {
+  const [lock] = await query(`select pg_try_advisory_xact_lock(${LOCK_CLASS}, hashtext($1)) as mine`, [
+    JSON.stringify(keyOf(name)),
+  ])
+  if (lock!.mine !== 't') throw alreadyRunning()
+}
+
+export const alreadyRunning = () =>
+  new Refusal('An import from this Stripe account into this project is running already: wait for it, or stop it first.')

@@ -1,0 +1,220 @@
+// Stripe's charges, refunds and disputes as transactions and payments.
+import type { Stripe } from 'stripe'
+import { noDetails, type PaymentDetails } from '../../../payments/providers/payment-details.ts'
+import { cardDetails, reasonOfError } from '../../../payments/providers/stripe/details.ts'
+import { returnedAmount } from '../../../payments/providers/stripe/disputes.ts'
+import { idOf, type Line, majorNumber, minorNumber, recordId, type Target, textOr, time, uuidOf } from './convert.ts'
+import { type AnyCustomer, externalIdOf } from './customers.ts'
+
+/** A charge with `customer` and `payment_intent.payment_method` expanded. */
+export type Charge = Stripe.Charge
+
+/** The data of a charge's invoice. */
+export interface Invoiced {
+  subscriptionId: string
+}
+
+const PSP = 'stripe'
+
+/** A guest's charge has no customer at Stripe: each becomes a separate customer here, so that all money is included. */
+const guestId = (charge: Stripe.Charge) => `guest_${charge.id}`
+
+/** The customer's id at Stripe; undefined for a guest's charge. */
+export function customerOf(charge: Stripe.Charge): string | undefined {
+  return idOf(charge.customer as string | AnyCustomer | null)
+}
+
+export function guestLines(charge: Stripe.Charge): Line[] {
+  const id = guestId(charge)
+  const email = textOr(charge.billing_details?.email) ?? textOr(charge.receipt_email)
+  const country = textOr(charge.billing_details?.address?.country)
+  return [
+    { record: 'profile', data: { id, created_at: time(charge.created), email, country } },
+    { record: 'customer', data: { external_id: id, email, profile_id: id } },
+  ]
+}
+
+/** Whether money moved, or was refused: a pending or only authorized charge is skipped. */
+export function isDecided({ status, captured }: Stripe.Charge): boolean {
+  return status === 'failed' || (status === 'succeeded' && captured)
+}
+
+/** A payment, and if it succeeded also a transaction. `cards` are the customers' default payment methods that are cards. */
+export function chargeLines(
+  charge: Charge,
+  target: Target,
+  { invoiced, cards }: { invoiced: Invoiced | undefined; cards: ReadonlySet<string> },
+): Line[] {
+  const succeeded = charge.status === 'succeeded'
+  const token = succeeded ? savedCard(charge, cards) : null
+  const payment = {
+    ...basis(charge, target),
+    trx_id: uuidOf('payment', charge.id),
+    trx_created_at: time(charge.created),
+    ...amounts(amountOf(charge), charge.currency),
+    status: succeeded ? 'succeeded' : 'failed',
+    meta_subs_id: invoiced?.subscriptionId ?? null,
+    payment_method_token: token,
+    ...chargeDetails(charge),
+  }
+  const lines: Line[] = [{ record: 'payment', data: payment }]
+  if (succeeded) lines.push(transactionLine(charge, invoiced))
+  return lines
+}
+
+function transactionLine(charge: Charge, invoiced: Invoiced | undefined): Line {
+  const price = minorNumber(amountOf(charge), charge.currency)
+  return {
+    record: 'transaction',
+    data: {
+      id: recordId(charge.id),
+      created_at: time(charge.created),
+      profile_id: profileOf(charge),
+      currency: charge.currency,
+      price,
+      price_usd: charge.currency === 'usd' ? price : null,
+      sandbox: !charge.livemode,
+      subscription_id: invoiced ? recordId(invoiced.subscriptionId) : null,
+    },
+  }
+}
+
+const profileOf = (charge: Stripe.Charge) => recordId(customerOf(charge) ?? guestId(charge))
+
+/** The captured amount, or the requested one if it failed. */
+const amountOf = ({ status, amount, amount_captured }: Stripe.Charge) =>
+  status === 'succeeded' ? amount_captured : amount
+
+/** The card that can be charged without the customer: the used one, else the default one if it is among `cards`. */
+function savedCard(charge: Charge, cards: ReadonlySet<string>): string | null {
+  const method = defaultMethod(charge)
+  return usedCard(charge) ?? (method !== undefined && cards.has(method) ? method : null)
+}
+
+/** The used card, if it is still attached to the customer and was not saved for payments in their presence only. */
+export function usedCard(charge: Charge): string | undefined {
+  const customer = charge.customer as AnyCustomer | null
+  const intent = charge.payment_intent as Stripe.PaymentIntent | null
+  const method = intent?.payment_method as Stripe.PaymentMethod | null | undefined
+  if (!customer || customer.deleted || method?.type !== 'card') return undefined
+  if (intent?.setup_future_usage === 'on_session') return undefined
+  return idOf(method.customer) === customer.id ? method.id : undefined
+}
+
+/** The payment method, of any type, that the customer pays invoices with. */
+export function defaultMethod(charge: Charge): string | undefined {
+  const customer = charge.customer as AnyCustomer | null
+  return customer?.deleted ? undefined : idOf(customer?.invoice_settings?.default_payment_method)
+}
+
+function chargeDetails(charge: Stripe.Charge): PaymentDetails {
+  const method = charge.payment_method_details
+  return {
+    ...noDetails,
+    psp_transaction_id: charge.id,
+    psp_transaction_type: 'sale',
+    psp_status: charge.status,
+    psp_date: time(charge.created),
+    pm_type: textOr(method?.type),
+    is_vaulted: customerOf(charge) !== undefined,
+    ...cardDetails({ ...method?.card }),
+    ...(charge.status === 'failed' && reasonOfError(errorOf(charge))),
+  }
+}
+
+function errorOf({ failure_code, failure_message, outcome }: Stripe.Charge) {
+  return {
+    type: outcome?.type,
+    code: failure_code,
+    decline_code: outcome?.reason,
+    advice_code: outcome?.advice_code,
+    message: failure_message,
+  }
+}
+
+/**
+ * A refund that is decided. One that failed after it had succeeded has a row for each, so that a reader of the report who
+ * has seen the first gets the second.
+ */
+export function refundLines(refund: Stripe.Refund, target: Target): Line[] {
+  const charge = refund.charge as Stripe.Charge
+  const failed = refund.status === 'failed' || refund.status === 'canceled'
+  const movement = { id: refund.id, amount: refund.amount, created: refund.created, type: 'refund' }
+  const reason = { psp_status: 'succeeded', psp_reason_code: textOr(refund.reason) }
+  const failure = { psp_status: refund.status, psp_reason_code: textOr(refund.failure_reason) ?? refund.status }
+  const paidBack = refund.status === 'succeeded' || (failed && refund.failure_balance_transaction)
+  return [
+    ...(paidBack ? [movementLine(charge, target, { ...movement, status: 'refunded', more: reason })] : []),
+    ...(failed ? [movementLine(charge, target, { ...movement, status: 'failed', more: failure })] : []),
+  ]
+}
+
+/** A row for the money that the bank took, and one for the money that it gave back. */
+export function disputeLines(dispute: Stripe.Dispute, target: Target): Line[] {
+  const charge = dispute.charge as Stripe.Charge
+  const moved = (dispute.balance_transactions ?? []).filter(({ amount }) => amount !== 0)
+  return moved.map((one) => {
+    const took = one.amount < 0
+    return movementLine(charge, target, {
+      id: dispute.id,
+      amount: took ? dispute.amount : returnedAmount({ ...dispute }),
+      created: one.created,
+      type: took ? 'chargeback' : 'chargeback_reversal',
+      status: took ? 'refunded' : 'succeeded',
+      more: { psp_status: dispute.status, psp_reason_code: textOr(dispute.reason) },
+    })
+  })
+}
+
+interface Movement {
+  id: string
+  amount: number
+  created: number
+  type: string
+  status: 'succeeded' | 'failed' | 'refunded'
+  more: Partial<PaymentDetails>
+}
+
+function movementLine(
+  charge: Stripe.Charge,
+  target: Target,
+  { id, amount, created, type, status, more }: Movement,
+): Line {
+  const failed = status === 'failed'
+  return {
+    record: 'payment',
+    data: {
+      ...basis(charge, target),
+      trx_id: uuidOf(failed ? 'failure' : 'payment', type === 'refund' ? id : `${id} ${type}`),
+      trx_created_at: time(created),
+      ...amounts(amount, charge.currency),
+      status,
+      ...noDetails,
+      psp_transaction_id: id,
+      psp_transaction_type: type,
+      psp_date: time(created),
+      pm_type: textOr(charge.payment_method_details?.type),
+      ...cardDetails({ ...charge.payment_method_details?.card }),
+      ...more,
+    },
+  }
+}
+
+/** In major units; `amount_usd` of other currencies follows from the exchange rates. */
+function amounts(stripeAmount: number, currency: string): { amount: unknown; amount_usd: unknown } {
+  const amount = majorNumber(stripeAmount, currency)
+  return { amount, amount_usd: currency === 'usd' ? amount : null }
+}
+
+/** The fields that all rows of a charge share. */
+function basis(charge: Stripe.Charge, target: Target): Record<string, unknown> {
+  const customer = charge.customer as AnyCustomer | null
+  return {
+    external_id: customer ? externalIdOf(customer, target) : guestId(charge),
+    order_id: uuidOf('order', charge.id),
+    currency_code: charge.currency.toUpperCase(),
+    psp: PSP,
+    psp_merchant_id: target.merchantId,
+    psp_customer_id: customer?.id ?? null,
+  }
+}

@@ -1,0 +1,117 @@
+// Refreshes objects that changed at Stripe: an event is only a hint; the object is read again and imported as a feed.
+import type { Stripe } from 'stripe'
+import type { App } from '../../../app.ts'
+import { entryIdsOf } from '../../../payments/providers/stripe/fees.ts'
+import type { Context } from './context.ts'
+import { idOf } from './convert.ts'
+import { leaveOut, STEPS, type Step } from './steps.ts'
+import { storeLines } from './store.ts'
+
+/** Names an object at Stripe by the collection of its step. */
+export interface Changed {
+  collection: string
+  id: string
+}
+
+interface EventObject {
+  object: string
+  id: string
+  customer?: string | { id: string } | null
+  product?: string | { id: string }
+}
+
+const COLLECTIONS: Record<string, string> = {
+  customer: 'customers',
+  product: 'products',
+  subscription: 'subscriptions',
+  invoice: 'invoices',
+  charge: 'charges',
+  refund: 'refunds',
+  dispute: 'disputes',
+}
+
+/** An event as in Stripe's API and notifications. */
+export interface StripeEvent {
+  type: string
+  data: { object: unknown; previous_attributes?: unknown }
+}
+
+/** The objects to read again after an event; none for kinds that are not imported. */
+export function changedBy({ type, data }: StripeEvent): Changed[] {
+  const object = data.object as EventObject
+  const before = (data.previous_attributes ?? {}) as { customer?: string | null; invoice_settings?: unknown }
+  const collection = COLLECTIONS[object.object]
+  const entries = entryIdsOf({ ...object }).map((id) => ({ collection: BALANCE, id }))
+  const own = collection ? [{ collection, id: object.id }, ...entries] : []
+  if (object.object === 'payment_method') {
+    const id = idOf(object.customer) ?? before.customer
+    return id ? [{ collection: CARDS, id }] : []
+  }
+  if (object.object === 'customer') {
+    const isCard = type === 'customer.deleted' || before.invoice_settings !== undefined
+    return isCard ? [...own, { collection: CARDS, id: object.id }] : own
+  }
+  if (object.object === 'price') return [{ collection: 'products', id: idOf(object.product)! }]
+  if (object.object === 'payment_intent') return [{ collection: INTENTS, id: object.id }]
+  return own
+}
+
+// Charges that are found by another object: the import knows saved cards by their payments.
+const CARDS = 'cards'
+const INTENTS = 'intents'
+const BALANCE = 'balance_transactions'
+
+/** Reads these objects again and imports them, those first that others refer to. Returns how many there were. */
+export async function refresh(
+  app: Pick<App, 'db' | 'log'>,
+  context: Context,
+  given: Changed[],
+  signal: AbortSignal,
+): Promise<number> {
+  const changed = await withoutKnownFees(context, given)
+  let count = 0
+  for (const step of STEPS) {
+    const objects = await readChanged(context, step, changed).catch((error) => leaveOut(step, context, error) ?? [])
+    count += objects.length
+    if (objects.length === 0) continue
+    await storeLines(app, context, await step.convert(context, objects as never[]), { live: true, signal })
+    // Invoices link payments to subscriptions, so their payments are read again, too.
+    if (step.name === 'invoices') changed.push(...(objects as unknown as Stripe.Invoice[]).flatMap(paymentsOf))
+  }
+  return count
+}
+
+/** An entry in the balance does not change: one whose fee is stored is not read again. */
+async function withoutKnownFees({ fees }: Context, changed: Changed[]): Promise<Changed[]> {
+  const isEntry = ({ collection }: Changed) => collection === BALANCE
+  const unknown = new Set(await fees.unknown(changed.filter(isEntry).map(({ id }) => id)))
+  return changed.filter((one) => !isEntry(one) || unknown.has(one.id))
+}
+
+async function readChanged({ source }: Context, step: Step, changed: Changed[]): Promise<object[]> {
+  const found = new Map<string, object>()
+  const idsOf = (collection: string) =>
+    new Set(changed.filter((one) => one.collection === collection).map(({ id }) => id))
+  const addPages = async (filter: object) => {
+    for await (const page of source.pages<Stripe.Charge>(step.path, { ...step.params, ...filter }))
+      for (const charge of page) found.set(charge.id, charge)
+  }
+  if (step.name === 'charges') {
+    for (const customer of idsOf(CARDS)) await addPages({ customer })
+    for (const payment_intent of idsOf(INTENTS)) await addPages({ payment_intent })
+  }
+  const params = step.expand.length > 0 ? { expand: step.expand } : {}
+  for (const id of idsOf(step.collection)) {
+    const object = found.has(id) ? undefined : await source.one<object>(step.collection, id, params)
+    if (object) found.set(id, object)
+  }
+  return [...found.values()]
+}
+
+function paymentsOf(invoice: Stripe.Invoice): Changed[] {
+  return (invoice.payments?.data ?? []).flatMap(({ payment }) => {
+    const [charge, intent] = [idOf(payment?.charge), idOf(payment?.payment_intent)]
+    if (charge) return [{ collection: 'charges', id: charge }]
+    return intent ? [{ collection: INTENTS, id: intent }] : []
+  })
+}

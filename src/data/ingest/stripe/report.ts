@@ -1,0 +1,95 @@
+// The report of an import from Stripe: the sums at Stripe beside those stored here, and the differences.
+import { formatMinor } from '../../../lib/money.ts'
+import type { Status } from './state.ts'
+import { type Figure, figuresOf, isDifferent, type Tally } from './tally.ts'
+
+/** Amounts are in major units, as text; null if a figure has none. */
+export interface ReportFigure {
+  kind: string
+  month: string | null
+  currency: string | null
+  stripe_count: number
+  stripe_sum: string | null
+  here_count: number
+  here_sum: string | null
+}
+
+export interface StripeReport {
+  /** Objects read at Stripe. */
+  read: number
+  /** Objects left out, because Tundish itself made the charge. */
+  own: number
+  erased: number
+  rejected: number
+  /** The first hundred of the rejected objects, with the reason. */
+  rejects: string[]
+  figures: ReportFigure[]
+  differences: ReportFigure[]
+}
+
+export function reportOf(tally: Tally): StripeReport {
+  const { read, own, erased, rejected, rejects } = tally
+  const all = figuresOf(tally)
+  const figures = all.map(shown)
+  const differences = figures.filter((_, n) => isDifferent(all[n]!))
+  return { read, own, erased, rejected, rejects, figures, differences }
+}
+
+function shown({ kind, month, currency, stripe, here }: Figure): ReportFigure {
+  const sum = (minor: string) =>
+    currency === '' || kind === 'subscriptions' ? null : formatMinor(BigInt(minor), currency)
+  return {
+    kind,
+    month: month || null,
+    currency: currency || null,
+    stripe_count: stripe.count,
+    stripe_sum: sum(stripe.minor),
+    here_count: here.count,
+    here_sum: sum(here.minor),
+  }
+}
+
+/** The report as text. A dry run has nothing stored to compare with. */
+export function describeReport(
+  report: StripeReport,
+  { status, isDry }: { status?: Status; isDry?: boolean } = {},
+): string {
+  const { read, own, erased, rejected, figures, differences } = report
+  const wrong = new Set(differences)
+  const head = ['', 'month', 'currency', 'at Stripe', '', ...(isDry ? [] : ['here', ''])]
+  const rows = figures.map((one) => [
+    one.kind,
+    one.month ?? '',
+    one.currency ?? '',
+    String(one.stripe_count),
+    one.stripe_sum ?? '',
+    ...(isDry ? [] : [String(one.here_count), one.here_sum ?? '', wrong.has(one) ? '<- differs' : '']),
+  ])
+  const more = [
+    own > 0 ? `${own} were charged by Tundish itself and are here already.` : '',
+    erased > 0 ? `${erased} lines about erased persons were stored without personal data.` : '',
+    rejected > 0 ? `${rejected} could not be imported.` : '',
+  ].filter((line) => line !== '')
+  const end = isDry
+    ? 'This was a dry run: nothing was stored.'
+    : differences.length === 0
+      ? 'Everything read at Stripe is stored here, with the same sums.'
+      : `${differences.length} of ${figures.length} figures differ.`
+  const following = status === 'following' ? ['Changes at Stripe are followed.'] : []
+  return [table([head, ...rows]), '', `${read} objects read at Stripe.`, ...more, end, ...following].join('\n')
+}
+
+// Columns of numbers are aligned to the right.
+const RIGHT = new Set([3, 4, 5, 6])
+
+function table(rows: string[][]): string {
+  const widths = rows[0]!.map((_, n) => Math.max(...rows.map((row) => (row[n] ?? '').length)))
+  return rows
+    .map((row) =>
+      row
+        .map((cell, n) => (RIGHT.has(n) ? cell.padStart(widths[n] ?? 0) : cell.padEnd(widths[n] ?? 0)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}

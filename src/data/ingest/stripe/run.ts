@@ -1,0 +1,185 @@
+// Imports a Stripe account: reads its lists one after the other, stores them page by page, and then follows its events.
+import type { App } from '../../../app.ts'
+import { Refusal } from '../../../lib/errors.ts'
+import { Interrupted } from '../load.ts'
+import { type Context, storedIds, storedLinks } from './context.ts'
+import { storedFees } from './fees.ts'
+import type { Held } from './hold.ts'
+import { type Changed, changedBy, refresh, type StripeEvent } from './refresh.ts'
+import { CursorGone, type StripeSource, Unreachable } from './source.ts'
+import { type ImportState, isStopped, saveState } from './state.ts'
+import { leaveOut, STEPS, type Step } from './steps.ts'
+import { countStored, storeLines } from './store.ts'
+import { emptyTally } from './tally.ts'
+
+export interface RunOptions {
+  signal: AbortSignal
+  /** Called when something was stored. */
+  onProgress?: (state: ImportState) => void
+  /** Called for an object that changed and cannot be imported: its id and the reason. */
+  onRejected?: (line: string) => void
+  /** How long to wait before looking for new events. */
+  pollMs?: number
+  /** Looks for events once, and leaves following to a later run. */
+  once?: boolean
+}
+
+/** The step after all lists: imports changes since the start, and with `follow` all later changes. */
+const EVENTS = 'events'
+// The number of objects stored by one import.
+const BATCH = 500
+const POLL_MS = 2000
+// Stripe may list an event some moments after newer ones; seen events are skipped.
+const OVERLAP_SECONDS = 120
+const MAX_SEEN = 100_000
+
+export const FIRST_STEP = STEPS[0]!.name
+
+/** Thrown when the import was stopped by an operator. */
+export class Stopped extends Error {}
+
+/**
+ * Runs an import from its saved state, and returns when it is done; with `follow` only after the signal. The state is saved
+ * after each batch: an import that was killed repeats at most one batch.
+ */
+export async function runImport(
+  app: Pick<App, 'db' | 'log' | 'clock'>,
+  held: Held,
+  source: StripeSource,
+  state: ImportState,
+  options: RunOptions,
+): Promise<ImportState> {
+  const run: Run = { app, held, source, state, options }
+  try {
+    while (state.step !== EVENTS) await readLists(run)
+    await catchUp(run)
+    return state
+  } catch (error) {
+    if (error instanceof Refusal && !(error instanceof Interrupted) && !options.signal.aborted) {
+      Object.assign(state, failureOf(state, error))
+      await saveState(held.query, state).catch(() => {})
+    }
+    throw error
+  }
+}
+
+/** How an error is shown in the state of an import. The server continues it after an outage of Stripe; a command ends. */
+export function failureOf({ background, status }: ImportState, error: unknown): Pick<ImportState, 'status' | 'error'> {
+  if (background && error instanceof Unreachable)
+    return { status, error: `Stripe has not been readable for some minutes (it ${error.why}). The server tries again.` }
+  const sentence = error instanceof Refusal ? error.message : 'Internal error: see the log of the server.'
+  return { status: 'failed', error: sentence }
+}
+
+interface Run {
+  app: Pick<App, 'db' | 'log' | 'clock'>
+  held: Held
+  source: StripeSource
+  state: ImportState
+  options: RunOptions
+}
+
+async function readLists(run: Run): Promise<void> {
+  const { state } = run
+  await save(run, { status: 'running', error: null })
+  try {
+    for (const step of STEPS.slice(STEPS.findIndex(({ name }) => name === state.step))) {
+      await readList(run, step).catch((error) => leaveOut(step, run.state, error))
+      await save(run, { step: STEPS[STEPS.indexOf(step) + 1]?.name ?? EVENTS, after: null })
+    }
+  } catch (error) {
+    if (!(error instanceof CursorGone)) throw error
+    await save(run, { step: FIRST_STEP, after: null, tally: emptyTally() })
+  }
+}
+
+async function readList(run: Run, step: Step): Promise<void> {
+  const { app, source, state, options } = run
+  const { signal } = options
+  const since = state.options.since
+  const created = since ? { created: { gte: Math.floor(Date.parse(since) / 1000) } } : {}
+  const pages = source.pages<{ id: string }>(step.path, { ...step.params, ...created }, state.after ?? undefined)
+  for await (const objects of batches(pages)) {
+    const context = contextOf(run)
+    const lines = await step.convert(context, objects as never[])
+    await storeLines(app, context, lines, { live: false, signal })
+    await countStored(app, context, step.name, lines)
+    state.tally.read += objects.length
+    await save(run, { after: objects.at(-1)!.id })
+  }
+}
+
+async function* batches<T>(pages: AsyncIterable<T[]>): AsyncGenerator<T[]> {
+  let batch: T[] = []
+  for await (const page of pages) {
+    batch.push(...page)
+    if (batch.length < BATCH) continue
+    yield batch
+    batch = []
+  }
+  if (batch.length > 0) yield batch
+}
+
+/** Reads objects again that changed since the import began; with `follow` until the signal. */
+async function catchUp(run: Run): Promise<void> {
+  const { app, state, options } = run
+  const { follow } = state.options
+  const seen = new Set<string>()
+  for (let first = true; ; first = false) {
+    await readEvents(run, seen)
+    if (!follow) return save(run, { status: 'done', error: null })
+    if (first) await save(run, { status: 'following', error: null })
+    if (options.once) return
+    await app.clock.sleep(options.pollMs ?? POLL_MS, options.signal)
+    if (options.signal.aborted) return
+    if (await isStopped(run.held.query, state)) throw new Stopped()
+  }
+}
+
+/** The remembered part of an event, whose objects may be large. */
+interface Noted {
+  id: string
+  created: number
+  changed: Changed[]
+}
+
+/** Reads events, newest first, until a page has only seen ones. */
+async function readEvents(run: Run, seen: Set<string>): Promise<void> {
+  const { app, source, state, options } = run
+  const from = Math.floor(Date.parse(state.eventsSince) / 1000)
+  const fresh: Noted[] = []
+  const created = { gte: from - OVERLAP_SECONDS }
+  for await (const page of source.pages<StripeEvent & Noted>('/v1/events', { created })) {
+    const unseen = page.filter(({ id }) => !seen.has(id))
+    fresh.push(...unseen.map((event) => ({ id: event.id, created: event.created, changed: changedBy(event) })))
+    if (unseen.length === 0) break
+  }
+  if (fresh.length === 0) return
+  const tally = emptyTally()
+  const changed = fresh.flatMap((event) => event.changed)
+  await refresh(app, { ...contextOf(run), tally }, changed, options.signal)
+  for (const line of tally.rejects) options.onRejected?.(line)
+  if (seen.size > MAX_SEEN) seen.clear()
+  for (const { id } of fresh) seen.add(id)
+  await save(run, { eventsSince: new Date(Math.max(from, ...fresh.map((one) => one.created)) * 1000).toISOString() })
+}
+
+async function save(run: Run, change: Partial<ImportState>): Promise<void> {
+  Object.assign(run.state, change)
+  if (!(await saveState(run.held.query, run.state))) throw new Stopped()
+  run.options.onProgress?.(run.state)
+}
+
+function contextOf({ app, source, state }: Run): Context {
+  const { organizationId, projectId, merchantId, options } = state
+  const target = { organizationId, projectId, merchantId, externalIdKey: options.external_id_key ?? undefined }
+  return {
+    db: app.db,
+    source,
+    target,
+    tally: state.tally,
+    known: (table, ids) => storedIds(app.db, table, projectId, ids),
+    links: storedLinks(app.db, target),
+    fees: storedFees(app, target),
+  }
+}

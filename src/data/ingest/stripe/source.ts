@@ -1,0 +1,152 @@
+// Reads a Stripe account: pages of lists and single objects, at a limited rate, with retries.
+import type { Clock } from '../../../lib/clock.ts'
+import { Refusal } from '../../../lib/errors.ts'
+import { ProviderError } from '../../../payments/providers/provider.ts'
+import {
+  type Params,
+  pathOf,
+  STRIPE_API_URL,
+  StripeApi,
+  type StripeResponse,
+} from '../../../payments/providers/stripe/api.ts'
+import { notPermitted } from '../../../payments/providers/stripe/permissions.ts'
+
+/** The object at which a list continues was deleted at Stripe. */
+export class CursorGone extends Error {}
+
+/** The secret key has no permission to read a list. */
+export class NotPermitted extends Refusal {
+  /** By Stripe's name of it. */
+  readonly permission: string
+
+  constructor(path: string, error: StripeResponse['error']) {
+    super(`The secret key may not read ${path.replace('/v1/', '')}: give it the read permission at Stripe.`)
+    this.permission = notPermitted(path, error).permission
+  }
+}
+
+/** Stripe did not respond for some minutes. */
+export class Unreachable extends Refusal {
+  readonly why: string
+
+  constructor(why: string) {
+    super(`Stripe could not be read for some minutes (it ${why}). Import again: the import continues where it stopped.`)
+    this.why = why
+  }
+}
+
+export interface Page<T> {
+  data: T[]
+  hasMore: boolean
+}
+
+export interface SourceOptions {
+  secretKey: string
+  apiUrl?: string | (() => string) | undefined
+  clock: Clock
+  /** The most calls a second. Stripe allows an account about 100, and charges need theirs. */
+  callsPerSecond?: number
+  signal: AbortSignal
+}
+
+const CALLS_PER_SECOND = 25
+const CALL_TIMEOUT_MS = 60_000
+// Retries for some minutes: after half a second at first, then twice as long each time.
+const TRIES = 10
+const FIRST_PAUSE_MS = 500
+const LONGEST_PAUSE_MS = 60_000
+const PAGE = 100
+
+export class StripeSource {
+  readonly #api: StripeApi
+  readonly #options: SourceOptions
+  #nextCallMs = 0
+
+  constructor(options: SourceOptions) {
+    this.#api = new StripeApi(options.secretKey, options.apiUrl ?? STRIPE_API_URL, 2)
+    this.#options = options
+  }
+
+  /** One page of a list, newest first, behind the object with the id `after`. */
+  async page<T>(path: string, params: Params, after?: string): Promise<Page<T>> {
+    const { status, body, error } = await this.#get(path, { limit: PAGE, ...params, starting_after: after })
+    if (after !== undefined && error['code'] === 'resource_missing') throw new CursorGone()
+    if (status !== 200 || !Array.isArray(body['data'])) throw refusal(path, status, error)
+    return { data: body['data'] as T[], hasMore: body['has_more'] === true }
+  }
+
+  /** All pages of a list. */
+  async *pages<T extends { id: string }>(path: string, params: Params, from?: string): AsyncGenerator<T[]> {
+    let after = from
+    for (;;) {
+      const { data, hasMore } = await this.page<T>(path, params, after)
+      if (data.length > 0) yield data
+      if (!hasMore || data.length === 0) return
+      after = data.at(-1)!.id
+    }
+  }
+
+  /** One object; undefined when Stripe does not have it. */
+  async one<T>(collection: string, id: string, params: Params = {}): Promise<T | undefined> {
+    const { status, body, error } = await this.#get(pathOf(collection, id), params)
+    if (status === 404) return undefined
+    if (status !== 200) throw refusal(collection, status, error)
+    return body as T
+  }
+
+  /** The id of the account that the key belongs to. */
+  async accountId(): Promise<string> {
+    const { status, body, error } = await this.#get('/v1/account', {})
+    if (status !== 200) throw refusal('/v1/account', status, error)
+    return String(body['id'])
+  }
+
+  close(): void {
+    this.#api.close()
+  }
+
+  async #get(path: string, params: Params): Promise<StripeResponse> {
+    const { clock, signal } = this.#options
+    for (let attempt = 1; ; attempt += 1) {
+      await this.#takeTurn()
+      const answer = await this.#try(path, params)
+      signal.throwIfAborted()
+      if (!(answer instanceof ProviderError) && !isPassing(answer.status)) return answer
+      if (attempt === TRIES)
+        throw new Unreachable(answer instanceof ProviderError ? answer.message : `answered ${answer.status}`)
+      await clock.sleep(Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS), signal)
+      signal.throwIfAborted()
+    }
+  }
+
+  async #try(path: string, params: Params): Promise<StripeResponse | ProviderError> {
+    const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(CALL_TIMEOUT_MS)])
+    try {
+      return await this.#api.get(path, params, signal)
+    } catch (error) {
+      if (error instanceof ProviderError) return error
+      throw error
+    }
+  }
+
+  /** Waits as long as the rate requires. */
+  async #takeTurn(): Promise<void> {
+    const { clock, signal, callsPerSecond = CALLS_PER_SECOND } = this.#options
+    const nowMs = performance.now()
+    const atMs = Math.max(nowMs, this.#nextCallMs)
+    this.#nextCallMs = atMs + 1000 / callsPerSecond
+    if (atMs > nowMs) await clock.sleep(atMs - nowMs, signal)
+    signal.throwIfAborted()
+  }
+}
+
+/** Whether the call may succeed later: too many calls, a lock, or an error at Stripe. */
+const isPassing = (status: number) => status === 409 || status === 429 || status >= 500
+
+function refusal(path: string, status: number, error: StripeResponse['error']): Refusal {
+  if (status === 401) return new Refusal('Stripe rejects the secret key: connect the merchant account again.')
+  if (status === 403) return new NotPermitted(path, error)
+  return new Refusal(
+    `Stripe answered ${status} (${String(error['code'] ?? error['type'] ?? 'no reason')}) for ${path}.`,
+  )
+}

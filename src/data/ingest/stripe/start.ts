@@ -1,0 +1,97 @@
+// Finds the parameters of an import from Stripe: the project, the merchant account and its secret key.
+import type { App } from '../../../app.ts'
+import { Refusal } from '../../../lib/errors.ts'
+import type { Query } from '../../../lib/pg/types.ts'
+import { findAccount } from '../../../payments/providers/account.ts'
+import { stripeApiFor } from '../../../payments/providers/adapters.ts'
+import { StripeSource } from './source.ts'
+import type { ImportName } from './state.ts'
+
+const PSP = 'stripe'
+
+type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'stripeSimulatorUrl'>
+
+/** Throws a `Refusal` unless the project is one of the organization. */
+export async function requireProjectOf(
+  { db }: Pick<App, 'db'>,
+  organizationId: string,
+  projectId: string,
+): Promise<void> {
+  const [row] = await db.query('select organization_id from projects where id = $1', [projectId])
+  if (row?.organization_id !== organizationId)
+    throw new Refusal(`Organization "${organizationId}" has no project "${projectId}".`)
+}
+
+/** The named merchant account, or the only one that is connected to Stripe. */
+export async function chooseAccount(
+  { db }: Pick<App, 'db'>,
+  organizationId: string,
+  named: string | undefined,
+): Promise<string> {
+  const rows = await db.query(
+    `select psp_merchant_id as id from merchant_accounts
+     where organization_id = $1 and psp = $2 and credentials is not null order by 1`,
+    [organizationId, PSP],
+  )
+  const connected = rows.map(({ id }) => id!)
+  if (named !== undefined) {
+    if (connected.includes(named)) return named
+    throw new Refusal(
+      `Merchant account "${named}" is not connected to Stripe: run tundish merchant-account connect first.`,
+    )
+  }
+  if (connected.length === 1) return connected[0]!
+  throw new Refusal(
+    connected.length === 0
+      ? 'The organization has no merchant account at Stripe: run tundish merchant-account connect first.'
+      : `Choose a merchant account with --merchant-account: ${connected.join(', ')}.`,
+  )
+}
+
+/** Whether the merchant account is connected to Stripe. */
+export async function hasAccount(
+  query: Query,
+  { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
+): Promise<boolean> {
+  const rows = await query(
+    `select 1 from merchant_accounts
+     where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and credentials is not null`,
+    [organizationId, PSP, merchantId],
+  )
+  return rows.length > 0
+}
+
+/** Opens the account for reading, with the key that it was connected with. */
+export async function openSource(
+  app: Shared,
+  { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
+  signal: AbortSignal,
+): Promise<StripeSource> {
+  const account = await findAccount(app.db, app.seal, { organizationId, psp: PSP, merchantId })
+  if (!account) throw new Refusal(`Merchant account "${merchantId}" is not connected to Stripe any more.`)
+  return sourceFor(app, account.secretKey, signal)
+}
+
+/** The same with a key of its own, for reading only; returns the account's id at Stripe, too. */
+export async function openWithKey(
+  app: Pick<Shared, 'config' | 'clock' | 'stripeSimulatorUrl'>,
+  secretKey: string,
+  signal: AbortSignal,
+): Promise<{ source: StripeSource; accountId: string }> {
+  const source = sourceFor(app, secretKey, signal)
+  try {
+    return { source, accountId: await source.accountId() }
+  } catch (error) {
+    source.close()
+    throw error
+  }
+}
+
+function sourceFor(
+  { config, clock, stripeSimulatorUrl }: Pick<Shared, 'config' | 'clock' | 'stripeSimulatorUrl'>,
+  secretKey: string,
+  signal: AbortSignal,
+): StripeSource {
+  const apiUrl = stripeApiFor(secretKey, { stripeApiUrl: config.stripeApiUrl, stripeSimulatorUrl })
+  return new StripeSource({ secretKey, apiUrl, clock, signal })
+}

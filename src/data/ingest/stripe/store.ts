@@ -1,0 +1,108 @@
+// Imports lines, and counts the stored records.
+import { Readable } from 'node:stream'
+import type { App } from '../../../app.ts'
+import { readDecimal, toMinor } from '../../../lib/money.ts'
+import { importRecords } from '../load.ts'
+import type { Context } from './context.ts'
+import type { Line } from './convert.ts'
+import { addDollars } from './dollars.ts'
+import { add, reject, type Tally } from './tally.ts'
+
+type Shared = Pick<App, 'db' | 'log'>
+
+/** Imports lines; bad ones are left out and named in the tally. `live`: as a feed, each change stamped now. */
+export async function storeLines(
+  app: Shared,
+  { target, tally }: Pick<Context, 'target' | 'tally'>,
+  lines: Line[],
+  { live, signal }: { live: boolean; signal: AbortSignal },
+): Promise<void> {
+  if (lines.length === 0) return
+  await keepLinks(app, target, lines)
+  await addDollars(app, target, lines)
+  const stream = () => Readable.from([Buffer.from(textOf(lines))])
+  const options = { projectId: target.projectId, live, skipBadLines: true, signal }
+  const result = await importRecords(app, options, [{ name: 'stripe', stream }])
+  tally.erased += result.erased
+  for (const { line, reason } of result.rejects) reject(tally, idIn(lines[line - 1]!), reason)
+  tally.rejected += result.rejected - result.rejects.length
+}
+
+/**
+ * A billing customer that is linked to a profile keeps the link: the organization may have imported its own profiles, and
+ * two customers at Stripe may have the same id of the client.
+ */
+async function keepLinks(
+  { db }: Shared,
+  { organizationId, projectId }: Context['target'],
+  lines: Line[],
+): Promise<void> {
+  const customers = lines.filter(({ record }) => record === 'customer').map(({ data }) => data)
+  const rows = await db.query(
+    `select external_id, profile_id from customers
+     where organization_id = $1 and external_id = any($2) and project_id = $3 and profile_id is not null`,
+    [organizationId, customers.map(({ external_id }) => String(external_id)), projectId],
+  )
+  const links = new Map(rows.map(({ external_id, profile_id }) => [external_id, profile_id]))
+  for (const data of customers) data.profile_id = links.get(String(data.external_id)) ?? data.profile_id
+}
+
+export const textOf = (lines: Line[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join('')
+
+/** The id at Stripe of a line's object. */
+function idIn({ data }: Line): string {
+  return String(data.psp_transaction_id ?? data.id ?? data.profile_id ?? data.external_id)
+}
+
+/** Adds the stored records of these lines to the tally. References of other kinds are not counted. */
+export async function countStored(app: Shared, { target, tally }: Context, step: string, lines: Line[]): Promise<void> {
+  const ids = (record: string, field: string) =>
+    lines.filter((line) => line.record === record).map(({ data }) => String(data[field]))
+  const { projectId, organizationId } = target
+  if (step === 'products') await countRows(app, tally, 'products', projectId, ids('product', 'id'))
+  else if (step === 'customers') await countRows(app, tally, 'customers', projectId, ids('profile', 'id'))
+  else if (step === 'subscriptions') await countSubscriptions(app, tally, projectId, ids('subscription', 'id'))
+  else await countPayments(app, tally, organizationId, ids('payment', 'trx_id'))
+}
+
+const TABLES = { products: 'products', customers: 'profiles' } as const
+
+async function countRows({ db }: Shared, tally: Tally, kind: keyof typeof TABLES, projectId: string, ids: string[]) {
+  const [row] = await db.query(`select count(*) as n from ${TABLES[kind]} where project_id = $1 and id = any($2)`, [
+    projectId,
+    ids,
+  ])
+  add(tally, 'here', { kind }, Number(row!.n))
+}
+
+async function countSubscriptions({ db }: Shared, tally: Tally, projectId: string, ids: string[]): Promise<void> {
+  const rows = await db.query(
+    `select to_char(created_at at time zone 'UTC', 'YYYY-MM') as month, currency, count(*) as n
+     from subscriptions where project_id = $1 and id = any($2) group by 1, 2`,
+    [projectId, ids],
+  )
+  for (const { month, currency, n } of rows)
+    add(tally, 'here', { kind: 'subscriptions', month: month!, currency: currency! }, Number(n))
+}
+
+const KINDS: Record<string, string> = {
+  'sale succeeded': 'payments',
+  'sale failed': 'failed payments',
+  'refund refunded': 'refunds',
+  'refund failed': 'failed refunds',
+  'chargeback refunded': 'chargebacks',
+  'chargeback_reversal succeeded': 'reversed chargebacks',
+}
+
+async function countPayments({ db }: Shared, tally: Tally, organizationId: string, ids: string[]): Promise<void> {
+  const rows = await db.query(
+    `select psp_transaction_type || ' ' || status as kind, to_char(psp_date at time zone 'UTC', 'YYYY-MM') as month,
+       currency_code, count(*) as n, sum(amount) as sum
+     from report_transactions where organization_id = $1 and trx_id = any($2::uuid[]) group by 1, 2, 3`,
+    [organizationId, ids],
+  )
+  for (const { kind, month, currency_code, n, sum } of rows) {
+    const key = { kind: KINDS[kind!] ?? kind!, month: month!, currency: currency_code! }
+    add(tally, 'here', key, Number(n), toMinor(readDecimal(sum!)!, currency_code!)!)
+  }
+}

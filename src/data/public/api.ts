@@ -1,0 +1,83 @@
+// The public data API: authenticates the project's key and mounts the resources.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { SyncedPage } from '../../core/lists/sync-readers.ts'
+import { ApiError } from '../../lib/errors.ts'
+import { noRoute, rawHeaders, refuseOtherMethods } from '../../lib/http/listener.ts'
+import type { PublicContext } from './context.ts'
+import { experiments } from './experiments.ts'
+import { exports } from './export.ts'
+import { funnels } from './funnels.ts'
+import { products } from './products.ts'
+import { profiles } from './profiles.ts'
+import { replies } from './replies.ts'
+import { sessions } from './sessions.ts'
+import { subscriptions } from './subscriptions.ts'
+import { transactions } from './transactions.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The project of the request's key. */
+    projectId: string
+    /** The id of the request's key. */
+    keyId: string
+    /** The served page of a sync, if the request was one. */
+    synced: SyncedPage | undefined
+  }
+}
+
+const HEADER = 'Service-Secret'
+
+/** Mounts the data API on `app`, which has its prefix. */
+export async function publicApi(app: FastifyInstance, context: PublicContext): Promise<void> {
+  app.decorateRequest('projectId', '')
+  app.decorateRequest('keyId', '')
+  app.decorateRequest('synced', undefined)
+  const { keys, limits, secretHeaderCase, syncReaders } = context
+  app.addHook('onRequest', async (request, reply) => {
+    const key = keyOf(request, secretHeaderCase)
+    const holder = key ? await keys.lookUp(key) : undefined
+    if (!holder?.project_id) {
+      await limits.delayUnauthorized(request)
+      throw unauthorized(secretHeaderCase)
+    }
+    request.projectId = holder.project_id
+    request.keyId = holder.key_id
+    request.tenant = holder.project_id
+    limits.admit(reply, holder)
+  })
+  app.addHook('onResponse', ({ projectId, keyId, synced }, _reply, done) => {
+    if (synced) syncReaders.note(projectId, keyId, synced)
+    done()
+  })
+  app.setNotFoundHandler(noRoute)
+  // Without this route, an unknown path below /public would reach the billing API, as that of an organization named "public".
+  app.all('/*', { schema: { hide: true } as object, onRequest: noRoute }, noRoute)
+  refuseOtherMethods(app)
+  for (const mount of [
+    funnels,
+    experiments,
+    profiles,
+    sessions,
+    replies,
+    subscriptions,
+    products,
+    transactions,
+    exports,
+  ])
+    mount(app, context)
+}
+
+/** The value of the header with exactly this name; undefined if the header is sent more than once. */
+function keyOf(request: FastifyRequest, nameCase: 'exact' | 'any'): string | undefined {
+  const [first, ...more] = rawHeaders(request.raw, 'service-secret')
+  if (!first || more.length > 0 || (nameCase === 'exact' && first.name !== HEADER)) return undefined
+  return first.value
+}
+
+function unauthorized(nameCase: 'exact' | 'any'): ApiError {
+  const header =
+    nameCase === 'exact'
+      ? `in a header named exactly ${HEADER} (the name is case-sensitive)`
+      : `in the header ${HEADER}`
+  return new ApiError(401, 'unauthorized', `Unauthorized: send the project's secret key once, ${header}.`)
+}

@@ -1,0 +1,57 @@
+// Funnels: the list with its filters, and one funnel by id. A deleted funnel is still found by id.
+import type { FastifyInstance } from 'fastify'
+import { listOf } from '../../core/lists/list.ts'
+import { funnel, funnelRecord } from '../../core/records/funnel.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { fold } from '../../lib/text.ts'
+import type { PublicContext } from './context.ts'
+import { detailRoute, listRoute } from './resource.ts'
+
+const list = listOf(funnelRecord, {
+  shape: funnel,
+  alias: 'f',
+  joins: '',
+  maxLimit: 100,
+  sync: true,
+  filters: {
+    title: {
+      schema: Type.String({ description: 'Only funnels whose title contains this text, case-insensitive.' }),
+      where: (value) => `strpos(f.title_folded, ${value}) > 0`,
+      param: fold,
+    },
+    alias: {
+      schema: Type.String({ description: 'Only funnels with this alias.' }),
+      where: (value) => `f.alias = ${value}`,
+    },
+    type: {
+      schema: Type.String({ description: 'Only funnels of this type, such as `default` or `cancellation`.' }),
+      where: (value) => `f.type = ${value}`,
+    },
+    deleted: {
+      schema: Type.Boolean({ description: '`true` includes deleted funnels.', default: false }),
+      where: () => '',
+    },
+  },
+  defaultFilter: ({ deleted }) => (deleted ? { counter: 'all' } : { where: 'f.deleted_at is null', counter: '' }),
+})
+
+const FIND = {
+  name: 'find funnel',
+  text: `select ${funnel.columns} from funnels f where f.project_id = $1 and f.id = $2`,
+}
+
+export function funnels(app: FastifyInstance, { reads }: PublicContext): void {
+  listRoute(app, reads, '/funnels', list, {
+    operationId: 'listFunnels',
+    tag: 'Funnels',
+    summary: 'List funnels',
+    description:
+      'Newest first. With an `updated_at` filter: oldest change first, for a sync. Filters combine with AND. Deleted funnels are left out unless `filter[deleted]` is `true`.',
+  })
+  detailRoute(app, reads, '/funnels/:id', funnel, FIND, {
+    operationId: 'getFunnel',
+    tag: 'Funnels',
+    summary: 'Get a funnel',
+    description: 'A deleted funnel is still found by its id.',
+  })
+}

@@ -1,0 +1,121 @@
+// Declares the routes of the data API's resources: a list route, a detail route, and their descriptions.
+import type { FastifyInstance } from 'fastify'
+import { type List, listQuery, pageSchema } from '../../core/lists/list.ts'
+import { servePage } from '../../core/lists/page.ts'
+import type { Reads, Source } from '../../core/lists/source.ts'
+import { VOID_DESCRIPTION, VOID_HEADER } from '../../core/lists/void.ts'
+import { ApiError } from '../../lib/errors.ts'
+import { problems } from '../../lib/http/problems.ts'
+import { sendJson } from '../../lib/http/send-json.ts'
+import type { Param, Statement } from '../../lib/pg/types.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
+import type { Shape } from '../../lib/shape/shape.ts'
+import { isId, shorten } from '../../lib/text.ts'
+
+interface Description {
+  operationId: string
+  tag: string
+  summary: string
+  description?: string
+}
+
+/** Serves a list at `path`, with its horizon when the caller walks by `updated_at`. */
+export function listRoute(app: FastifyInstance, reads: Reads, path: string, list: List, about: Description): void {
+  const schema = {
+    ...describe(about),
+    querystring: listQuery(list),
+    response: { 200: success('A page of the list.', pageSchema(list), list.sync), ...problems(400, 401) },
+  }
+  app.get(path, { schema }, async (request, reply) => {
+    const { projectId, query } = request
+    const page = await reads.run(projectId, (source) =>
+      servePage(source, list, projectId, query as Record<string, unknown>),
+    )
+    if (page.horizon !== undefined) {
+      reply.header('x-sync-horizon', page.horizon)
+      if (page.voidFrom !== undefined) reply.header(VOID_HEADER, page.voidFrom)
+      const given = (query as Record<string, string | undefined>)['filter[updated_at.to]']
+      request.synced = { list: path.slice(1), windowTo: given ?? page.horizon, rows: page.rows }
+    }
+    return sendJson(reply, page.json)
+  })
+}
+
+/** Serves one object of the project by its id. `statement` takes the project and the id, and selects `shape`'s columns. */
+export function detailRoute(
+  app: FastifyInstance,
+  reads: Reads,
+  path: string,
+  shape: Shape,
+  statement: Statement,
+  about: Description,
+): void {
+  const noun = about.tag.toLowerCase().replace(/s$/, '')
+  const schema = {
+    ...describe(about),
+    params: idParams(noun),
+    querystring: Type.Object({}),
+    response: { 200: success(`The ${noun}.`, shape.schema), ...problems(400, 401, 404) },
+  }
+  app.get<{ Params: { id: string } }>(path, { schema }, async ({ params, projectId }, reply) => {
+    const row = await reads.run(projectId, async (source) => {
+      const [found] = await findRows(source, statement, projectId, params.id)
+      if (!found) throw notFound(noun, params.id)
+      return found
+    })
+    return sendJson(reply, shape.write(row))
+  })
+}
+
+/** Runs a statement for one object. An id that cannot exist is not looked up. */
+export async function findRows(
+  source: Pick<Source, 'read'>,
+  statement: Statement,
+  projectId: string,
+  id: string,
+  ...more: Param[]
+) {
+  return isId(id) ? source.read(statement, [projectId, id, ...more]) : []
+}
+
+/** The 404 for an object that does not exist or belongs to another project. */
+export function notFound(noun: string, id: string): ApiError {
+  return new ApiError(404, 'object_not_found', `There is no ${noun} with the id "${shorten(id, 64)}".`)
+}
+
+export function describe({ operationId, tag, summary, description }: Description) {
+  return { operationId, tags: [tag], summary, description: description ?? summary, security: [{ projectKey: [] }] }
+}
+
+export function idParams(noun: string) {
+  return Type.Object({ id: Type.String({ description: `The id of the ${noun}.`, minLength: 1, maxLength: 64 }) })
+}
+
+/** A successful response, as @fastify/swagger describes it. */
+export function success(description: string, schema: Schema, withHorizon = false) {
+  const headers = withHorizon
+    ? {
+        'X-Sync-Horizon': {
+          type: 'string',
+          format: 'date-time',
+          description:
+            'Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later.',
+        },
+        'X-Void-From': VOID_DESCRIPTION,
+      }
+    : {}
+  return { description, headers: { ...commonHeaders, ...headers }, content: { 'application/json': { schema } } }
+}
+
+const commonHeaders = {
+  RateLimit: {
+    type: 'string',
+    description: 'What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit.',
+    example: '"key";r=4998;t=1',
+  },
+  'RateLimit-Policy': {
+    type: 'string',
+    description: 'What the key may send: `q` requests at once, and as many again in every `w` seconds.',
+    example: '"key";q=5000;w=5',
+  },
+}

@@ -1,0 +1,87 @@
+// Subscriptions: the list with its filters, and one subscription with its details.
+import type { FastifyInstance } from 'fastify'
+import { listOf } from '../../core/lists/list.ts'
+import {
+  DETAIL_JOINS,
+  JOINS,
+  STATUSES,
+  subscription,
+  subscriptionDetail,
+  subscriptionRecord,
+} from '../../core/records/subscription.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { fold } from '../../lib/text.ts'
+import type { PublicContext } from './context.ts'
+import { detailRoute, listRoute } from './resource.ts'
+
+const list = listOf(subscriptionRecord, {
+  shape: subscription,
+  alias: 's',
+  joins: JOINS,
+  maxLimit: 500,
+  sync: true,
+  filters: {
+    profile_id: {
+      schema: Type.String({ description: 'Only subscriptions of this profile.' }),
+      where: (value) => `s.profile_id = ${value}`,
+      selective: true,
+    },
+    psp: {
+      schema: Type.String({ description: 'Only subscriptions with this `payment_provider`.' }),
+      where: (value) => `s.payment_provider = ${value}`,
+      counter: 'payment_provider',
+    },
+    funnel_id: {
+      schema: Type.String({ description: 'Only subscriptions sold through this funnel.' }),
+      where: (value) => `s.funnel_id = ${value}`,
+      counter: 'funnel_id',
+    },
+    product_id: {
+      schema: Type.String({ description: 'Only subscriptions of this product.' }),
+      where: (value) => `s.product_id = ${value}`,
+      counter: 'product_id',
+    },
+    status: {
+      schema: Type.String({ enum: [...STATUSES], description: 'Only subscriptions with this status.' }),
+      where: (value) => `s.status = ${value}`,
+      counter: 'status',
+    },
+    email: {
+      schema: Type.String({
+        description: 'Only subscriptions whose profile has this e-mail address, case-insensitive.',
+      }),
+      // As an array the profiles are found first. For a join the planner would scan all subscriptions.
+      where: (value) =>
+        `s.profile_id = any(array(select id from profiles where project_id = $1 and email_folded = ${value}))`,
+      param: fold,
+      selective: true,
+    },
+    created_after: {
+      schema: Type.String({ format: 'date-time', description: 'Only subscriptions created after this instant.' }),
+      where: (value) => `s.created_at > ${value}`,
+    },
+  },
+})
+
+const FIND = {
+  name: 'find subscription',
+  text: `
+    select ${subscriptionDetail.columns} from subscriptions s ${DETAIL_JOINS}
+    where s.project_id = $1 and s.id = $2`,
+}
+
+export function subscriptions(app: FastifyInstance, { reads }: PublicContext): void {
+  listRoute(app, reads, '/subscriptions', list, {
+    operationId: 'listSubscriptions',
+    tag: 'Subscriptions',
+    summary: 'List subscriptions',
+    description:
+      'Newest first. With an `updated_at` filter: oldest change first, for a sync; the response then has `X-Sync-Horizon`. Filters combine with AND.',
+  })
+  detailRoute(app, reads, '/subscriptions/:id', subscriptionDetail, FIND, {
+    operationId: 'getSubscription',
+    tag: 'Subscriptions',
+    summary: 'Get a subscription',
+    description: 'The item of the list, with its funnel, experiment, session, trial, pause and cancellation.',
+  })
+}

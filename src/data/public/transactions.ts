@@ -1,0 +1,32 @@
+// Transactions: the list with its filters.
+import type { FastifyInstance } from 'fastify'
+import { listOf } from '../../core/lists/list.ts'
+import { JOINS, transaction, transactionRecord } from '../../core/records/transaction.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import type { PublicContext } from './context.ts'
+import { listRoute } from './resource.ts'
+
+const list = listOf(transactionRecord, {
+  shape: transaction,
+  alias: 't',
+  joins: JOINS,
+  maxLimit: 500,
+  sync: true,
+  filters: {
+    subscription_id: {
+      schema: Type.String({ description: 'Only transactions of this subscription.' }),
+      where: (value) => `t.subscription_id = ${value}`,
+      selective: true,
+    },
+  },
+})
+
+export function transactions(app: FastifyInstance, { reads }: PublicContext): void {
+  listRoute(app, reads, '/transactions', list, {
+    operationId: 'listTransactions',
+    tag: 'Transactions',
+    summary: 'List transactions',
+    description:
+      'Newest first. With an `updated_at` filter: oldest change first, for a sync; the response then has `X-Sync-Horizon`.',
+  })
+}

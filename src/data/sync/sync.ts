@@ -1,0 +1,125 @@
+// Copies a project: first all records, then the changed ones. Each batch is stored together with the position of the copy.
+import type { ChangePage } from '../../../clients/js/src/changes.ts'
+import type { Tundish } from '../../../clients/js/src/client.ts'
+import { Refusal } from '../../lib/errors.ts'
+import { readExact } from './exact.ts'
+import { type Row, type Table, tableOf } from './tables.ts'
+import type { Batch, State, Target } from './target.ts'
+
+export interface RunOptions {
+  url: string
+  signal: AbortSignal
+  /** Called after each batch with the number of records that the run has stored. */
+  onProgress?: (records: number) => void
+}
+
+// The number of records stored in one transaction: the most that is repeated after a killed run.
+const BATCH = 2000
+
+/**
+ * Reads everything that changed since the copy's horizon and stores it. The position is stored in the transaction of each
+ * batch, so that after a killed run the next one continues where it ended: nothing is lost or stored twice.
+ */
+export async function run(
+  tundish: Tundish,
+  target: Target,
+  initial: State | undefined,
+  { url, signal, onProgress }: RunOptions,
+): Promise<State> {
+  if (initial && initial.url !== url) {
+    throw new Refusal(`This copy is of ${initial.url}, not of ${url}: name another target, or the same server.`)
+  }
+  let since = initial?.since ?? null
+  const cursor = initial?.cursor ?? null
+  let records = cursor === null ? 0 : initial!.records
+  let state = initial
+  let batch: Collected = new Map()
+  let batchSize = 0
+  const writer = openWriter(target)
+  const walk = {
+    since: since ?? undefined,
+    cursor: cursor ?? undefined,
+    signal,
+    parse: (line: string) => readLine(line, url),
+  }
+  try {
+    for await (const page of tundish.changePages(walk)) {
+      if ('voidFrom' in page) {
+        since = null
+        records = 0
+        const after = { url, since, cursor, records }
+        await target.forget(page.voidFrom, state, after)
+        state = after
+        continue
+      }
+      collect(batch, page)
+      records += page.changes.length
+      batchSize += page.changes.length
+      const isEnd = 'horizon' in page
+      if (!isEnd && batchSize < BATCH) continue
+      const after = isEnd
+        ? { url, since: page.horizon, cursor: null, records }
+        : { url, since, cursor: page.cursor, records }
+      await writer.store(batch, state, after, onProgress)
+      state = after
+      batch = new Map()
+      batchSize = 0
+    }
+    await writer.stored()
+  } finally {
+    // The target is closed after this.
+    await writer.stored().catch(() => {})
+  }
+  await target.complete()
+  return state!
+}
+
+function readLine(line: string, url: string): unknown {
+  try {
+    return readExact(line)
+  } catch {
+    throw new Refusal(`The response of ${url} is not that of Tundish: check the address.`)
+  }
+}
+
+/** Stores each batch while the next one is read. */
+function openWriter(target: Target) {
+  let storing = Promise.resolve()
+  return {
+    /** Resolves when the previous batch is stored, or rejects with its error. */
+    async store(batch: Batch, before: State | undefined, after: State, onProgress: RunOptions['onProgress']) {
+      await storing
+      storing = target.store(batch, before, after).then(() => onProgress?.(after.records))
+      storing.catch(() => {})
+    },
+    stored: () => storing,
+  }
+}
+
+type Collected = Map<Table, Map<string, Row[]>>
+
+/** Collects the records of a page. If a record appears twice, the last one counts; an import of history may cause that. */
+function collect(batch: Collected, { changes }: ChangePage): void {
+  for (const { list, item } of changes) {
+    const table = tableOf.get(list)!
+    const groups = batch.get(table) ?? new Map<string, Row[]>()
+    batch.set(table, groups.set(...table.rows(item)))
+  }
+}
+
+/** The number of records that a run is going to read, for its progress. */
+export async function countChanges(tundish: Tundish, since: string | null): Promise<number> {
+  const window = since === null ? {} : { updatedFrom: since }
+  const lists = [
+    tundish.funnels.list({ ...window, deleted: true }),
+    tundish.experiments.list(window),
+    tundish.products.list(window),
+    tundish.profiles.list(window),
+    tundish.sessions.list(window),
+    tundish.replies.list(window),
+    tundish.subscriptions.list(window),
+    tundish.transactions.list(window),
+  ]
+  const totals = await Promise.all(lists.map((list) => list.total()))
+  return totals.reduce((sum, total) => sum + total, 0)
+}

@@ -1,0 +1,47 @@
+// The interface of the targets that a sync copies to.
+import { Refusal } from '../../lib/errors.ts'
+import type { Row, Table } from './tables.ts'
+
+/** The position of a copy, committed together with the rows up to it. */
+export interface State {
+  /** The address of the copied server. */
+  url: string
+  /** The horizon up to which the copy is complete; null while the first run is not. */
+  since: string | null
+  /** The cursor from which the current run continues; null between runs. */
+  cursor: string | null
+  /** The number of records that the current run has stored. */
+  records: number
+}
+
+/** The rows of a batch by table and group; they replace all stored rows of the group, and may be none. */
+export type Batch = ReadonlyMap<Table, Groups>
+export type Groups = ReadonlyMap<string, readonly Row[]>
+
+export interface Target {
+  /** Opens the copy and makes its tables. */
+  open(): Promise<void>
+  /** The state of the copy; undefined when there is none yet. */
+  state(): Promise<State | undefined>
+  /** Stores the rows and the new state in one transaction. Throws when another sync has moved the state. */
+  store(batch: Batch, before: State | undefined, after: State): Promise<void>
+  /**
+   * Removes the rows that were changed at or after this instant, which the server has lost, and stores the new state in the
+   * same transaction.
+   */
+  forget(voidFrom: string, before: State | undefined, after: State): Promise<void>
+  /** Called after each complete run. */
+  complete(): Promise<void>
+  close(): Promise<void>
+}
+
+export const FORMATS = ['ndjson', 'csv', 'parquet'] as const
+export type Format = (typeof FORMATS)[number]
+
+export const movedByAnother = () =>
+  new Refusal('Another sync is writing to this copy: its state has moved. Nothing of this batch was stored.')
+
+export const sameState = (a: State | undefined, b: State | undefined) =>
+  a?.since === b?.since && a?.cursor === b?.cursor && a?.records === b?.records
+
+export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`

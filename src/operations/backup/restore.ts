@@ -1,0 +1,169 @@
+// Restores a backup in one transaction, so that a part of it, or an erased person, is never visible.
+
+import type { Config } from '../../config.ts'
+import type { Actor } from '../../core/audit/audit.ts'
+import { Refusal } from '../../lib/errors.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../../lib/secrets.ts'
+import { removeArriving } from './arriving.ts'
+import { enterInAudit } from './audited.ts'
+import type { Catalogue } from './catalogue.ts'
+import { keepClocks, raiseClocks } from './clocks.ts'
+import { eraseAgain, gatherErased, type Ledger } from './erased.ts'
+import type { Header } from './format.ts'
+import { load } from './load.ts'
+import type { Progress } from './progress.ts'
+import { dropIndexes, emptyTables, lockAndFindData, runMissing, schemaOf } from './schema.ts'
+import { DamagedError } from './script.ts'
+import { InDoubt, type Session, withSession } from './session.ts'
+import { openSource, type Source } from './source.ts'
+import { qualified } from './sql-names.ts'
+
+export interface RestoreOptions {
+  /** `-` is standard input. */
+  file: string
+  /** Whether the rows of the database may be replaced. */
+  replace: boolean
+  ledgers: Ledger[]
+  /** The actor in the audit log. */
+  actor: Actor
+  signal: AbortSignal
+  progress: Progress
+}
+
+export interface Restored {
+  header: Header
+  rows: Record<string, number>
+  erasures: { erased: number; already_erased: number; unknown: number }
+  /** Charges and refunds with an unknown outcome, for which the provider is asked. */
+  inProgress: number
+}
+
+/** Loads a backup into the database of these settings, which is created if it does not exist. All or nothing. */
+export async function restore(config: Config, options: RestoreOptions): Promise<Restored> {
+  const { file, signal, progress } = options
+  let source: Source | undefined
+  try {
+    source = await openSource(file, { signal, progress })
+    const { header } = source
+    const seal = checkMasterKey(config, header)
+    await schemaOf(header)
+    return await withSession({ config, name: 'tundish restore', signal, create: true }, (session) =>
+      inOneTransaction(session, config, seal, source!, options),
+    )
+  } catch (error) {
+    if (!(error instanceof DamagedError)) throw error
+    throw new Refusal(`${file === '-' ? 'The backup' : file} is damaged: ${error.message} Nothing was changed.`)
+  } finally {
+    progress.end()
+    await source?.script.close().catch(() => {})
+  }
+}
+
+function checkMasterKey({ masterKey, dataDir }: Config, { master_key }: Header): Seal | undefined {
+  const present = masterKey ?? masterKeyIn(dataDir)
+  const seal = present && openSeal(present)
+  if (master_key === null || seal?.fingerprint === master_key) return seal
+  const problem = present ? 'The master key is not that of the backup' : 'The master key of the backup is missing'
+  throw new Refusal(
+    `${problem}: set MASTER_KEY to the one of that installation, or copy its master.key to ${masterKeyPath(dataDir)}, and restore again.`,
+  )
+}
+
+async function inOneTransaction(
+  session: Session,
+  config: Config,
+  seal: Seal | undefined,
+  source: Source,
+  { replace, ledgers, actor, progress, file }: RestoreOptions,
+): Promise<Restored> {
+  const { query } = session
+  await query('begin')
+  const { present, filled } = await lockAndFindData(query)
+  if (filled.length > 0) await refuseUnlessReplacing(query, replace, filled)
+  await keepClocks(query)
+  await gatherErased(query, ledgers, config)
+  const simulatorUrl = await readSimulatorUrl(query)
+
+  const state = await schemaOf(source.header)
+  const target = await emptyTables(query, present, state)
+  const createIndexes = await dropIndexes(query)
+  const rows = await load(session, source, target, progress)
+  await removeArriving(query, target)
+  progress.at('Building indexes')
+  await createIndexes()
+  await runMissing(query, state)
+
+  await raiseClocks(query)
+  await markRestored(query, source.header)
+  await keepSimulatorUrl(query, simulatorUrl)
+  progress.at('Erasing again')
+  const erasures = await eraseAgain(session, config)
+  progress.at('Finishing')
+  const { header } = source
+  // Without a master key nothing was ever audited.
+  const confirm = seal ? await enterInAudit(query, config, seal, { actor, file, header }) : async () => {}
+  const inProgress = await countInProgress(query)
+  await analyze(query, target)
+  await commit(query)
+  await confirm()
+  return { header, rows, erasures, inProgress }
+}
+
+async function refuseUnlessReplacing(query: Query, replace: boolean, filled: string[]): Promise<void> {
+  if (!replace) {
+    const some = filled.slice(0, 3).join(', ')
+    throw new Refusal(
+      `This database holds data already (${some}${filled.length > 3 ? ', …' : ''}): restore into an empty one, or add --replace to delete its data.`,
+    )
+  }
+  // A charge that a running server is making would lose its order.
+  const [row] = await query(
+    `select count(*) as n from pg_stat_activity where datname = current_database() and application_name = 'tundish'`,
+  )
+  if (row!.n !== '0')
+    throw new Refusal('Tundish is running on this database: stop every process of it, then restore with --replace.')
+}
+
+/**
+ * Until a reconciliation clears the mark, a charge asks its provider first whether the key was charged since the backup. A
+ * mark in the backup is older, and is kept.
+ */
+export async function markRestored(query: Query, { made_at }: Pick<Header, 'made_at'>): Promise<void> {
+  await query('update organizations set restored_from = least(restored_from, $1::timestamptz)', [made_at])
+}
+
+// The simulator of this machine is not the one of the backup.
+async function readSimulatorUrl(query: Query): Promise<string | undefined> {
+  const [row] = await query(`select value from instance where name = 'simulator url'`)
+  return row?.value ?? undefined
+}
+
+async function keepSimulatorUrl(query: Query, url: string | undefined): Promise<void> {
+  await query(`delete from instance where name = 'simulator url'`)
+  if (url !== undefined) await query(`insert into instance (name, value) values ('simulator url', $1)`, [url])
+}
+
+async function countInProgress(query: Query): Promise<number> {
+  const [row] = await query(`
+    select (select count(*) from orders where status = 'processing') +
+      (select count(*) from refunds where status = 'processing') as n`)
+  return Number(row!.n)
+}
+
+/** Without statistics the plans of the first hours would be bad. */
+async function analyze(query: Query, { schema, tables }: Catalogue): Promise<void> {
+  for (const { name } of tables) {
+    const table = qualified(schema, name)
+    const [row] = await query('select to_regclass($1) is not null as is_there', [table])
+    if (row!.is_there === 't') await query(`analyze ${table}`)
+  }
+}
+
+async function commit(query: Query): Promise<void> {
+  await query('commit').catch((error: Error) => {
+    throw new InDoubt(
+      `The connection broke while the restore was committed (${error.message}): run "tundish doctor" to see whether the data is there.`,
+    )
+  })
+}

@@ -1,0 +1,59 @@
+// The audit log: its list, and the check of its chain.
+import { auditHeadsPath } from '../../core/audit/audit.ts'
+import { verifyAudit } from '../../core/audit/verify.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
+import { equals, list } from './list.ts'
+import type { Operation, Reading } from './operation.ts'
+
+const object = { schema: { type: 'object', additionalProperties: true }, nullable: true }
+
+const entry = shape('AuditEntry', 'a', {
+  sequence: integer('Number of the entry, without gaps.', { example: 1 }),
+  at: instant('When it was done.'),
+  actor_kind: text('Kind of the actor.', { enum: ['operator key', 'command line', 'project key', 'tundish'] }),
+  actor: text('Id of a key, or name of an account.'),
+  source: text('The address a request came from, or the host a command ran on.'),
+  action: text('What was done.', { example: 'webhook.created' }),
+  target: text('The object.', { example: 'project shop' }),
+  before: json('State before.', object),
+  after: json('State after, or the request.', object),
+})
+
+const verify: Reading = {
+  id: 'verifyAudit',
+  command: 'audit verify',
+  method: 'GET',
+  path: '/audit/verify',
+  tag: 'Audit',
+  summary: 'Check that the audit log is intact',
+  response: Type.Object(
+    {
+      entries: Type.Integer({ description: 'Number of entries.' }),
+      known: Type.Integer({ description: 'Number of entries that are also in the file on this machine.' }),
+      wrong: Type.Array(Type.String(), { description: 'Each fault in a sentence; empty if the log is intact.' }),
+    },
+    { title: 'AuditVerdict', additionalProperties: false },
+  ),
+  run: ({ db, seal, config }) => verifyAudit(db, seal, auditHeadsPath(config)),
+}
+
+export const auditLog: Operation[] = [
+  list({
+    id: 'listAuditEntries',
+    command: 'audit list',
+    columns: ['sequence', 'at', 'actor_kind', 'actor', 'action', 'target'],
+    path: '/audit',
+    tag: 'Audit',
+    summary: 'List the actions of operators',
+    shape: entry,
+    from: 'audit_log a',
+    key: 'a.sequence',
+    isKey: (id) => /^[0-9]{1,18}$/.test(id),
+    filters: {
+      target: equals('a.target', 'Only entries about this object.'),
+      actor: equals('a.actor', 'Only entries of this key or account.'),
+    },
+  }),
+  verify,
+]

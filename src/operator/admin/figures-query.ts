@@ -1,0 +1,133 @@
+// The query of the figures' operations: its schema, and the `Question` that is read from it.
+import type { Comparison } from '../../data/figures/compare.ts'
+import { type MetricName, metricNames, metrics } from '../../data/figures/metrics.ts'
+import type { Question } from '../../data/figures/read.ts'
+import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
+import { ApiError } from '../../lib/errors.ts'
+import { DAY_PATTERN, DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
+import { Type } from '../../lib/shape/schema.ts'
+
+const DIMENSIONS = [
+  'currency',
+  'project',
+  'funnel',
+  'country',
+  'locale',
+  'version',
+  'experiment',
+  'screen',
+  'product',
+  'provider',
+  'account',
+  'kind',
+  'decline',
+  'reason',
+  'cohort',
+]
+const PERIODS = ['day', 'week', 'month']
+// Ten years of days.
+const MAX_DAYS = 3660
+const MAX_METRICS = 20
+
+const day = (description: string) =>
+  Type.String({ description, pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
+
+const listOf = (names: readonly string[], max: number) => `^(${names.join('|')})(,(${names.join('|')})){0,${max - 1}}$`
+const PERIOD = PERIODS.join('|')
+const DIMENSION = DIMENSIONS.join('|')
+
+export const query = Type.Object({
+  metric: Type.String({
+    description: `One metric, or several separated by commas: ${metricNames.map((name) => `\`${name}\``).join(', ')}.`,
+    maxLength: 1000,
+    [DECLARED_ONLY]: { pattern: listOf(metricNames, MAX_METRICS) },
+  }),
+  from: Type.Optional(day('The first day, in UTC; by default 30 days before the end.')),
+  to: Type.Optional(day('The day after the last; by default tomorrow.')),
+  by: Type.Optional(
+    Type.String({
+      description: `A period (\`day\`, \`week\`, \`month\`), a dimension (${DIMENSIONS.map((name) => `\`${name}\``).join(', ')}), or both separated by a comma.`,
+      maxLength: 40,
+      [DECLARED_ONLY]: {
+        pattern: `^((${PERIOD})|(${DIMENSION})|(${PERIOD}),(${DIMENSION})|(${DIMENSION}),(${PERIOD}))$`,
+      },
+    }),
+  ),
+  compare: Type.Optional({
+    type: 'string',
+    enum: ['previous', 'month', 'year'],
+    description:
+      'Adds the values of an earlier period: as many days before, or the same days a month or a year earlier.',
+  }),
+  funnel: Type.Optional(Type.String({ description: 'Only the figures of this funnel.', maxLength: 64 })),
+  money: Type.Optional({
+    type: 'string',
+    enum: ['usd', 'own'],
+    default: 'usd',
+    description:
+      '`usd`: converted to US dollars, without amounts whose rate is unknown; `own`: each currency separately.',
+  }),
+  test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
+})
+
+interface Given {
+  metric: string
+  from?: string
+  to?: string
+  by?: string
+  compare?: Comparison
+  funnel?: string
+  money?: 'usd' | 'own'
+  test?: boolean
+}
+
+/** A `Question` without its projects, and with days only if they were given. */
+export interface FiguresRequest extends Pick<Given, 'from' | 'to' | 'compare'> {
+  about: Omit<Question, 'projects' | 'from' | 'to'>
+}
+
+/** Reads the query of the operation, or throws a 400 for its first broken rule. */
+export function readQuery(query: unknown): FiguresRequest {
+  const { metric, by, funnel, money = 'usd', test = false, ...days } = query as Given
+  const metrics = readMetrics(metric)
+  for (const name of ['from', 'to'] as const) if (days[name] !== undefined) readDay(name, days[name])
+  return { ...days, about: { metrics, ...splitBy(by), ...(funnel !== undefined && { funnel }), money, test } }
+}
+
+function readMetrics(metric: string): MetricName[] {
+  const names = metric.split(',').filter(Boolean)
+  const unknown = names.find((name) => !Object.hasOwn(metrics, name))
+  if (unknown !== undefined || names.length === 0 || names.length > MAX_METRICS)
+    throw new ApiError(
+      400,
+      'invalid_parameter',
+      `metric must be 1 to ${MAX_METRICS} of ${metricNames.join(', ')}, got "${metric}".`,
+    )
+  return names as MetricName[]
+}
+
+/**
+ * The question about these projects. Days that were left out follow from `today`. Throws a 400 for a period that is not
+ * possible.
+ */
+export function questionOf(request: FiguresRequest, projects: readonly string[], today: string): Question {
+  const to = request.to ?? addDays(today, 1)
+  const from = request.from ?? readDay('from', addDays(to, -30))
+  if (from >= to) throw new ApiError(400, 'invalid_parameter', `from must be before to, got ${from} and ${to}.`)
+  if ((Date.parse(to) - Date.parse(from)) / DAY_MS > MAX_DAYS)
+    throw new ApiError(400, 'invalid_parameter', `from and to must be at most ${MAX_DAYS} days apart.`)
+  return { ...request.about, projects, from, to }
+}
+
+function splitBy(by: string | undefined): Pick<Question, 'period' | 'dimension'> {
+  const words = by?.split(',') ?? []
+  const period = words.find((word) => PERIODS.includes(word)) as Question['period']
+  const dimension = words.find((word) => DIMENSIONS.includes(word))
+  if (words.length !== [period, dimension].filter(Boolean).length)
+    throw new ApiError(
+      400,
+      'invalid_parameter',
+      `by must be one of ${PERIODS.join(', ')}, one of ${DIMENSIONS.join(', ')}, or both.`,
+    )
+  return { ...(period && { period }), ...(dimension && { dimension }) }
+}

@@ -1,0 +1,134 @@
+// Figures of a project or an organization: metrics by period and dimension, compared with an earlier period; and their rebuild.
+import type { App } from '../../app.ts'
+import { readHorizon } from '../../core/lists/horizon.ts'
+import { readOrganizationHorizon } from '../../core/lists/organization-horizon.ts'
+import { comparedDays, withPrevious } from '../../data/figures/compare.ts'
+import { rebuildFigures } from '../../data/figures/follow.ts'
+import { figuresAsOf, readFigures } from '../../data/figures/read.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import { requireOrganization, requireProject } from './exist.ts'
+import { type FiguresRequest, query, questionOf, readQuery } from './figures-query.ts'
+import type { Act, Operation, Reading } from './operation.ts'
+
+const TAG = 'Figures'
+const values = { type: 'object', additionalProperties: { type: ['number', 'null'] } }
+
+const response = Type.Object(
+  {
+    from: Type.String({ description: 'The first day.' }),
+    to: Type.String({ description: 'The day after the last.' }),
+    compared_with: Type.Union(
+      [Type.Object({ from: Type.String(), to: Type.String() }, { additionalProperties: false }), Type.Null()],
+      { description: 'The period of the `previous` values.' },
+    ),
+    as_of: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
+      description: 'Every change before this instant is counted; null until the records were first counted.',
+    }),
+    data: Type.Array(
+      Type.Object(
+        {
+          period: Type.Union([Type.String(), Type.Null()], { description: 'First day of the period.' }),
+          key: Type.Union([Type.String(), Type.Null()], {
+            description: 'Value of the dimension; empty where records have none.',
+          }),
+          currency: Type.Union([Type.String(), Type.Null()], {
+            description: 'Currency of the money among the values.',
+          }),
+          values: { ...values, description: 'Value of each metric: money in major units, ratios from 0 to 1.' },
+          previous: Type.Optional({ ...values, description: 'The same values in the period of comparison.' }),
+        },
+        { title: 'Figure', additionalProperties: false },
+      ),
+      {
+        description:
+          'Ordered by period and key. Items without records are left out, with `compare` those without records in both periods.',
+      },
+    ),
+  },
+  { title: 'Figures', additionalProperties: false },
+)
+
+/**
+ * The response of the operation for these projects, whose horizon has just been advanced. `as_of` is read before the figures,
+ * so that no change before it can be missing in them.
+ */
+async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], request: FiguresRequest) {
+  const asOf = await figuresAsOf(db, projects)
+  const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
+  const question = questionOf(request, projects, now!.today!)
+  const days = request.compare && comparedDays(question, request.compare)
+  const [figures, before] = await Promise.all([
+    readFigures(db, question),
+    days ? readFigures(db, { ...question, ...days }) : undefined,
+  ])
+  return {
+    from: question.from,
+    to: question.to,
+    compared_with: days ?? null,
+    as_of: asOf && instantFromPg(asOf),
+    data: before ? withPrevious(figures, before, question, days!) : figures,
+  }
+}
+
+const about = {
+  method: 'GET' as const,
+  tag: TAG,
+  command: 'figures show',
+  description:
+    'Sums by day, stored beside the records: docs/figures.md defines each metric. Several metrics may be requested at once; money and counts may then be in separate items, which differ in `currency`.',
+  query,
+  response,
+}
+
+const ofProject: Reading = {
+  ...about,
+  id: 'getProjectFigures',
+  path: '/projects/:project_id/figures',
+  summary: 'Get figures of a project',
+  async run(app, { params, query }) {
+    const request = readQuery(query)
+    await requireProject(app.db.query, params.project_id!)
+    await readHorizon(app.db, params.project_id!)
+    return figuresOf(app, [params.project_id!], request)
+  },
+}
+
+const ofOrganization: Reading = {
+  ...about,
+  id: 'getOrganizationFigures',
+  path: '/organizations/:organization_id/figures',
+  summary: 'Get figures of an organization, the sums of its projects',
+  async run(app, { params, query }) {
+    const request = readQuery(query)
+    await requireOrganization(app.db.query, params.organization_id!)
+    await readOrganizationHorizon(app.db, params.organization_id!)
+    const rows = await app.db.query('select id from projects where organization_id = $1', [params.organization_id!])
+    return figuresOf(
+      app,
+      rows.map(({ id }) => id!),
+      request,
+    )
+  },
+}
+
+const rebuild: Act = {
+  id: 'rebuildFigures',
+  command: 'figures rebuild',
+  method: 'POST',
+  path: '/projects/:project_id/figures/rebuild',
+  tag: TAG,
+  summary: 'Compute all figures of a project again from its records',
+  description: 'For a project whose figures `tundish doctor` finds wrong. Figures can be read meanwhile.',
+  response: Type.Object(
+    { days: Type.Integer({ description: 'Number of days that have figures.' }) },
+    { title: 'FiguresRebuilt', additionalProperties: false },
+  ),
+  entry: ({ params }) => ({ action: 'figures.rebuilt', target: `project ${params.project_id}` }),
+  async act({ db }, { params }) {
+    await requireProject(db.query, params.project_id!)
+    return { days: await rebuildFigures(db, params.project_id!) }
+  },
+}
+
+export const figures: Operation[] = [ofProject, ofOrganization, rebuild]

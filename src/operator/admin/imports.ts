@@ -1,0 +1,124 @@
+// The import over HTTP: newline-delimited JSON of any length, read as a stream.
+import { finished, PassThrough, Readable } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import type { App } from '../../app.ts'
+import { PATIENCE } from '../../data/ingest/slots.ts'
+import { ApiError, Refusal } from '../../lib/errors.ts'
+import { refuseOtherMethods } from '../../lib/http/listener.ts'
+import { problems } from '../../lib/http/problems.ts'
+import { type ObjectSchema, Type } from '../../lib/shape/schema.ts'
+import { importAudited } from './audited-import.ts'
+import { actorOf, requireWrite } from './authentication.ts'
+import { requireProject } from './exist.ts'
+
+const MEDIA_TYPES = ['application/x-ndjson', 'application/jsonl', 'application/ndjson']
+
+const query = Type.Object({
+  live: Type.Optional(
+    Type.Boolean({
+      default: true,
+      description:
+        '`true`: a feed; records get the present time as `updated_at`, so that syncs read them. `false`: history; records keep the dates of their lines.',
+    }),
+  ),
+  emit_events: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'Writes events of new and changed profiles, sessions and subscriptions, and of new transactions.',
+    }),
+  ),
+  dry_run: Type.Optional(Type.Boolean({ default: false, description: 'Checks everything and writes nothing.' })),
+  skip_bad_lines: Type.Optional(
+    Type.Boolean({ default: false, description: 'Skips bad lines instead of rejecting the import.' }),
+  ),
+})
+
+const count = (description: string) => Type.Integer({ description, minimum: 0 })
+
+const response = Type.Object(
+  {
+    read: count('Lines that are not empty.'),
+    written: count('Lines whose content is stored, including unchanged records.'),
+    skipped: count('Lines older than the stored record, or about a record that an import does not change.'),
+    erased: count('Lines about erased people, stored without their personal data.'),
+    rejected: count('Bad lines. Unless they are skipped, reading stops at the hundredth.'),
+    rejects: Type.Array(Type.Unknown(), {
+      description: 'The first hundred bad lines with the fault of each, causes first.',
+    }),
+  },
+  { title: 'ImportResult', additionalProperties: false },
+)
+
+interface Route {
+  Params: { project_id: string }
+  Querystring: { live: boolean; emit_events: boolean; dry_run: boolean; skip_bad_lines: boolean }
+  Body: Readable | undefined
+}
+
+/** Mounts the import beside the operations: its body is a stream, not a JSON document. */
+export function importRoute(scope: FastifyInstance, app: App): void {
+  scope.register(async (inner) => {
+    // The call for the outer scope came before this route, so it does not include it.
+    refuseOtherMethods(inner)
+    inner.removeAllContentTypeParsers()
+    inner.addContentTypeParser(MEDIA_TYPES, (_request, payload, done) => done(null, payload))
+    inner.addContentTypeParser('*', async () => {
+      throw new ApiError(415, 'unsupported_media_type', `The body must be newline-delimited JSON: ${MEDIA_TYPES[0]}.`)
+    })
+    inner.post<Route>(
+      '/projects/:project_id/import',
+      { schema: schema(query), onRequest: requireWrite, bodyLimit: Number.MAX_SAFE_INTEGER },
+      async (request) => {
+        const { project_id } = request.params
+        const { live, emit_events: emitEvents, dry_run, skip_bad_lines } = request.query
+        await requireProject(app.db.query, project_id)
+        const { body } = request
+        const stream = () => (body ? openBody(body) : Readable.from([]))
+        const flags = { live, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
+        const options = { projectId: project_id, ...flags, patience: PATIENCE }
+        const importing = importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }])
+        return importing.catch(throwAsApiError).finally(() => body && dropRest(body))
+      },
+    )
+  })
+}
+
+/**
+ * The body as a stream that may be destroyed before its end. An import that stops early would otherwise destroy the
+ * connection that its response needs.
+ */
+function openBody(body: Readable): Readable {
+  const content = new PassThrough()
+  finished(body, (error) => {
+    if (error) content.destroy(error)
+  })
+  return body.pipe(content)
+}
+
+/** Reads and discards the rest of the body, so that the next request on the connection is found. */
+function dropRest(body: Readable): void {
+  body.unpipe()
+  body.resume()
+}
+
+function schema(querystring: ObjectSchema): object {
+  return {
+    operationId: 'importRecords',
+    tags: ['Import'],
+    summary: 'Import records',
+    description:
+      'Newline-delimited JSON, one record on each line, all or nothing unless `skip_bad_lines` is true. If a line is bad and bad lines are not skipped, `rejected` is not 0 and nothing is written.\n\nAt the command line: `tundish import`.',
+    security: [{ operatorKey: [] }],
+    params: Type.Object({ project_id: Type.String({ description: 'The project id.' }) }),
+    querystring,
+    consumes: MEDIA_TYPES,
+    response: {
+      200: { description: 'Done.', content: { 'application/json': { schema: response } } },
+      ...problems(400, 401, 403, 404, 409, 415),
+    },
+  }
+}
+
+function throwAsApiError(error: unknown): never {
+  throw error instanceof Refusal ? new ApiError(409, 'operation_refused', error.message) : error
+}

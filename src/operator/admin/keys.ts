@@ -1,0 +1,155 @@
+// Secret keys of organizations and projects, and the operators' own keys.
+
+import { operatorKey } from '../../core/tenants/operator-keys.ts'
+import { createKey, revokeKey, rotateKey, secretKey } from '../../core/tenants/secret-keys.ts'
+import { checkName, type Tenant } from '../../core/tenants/tenants.ts'
+import { DAY_S } from '../../lib/days.ts'
+import { isUuid } from '../../lib/ids.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { requireOrganization, requireProject } from './exist.ts'
+import { list } from './list.ts'
+import { nameField } from './names.ts'
+import type { Operation } from './operation.ts'
+
+const LONGEST_OVERLAP_SECONDS = 365 * DAY_S
+
+const purpose = nameField('Purpose of the key.')
+
+const keyMade = Type.Object(
+  {
+    id: Type.String({ description: 'Identifier of the key.' }),
+    name: Type.String({ description: 'Purpose of the key.' }),
+    secret_key: Type.String({ description: 'The key, shown only now.' }),
+    webhook_secret: Type.Optional(
+      Type.String({ description: 'For a project: the same key in the form that webhook libraries take.' }),
+    ),
+    previous_expires_at: Type.Optional(
+      Type.String({ format: 'date-time', description: 'After a rotation: when the old key expires.' }),
+    ),
+  },
+  { title: 'SecretKeyMade', additionalProperties: false },
+)
+
+const revoked = Type.Object(
+  { id: Type.String({ description: 'Identifier of the key.' }) },
+  { title: 'KeyRevoked', additionalProperties: false },
+)
+
+/** The operations on the keys of one kind of tenant. */
+function keysOf(what: 'organization' | 'project'): Operation[] {
+  const param = `${what}_id`
+  const path = `/${what}s/:${param}/keys`
+  const title = what === 'organization' ? 'Organization' : 'Project'
+  const about = { tag: 'Keys' }
+  const tenantOf = async (query: Query, params: Record<string, string>): Promise<Tenant> => {
+    if (what === 'project')
+      return { organization_id: await requireProject(query, params[param]!), project_id: params[param]! }
+    await requireOrganization(query, params[param]!)
+    return { organization_id: params[param]!, project_id: null }
+  }
+  const entry = (verb: string, params: Record<string, string>, id: string) => ({
+    action: `key.${verb}`,
+    target: `key ${id} of ${what} ${params[param]}`,
+  })
+  return [
+    list({
+      ...about,
+      id: `list${title}Keys`,
+      command: 'keys list',
+      path,
+      summary: `List the secret keys of ${what === 'organization' ? 'an organization' : 'a project'}`,
+      shape: secretKey,
+      from: 'secret_keys k',
+      at: 'k.created_at',
+      key: 'k.id',
+      isKey: isUuid,
+      where: what === 'organization' ? 'k.organization_id = $1 and k.project_id is null' : 'k.project_id = $1',
+      params: [param],
+      check: async (app, { params }) => {
+        await tenantOf(app.db.query, params)
+      },
+    }),
+    {
+      ...about,
+      id: `create${title}Key`,
+      command: 'keys create',
+      method: 'POST',
+      path,
+      summary: 'Create another secret key',
+      description: 'The other keys stay valid. Webhooks of a project are signed with every valid key.',
+      body: Type.Object({ name: purpose }, { title: 'KeyName', additionalProperties: false }),
+      response: keyMade,
+      async change(query, { params, body }, { seal }) {
+        const { name } = body as { name: string }
+        checkName(name)
+        const result = await createKey(query, seal, await tenantOf(query, params), name)
+        return { entry: { ...entry('created', params, result.id), after: { name } }, result }
+      },
+    },
+    {
+      ...about,
+      id: `rotate${title}Key`,
+      command: 'keys rotate',
+      method: 'POST',
+      path: `${path}/:key_id/rotate`,
+      summary: 'Replace a secret key with a new one of the same name',
+      body: Type.Object(
+        {
+          overlap_seconds: Type.Optional(
+            Type.Integer({
+              description: 'How long the old key stays valid.',
+              minimum: 0,
+              maximum: LONGEST_OVERLAP_SECONDS,
+              default: 0,
+            }),
+          ),
+        },
+        { title: 'KeyRotation', additionalProperties: false },
+      ),
+      response: keyMade,
+      async change(query, { params, body }, { seal }) {
+        const { overlap_seconds = 0 } = body as { overlap_seconds?: number }
+        const tenant = await tenantOf(query, params)
+        const result = await rotateKey(query, seal, tenant, params.key_id!, overlap_seconds)
+        const after = { successor: result.id, previous_expires_at: result.previous_expires_at }
+        return { entry: { ...entry('rotated', params, params.key_id!), after }, result }
+      },
+    },
+    {
+      ...about,
+      id: `revoke${title}Key`,
+      command: 'keys revoke',
+      method: 'DELETE',
+      path: `${path}/:key_id`,
+      summary: 'Revoke a secret key',
+      response: revoked,
+      async change(query, { params }) {
+        const name = await revokeKey(query, await tenantOf(query, params), params.key_id!)
+        return {
+          entry: { ...entry('revoked', params, params.key_id!), before: { name } },
+          result: { id: params.key_id! },
+        }
+      },
+    },
+  ]
+}
+
+export const keys: Operation[] = [
+  ...keysOf('organization'),
+  ...keysOf('project'),
+  list({
+    id: 'listOperators',
+    command: 'operator list',
+    path: '/operators',
+    tag: 'Keys',
+    summary: 'List operator keys',
+    description:
+      'They are created and revoked at the command line only, so that a stolen key cannot make further keys.',
+    shape: operatorKey,
+    from: 'operator_keys k',
+    at: 'k.created_at',
+    key: 'k.id',
+    isKey: isUuid,
+  }),
+]

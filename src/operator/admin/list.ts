@@ -1,0 +1,140 @@
+// Lists of the operator's API: newest first, in pages, with a cursor.
+import type { App } from '../../app.ts'
+import { readCursor, writeCursor } from '../../core/lists/cursor.ts'
+import { ApiError } from '../../lib/errors.ts'
+import type { Param } from '../../lib/pg/types.ts'
+import { type ObjectSchema, type Schema, Type } from '../../lib/shape/schema.ts'
+import type { Shape } from '../../lib/shape/shape.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import { requireOrganization, requireProject } from './exist.ts'
+import type { Input, Reading } from './operation.ts'
+
+export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'response' | 'run'> {
+  shape: Shape
+  from: string
+  /** Lists are ordered by `at`, an instant, if it is given, and then by `key`, a unique text. */
+  at?: string
+  key: string
+  /** Whether a text is a valid key, where the database would reject others: a cursor may be forged. */
+  isKey?: (id: string) => boolean
+  /** Conditions on the parameters of the path, which are $1 and so on in this order. */
+  where?: string
+  params?: readonly string[]
+  /** Optional filters by their name in the query. */
+  filters?: Record<string, Filter>
+  /** Throws a 404 if the path names an object that does not exist. */
+  check?: (app: App, input: Input) => Promise<void>
+}
+
+interface Filter {
+  schema: Schema
+  where: (placeholder: string) => string
+  param?: (value: never) => Param
+}
+
+/** For the list of a project, which must exist: its id is $1 in `where`. */
+export const ofProject = {
+  params: ['project_id'],
+  check: async (app: App, { params }: Input): Promise<void> => {
+    await requireProject(app.db.query, params.project_id!)
+  },
+}
+
+/** For the list of an organization, which must exist: its id is $1 in `where`. */
+export const ofOrganization = {
+  params: ['organization_id'],
+  check: (app: App, { params }: Input): Promise<void> => requireOrganization(app.db.query, params.organization_id!),
+}
+
+/** A filter for rows with this value in a column. */
+export const equals = (column: string, description: string, more: object = {}): Filter => ({
+  schema: Type.String({ description, ...more }),
+  where: (value) => `${column} = ${value}`,
+})
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 100
+// The instant in the cursors of lists without `at`.
+const NO_INSTANT = '1970-01-01T00:00:00.000000Z'
+
+/** Declares a list. */
+export function list(declaration: ListDeclaration): Reading {
+  const { shape, filters, check } = declaration
+  return {
+    ...declaration,
+    method: 'GET',
+    query: listQuery(filters ?? {}),
+    response: pageOf(shape),
+    async run(app, input) {
+      await check?.(app, input)
+      return page(app, declaration, input)
+    },
+  }
+}
+
+function listQuery(filters: NonNullable<ListDeclaration['filters']>): ObjectSchema {
+  const own = Object.entries(filters).map(([name, { schema }]) => [name, Type.Optional(schema)])
+  return Type.Object({
+    ...Object.fromEntries(own),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'Maximum number of items.' }),
+    ),
+    cursor: Type.Optional(Type.String({ description: '`pagination.next_cursor` of the previous page, unchanged.' })),
+  })
+}
+
+function pageOf(shape: Shape): Schema {
+  return Type.Object(
+    {
+      data: Type.Array(shape.schema, { description: 'The items, newest first.' }),
+      pagination: Type.Object(
+        {
+          has_more: Type.Boolean({ description: 'Whether there are more items.' }),
+          next_cursor: Type.Optional(Type.String({ description: 'For the next page; absent on the last.' })),
+        },
+        { description: 'Position in the list.', additionalProperties: false },
+      ),
+    },
+    { title: `${shape.name}Page`, additionalProperties: false },
+  )
+}
+
+async function page(app: App, declaration: ListDeclaration, { params, query }: Input): Promise<string> {
+  const { id, shape, from, at, key, isKey, where, filters = {} } = declaration
+  const { limit = DEFAULT_LIMIT, cursor, ...given } = query as { limit?: number; cursor?: string }
+  const values: Param[] = (declaration.params ?? []).map((name) => params[name]!)
+  const binding = JSON.stringify([id, values, given])
+  const conditions = where ? [where] : []
+  for (const [name, value] of Object.entries(given)) {
+    const { where: condition, param } = filters[name]!
+    values.push(param ? param(value as never) : (value as Param))
+    conditions.push(condition(`$${values.length}`))
+  }
+  if (cursor !== undefined) {
+    const place = readCursor(cursor, binding)
+    if (!place || isKey?.(place.id) === false)
+      throw new ApiError(
+        400,
+        'invalid_cursor',
+        'cursor must be a next_cursor of this list with the same filters, unchanged.',
+      )
+    values.push(...(at ? [place.at] : []), place.id)
+    conditions.push(
+      at ? `(${at}, ${key}) < ($${values.length - 1}::timestamptz, $${values.length})` : `${key} < $${values.length}`,
+    )
+  }
+  const rows = await app.db.read(
+    {
+      text: `select ${at ?? 'null'}, ${key}, ${shape.columns} from ${from}
+        ${conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''}
+        order by ${at ? `${at} desc, ` : ''}${key} desc limit ${limit + 1}`,
+    },
+    values,
+  )
+  const served = rows.slice(0, limit)
+  const last = rows.length > limit ? served.at(-1) : undefined
+  const next =
+    last && writeCursor({ at: at ? instantFromPg(last.text(0)!) : NO_INSTANT, id: last.text(1)!, total: 0 }, binding)
+  const pagination = { has_more: next !== undefined, ...(next !== undefined && { next_cursor: next }) }
+  return shape.writeList(served, '{"data":[', `],"pagination":${JSON.stringify(pagination)}}`, 2).toString()
+}

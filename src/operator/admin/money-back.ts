@@ -1,0 +1,87 @@
+// Money that went back to customers: refunds and disputes of an organization.
+import { isUuid } from '../../lib/ids.ts'
+import { boolean, decimal, instant, shape, text } from '../../lib/shape/shape.ts'
+import { equals, list, ofOrganization } from './list.ts'
+import type { Operation } from './operation.ts'
+
+const TAG = 'Orders'
+
+const refund = shape('RefundSummary', 'r', {
+  refund_id: text('Identifier.'),
+  order_id: text('The order that is refunded.'),
+  external_id: text('The customer.'),
+  project_id: text('Project.', { sql: 'o.project_id' }),
+  status: text('State.', { enum: ['processing', 'succeeded', 'failed'] }),
+  amount: decimal('Amount in major units.'),
+  currency_code: text('Currency.'),
+  soft_refund: boolean('Whether the customer keeps the consumable.'),
+  reason: text('Reason; empty after an erasure.'),
+  consumable_revoked: boolean('Whether what was bought was revoked.', {
+    sql: `exists (select from consumables c where c.organization_id = r.organization_id and c.order_id = r.order_id
+      and not c.is_active)`,
+  }),
+  created_at: instant('When it was begun.'),
+  settled_at: instant('When its outcome became known.', { nullable: true }),
+})
+
+/** The fields of a refund or dispute in the payment report. */
+export const movementFields = {
+  trx_id: text('Row of the payment report.'),
+  order_id: text('Order.'),
+  external_id: text('The customer.'),
+  psp_transaction_type: text('`refund`, `chargeback` or `chargeback_reversal`.'),
+  status: text('State.'),
+  amount: decimal('Amount in major units, always positive.'),
+  currency_code: text('Currency.'),
+  psp: text('Payment provider.'),
+  psp_reason_code: text('The provider’s code for the reason.', { nullable: true }),
+  psp_reason_message: text('The provider’s reason.', { nullable: true }),
+  trx_created_at: instant('When it happened.'),
+}
+
+const { trx_id, order_id, external_id, ...others } = movementFields
+const project_id = text('Project.', { sql: 'c.project_id' })
+const movement = shape('MoneyBack', 'r', { trx_id, order_id, external_id, project_id, ...others })
+
+export const moneyBack: Operation[] = [
+  list({
+    id: 'listRefunds',
+    command: 'refund list',
+    path: '/organizations/:organization_id/refunds',
+    tag: TAG,
+    summary: 'List refunds',
+    description: 'Refunds made through Tundish.',
+    shape: refund,
+    from: 'refunds r join orders o using (organization_id, order_id)',
+    at: 'r.created_at',
+    key: 'r.refund_id',
+    isKey: isUuid,
+    where: 'r.organization_id = $1',
+    ...ofOrganization,
+    filters: {
+      project_id: equals('o.project_id', 'Only those of this project.'),
+      status: equals('r.status', 'Only those in this state.', { enum: ['processing', 'succeeded', 'failed'] }),
+    },
+  }),
+  list({
+    id: 'listMoneyBack',
+    command: 'refund report',
+    path: '/organizations/:organization_id/money-back',
+    tag: TAG,
+    summary: 'List refunds and disputes of the payment report',
+    description: 'Refunds and disputes, including imported ones.',
+    shape: movement,
+    from: 'report_transactions r join customers c using (organization_id, external_id)',
+    at: 'r.trx_created_at',
+    key: 'r.trx_id',
+    isKey: isUuid,
+    where: `r.organization_id = $1 and r.psp_transaction_type <> 'sale'`,
+    ...ofOrganization,
+    filters: {
+      project_id: equals('c.project_id', 'Only those of this project.'),
+      type: equals('r.psp_transaction_type', 'Only those of this type.', {
+        enum: ['refund', 'chargeback', 'chargeback_reversal'],
+      }),
+    },
+  }),
+]

@@ -1,0 +1,82 @@
+// An operation of the operator's API. One declaration makes the route, its description, the command and the audit entry.
+import type { App } from '../../app.ts'
+import { type Actor, addEntry, audited, type Entry } from '../../core/audit/audit.ts'
+import { refuseLeaving } from '../../core/tenants/leaving.ts'
+import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import type { ObjectSchema, Schema } from '../../lib/shape/schema.ts'
+
+/** The input of a call: parameters of the path, the query and the body as their schemas read them. */
+export interface Input {
+  params: Record<string, string>
+  query: Record<string, unknown>
+  body: Record<string, unknown>
+  /** The same body with the digits of its numbers as they were sent, for amounts. If left out, `body` is exact. */
+  exact?: Record<string, unknown>
+}
+
+interface Declared {
+  /** The operationId in OpenAPI. */
+  id: string
+  /** The command: `webhook create`. */
+  command: string
+  /** The path below `/admin/v1`, with `:names` for parameters. */
+  path: string
+  tag: string
+  summary: string
+  description?: string
+  /** The schema of the response. */
+  response: Schema
+}
+
+/** Changes nothing. Returns an object, or the JSON text of one. */
+export interface Reading extends Declared {
+  method: 'GET'
+  query?: ObjectSchema
+  /** The fields that the table of a list shows at the command line; --json has all. */
+  columns?: readonly string[]
+  run(app: App, input: Input): Promise<object | string>
+}
+
+/** Changes the database in one transaction with its audit entry, which the type requires. */
+export interface Change extends Declared {
+  method: 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+  body?: ObjectSchema
+  change(query: Query, input: Input, app: App): Promise<{ entry: Entry; result: object }>
+}
+
+/** Runs more than one transaction. Its audit entry is written first, so that the attempt is known whatever happens. */
+export interface Act extends Declared {
+  method: 'POST'
+  body?: ObjectSchema
+  entry(input: Input): Entry
+  act(app: App, input: Input, actor: Actor): Promise<object>
+}
+
+export type Operation = Reading | Change | Act
+
+export const isReading = (operation: Operation): operation is Reading => operation.method === 'GET'
+
+/** Performs an operation for the API and for commands. */
+export async function perform(operation: Operation, app: App, actor: Actor, input: Input): Promise<object | string> {
+  try {
+    if (isReading(operation)) return await operation.run(app, input)
+    if ('change' in operation) {
+      const result = await audited(app, actor, async (query) => {
+        await refuseLeaving(query, input.params)
+        return operation.change(query, input, app)
+      })
+      // The change may concern a key or its rate limit.
+      app.keys.forget()
+      return result
+    }
+    await refuseLeaving(app.db.query, input.params)
+    await addEntry(app, actor, operation.entry(input))
+    return await operation.act(app, input, actor)
+  } catch (error) {
+    // Functions that are shared with commands throw the errors of commands.
+    if (error instanceof UsageError) throw new ApiError(400, 'invalid_value', error.message)
+    if (error instanceof Refusal) throw new ApiError(409, 'operation_refused', error.message)
+    throw error
+  }
+}

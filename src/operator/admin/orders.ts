@@ -1,0 +1,208 @@
+// Orders: the list, an order with its timeline, refunding and resolving it, and charges in progress for too long.
+import type { App } from '../../app.ts'
+import { isUuid } from '../../lib/ids.ts'
+import type { JsonObject } from '../../lib/json/read.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { boolean, decimal, instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
+import { billingContext } from '../../payments/billing/context.ts'
+import { refundOut } from '../../payments/billing/refund/answer.ts'
+import { refund } from '../../payments/billing/refund/refund.ts'
+import { readRefundRequest, refundIn } from '../../payments/billing/refund/request.ts'
+import { findEither, type Resolution, resolve } from '../../payments/billing/unknown/resolve.ts'
+import { notFound } from './exist.ts'
+import { equals, list, ofOrganization } from './list.ts'
+import type { Act, Operation, Reading } from './operation.ts'
+import { listStuck } from './stuck.ts'
+import { readTimeline, timelineEntry } from './timeline.ts'
+
+const TAG = 'Orders'
+const PATH = '/organizations/:organization_id/orders'
+
+const fields = {
+  organization_id: text('Organization.'),
+  order_id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
+  external_id: text('The customer.'),
+  project_id: text('The project of the customer.'),
+  idempotency_key: text('Idempotency key of the charge.'),
+  status: text('State.', { enum: ['processing', 'succeeded', 'failed', 'cancelled'] }),
+  amount: decimal('Amount in major units.', { example: 10.5 }),
+  currency_code: text('ISO 4217 code.', { example: 'USD' }),
+  amount_refunded: decimal('Sum of the refunds that succeeded.', { sql: 'round(o.amount_refunded, scale(o.amount))' }),
+  failed_message_for_user: text('Error message for the customer; empty unless the charge failed.'),
+  psp: text('Payment provider.', { example: 'simulator' }),
+  psp_merchant_id: text('Account at the provider.', { nullable: true }),
+  created_at: instant('When it was claimed.'),
+  settled_at: instant('When the outcome became known.', { nullable: true }),
+  pending_since: instant('Since when the provider reports the charge as pending; null if it does not.', {
+    nullable: true,
+  }),
+  looks: integer('Number of times the provider was asked for the outcome.'),
+  next_look_at: instant('When the provider is asked next.', { nullable: true }),
+}
+
+const order = shape('Order', 'o', fields)
+const orderDetail = shape('OrderDetail', 'o', {
+  ...fields,
+  region: text('Region of the account.', { nullable: true }),
+  source_trx_id: text('The payment whose card was charged.'),
+  provider_key: text('The key under which the provider knows the charge.'),
+  resolved_because: text('How the operator who resolved it knew the outcome.', { nullable: true }),
+  client_metadata: json('Metadata of the caller; null after an erasure.', {
+    nullable: true,
+    schema: { type: 'object', additionalProperties: true },
+  }),
+  consumable_id: text('The consumable it granted.', { sql: 'c.consumable_id', nullable: true }),
+  consumable_active: boolean('Whether the consumable is active.', { sql: 'c.is_active', nullable: true }),
+})
+
+const FIND = {
+  name: 'find order with consumable',
+  text: `select ${orderDetail.columns} from orders o
+         left join consumables c on c.organization_id = o.organization_id and c.order_id = o.order_id
+         where o.organization_id = $1 and o.order_id = $2`,
+}
+
+const get: Reading = {
+  id: 'getOrder',
+  command: 'order show',
+  method: 'GET',
+  path: `${PATH}/:order_id`,
+  tag: TAG,
+  summary: 'Get an order with its timeline',
+  description:
+    'The timeline has the claim, the calls to the provider, the outcome, refunds, and events with their deliveries.',
+  response: Type.Object(
+    {
+      order: orderDetail.schema,
+      timeline: Type.Array(timelineEntry, { description: 'What happened, oldest first.' }),
+    },
+    { title: 'OrderWithTimeline', additionalProperties: false },
+  ),
+  async run({ db }, { params }) {
+    const { organization_id, order_id } = params as { organization_id: string; order_id: string }
+    const [row] = isUuid(order_id) ? await db.read(FIND, [organization_id, order_id]) : []
+    if (!row) throw notFound('order', order_id)
+    const timeline = await readTimeline(db, organization_id, order_id)
+    return `{"order":${orderDetail.write(row)},"timeline":${JSON.stringify(timeline)}}`
+  },
+}
+
+const { external_id: _external, order_id: _order, ...refundFields } = refundIn.properties
+
+const refundOrder: Act = {
+  id: 'refundOrder',
+  command: 'order refund',
+  method: 'POST',
+  path: `${PATH}/:order_id/refund`,
+  tag: TAG,
+  summary: 'Refund an order',
+  description: 'As in the billing API: the whole remaining amount, or a part of it with an idempotency key.',
+  body: Type.Object(refundFields, { title: 'OrderRefund', additionalProperties: false }),
+  response: refundOut,
+  entry: ({ params, body, exact = body }) => {
+    const { amount, soft_refund, idempotency_key } = exact as Record<string, string | boolean | undefined>
+    return {
+      action: 'order.refund_asked',
+      target: `order ${params.order_id} of organization ${params.organization_id}`,
+      after: { amount: amount ?? 'all that is left', soft_refund: soft_refund ?? false, idempotency_key },
+    }
+  },
+  async act(app, { params, body, exact = body }) {
+    const { organization_id, order_id } = params as { organization_id: string; order_id: string }
+    const external_id = await customerOf(app, organization_id, order_id)
+    const context = billingContext(app)
+    return refund(context, organization_id, readRefundRequest({ ...(exact as JsonObject), external_id, order_id }))
+  },
+}
+
+const resolveOrder: Act = {
+  id: 'resolveOrder',
+  command: 'order resolve',
+  method: 'POST',
+  path: `${PATH}/:order_id/resolve`,
+  tag: TAG,
+  summary: 'Set the outcome of a charge whose outcome the provider will never know',
+  description:
+    'The outcome is looked up at the provider once more. If the provider knows it, that outcome is stored and the request is refused.',
+  body: Type.Object(
+    {
+      as: { type: 'string', enum: ['succeeded', 'failed', 'cancelled'], description: 'The outcome.' },
+      because: Type.String({
+        description: 'How you know the outcome; stored with the charge.',
+        minLength: 1,
+        maxLength: 1000,
+      }),
+    },
+    { title: 'OrderResolution', additionalProperties: false },
+  ),
+  response: Type.Object(
+    {
+      order_id: Type.String({ description: 'The order.' }),
+      status: Type.String({ description: 'Its state now.' }),
+    },
+    { title: 'OrderResolved', additionalProperties: false },
+  ),
+  entry: ({ params, body }) => ({
+    action: 'order.resolve_asked',
+    target: `order ${params.order_id} of organization ${params.organization_id}`,
+    after: { as: body.as },
+  }),
+  async act(app, { params, body }) {
+    const { organization_id, order_id } = params as { organization_id: string; order_id: string }
+    await customerOf(app, organization_id, order_id)
+    const { as, because } = body as { as: Resolution; because: string }
+    const context = billingContext(app)
+    const resolved = await resolve(context, await findEither(app.db, order_id), as, because)
+    return { order_id, status: 'order' in resolved ? resolved.order.status : resolved.refund.status }
+  },
+}
+
+async function customerOf({ db }: App, organizationId: string, orderId: string): Promise<string> {
+  const [row] = isUuid(orderId)
+    ? await db.query('select external_id from orders where organization_id = $1 and order_id = $2', [
+        organizationId,
+        orderId,
+      ])
+    : []
+  if (!row) throw notFound('order', orderId)
+  return row.external_id!
+}
+
+export const orders: Operation[] = [
+  list({
+    id: 'listOrders',
+    command: 'order list',
+    columns: ['order_id', 'external_id', 'status', 'amount', 'currency_code', 'created_at'],
+    path: PATH,
+    tag: TAG,
+    summary: 'List orders',
+    shape: order,
+    from: 'orders o',
+    at: 'o.created_at',
+    key: 'o.order_id',
+    isKey: isUuid,
+    where: 'o.organization_id = $1',
+    ...ofOrganization,
+    filters: {
+      project_id: equals('o.project_id', 'Only those of this project.'),
+      external_id: equals('o.external_id', 'Only those of this customer.'),
+      status: equals('o.status', 'Only those in this state.', {
+        enum: ['processing', 'succeeded', 'failed', 'cancelled'],
+      }),
+    },
+  }),
+  get,
+  refundOrder,
+  resolveOrder,
+  listStuck({
+    id: 'listStuckOrders',
+    command: 'order stuck',
+    columns: ['organization_id', 'order_id', 'external_id', 'amount', 'currency_code', 'created_at', 'looks'],
+    path: '/orders/stuck',
+    summary: 'List charges in progress too long',
+    shape: order,
+    from: 'orders o',
+    table: 'o',
+    key: 'o.order_id',
+  }),
+]

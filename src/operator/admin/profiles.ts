@@ -1,0 +1,75 @@
+// The people of a project: the list, and the operation that erases one.
+import { erase } from '../../core/erasure/erasure.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { boolean, instant, shape, text } from '../../lib/shape/shape.ts'
+import { fold } from '../../lib/text.ts'
+import { notFound, requireProject } from './exist.ts'
+import { equals, list, ofProject } from './list.ts'
+import type { Act, Operation } from './operation.ts'
+
+const profile = shape('ProfileSummary', 'p', {
+  id: text('Identifier.'),
+  created_at: instant('When it was created.'),
+  email: text('E-mail address.', { nullable: true }),
+  country: text('Country.', { nullable: true }),
+  locale: text('Language.', { nullable: true }),
+  funnel_id: text('Funnel of the first visit.', { nullable: true }),
+  preview: boolean('Whether it is a preview, not a visitor.'),
+  anonymized_at: instant('When the person was erased.', { nullable: true }),
+  subscription_status: text('State of the newest subscription; null if there is none.', {
+    sql: `(select u.status from subscriptions u where u.project_id = p.project_id and u.profile_id = p.id
+      order by u.created_at desc, u.id desc limit 1)`,
+    nullable: true,
+  }),
+})
+
+const listProfiles = list({
+  id: 'listProjectProfiles',
+  command: 'profile list',
+  path: '/projects/:project_id/profiles',
+  tag: 'Profiles',
+  summary: 'List people',
+  shape: profile,
+  from: 'profiles p',
+  at: 'p.created_at',
+  key: 'p.id',
+  where: 'p.project_id = $1',
+  ...ofProject,
+  filters: {
+    funnel_id: equals('p.funnel_id', 'Only those whose first visit was to this funnel.'),
+    email: {
+      schema: Type.String({ description: 'Only those with this e-mail address, case-insensitive.' }),
+      where: (value) => `p.email_folded = ${value}`,
+      param: (value: string) => fold(value),
+    },
+  },
+})
+
+const eraseProfile: Act = {
+  id: 'eraseProfile',
+  command: 'profile erase',
+  method: 'POST',
+  path: '/projects/:project_id/profiles/:profile_id/erase',
+  tag: 'Profiles',
+  summary: 'Erase the personal data of a person',
+  description:
+    'Erases the personal data of the profile and of all its sessions for good, like `POST /profiles/anonymize` of the data API. Subscriptions and transactions stay.',
+  response: Type.Object(
+    { id: Type.String({ description: 'The erased profile.' }) },
+    { title: 'ProfileErased', additionalProperties: false },
+  ),
+  entry: ({ params }) => ({
+    action: 'profile.erase_asked',
+    target: `project ${params.project_id}`,
+    after: { profile_ids: [params.profile_id] },
+  }),
+  async act({ db, audit, config }, { params }, actor) {
+    const { project_id, profile_id } = params as { project_id: string; profile_id: string }
+    await requireProject(db.query, project_id)
+    const [missing] = await erase({ db, audit, erasureLedger: config.erasureLedger }, actor, project_id, [profile_id])
+    if (missing !== undefined) throw notFound('profile', profile_id)
+    return { id: profile_id }
+  },
+}
+
+export const profiles: Operation[] = [listProfiles, eraseProfile]

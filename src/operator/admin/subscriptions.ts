@@ -1,0 +1,69 @@
+// Subscriptions of a project, with the filters of the data API.
+
+import { STATUSES } from '../../core/records/subscription.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
+import { fold } from '../../lib/text.ts'
+import { equals, list, ofProject } from './list.ts'
+import type { Operation } from './operation.ts'
+
+/** The fields of a subscription about its product and price, from the table `alias`. */
+export const termsOf = (alias: string) => ({
+  product_id: text('Product.'),
+  product_name: text('Name of the product.', {
+    sql: `(select d.name from products d where d.project_id = ${alias}.project_id and d.id = ${alias}.product_id)`,
+  }),
+  price: integer('Price in minor units.'),
+  currency: text('Currency.'),
+  billing_interval: text('Unit of the billing interval.'),
+  billing_interval_count: integer('Number of these units.'),
+  payment_provider: text('Payment provider.', { nullable: true }),
+})
+
+const subscription = shape('SubscriptionSummary', 's', {
+  id: text('Identifier.'),
+  status: text('State.', { enum: STATUSES }),
+  renews: boolean('Whether it renews.'),
+  created_at: instant('When it was created.'),
+  ...termsOf('s'),
+  funnel_id: text('Funnel.', { nullable: true }),
+  period_ends_at: instant('End of the paid period.', { nullable: true }),
+  profile_id: text('The person.'),
+  email: text('E-mail address of the person.', {
+    sql: '(select p.email from profiles p where p.project_id = s.project_id and p.id = s.profile_id)',
+    nullable: true,
+  }),
+})
+
+export const subscriptions: Operation[] = [
+  list({
+    id: 'listProjectSubscriptions',
+    command: 'subscription list',
+    path: '/projects/:project_id/subscriptions',
+    tag: 'Profiles',
+    summary: 'List subscriptions',
+    shape: subscription,
+    from: 'subscriptions s',
+    at: 's.created_at',
+    key: 's.id',
+    where: 's.project_id = $1',
+    ...ofProject,
+    filters: {
+      status: equals('s.status', 'Only those in this state.', { enum: STATUSES }),
+      product_id: equals('s.product_id', 'Only those of this product.'),
+      funnel_id: equals('s.funnel_id', 'Only those from this funnel.'),
+      payment_provider: equals('s.payment_provider', 'Only those at this payment provider.'),
+      profile_id: equals('s.profile_id', 'Only those of this person.'),
+      created_after: {
+        schema: Type.String({ format: 'date-time', description: 'Only those created after this instant.' }),
+        where: (value) => `s.created_at > ${value}`,
+      },
+      email: {
+        schema: Type.String({ description: 'Only those of people with this e-mail address, case-insensitive.' }),
+        where: (value) =>
+          `s.profile_id in (select p.id from profiles p where p.project_id = s.project_id and p.email_folded = ${value})`,
+        param: (value: string) => fold(value),
+      },
+    },
+  }),
+]

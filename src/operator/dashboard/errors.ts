@@ -1,0 +1,80 @@
+// Error pages: a refusal with its message, a database outage with a link to try again, a bug without its details.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { App } from '../../app.ts'
+import { ApiError, tryLater } from '../../lib/errors.ts'
+import { whyLater } from '../../lib/http/error-responses.ts'
+import { type Html, html } from './html.ts'
+import { ownPath, sendDocument } from './send.ts'
+import type { Page } from './shell.ts'
+import { signInPath } from './sign-in.ts'
+
+/** The page for a refused request, which keeps the navigation and the search; undefined for other errors. */
+export function refusalPage(error: unknown, request: FastifyRequest, reply: FastifyReply): Page | undefined {
+  if (!(error instanceof ApiError) || error.status >= 500) return undefined
+  reply.code(error.status).headers(error.headers ?? {})
+  const body = html`<p class="failed" role="alert">${error.message}</p>${nextSteps(error.status, request)}`
+  return { title: titleOf(error.status), body }
+}
+
+/** Sends the error as a page of its own with its status. */
+export function showError({ log }: App, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const known = asRefusal(error)
+  const status = known?.status ?? (error as { statusCode?: number }).statusCode ?? 500
+  const { id: request_id, tenant } = request
+  if (!known || status >= 500)
+    log.error({ request_id, tenant, route: request.routeOptions?.url, err: error }, 'A page failed.')
+  const sentence =
+    known?.message ??
+    (status === 413
+      ? 'The form is too large.'
+      : `Internal error. The log has the details under request ID ${request_id}.`)
+  reply.code(status).headers(known?.headers ?? {})
+  const title = titleOf(status)
+  return sendDocument(request, reply, title, errorBody(title, sentence, nextSteps(status, request)))
+}
+
+/** A page for a path that does not exist, if a browser requests it; programs get the error body of the API. */
+export function pageNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+  const { method, url, headers } = request
+  if (method !== 'GET' || url.startsWith('/admin/') || !headers.accept?.includes('text/html')) return undefined
+  const body = errorBody('Not found', 'This page does not exist.', nextSteps(404, request))
+  return sendDocument(request, reply.code(404), 'Not found', body)
+}
+
+function asRefusal(error: unknown): ApiError | undefined {
+  if (error instanceof ApiError) return error
+  const later = whyLater(error)
+  return later && tryLater(...later)
+}
+
+function titleOf(status: number): string {
+  if (status === 401) return 'Signed out'
+  if (status === 404) return 'Not found'
+  if (status === 503) return 'Temporarily unavailable'
+  return status >= 500 ? 'Something went wrong' : 'That did not work'
+}
+
+const errorBody = (title: string, sentence: string, next: Html) =>
+  html`<body class="alone"><main id="content"><h1>${title}</h1><p class="failed" role="alert">${sentence}</p>${next}</main></body>`
+
+/** Links for what to do next. A form that failed may have had an effect, so it leads back to its page, which shows that. */
+function nextSteps(status: number, { method, url, headers }: FastifyRequest): Html {
+  if (status === 401) return html`<p><a class="button" href="${signInPath(pageBefore(headers))}">Sign in</a></p>`
+  const today = html`<a href="/">Today</a>`
+  if (method !== 'GET') {
+    const back = html`<p class="row"><a class="button" href="${pageBefore(headers)}">Back to the form</a> ${today}</p>`
+    return status < 500
+      ? back
+      : html`<p>The change may have been made. Check before you send the form again.</p>${back}`
+  }
+  const before = pageBefore(headers)
+  if (status < 500)
+    return html`<p class="row">${before !== '/' && html`<a class="button" href="${before}">Back</a>`} ${today}</p>`
+  return html`<p class="row"><a class="button" href="${ownPath(url)}">Try again</a> ${today}</p>`
+}
+
+/** The page with the form or link, from `Referer`, which browsers send to the same origin. */
+function pageBefore({ referer, host }: FastifyRequest['headers']): string {
+  const page = referer !== undefined && URL.canParse(referer) ? new URL(referer) : undefined
+  return page?.host === host ? ownPath(page!.pathname + page!.search) : '/'
+}

@@ -1,0 +1,169 @@
+// Formats values for pages: numbers, money with its currency, times in UTC, ids with a button that copies them.
+import { DAY_S } from '../../lib/days.ts'
+import { minorUnits } from '../../lib/money.ts'
+import { type Html, html, type Piece } from './html.ts'
+
+// Created once: creating one for each number would take most of a page's time.
+const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
+const FIXED = Array.from(
+  { length: 5 },
+  (_, digits) => new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+)
+
+const NONE = html`<span class="none" aria-label="none">–</span>`
+
+export function number(value: number | null | undefined): Piece {
+  return value === null || value === undefined ? NONE : WHOLE.format(value)
+}
+
+/** `1 refund`, `2 refunds`. */
+export const plural = (count: number, one: string, many = `${one}s`) =>
+  html`${number(count)} ${count === 1 ? one : many}`
+
+/** An amount in major units with the code of its currency. */
+export function money(value: number | string | null | undefined, currency: string): Piece {
+  return value === null || value === undefined ? NONE : `${digitsOf(value, currency)} ${currency}`
+}
+
+/** An amount in US dollars with a dollar sign, for pages on which all amounts are. */
+export function dollars(value: number | string | null | undefined): Piece {
+  if (value === null || value === undefined) return NONE
+  const text = digitsOf(value, 'USD')
+  return text.startsWith('−') ? `−$${text.slice(1)}` : `$${text}`
+}
+
+function digitsOf(value: number | string, currency: string): string {
+  return FIXED[minorUnits(currency) ?? 2]!.format(value as Intl.StringNumericLiteral).replace('-', '−')
+}
+
+/** An amount in minor units. */
+export function minorMoney(value: number | string | null, currency: string): Piece {
+  // As decimal text: a division would lose digits of large amounts.
+  return value === null ? NONE : money(`${value}e-${minorUnits(currency) ?? 2}`, currency)
+}
+
+export function percent(value: number | null | undefined): Piece {
+  return value === null || value === undefined ? NONE : `${(value * 100).toFixed(1)}%`
+}
+
+type Value = number | null | undefined
+
+interface Changing {
+  /** Whether growth is bad. */
+  bad?: boolean
+  /** Whether the value is a share, whose change is the difference in percentage points. */
+  isShare?: boolean
+  /** Shown if there is no value to compare with. */
+  none?: string
+}
+
+/** The change of a value, in percent of the earlier value; for shares in percentage points. */
+export function change(value: Value, before: Value, changing: Changing = {}): Piece {
+  const { bad = false, isShare = false, none = 'no comparison' } = changing
+  if (value === null || value === undefined || before === null || before === undefined || (!before && !isShare))
+    return html`<span class="change flat">${none}</span>`
+  const percents = ((value - before) / (isShare ? 1 : Math.abs(before))) * 100
+  if (Math.abs(percents) < 0.05) return html`<span class="change flat">unchanged</span>`
+  const digits = Math.abs(percents) < 100 ? 1 : 0
+  const text = `${percents > 0 ? '+' : '−'}${FIXED[digits]!.format(Math.abs(percents))}`
+  const tone = percents > 0 === bad ? 'poor' : 'good'
+  return html`<span class="change ${tone}">${text}${isShare ? ' points' : '%'}</span>`
+}
+
+/** A date-time to the minute. The title has it in full, and the local time is added by the script. */
+export function time(instant: string | null | undefined): Piece {
+  if (!instant) return NONE
+  return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)} ${instant.slice(11, 16)}</time>`
+}
+
+/** The date only, where the time of day does not matter. */
+export function day(instant: string | null | undefined): Piece {
+  if (!instant) return NONE
+  return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)}</time>`
+}
+
+/** A date-time to the second, for steps that follow each other quickly. */
+export function moment(instant: string): Piece {
+  return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)} ${instant.slice(11, 19)}</time>`
+}
+
+const UNITS: [seconds: number, name: string][] = [
+  [DAY_S, 'd'],
+  [3600, 'h'],
+  [60, 'min'],
+  [1, 's'],
+]
+
+/** A duration in the largest unit that fits, with at least two digits. */
+export function duration(seconds: number | null | undefined): Piece {
+  if (seconds === null || seconds === undefined) return NONE
+  const [size, name] = UNITS.find(([unit]) => seconds >= unit) ?? [1, 's']
+  if (seconds < 0.05) return '0 s'
+  const count = seconds / size
+  return `${count.toFixed(count < 10 ? 1 : 0)} ${name}`
+}
+
+export const milliseconds = (value: number | null | undefined): Piece =>
+  value === null || value === undefined ? NONE : value < 1000 ? `${Math.round(value)} ms` : duration(value / 1000)
+
+/** An id with a button that copies it; without scripts only the text. */
+export function id(text: string | null | undefined, href?: string): Piece {
+  if (!text) return NONE
+  const shown = href ? html`<a href="${href}">${text}</a>` : html`<span>${text}</span>`
+  return html`<span class="id">${shown}<button type="button" class="copy" data-copy="${text}" aria-label="Copy ${text}" hidden></button></span>`
+}
+
+const TONES: Record<string, string> = {
+  active: 'good',
+  succeeded: 'good',
+  enabled: 'good',
+  published: 'good',
+  ok: 'good',
+  done: 'good',
+  allowed: 'good',
+  live: 'good',
+  running: 'calm',
+  following: 'calm',
+  waiting: 'calm',
+  revoked: 'warn',
+  trialing: 'calm',
+  processing: 'calm',
+  pending: 'calm',
+  refunded: 'calm',
+  'partially refunded': 'calm',
+  paused: 'warn',
+  unpaid: 'warn',
+  cancelled: 'warn',
+  warning: 'warn',
+  behind: 'warn',
+  failed: 'poor',
+  failing: 'poor',
+  expired: 'flat',
+  disabled: 'poor',
+  erased: 'flat',
+}
+
+export function status(word: string | null | undefined): Piece {
+  return word ? html`<span class="badge ${TONES[word] ?? 'flat'}">${word}</span>` : NONE
+}
+
+/** A bar for a share from 0 to 1. It is an SVG because the Content-Security-Policy forbids style attributes. */
+export function bar(share: number, tone = ''): Html {
+  const width = Math.max(0, Math.min(100, share * 100)).toFixed(2)
+  return html`<svg class="bar ${tone}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="8"/><rect class="fill" width="${width}" height="8"/></svg>`
+}
+
+/** Text on one line, truncated if it is too long; the title has all of it. */
+export const cut = (text: string) => html`<span class="cut" title="${text}">${text}</span>`
+
+const COUNTRIES = new Intl.DisplayNames('en', { type: 'region', fallback: 'code' })
+const LANGUAGES = new Intl.DisplayNames('en', { type: 'language', fallback: 'code' })
+
+/** The name of a country, or the text itself if it is not a country code. */
+export const country = (code: string) => (/^[A-Z]{2}$/.test(code) ? COUNTRIES.of(code)! : code)
+
+/** The name of a language, or the text itself if it is not a language code. */
+export const language = (code: string) => (/^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/.test(code) ? LANGUAGES.of(code)! : code)
+
+/** A snake_case name as words: `won_dispute` becomes `Won dispute`. */
+export const words = (name: string) => name.replaceAll('_', ' ').replace(/^./, (letter) => letter.toUpperCase())

@@ -1,0 +1,33 @@
+// Parses the bodies of forms, and refuses forms that were not sent from the dashboard's own pages.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { ApiError } from '../../lib/errors.ts'
+
+const MAX_FORM_BYTES = 64 * 1024
+
+/** Makes the scope accept forms as bodies, and refuse changes that another origin made the browser send (CSRF). */
+export function acceptForms(scope: FastifyInstance): void {
+  scope.removeAllContentTypeParsers()
+  scope.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string', bodyLimit: MAX_FORM_BYTES },
+    async (_request: FastifyRequest, body: string) => new URLSearchParams(body),
+  )
+  scope.addContentTypeParser('*', async () => {
+    throw new ApiError(415, 'unsupported_media_type', 'The body must be a form.')
+  })
+  scope.addHook('onRequest', async (request) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD') requireOwnOrigin(request)
+  })
+}
+
+/** Browsers send `Origin` with every form, and `Sec-Fetch-Site` says which site sent it. A page can set neither. */
+function requireOwnOrigin({ headers }: FastifyRequest): void {
+  const { origin, host } = headers
+  const site = headers['sec-fetch-site']
+  const own = host !== undefined && (origin === `http://${host}` || origin === `https://${host}`)
+  if (!own || (site !== undefined && site !== 'same-origin'))
+    throw new ApiError(403, 'other_origin', 'This can only be done from the dashboard itself.')
+}
+
+export const formOf = ({ body }: FastifyRequest): URLSearchParams =>
+  body instanceof URLSearchParams ? body : new URLSearchParams()

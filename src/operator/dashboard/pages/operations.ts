@@ -1,0 +1,128 @@
+// Operations: the sync horizon and its readers, the audit log, and the doctor's findings.
+
+import { DAY_S } from '../../../lib/days.ts'
+import type { Finding } from '../../doctor/finding.ts'
+import { allOf, type Result } from '../call.ts'
+import { findingsOf } from '../findings.ts'
+import { duration, id, number, status, time } from '../format.ts'
+import { html } from '../html.ts'
+import { type Listed, listed, pageLinks } from '../lists.ts'
+import { chosenFilters, facts, filters, tableSection } from '../parts.ts'
+import { type Cell, cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { projectOf, type View } from '../view.ts'
+
+export async function sync(view: View): Promise<Page> {
+  if (!view.project) return { title: 'Sync', body: noProject(view) }
+  const params = { project_id: projectOf(view).id }
+  const [state, readers]: Result[] = await Promise.all([
+    view.call('getProjectState', { params }),
+    view.call('listSyncReaders', { params }),
+  ])
+  const content: Table = {
+    caption: 'Readers',
+    columns: [
+      ...['Key', 'List', 'Last read', 'Read up to'].map((label) => ({ label })),
+      { label: 'Lag', number: true },
+      { label: 'Rows today', number: true },
+    ],
+    rows: readers.data.map((one: Result) => [
+      cell(html`${one.key_name || 'First key'}<br>${id(one.key_id)}`, one.key_id),
+      one.list,
+      time(one.last_seen_at),
+      time(one.window_to),
+      cell(
+        html`${duration(one.behind_seconds)}${one.behind_seconds > DAY_S && html` ${status('behind')}`}`,
+        one.behind_seconds,
+      ),
+      cell(number(one.rows_of_day), one.rows_of_day),
+    ]),
+  }
+  return {
+    title: 'Sync',
+    body: html`
+      ${facts({
+        'Sync horizon': time(state.horizon),
+        Lag: duration(Math.max(0, state.horizon_lag_seconds)),
+        'Oldest open transaction':
+          state.oldest_writer_seconds === null ? 'none' : duration(state.oldest_writer_seconds),
+        'Figures up to date as of': time(state.figures_as_of),
+      })}
+      <p class="quiet">All changes before the horizon are visible to readers, and none will be added before it. A long import holds it back until it commits.</p>
+      ${tableSection(view, 'readers', content, { note: readers.data.length > 0 && 'Those that are furthest behind first. Behind: by more than a day.', empty: html`<h3>No readers in the last 30 days</h3><p>This page lists clients that sync with <code>filter[updated_at.from]</code>. <a href="/docs/guides/data-api">How to sync</a>.</p>` })}`,
+  }
+}
+
+export async function audit(view: View): Promise<Page> {
+  const query = chosenFilters(view, 'target', 'actor')
+  const [list, operators, verdict]: [Listed, Result[], Result] = await Promise.all([
+    listed(view, 'audit', 'listAuditEntries', { query }, { rows: 50 }),
+    allOf(view.call, 'listOperators'),
+    view.query.has('verify') ? view.call('verifyAudit') : undefined,
+  ])
+  const isFiltered = Object.keys(query).length > 0
+  const nameOf = (actor: string) => operators.find(({ id }) => id === actor)?.name ?? actor
+  const content: Table = {
+    caption: 'Entries',
+    columns: [
+      { label: 'No.', number: true },
+      ...['Time', 'Actor', 'Source', 'Action', 'Target', 'Change'].map((label) => ({ label })),
+    ],
+    rows: list.data.map((one: Result) => [
+      cell(number(one.sequence), one.sequence),
+      time(one.at),
+      cell(
+        html`<a href="${view.href('/audit', { actor: one.actor })}">${nameOf(one.actor)}</a><br><span class="quiet">${one.actor_kind}</span>`,
+        one.actor,
+      ),
+      one.source,
+      one.action,
+      html`<a href="${view.href('/audit', { target: one.target })}">${one.target}</a>`,
+      change(one),
+    ]),
+  }
+  return {
+    title: 'Audit log',
+    actions: html`<a href="${view.href('/audit', { verify: '1' })}">Verify the log</a>`,
+    body: html`
+      ${verdict && html`<p class="${verdict.wrong.length === 0 ? 'done' : 'failed'}" role="status">${verdict.wrong.length === 0 ? `All ${verdict.entries} entries are present and unchanged.` : verdict.wrong.join(' ')}</p>`}
+      ${tableSection(view, 'audit', content, {
+        above: filters(view, [
+          { name: 'target', label: 'Target' },
+          { name: 'actor', label: 'Actor ID' },
+        ]),
+        empty: html`<p>${isFiltered ? 'No entries match these filters.' : 'No entries yet: no operator has changed anything.'}</p>`,
+        below: pageLinks(view, list),
+      })}`,
+  }
+}
+
+function change({ before, after }: Result): Cell {
+  const texts = Object.entries({ before, after }).flatMap(([when, value]) =>
+    value ? [`${when} ${JSON.stringify(value)}`] : [],
+  )
+  const shown = html`<details><summary>Show</summary>${texts.map((text) => html`<pre>${text}</pre>`)}</details>`
+  return cell(texts.length > 0 && shown, texts.join(' '))
+}
+
+export async function doctor(view: View): Promise<Page> {
+  const { at, findings } = await findingsOf(view.app)
+  const order = { failed: 0, warning: 1, ok: 2 }
+  const sorted = [...findings].sort((a, b) => order[a.level] - order[b.level])
+  const wrong = sorted.filter(({ level }) => level !== 'ok')
+  return {
+    title: 'Doctor',
+    body: html`<p><span id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}">${verdict(sorted.length, wrong)} <span class="quiet">As of ${time(at)}.</span></span> <span class="quiet">The checks run at most every ten minutes. Run <code>tundish doctor</code> to check now.</span></p>
+      ${tableSection(view, 'doctor', {
+        caption: 'Findings',
+        columns: ['Check', 'Level', 'Finding', 'What to do'].map((label) => ({ label })),
+        rows: sorted.map(({ check, level, message, fix }) => [check, status(level), message, fix ?? '']),
+      })}`,
+  }
+}
+
+function verdict(all: number, wrong: Finding[]): string {
+  if (wrong.length === 0) return `All ${all} checks passed.`
+  const names = [...new Set(wrong.map(({ check }) => check))].join(', ')
+  return `${wrong.length} of ${all} checks ${wrong.length === 1 ? 'needs' : 'need'} attention: ${names}.`
+}

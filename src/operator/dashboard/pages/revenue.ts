@@ -1,0 +1,183 @@
+// Revenue: gross, refunds, chargebacks and net, by period and by each dimension.
+import { addDays } from '../../../lib/days.ts'
+import { country, money } from '../format.ts'
+import { type Html, html } from '../html.ts'
+import {
+  type Figure,
+  figures,
+  type Names,
+  namesOf,
+  pivotTable,
+  roundMoney,
+  type Series,
+  seriesTable,
+  total,
+  valueCell,
+} from '../numbers.ts'
+import { section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
+import type { Span } from '../period.ts'
+import { cell, type Table } from '../sheet.ts'
+import { hasProjects, noProject, type Page } from '../shell.ts'
+import { chart } from '../table.ts'
+import type { View } from '../view.ts'
+import { revenueChange } from './revenue-change.ts'
+
+const MONEY = 'revenue,refunds,chargebacks,net_revenue,sales'
+const SPLITS = ['product', 'country', 'funnel', 'provider', 'kind'] as const
+// The dimensions of the first chart.
+const CHARTED = ['kind', 'product', 'country', 'funnel', 'provider', 'currency']
+
+export async function revenue(view: View): Promise<Page> {
+  if (!view.organization || !hasProjects(view)) return { title: 'Revenue', body: noProject(view) }
+  const { by } = view.span
+  const choices = [...CHARTED, ...(view.project ? [] : ['project'])]
+  const split = choices.find((name) => name === view.query.get('split')) ?? 'kind'
+  const charted = figures(view, MONEY, { by: `${by},${split}` })
+  const [names, sum, lines, averages, parts, own, change, ...splits] = await Promise.all([
+    namesOf(view),
+    total(view, 'revenue,refunds,chargebacks,net_revenue,arpu,arppu,without_usd'),
+    figures(view, 'revenue,refunds,chargebacks,net_revenue', { by }),
+    perPerson(view),
+    charted,
+    figures(view, MONEY, { by: 'currency', money: 'own' }),
+    revenueChange(view, split),
+    ...SPLITS.map((one) => (one === split ? charted.then(overPeriods) : figures(view, MONEY, { by: one }))),
+  ])
+  const sold = parts.filter(({ values }) => values.revenue)
+  const summary = tiles(
+    tile('Revenue', sum, 'revenue', 'usd'),
+    tile('Refunds', sum, 'refunds', 'usd', { bad: true }),
+    tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true }),
+    tile('Net revenue', sum, 'net_revenue', 'usd'),
+    tile('Revenue per new person', sum, 'arpu', 'usd', { isRate: true }),
+    tile('Revenue per payer and month', sum, 'arppu', 'usd', { isRate: true }),
+  )
+  if (own.length === 0) return { title: 'Revenue', hasPeriod: true, body: html`${summary}${NO_REVENUE}` }
+  return {
+    title: 'Revenue',
+    hasPeriod: true,
+    body: html`
+      ${summary}
+      ${withoutDollars(view, sum)}
+      ${section(
+        `Revenue by ${by} and ${split}`,
+        html`<p class="chips">${choices.map((name) => html`<a href="${view.href(view.path, { split: name })}"${name === split ? html` aria-current="true"` : ''}>${capitalized(name)}</a> `)}</p>
+        ${chart(
+          view,
+          'split',
+          pivotTable(view, `Revenue by ${by} and ${split}, in US dollars`, sold, {
+            metric: 'revenue',
+            unit: 'usd',
+            name: (key) => nameOf(view, split, key, names),
+          }),
+          { kind: 'stacked', unit: 'usd' },
+        )}`,
+      )}
+      ${change((key) => nameOf(view, split, key, names))}
+      ${section(`Net and gross by ${by}`, netToGross(view, lines), {
+        note: 'A full bar is gross revenue: net revenue, refunds and chargebacks.',
+      })}
+      ${averages}
+      ${tableSection(view, 'currencies', ownTable(own))}
+      ${SPLITS.map((one, n) => tableSection(view, one, splitTable(view, one, splits[n]!, names), one === 'product' ? { note: 'Refunds and disputes have no product. They are in the row “none”.' } : {}))}`,
+  }
+}
+
+/** Sums the figures of a chart over its periods, which saves a query. */
+function overPeriods(found: Figure[]): Figure[] {
+  return [...Map.groupBy(found, ({ key }) => key)].map(([key, own]) => {
+    const sumOf = (metric: string) => roundMoney(own.reduce((sum, { values }) => sum + (values[metric] ?? 0), 0))
+    const values = Object.fromEntries(MONEY.split(',').map((metric) => [metric, sumOf(metric)]))
+    return { period: null, key, currency: own[0]!.currency, values }
+  })
+}
+
+const NET_TO_GROSS: Series[] = [
+  { label: 'Net', metric: 'net_revenue', unit: 'usd' },
+  { label: 'Refunds', metric: 'refunds', unit: 'usd' },
+  { label: 'Chargebacks', metric: 'chargebacks', unit: 'usd' },
+  { label: 'Gross', metric: 'revenue', unit: 'usd', sum: true },
+]
+
+const netToGross = (view: View, found: Figure[]): Html =>
+  chart(view, 'revenue', seriesTable(view, `Revenue by ${view.span.by}, in US dollars`, found, NET_TO_GROSS), {
+    kind: 'stacked',
+    unit: 'usd',
+  })
+
+const NO_REVENUE = html`<div class="empty"><h2>No revenue in this period</h2><p>Load sales with <a href="/docs/guides/import">an import</a>, make <a href="/docs/guides/charging">custom charges</a>, or choose a longer period.</p></div>`
+
+/** The whole months of the period, at least twelve: a payer is counted once in each calendar month. */
+function wholeMonths({ from, to, ...span }: Span): Span {
+  const yearBefore = new Date(addDays(to, -1))
+  yearBefore.setUTCFullYear(yearBefore.getUTCFullYear(), yearBefore.getUTCMonth() - 11, 1)
+  const first = [from, yearBefore.toISOString()].sort()[0]!
+  return { ...span, from: `${first.slice(0, 7)}-01`, to, by: 'month' }
+}
+
+async function perPerson(view: View): Promise<Html> {
+  const span = wholeMonths(view.span)
+  const found = await figures(view, 'arpu,arppu', { by: 'month', from: span.from, to: span.to })
+  const series: Series[] = [
+    { label: 'Per new person', metric: 'arpu', unit: 'usd', isRate: true },
+    { label: 'Per payer', metric: 'arppu', unit: 'usd', isRate: true },
+  ]
+  const caption = 'Revenue per new person and per payer by month, in US dollars'
+  return section(
+    'Revenue per new person and per payer by month',
+    chart(view, 'averages', seriesTable(view, caption, found, series, { span }), { kind: 'line', unit: 'usd' }),
+    {
+      note: 'Per new person: revenue divided by the people who came for the first time. Per payer: divided by the people who paid in the month.',
+    },
+  )
+}
+
+const KINDS: Record<string, string> = { new: 'New', renewal: 'Renewal', trial: 'Trial', one_off: 'One-off' }
+const capitalized = (name: string) => name.replace(/^./, (letter) => letter.toUpperCase())
+
+function nameOf({ projects }: View, split: string, key: string, names: Names): string {
+  if (key === '') return 'none'
+  if (split === 'project') return projects.find(({ id }) => id === key)?.name || key
+  if (split === 'product') return names.products[key] ?? key
+  if (split === 'funnel') return names.funnels[key] ?? key
+  if (split === 'country') return country(key)
+  return split === 'kind' ? (KINDS[key] ?? capitalized(key.replaceAll('_', ' '))) : key
+}
+
+const columns = (label: string) => [
+  { label },
+  ...['Gross', 'Refunds', 'Chargebacks', 'Net', 'Sales'].map((name) => ({ label: name, number: true })),
+]
+
+function ownTable(found: Figure[]): Table {
+  const amount = (value: number | null | undefined, currency: string | null) =>
+    cell(money(value ?? 0, currency!), value ?? 0)
+  return {
+    caption: 'By currency, not converted',
+    columns: columns('Currency'),
+    rows: found.map(({ key, currency, values }) => [
+      key,
+      amount(values.revenue, currency),
+      amount(values.refunds, currency),
+      amount(values.chargebacks, currency),
+      amount(values.net_revenue, currency),
+      valueCell('number', values.sales),
+    ]),
+  }
+}
+
+function splitTable(view: View, split: string, found: Figure[], names: Names): Table {
+  const rows = [...found].sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
+  return {
+    caption: `By ${split}`,
+    columns: columns(capitalized(split)),
+    rows: rows.map(({ key, values }) => [
+      cell(nameOf(view, split, key!, names), key),
+      valueCell('usd', values.revenue),
+      valueCell('usd', values.refunds),
+      valueCell('usd', values.chargebacks),
+      valueCell('usd', values.net_revenue),
+      valueCell('number', values.sales),
+    ]),
+  }
+}

@@ -1,0 +1,220 @@
+// Subscriptions: created, ended and paying over time, MRR, trials, retention by cohort, and the list.
+import { addDays, FIRST_DAY, readDay } from '../../../lib/days.ts'
+import type { Result } from '../call.ts'
+import { cut, day, id, number, percent, status, time, words } from '../format.ts'
+import { type Html, html, type Piece } from '../html.ts'
+import { listed, pageLinks } from '../lists.ts'
+import { endOfPeriod, type Figure, figures, namesOf, seriesTable, total } from '../numbers.ts'
+import { chosenFilters, filters, HOW_TO_VALUE, section, tableSection, tile, tiles } from '../parts.ts'
+import { amountColumns, cell, minorCells, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { chart } from '../table.ts'
+import { pathOf, projectOf, type View } from '../view.ts'
+
+const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
+const FILTERS = ['status', 'product_id', 'funnel_id', 'payment_provider', 'email', 'created_after']
+
+export async function subscriptions(view: View): Promise<Page> {
+  if (!view.project) return { title: 'Subscriptions', body: noProject(view) }
+  const params = { project_id: projectOf(view).id }
+  const [names, sum, now, unvalued, flow, level, state, began, ended, list] = await Promise.all([
+    namesOf(view),
+    total(view, 'new_subscriptions,began_paying,ended,trials,converted,trial_conversion'),
+    endOfPeriod(view, 'mrr,paying'),
+    currenciesWithoutDollars(view),
+    figures(view, 'new_subscriptions,began_paying,ended,trials,trial_conversion', { by: view.span.by }),
+    figures(view, 'mrr,paying,without_payment,over', { by: view.span.by }),
+    view.call('getProjectState', { params }) as Promise<Result>,
+    figures(view, 'began_paying', { by: 'cohort', from: yearsBefore(view.span.to), to: view.span.to }),
+    figures(view, 'ended', { by: 'month,cohort', from: yearsBefore(view.span.to), to: view.span.to }),
+    listed(view, 'subscriptions', 'listProjectSubscriptions', { params, query: filtersOf(view) }),
+  ])
+  if (Object.keys(state.subscriptions).length === 0) return { title: 'Subscriptions', body: NO_SUBSCRIPTION }
+  const options = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
+  return {
+    title: 'Subscriptions',
+    hasPeriod: true,
+    body: html`
+      ${tiles(
+        tile('MRR', now, 'mrr', 'usd'),
+        tile('Paying', now, 'paying', 'number'),
+        tile('Created', sum, 'new_subscriptions', 'number'),
+        tile('Started paying', sum, 'began_paying', 'number'),
+        tile('Ended', sum, 'ended', 'number', { bad: true }),
+        tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
+      )}
+      ${unvalued.length > 0 && html`<p class="note">The MRR leaves out subscriptions in ${unvalued.join(', ')}: they have no value in US dollars. ${HOW_TO_VALUE}</p>`}
+      <div class="halves">
+      ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, in US dollars`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
+      ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number' }], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
+      </div>
+      ${section('New and ended subscriptions', flowChart(view, flow, level), { note: `Churn: ended subscriptions, divided by those that were paying at the start of the ${view.span.by}.` })}
+      ${(sum.values.trials ?? 0) > 0 && section('Trials', trialChart(view, flow), { note: 'By the day on which the trial began. Conversion: the share that was paid for later, so far.' })}
+      ${section(
+        'By status',
+        html`${statusCounts(state.subscriptions, view)}
+        ${chart(
+          view,
+          'by-state',
+          seriesTable(
+            view,
+            `Subscriptions by status at the end of each ${view.span.by}`,
+            level,
+            [
+              { label: 'Paying', metric: 'paying', unit: 'number' },
+              { label: 'Not paid yet', metric: 'without_payment', unit: 'number' },
+              { label: 'Ended', metric: 'over', unit: 'number' },
+            ],
+            { atEnd: true },
+          ),
+          { kind: 'stacked' },
+        )}`,
+        { note: `Numbers: now. Chart: at the end of each ${view.span.by}.` },
+      )}
+      ${cohorts(view, began, ended)}
+      ${tableSection(view, 'subscriptions', listTable(view, list.data), {
+        title: 'All subscriptions',
+        above: filters(view, [
+          { name: 'status', label: 'Status', options: Object.fromEntries(STATUSES.map((one) => [one, words(one)])) },
+          { name: 'product_id', label: 'Product', options: options(names.products) },
+          { name: 'funnel_id', label: 'Funnel', options: options(names.funnels) },
+          { name: 'payment_provider', label: 'Provider' },
+          { name: 'email', label: 'E-mail' },
+          { name: 'created_after', label: 'Created after', type: 'date' },
+        ]),
+        empty: html`<p>No subscriptions match these filters.</p>`,
+        below: pageLinks(view, list),
+      })}`,
+  }
+}
+
+/** The currencies whose subscriptions have an MRR, but none in US dollars. */
+async function currenciesWithoutDollars(view: View): Promise<string[]> {
+  const [own, converted] = await Promise.all([
+    figures(view, 'mrr', { by: 'currency', money: 'own' }),
+    figures(view, 'mrr', { by: 'currency' }),
+  ])
+  const valued = new Set(converted.filter(({ values }) => values.mrr).map(({ key }) => key))
+  return own.filter(({ key, values }) => values.mrr && !valued.has(key)).map(({ key }) => key!)
+}
+
+function flowChart(view: View, flow: Figure[], level: Figure[]): Html {
+  const flowIn = new Map(flow.map(({ period, values }) => [period, values]))
+  const withChurn = level.map((figure) => {
+    const values = flowIn.get(figure.period) ?? {}
+    const ended = values.ended ?? 0
+    const atStart = (figure.values.paying ?? 0) - (values.began_paying ?? 0) + ended
+    return { ...figure, values: { ...values, churn: atStart > 0 ? ended / atStart : null } }
+  })
+  const content = seriesTable(view, `Subscriptions by ${view.span.by}`, withChurn, [
+    { label: 'Created', metric: 'new_subscriptions', unit: 'number' },
+    { label: 'Started paying', metric: 'began_paying', unit: 'number' },
+    { label: 'Ended', metric: 'ended', unit: 'number' },
+    { label: 'Churn', metric: 'churn', unit: 'percent' },
+  ])
+  return chart(view, 'flow', content, { kind: 'bar', lines: ['Churn'] })
+}
+
+function trialChart(view: View, flow: Figure[]): Html {
+  const content = seriesTable(view, `Trials by ${view.span.by}`, flow, [
+    { label: 'Trials', metric: 'trials', unit: 'number' },
+    { label: 'Conversion', metric: 'trial_conversion', unit: 'percent' },
+  ])
+  return chart(view, 'trials', content, { kind: 'bar', lines: ['Conversion'] })
+}
+
+const NO_SUBSCRIPTION = html`<div class="empty"><h2>No subscriptions yet</h2><p>Load subscriptions with <a href="/docs/guides/import">an import</a>.</p></div>`
+
+// The longest range of days that figures can be read for: ten years.
+const COHORT_DAYS = 3660
+
+const yearsBefore = (day: string) => [addDays(day, -COHORT_DAYS), FIRST_DAY].sort()[1]!
+
+/** The chosen filters as parameters of the operation: `created_after` a day begins with the next one. */
+function filtersOf(view: View): Record<string, string> {
+  const { created_after: day, ...others } = chosenFilters(view, ...FILTERS)
+  return {
+    ...others,
+    ...(day && { created_after: `${addDays(readDay('created_after', day), 1)}T00:00:00Z` }),
+  }
+}
+
+function statusCounts(counts: Record<string, number>, view: View): Piece {
+  return html`<ul class="states">${STATUSES.map(
+    (one) =>
+      html`<li><a href="${view.href(view.path, { status: one })}">${status(one)}</a> <strong>${number(counts[one] ?? 0)}</strong></li>`,
+  )}</ul>`
+}
+
+const MONTHS = 12
+
+/** A row for each month of first payment, a column for each month since: the share still paying at the end of that month. */
+function cohorts(view: View, began: Figure[], ended: Figure[]): Piece {
+  const last = addDays(view.span.to, -1).slice(0, 7)
+  const running = view.span.today.slice(0, 7)
+  const rows = began
+    .filter(({ key, values }) => key !== '' && values.began_paying)
+    .slice(-MONTHS)
+    .map(({ key, values }) => {
+      const size = values.began_paying!
+      let left = size
+      const cells = Array.from({ length: MONTHS }, (_, n) => {
+        const month = monthAfter(key!, n)
+        if (month > last) return cell('', null)
+        left -= ended.find((one) => one.key === key && one.period === `${month}-01`)?.values.ended ?? 0
+        return cell(
+          html`<span class="heat h${Math.round((left / size) * 10)} ${month === running && 'running'}">${percent(left / size)}</span>`,
+          left / size,
+        )
+      })
+      return [key, cell(number(size), size), ...cells]
+    })
+  const content: Table = {
+    caption: 'Retention by month of the first payment',
+    columns: [
+      { label: 'First payment' },
+      { label: 'Subscriptions', number: true },
+      ...Array.from({ length: MONTHS }, (_, n) => ({ label: `${n}`, number: true })),
+    ],
+    rows,
+  }
+  return tableSection(view, 'cohorts', content, {
+    note: 'Columns: months since the first payment. Cells: the share still paying at the end of that month. The current month is not over.',
+  })
+}
+
+function monthAfter(month: string, months: number): string {
+  const date = new Date(`${month}-01T00:00:00Z`)
+  date.setUTCMonth(date.getUTCMonth() + months)
+  return date.toISOString().slice(0, 7)
+}
+
+function listTable(view: View, data: Result[]): Table {
+  return {
+    caption: 'Subscriptions',
+    columns: [
+      ...['Subscription', 'Status', 'Person', 'Product'].map((label) => ({ label })),
+      ...priceColumns,
+      ...['Created', 'Paid until', 'Provider'].map((label) => ({ label })),
+    ],
+    rows: data.map((one) => [
+      cell(id(one.id), one.id),
+      status(one.status),
+      html`<a class="cut" href="${view.href(pathOf('people', one.profile_id))}" title="${one.email ?? one.profile_id}">${one.email ?? one.profile_id}</a>`,
+      cut(one.product_name),
+      ...priceCells(one),
+      time(one.created_at),
+      day(one.period_ends_at),
+      one.payment_provider ?? '',
+    ]),
+  }
+}
+
+export const priceColumns = [...amountColumns('Price'), { label: 'Interval', csvOnly: true }]
+
+/** The price of a subscription and how often it is paid. */
+export function priceCells(one: Result): Table['rows'][0] {
+  const { billing_interval_count: count, billing_interval: unit } = one
+  const interval = count > 1 ? `${count} ${unit}s` : unit
+  return minorCells(one, html` <span class="quiet per">/ ${interval}</span>`).concat(interval)
+}

@@ -1,0 +1,40 @@
+// The form and links that choose the period of a page, how its figures are grouped, and what they are compared with.
+import { addDays } from '../../lib/days.ts'
+import { type Html, html } from './html.ts'
+import { comparison, presets } from './period.ts'
+import { allChoices, hiddenParameters, type View } from './view.ts'
+
+const GROUPINGS = { day: 'Days', week: 'Weeks', month: 'Months' }
+const COMPARISONS = { previous: 'previous period', month: 'a month earlier', year: 'a year earlier' }
+
+interface Choices {
+  /** Whether the page has figures by day, week or month. */
+  isGrouped?: boolean
+  /** Whether the page compares figures with those of an earlier period. */
+  isCompared?: boolean
+}
+
+/** Another period is grouped automatically, because the grouping of the last one may have too many or too few points. */
+export function periodChooser(view: View, { isGrouped = true, isCompared = true }: Choices): Html {
+  const { span, query } = view
+  const own = { ...allChoices(view), cursor: null }
+  const last = addDays(span.to, -1)
+  const compare = span.compare === 'year' ? 'year' : null
+  const link = (changes: Record<string, string | null>, label: string, isChosen: boolean) =>
+    html`<li><a href="${view.href(view.path, { ...own, ...changes })}"${isChosen && html` aria-current="true"`}>${label}</a></li>`
+  return html`<div class="period">
+    <nav aria-label="Period"><ul>${Object.entries(presets).map(([name, label]) =>
+      link({ period: name, from: null, to: null, by: null, compare }, label, name === span.name),
+    )}</ul></nav>
+    ${isGrouped && html`<nav aria-label="Group by"><ul>${Object.entries(GROUPINGS).map(([by, label]) => link({ by }, label, by === span.by))}</ul></nav>`}
+    <details${span.name === 'custom' && html` open`}><summary>Custom dates</summary>
+      <form action="${view.path}" method="get">${hiddenParameters(view, ['from', 'to', 'period', 'by', 'test', ...(isCompared ? ['compare'] : [])], own)}
+        <label>From <input type="date" name="from" value="${span.from}" required></label>
+        <label>To <input type="date" name="to" value="${last}"></label>
+        ${isCompared && html`<label>Compare with <select name="compare">${Object.entries(COMPARISONS).map(([name, label]) => html`<option value="${name}"${span.compare === name && html` selected`}>${label}</option>`)}</select></label>`}
+        <label><input type="checkbox" name="test" value="1"${query.get('test') === '1' && html` checked`}> Include sandbox data</label>
+        <button>Show</button>
+      </form></details>
+    <p class="quiet">${span.from} to ${last}, UTC${isCompared && `; ${comparison(span)}`}</p>
+  </div>`
+}

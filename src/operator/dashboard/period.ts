@@ -1,0 +1,105 @@
+// The period of a page: a preset or two days, both in the address, and how its figures are grouped.
+import type { Comparison } from '../../data/figures/compare.ts'
+import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
+import { ApiError } from '../../lib/errors.ts'
+
+export interface Span {
+  /** The name of the preset, or `custom`. */
+  name: string
+  /** First day, and the day after the last. */
+  from: string
+  to: string
+  /** The present day, which is not over. */
+  today: string
+  compare: Comparison
+  /** How a line over the period is grouped: as was chosen, or so that it has 7 to 70 points. */
+  by: 'day' | 'week' | 'month'
+}
+
+export const presets: Record<string, string> = {
+  '7d': '7 days',
+  '30d': '30 days',
+  '90d': '90 days',
+  month: 'This month',
+  'last-month': 'Last month',
+  '12m': '12 months',
+  '24m': '24 months',
+}
+const DEFAULT = '30d'
+
+/** Reads the period from the address; `today` is a day in UTC. Nonsense is refused in a sentence. */
+export function choosePeriod(query: URLSearchParams, today: string): Span {
+  const given = query.get('from')
+  if (given) {
+    const from = readDay('from', given)
+    const to = addDays(readDay('to', query.get('to') || today), 1)
+    if (from >= to) throw new ApiError(400, 'invalid_value', 'The first day must not be after the last.')
+    return {
+      name: 'custom',
+      from,
+      to,
+      today,
+      compare: chosenComparison(query) ?? 'previous',
+      by: chosenGrouping(query) ?? grouping(from, to),
+    }
+  }
+  const name = Object.hasOwn(presets, query.get('period') ?? '') ? query.get('period')! : DEFAULT
+  const { from, to } = presetDays(name, today)
+  const compare = chosenComparison(query) ?? (name.endsWith('month') ? 'month' : 'previous')
+  return { name, from, to, today, compare, by: chosenGrouping(query) ?? grouping(from, to) }
+}
+
+function presetDays(name: string, today: string): { from: string; to: string } {
+  const to = addDays(today, 1)
+  if (name === 'month') return { from: monthsBefore(to, 1), to }
+  if (name === 'last-month') return { from: monthsBefore(to, 2), to: monthsBefore(to, 1) }
+  const count = Number.parseInt(name, 10)
+  return { from: name.endsWith('d') ? addDays(to, -count) : monthsBefore(to, count), to }
+}
+
+/** The days that are over, which alone can be compared with others; undefined if none of the period is. */
+export function comparable({ from, to, today }: Span): { from: string; to: string } | undefined {
+  const end = to < today ? to : today
+  return from < end ? { from, to: end } : undefined
+}
+
+/** What the changes on the page compare, in words. */
+export function comparison(span: Span): string {
+  const days = comparable(span)
+  if (!days) return 'nothing to compare before today is over'
+  const count = (Date.parse(days.to) - Date.parse(days.from)) / DAY_MS
+  const length = count === 1 ? 'the day' : `the ${count} days`
+  const what = days.to === span.to ? length : count === 1 ? 'yesterday' : `${length} until yesterday`
+  const others = {
+    previous: `${length} before`,
+    month: isMonth(days) ? 'the month before' : 'the same a month earlier',
+    year: 'the same a year earlier',
+  }
+  const other = others[span.compare]
+  return `changes compare ${what} with ${other}`
+}
+
+const isMonth = ({ from, to }: { from: string; to: string }) =>
+  from.endsWith('-01') && to.endsWith('-01') && addDays(from, 31) >= to
+
+function chosenComparison(query: URLSearchParams): Span['compare'] | undefined {
+  const compare = query.get('compare')
+  return compare === 'previous' || compare === 'month' || compare === 'year' ? compare : undefined
+}
+
+/** The first of the month so many months before, so that months are whole. */
+function monthsBefore(day: string, months: number): string {
+  const date = new Date(`${addDays(day, -1).slice(0, 7)}-01T00:00:00Z`)
+  date.setUTCMonth(date.getUTCMonth() - months + 1)
+  return date.toISOString().slice(0, 10)
+}
+
+function chosenGrouping(query: URLSearchParams): Span['by'] | undefined {
+  const by = query.get('by')
+  return by === 'day' || by === 'week' || by === 'month' ? by : undefined
+}
+
+function grouping(from: string, to: string): Span['by'] {
+  const days = (Date.parse(to) - Date.parse(from)) / DAY_MS
+  return days <= 62 ? 'day' : days <= 200 ? 'week' : 'month'
+}

@@ -1,0 +1,95 @@
+// The input of a page: the operator's session, the query parameters, and the operations it may call.
+import type { App } from '../../app.ts'
+import type { Actor } from '../../core/audit/audit.ts'
+import { ApiError } from '../../lib/errors.ts'
+import { type Call, openCall } from './call.ts'
+import { html, type Piece } from './html.ts'
+import { choosePeriod, type Span } from './period.ts'
+import type { Session } from './sessions.ts'
+import type { Table } from './sheet.ts'
+import { findTenants, type Organization, type Project, type Tenants, wholeOf } from './tenants.ts'
+
+/** What a page is requested with. */
+interface PageRequest {
+  app: App
+  session: Session
+  actor: Actor
+  /** The `Host` header: the name under which the browser reached the dashboard. */
+  host: string
+  /** The path without its query. */
+  path: string
+  query: URLSearchParams
+  params: Record<string, string>
+}
+
+export interface View extends PageRequest, Tenants {
+  span: Span
+  /** Whether sandbox and preview data is included. */
+  test: boolean
+  mayWrite: boolean
+  /** The tables of the page by their id, for CSV. */
+  tables: Map<string, Table>
+  call: Call
+  /** The URL of a page with the shared query parameters of this one, changed by `changes`; null removes one. */
+  href(path: string, changes?: Record<string, string | null>): string
+}
+
+/** Query parameters that all links keep. */
+const SHARED = ['project', 'period', 'from', 'to', 'by', 'compare', 'test']
+
+export async function openView(request: PageRequest): Promise<View> {
+  const { app, session, actor, query } = request
+  const call = openCall(app, actor, session)
+  const [tenants, [now]] = await Promise.all([
+    findTenants(call, query.get('project')),
+    app.db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`),
+  ])
+  const { project, organization } = tenants
+  const place = project?.id ?? (organization && wholeOf(organization))
+  return {
+    ...request,
+    ...tenants,
+    span: choosePeriod(query, now!.today!),
+    test: query.get('test') === '1',
+    mayWrite: session.scope === 'write',
+    tables: new Map(),
+    call,
+    href: (path, changes = {}) =>
+      addressOf(query, path, { ...(place !== undefined && { project: place }), ...changes }),
+  }
+}
+
+function addressOf(query: URLSearchParams, path: string, changes: Record<string, string | null>): string {
+  const kept = new URLSearchParams()
+  for (const name of SHARED) if (query.has(name) && !(name in changes)) kept.set(name, query.get(name)!)
+  for (const [name, value] of Object.entries(changes)) if (value !== null) kept.set(name, value)
+  const text = kept.toString()
+  return text === '' ? path : `${path}?${text}`
+}
+
+/** All query parameters, including those that only this page has. */
+export const allChoices = ({ query }: View): Record<string, string> =>
+  Object.fromEntries([...query].filter(([name]) => name !== 'done' && name !== 'csv'))
+
+/** The query parameters of the page as hidden fields of a form, except those that the form has fields for. */
+export function hiddenParameters(view: View, own: string[], changes: Record<string, string | null> = {}): Piece {
+  const url = new URL(view.href('/', changes), 'http://x')
+  return [...url.searchParams]
+    .filter(([name]) => !own.includes(name))
+    .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
+}
+
+/** The chosen project. Throws a 404 if there is none. */
+export function projectOf({ project }: View): Project {
+  if (!project) throw new ApiError(404, 'object_not_found', 'Choose a project first.')
+  return project
+}
+
+/** The chosen organization, or that of the chosen project. Throws a 404 if there is none. */
+export function organizationOf({ organization }: View): Organization {
+  if (!organization) throw new ApiError(404, 'object_not_found', 'There is no organization yet.')
+  return organization
+}
+
+/** A path from parts, which may contain any character: `pathOf('people', id)`. */
+export const pathOf = (...parts: string[]) => `/${parts.map(encodeURIComponent).join('/')}`

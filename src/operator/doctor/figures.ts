@@ -1,0 +1,67 @@
+// Compares the figures of some days with the records they were computed from.
+import { countDifferences } from '../../data/figures/compute.ts'
+import { families } from '../../data/figures/families.ts'
+import { HAS_NEWS } from '../../data/figures/reports.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { count, type Finding, failed, ok, warning } from './finding.ts'
+
+// Computing one day of a large project takes less than a second.
+const DAYS_A_PROJECT = 3
+const PROJECTS = 20
+const BEHIND = '10 minutes'
+
+/** Compares random days of random projects, and finds marked days that have waited too long. */
+export async function checkFigures(db: Db): Promise<Finding[]> {
+  const findings: Finding[] = []
+  let compared = 0
+  const projects = await db.query('select project_id as id from figure_progress order by random() limit $1', [PROJECTS])
+  for (const { id } of projects) {
+    const { days, wrong } = await db.tx((query) => compare(query, id!))
+    compared += days
+    if (wrong.length === 0) continue
+    const message = `The figures of project ${id} differ from its records on ${wrong[0]}.`
+    findings.push(failed('figures', message, `Run: tundish figures rebuild --project ${id}`))
+  }
+  const late = await db.query(LATE, [BEHIND])
+  if (late.length > 0) {
+    const message = `The figures of ${count(late.length, 'project')} are more than ${BEHIND} behind (${late[0]!.project_id}).`
+    findings.push(warning('figures', message, 'Check that a server or "tundish worker" runs, and see its log.'))
+  }
+  return findings.length > 0
+    ? findings
+    : [ok('figures', `The figures of ${count(compared, 'day')} agree with the records.`)]
+}
+
+/** Compares within one snapshot; leaves out days that are marked, or whose changes may not be processed yet. */
+async function compare(query: Query, projectId: string): Promise<{ days: number; wrong: string[] }> {
+  await query('set transaction isolation level repeatable read, read only')
+  await query('set local statement_timeout = 0')
+  const days = await query(SAMPLE, [projectId, DAYS_A_PROJECT])
+  const wrong: string[] = []
+  for (const { from, to } of days) {
+    for (const family of families) {
+      const differences = await countDifferences(query, projectId, family, { from: from!, to: to! })
+      if (differences > 0) wrong.push(from!)
+    }
+  }
+  return { days: days.length, wrong }
+}
+
+// The days of charges that have not marked theirs are left out with all later ones: stamps of charges only grow.
+const SAMPLE = `
+  select day as "from", day + 1 as "to" from (
+    select distinct day from figures_sales where project_id = $1 and split = ''
+    union select distinct day from figures_visits where project_id = $1 and split = '') known
+  where not exists (select from figure_marks m where m.project_id = $1 and (m.day = known.day or m.family = 'all'))
+    and not exists (
+      select from projects p join organization_clocks c using (organization_id)
+      left join figure_reports f using (organization_id)
+      where p.id = $1 and ${HAS_NEWS}
+        and known.day >= coalesce(((f.reported - interval '15 minutes') at time zone 'UTC')::date, '-infinity'))
+  order by random() limit $2`
+
+const LATE = `
+  select f.project_id from figure_progress f
+  where f.updated_at < db_clock() - $1::interval
+    and exists (select from figure_marks m where m.project_id = f.project_id)`

@@ -1,0 +1,169 @@
+// A custom charge, from top to bottom: known key, or refused? Else claim, prepare, confirm (or charge), settle, respond.
+import { ApiError } from '../../../lib/errors.ts'
+import { formatMinor } from '../../../lib/money.ts'
+import { instantFromPg } from '../../../lib/time.ts'
+import type { NotBegun } from '../../providers/outcomes.ts'
+import { EVERY_MERCHANT, type Provider } from '../../providers/provider.ts'
+import { compare, fromDatabase } from '../amount.ts'
+import type { BillingContext } from '../context.ts'
+import { keyReused } from '../keys.ts'
+import { notBegun, providerOf, providerOfClaimed, unreachable } from '../psp.ts'
+import { cardsOf } from '../saved-card.ts'
+import { inTime } from '../unknown/in-time.ts'
+import { leaseMs } from '../unknown/lease.ts'
+import { type Answer, CHARGE, conclude } from '../unknown/look.ts'
+import { keep, type Note, timed } from '../unknown/provider-calls.ts'
+import { type ChargeAnswer, chargeAnswer } from './answer.ts'
+import { type Account, type Claimed, claim } from './claim.ts'
+import { chargeRequest, type Order, ordersInProgress, reference, storeHandle } from './orders.ts'
+import type { ChargeRequest } from './request.ts'
+import { exactAmount, inProgressRefusal, type Refusal, refusalOf } from './rules.ts'
+
+// Each further turn needs another charge of the same customer to begin and settle within a statement.
+const MAX_TURNS = 20
+
+/**
+ * Charges a customer's saved card, at most once for each key of the customer. Throws an `ApiError` if the charge is refused
+ * before anything is begun at the provider. After that it always returns an answer, and neither our own failure nor that
+ * of the network is ever reported as `failed`.
+ */
+export async function oneOffCharge(
+  context: BillingContext,
+  organizationId: string,
+  request: ChargeRequest,
+): Promise<ChargeAnswer> {
+  const claimed = await claimAllowed(context, organizationId, request)
+  if (!claimed.isNew) return answerFor(request, claimed.order, true)
+  const order = await make(context, claimed)
+  // An adopted charge was made by an earlier request with the key, whose order is lost.
+  return answerFor(request, order, order.is_adopted === 't')
+}
+
+/**
+ * The order of the key, made now or before. Throws the refusal if there may be none. Another charge of the customer may
+ * begin or settle between two statements; then it claims again.
+ */
+async function claimAllowed(
+  { db, clock, providers, providerTimeoutMs }: BillingContext,
+  organizationId: string,
+  request: ChargeRequest,
+): Promise<Claimed> {
+  const { currencyCode } = request
+  const exact = exactAmount(request)
+  const amountMinor = exact instanceof ApiError ? undefined : exact
+  const amount = amountMinor === undefined ? null : formatMinor(amountMinor, currencyCode)
+  const takes = (provider: Provider) =>
+    amountMinor !== undefined && provider.accepts({ amountMinor, currencyCode }) === undefined
+  // `admits` of an open circuit would use up its one trial.
+  const isReady = (one: Provider) => !one.circuitIsOpen() && takes(one) && one.admits()
+  const ready = [...providers.opened(organizationId)].filter(isReady).map(accountOf)
+  for (let turn = 1; turn <= MAX_TURNS; turn++) {
+    const claimed = await claim(db, {
+      organizationId,
+      request,
+      amount,
+      ready,
+      leaseMs: leaseMs(providerTimeoutMs, 1),
+      clock,
+    })
+    if (claimed.order) return claimed
+    const { refusal } = claimed
+    const { rule } = refusal
+    if (rule === null) continue
+    if (rule === 'amount_refused') throw exact
+    if (rule !== 'provider_not_ready' && rule !== 'currency_not_offered') throw refusalOf(rule, request, refusal)
+    const card = { psp: refusal.card_psp!, psp_merchant_id: refusal.card_psp_merchant_id }
+    const provider = await providerOf(providers, organizationId, card)
+    if (rule === 'currency_not_offered') throw refusalOf(rule, request, refusal)
+    checkReady(provider, refusal, amountMinor!, currencyCode)
+    ready.push({ psp: card.psp, merchant_id: card.psp_merchant_id ?? EVERY_MERCHANT })
+  }
+  throw inProgressRefusal()
+}
+
+const accountOf = ({ name, merchantId }: Provider): Account => ({ psp: name, merchant_id: merchantId })
+
+/** Throws unless the provider takes the charge now: a 400 for what it can never take, and else a 503. */
+function checkReady(provider: Provider, { is_busy }: Refusal, amountMinor: bigint, currencyCode: string): void {
+  const why = provider.accepts({ amountMinor, currencyCode })
+  if (why !== undefined) throw new ApiError(400, 'not_accepted_by_provider', why)
+  // A customer with a charge in progress makes no call, and would use up the trial of an open circuit.
+  if ((is_busy === 't' && provider.circuitIsOpen()) || !provider.admits()) throw unreachable()
+}
+
+/** The answer of an order. Throws if its key was used for another amount, here or at the provider. */
+function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): ChargeAnswer {
+  const { asked_amount, asked_currency_code } = order
+  const isSame =
+    request.currencyCode === asked_currency_code && compare(request.amount, fromDatabase(asked_amount)) === 0
+  if (!isSame) throw keyReused('another amount or currency')
+  return chargeAnswer(order, isReplay)
+}
+
+/**
+ * Makes a claimed charge at the provider and returns the order as it is then. After any failure the order stays
+ * `processing` and settling finds the outcome: a time-out is not a failure. Throws a 503 when the provider turned the
+ * charge away before it began, and a 400 when its account is not connected any more, so that the key is free again.
+ */
+async function make(context: BillingContext, { order, sentMs, restoredFrom }: Claimed): Promise<Order> {
+  try {
+    const provider = await providerOfClaimed(context, ordersInProgress, order)
+    const held = await inTime(context, ordersInProgress, order, sentMs)
+    if (!held) return order
+    if (provider.traits.prepares) return await prepareAndConfirm(context, provider, held, restoredFrom)
+    const { answer, note } = await timed(context, held, 'charge', () =>
+      provider.charge!(chargeRequest(held, context.traceparent)),
+    )
+    return await concludeOrGiveBack(context, provider, held, answer, note)
+  } catch (error) {
+    if (error instanceof ApiError) throw error
+    context.log.error({ err: error, order_id: order.order_id }, 'A charge is left to settling.')
+    return order
+  }
+}
+
+/**
+ * Prepares the payment, stores its handle, and only then confirms it: an order without a handle was never charged, unless the
+ * database has lost the handle since. A database that was restored from a backup may have forgotten a charge, so there the provider
+ * is asked for the key first.
+ */
+async function prepareAndConfirm(
+  context: BillingContext,
+  provider: Provider,
+  order: Order,
+  restoredFrom: string | null,
+): Promise<Order> {
+  const { db, clock, providerTimeoutMs, traceparent } = context
+  const request = chargeRequest(order, traceparent)
+  if (restoredFrom !== null && provider.findByKey) {
+    const cards = await cardsOf(db.query, order)
+    const ask = () => provider.findByKey!({ ...request, cards }, instantFromPg(restoredFrom))
+    const { answer, note } = await timed(context, order, 'find_by_key', ask)
+    if (answer.outcome !== 'not_found') return conclude(context, CHARGE, provider, order, answer, note)
+    keep(context, note)
+  }
+  const { answer: prepared, note } = await timed(context, order, 'prepare', () => provider.prepare!(request))
+  if (prepared.outcome !== 'prepared') return concludeOrGiveBack(context, provider, order, prepared, note)
+  keep(context, note)
+  const sentMs = clock.monotonicMs()
+  const stored = await storeHandle(db, order, prepared, leaseMs(providerTimeoutMs, 1))
+  const held = stored && (await inTime(context, ordersInProgress, stored, sentMs))
+  if (!held) return stored ?? order
+  const confirmed = await timed(context, held, 'confirm', () =>
+    provider.confirm!({ ...reference(held), handle: prepared.handle, traceparent }),
+  )
+  return conclude(context, CHARGE, provider, held, confirmed.answer, confirmed.note)
+}
+
+/** Deletes the order of a charge that never began at the provider, and throws; any other answer is concluded. */
+async function concludeOrGiveBack(
+  context: BillingContext,
+  provider: Provider,
+  order: Order,
+  answer: Answer | NotBegun,
+  note: Note,
+): Promise<Order> {
+  if (answer.outcome !== 'not_begun') return conclude(context, CHARGE, provider, order, answer, note)
+  await ordersInProgress.giveBack(context.db, order)
+  throw notBegun(context, provider, answer)
+}

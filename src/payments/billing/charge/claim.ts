@@ -1,0 +1,182 @@
+// Claims charges: one statement judges the rules of each and makes the orders of those that break none.
+
+import { beingMoved, isClosed } from '../../../core/tenants/leaving.ts'
+import { batched, type LockTimeout } from '../../../lib/batching.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { makeUuid } from '../../../lib/ids.ts'
+import type { Db } from '../../../lib/pg/db.ts'
+import { onGivenRows } from '../../../lib/pg/given-rows.ts'
+import { limitWaits } from '../../../lib/pg/lock-timeout.ts'
+import type { Query } from '../../../lib/pg/types.ts'
+import { chargeKey } from '../keys.ts'
+import { lockOutErasure } from '../lock-out-erasure.ts'
+import { paymentsOf, savedCardOf } from '../saved-card.ts'
+import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
+import type { ChargeRequest } from './request.ts'
+import type { Refusal } from './rules.ts'
+
+/** A merchant account; the id `*` is that of payments that name none. */
+export interface Account {
+  psp: string
+  merchant_id: string
+}
+
+export interface Ask {
+  organizationId: string
+  request: ChargeRequest
+  /** Major units with all decimals of the currency; null when no charge can have the amount. */
+  amount: string | null
+  /** The merchant accounts that take this charge now. */
+  ready: readonly Account[]
+  leaseMs: number
+  clock: Clock
+}
+
+/** The order of the key. */
+export interface Claimed {
+  order: Order
+  /** Whether it was made now; its lease then counts from `sentMs` of the monotonic clock at the earliest. */
+  isNew: boolean
+  sentMs: number
+  /** The time of the backup that the organization was restored from, until it is reconciled. */
+  restoredFrom: string | null
+}
+
+/**
+ * Makes the order, which is the right to charge, if no rule is broken: at most one for the key, and one in progress for
+ * the customer, both ensured by the database. If the key has an order already, that is returned, and no rule is judged.
+ */
+export async function claim(db: Db, ask: Ask): Promise<Claimed | { order: undefined; refusal: Refusal }> {
+  const { row, sentMs } = await claimTogether(db, ask)
+  const { restored_from: restoredFrom } = row
+  if (row.order_id !== null) return { order: row as Order, isNew: row.order_id === row.asked_id, sentMs, restoredFrom }
+  // Its key was valid when the request began, and its body may have taken long.
+  if (row.is_known === 'f') throw beingMoved()
+  return { order: undefined, refusal: row as Refusal }
+}
+
+type Row = { asked_id: string; is_known: 't' | 'f'; restored_from: string | null } & Refusal &
+  (Order | { order_id: null })
+
+const claimTogether = batched<Ask, { row: Row; sentMs: number }>({
+  tenant: ({ organizationId }) => organizationId,
+  lanes: chargeLanes,
+  async work(db, asks, lockTimeout) {
+    // The time of the statement, not of the request, which may have waited long for its turn.
+    const sentMs = asks.map(({ clock }) => clock.monotonicMs())
+    const ids = asks.map(() => makeUuid())
+    const rows = await send(db, asks, ids, lockTimeout)
+    const found = new Map(rows.map((row) => [row.asked_id, row]))
+    return ids.map((id, n) => ({ row: found.get(id)!, sentMs: sentMs[n]! }))
+  },
+})
+
+async function send(db: Db, asks: Ask[], ids: string[], lockTimeout: LockTimeout): Promise<Row[]> {
+  const rows = asks.map((ask, n) => rowOf(ask, ids[n]!))
+  const run = (query: Query) => query<Row>(...CLAIM(rows, lockTimeout))
+  const personal = asks
+    .filter(({ request }) => request.clientMetadata !== null)
+    .map(({ organizationId, request }) => ({ organizationId, externalId: request.externalId }))
+  if (personal.length === 0) return run(db.query)
+  return db.tx(async (query, commit) => {
+    const locked = lockOutErasure(query, personal, lockTimeout)
+    const claimed = run(query)
+    commit()
+    const [rows] = await Promise.all([claimed, locked])
+    return rows
+  })
+}
+
+function rowOf({ organizationId, request, amount, leaseMs, ready }: Ask, id: string) {
+  const { externalId, idempotencyKey, currencyCode, clientMetadata } = request
+  return {
+    asked_id: id,
+    organization_id: organizationId,
+    external_id: externalId,
+    idempotency_key: idempotencyKey,
+    amount,
+    currency_code: currencyCode,
+    client_metadata: clientMetadata,
+    provider_key: chargeKey(organizationId, externalId, idempotencyKey),
+    lease_s: String(leaseMs / 1000),
+    ready: JSON.stringify(ready),
+  }
+}
+
+const MAXIMUM = `coalesce(g.one_off_charge_max_amount ->> a.currency_code, g.one_off_charge_max_amount ->> '*', '0')`
+
+const READY = `a.ready::jsonb @> jsonb_build_array(
+  jsonb_build_object('psp', card.psp, 'merchant_id', coalesce(card.psp_merchant_id, '*')))`
+
+// The first of these that holds is the rule that is broken. A merchant account that is not described, or that names no
+// currencies, offers all.
+const BROKEN_RULE = `case
+  when not g.one_off_charge_enabled then 'one_off_charge_disabled'
+  when a.amount is null then 'amount_refused'
+  when a.amount > ${MAXIMUM}::numeric then 'amount_above_maximum'
+  when c.project_id is null then 'unknown_customer'
+  when card.trx_id is null then
+    case when (select true ${paymentsOf('a')} limit 1) is not null then 'no_saved_card' else 'no_successful_payment' end
+  when coalesce(json_array_length(m.currencies), 0) > 0 and not m.currencies::jsonb ? a.currency_code
+    then 'currency_not_offered'
+  when not ${READY} then 'provider_not_ready' end`
+
+// A charge that was under way when the backup was made counts as forgotten, hence the hour before it.
+//
+// Sorted, so that two processes that claim for the same customers wait for each other without a deadlock. The subqueries have
+// `limit 1`, because `exists` could be planned as one reading of all orders in progress.
+const CLAIM = onGivenRows(
+  'claim orders',
+  {
+    asked_id: 'uuid',
+    organization_id: 'text',
+    external_id: 'text',
+    idempotency_key: 'text',
+    amount: 'numeric',
+    currency_code: 'text',
+    client_metadata: 'text',
+    provider_key: 'text',
+    lease_s: 'float',
+    ready: 'text',
+  },
+  (rows) => `
+    with ${limitWaits('$1')}, now as materialized (select db_clock() as at from limited), judged as materialized (
+      select a.*, g.id is not null as is_known,
+        g.restored_from - interval '1 hour' as restored_from, ${MAXIMUM} as maximum, c.project_id, c.profile_id,
+        card.*, ${BROKEN_RULE} as broken_rule
+      from ${rows}
+      left join organizations g on g.id = a.organization_id and not ${isClosed('a.organization_id')}
+      left join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id
+      left join lateral (
+        select r.trx_id, r.psp, r.psp_merchant_id, r.region, r.payment_method_token, r.psp_customer_id
+        ${savedCardOf('a', 'c')}) card on true
+      left join merchant_accounts m on m.organization_id = a.organization_id and m.psp = card.psp
+        and m.psp_merchant_id = card.psp_merchant_id
+    ), made as (
+      insert into orders as o (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
+        client_metadata, psp, psp_merchant_id, region, payment_method_token, provider_customer, source_trx_id, provider_key,
+        created_at, lease_until, next_look_at)
+      select a.organization_id, a.asked_id, a.external_id, a.project_id, a.idempotency_key, a.amount, a.currency_code,
+        case when a.client_metadata is not null and (select p.anonymized_at from profiles p
+            where p.project_id = a.project_id and p.id = a.profile_id) is null
+          then a.client_metadata::json end,
+        a.psp, a.psp_merchant_id, a.region, a.payment_method_token, a.psp_customer_id, a.trx_id, a.provider_key,
+        now.at, now.at + make_interval(secs => a.lease_s), now.at + make_interval(secs => a.lease_s)
+      from judged a, now
+      where a.is_known and a.broken_rule is null
+      order by a.organization_id, a.external_id, a.idempotency_key
+      on conflict do nothing returning ${ORDER_COLUMNS}
+    ), known as (
+      select order_id as wanted_id, * from made
+      union all
+      select a.asked_id as wanted_id, ${ORDER_COLUMNS} from judged a join orders o on o.organization_id = a.organization_id
+        and o.external_id = a.external_id and o.idempotency_key = a.idempotency_key
+    )
+    select a.asked_id, a.is_known, a.restored_from, a.maximum, a.psp as card_psp, a.psp_merchant_id as card_psp_merchant_id,
+      coalesce(a.broken_rule, case when busy.is_busy then 'charge_in_progress' end) as rule, busy.is_busy, k.*
+    from judged a left join known k on k.wanted_id = a.asked_id
+    cross join lateral (select k.order_id is null and (select true from orders o
+      where o.organization_id = a.organization_id and o.external_id = a.external_id and o.status = 'processing' limit 1)
+      is not null as is_busy) busy`,
+  1,
+)

@@ -1,0 +1,154 @@
+// Orders, one for each custom charge: their columns, their references at the provider, and the handle of a prepared payment.
+import type { Lanes } from '../../../lib/batching.ts'
+import { isUuid } from '../../../lib/ids.ts'
+import type { Db } from '../../../lib/pg/db.ts'
+import type { Query, Statement } from '../../../lib/pg/types.ts'
+import type { Prepared } from '../../providers/outcomes.ts'
+import type { Provider, Reference } from '../../providers/provider.ts'
+import { minorFromDatabase } from '../amount.ts'
+import { inProgress } from '../unknown/in-progress.ts'
+
+export type Status = 'processing' | 'succeeded' | 'failed' | 'cancelled'
+
+/** An order as its row says. */
+export type Order = {
+  /** The provider had charged under its key before the order was made; set where that was just found, no column. */
+  is_adopted?: 't'
+  organization_id: string
+  order_id: string
+  external_id: string
+  project_id: string
+  /** The amount to charge, or that was charged. */
+  amount: string
+  currency_code: string
+  /** The requested amount, which differs from `amount` if the provider charged another. */
+  asked_amount: string
+  asked_currency_code: string
+  status: Status
+  failed_message_for_user: string
+  psp: string
+  psp_merchant_id: string | null
+  region: string | null
+  payment_method_token: string
+  provider_key: string
+  /** The provider's id of the prepared payment, or of the one that was adopted. */
+  provider_handle: string | null
+  provider_customer: string | null
+  looks: string
+  /** Milliseconds since a process began it, and since the first look-up in a row that did not find it. */
+  age_ms: string
+  not_found_ms: string | null
+  has_metadata: 't' | 'f'
+}
+
+export const ORDER_COLUMNS = `o.organization_id, o.order_id, o.external_id, o.project_id, o.amount, o.currency_code,
+  coalesce(o.asked_amount, o.amount) as asked_amount,
+  coalesce(o.asked_currency_code, o.currency_code) as asked_currency_code,
+  o.status, o.failed_message_for_user, o.psp, o.psp_merchant_id, o.region, o.payment_method_token, o.provider_key,
+  coalesce(o.provider_handle, o.charge_transaction_id) as provider_handle, o.provider_customer, o.looks,
+  extract(epoch from db_clock() - coalesce(o.begun_at, o.created_at)) * 1000 as age_ms,
+  extract(epoch from db_clock() - o.not_found_at) * 1000 as not_found_ms,
+  o.client_metadata is not null as has_metadata`
+
+/** Orders in progress: leases and the queue of looks. */
+export const ordersInProgress = inProgress<Order>({
+  name: 'orders',
+  noun: 'order',
+  alias: 'o',
+  id: 'order_id',
+  columns: ORDER_COLUMNS,
+})
+
+/** An organization's charges are claimed and settled in turns: while one set is under way, the next of each kind grows. */
+export const chargeLanes: Lanes = new WeakMap()
+
+/**
+ * Stores the handle of a prepared payment, committed before anything can be charged through it, and begins the lease
+ * anew. Undefined: another process has the order or settled it, so this one must not confirm.
+ */
+export async function storeHandle(
+  db: Db,
+  order: Order,
+  prepared: Prepared,
+  leaseMs: number,
+): Promise<Order | undefined> {
+  const { organization_id, order_id, looks } = order
+  const { handle, providerCustomer = null } = prepared
+  const params = [organization_id, order_id, looks, handle, providerCustomer, leaseMs / 1000]
+  const [stored] = await db.query<Order>(STORE_HANDLE, params)
+  return stored
+}
+
+const STORE_HANDLE: Statement = {
+  name: 'store handle of prepared payment',
+  text: `
+    update orders o set provider_handle = $4, provider_customer = coalesce($5, provider_customer),
+      prepared_at = t.now, begun_at = t.now, lease_until = t.now + make_interval(secs => $6),
+      next_look_at = t.now + make_interval(secs => $6)
+    from (select db_clock() as now) t
+    where organization_id = $1 and order_id = $2 and looks = $3 and status = 'processing'
+    returning ${ORDER_COLUMNS}`,
+}
+
+/**
+ * Locks an order until commit. A statement that locks it and reads other rows sees these as they were before it waited for
+ * the lock. The next statement sees what was committed meanwhile. Sent together, both are one round trip.
+ */
+export async function lockOrder(query: Query, organizationId: string, orderId: string): Promise<void> {
+  await query(LOCK_ORDER, [organizationId, orderId])
+}
+
+const LOCK_ORDER: Statement = {
+  name: 'lock order',
+  text: 'select from orders where organization_id = $1 and order_id = $2 for no key update',
+}
+
+/** Orders of a provider that succeeded since an instant; of one merchant account unless it serves all of them. */
+export async function findSucceededSince(query: Query, provider: AtProvider, since: string): Promise<Order[]> {
+  return query<Order>(
+    `select ${ORDER_COLUMNS} from orders o where o.status = 'succeeded' and o.settled_at >= $1 and ${AT_PROVIDER}`,
+    [since, ...provider],
+  )
+}
+
+export type OrderIds = Pick<Order, 'organization_id' | 'order_id'>
+
+/** The psp, merchant id (`*`: any) and organization (null: any) as parameters 2 to 4 of a statement on orders `o`. */
+export type AtProvider = [psp: string, merchantId: string, organizationId: string | null]
+
+export const AT_PROVIDER = isAt('$2', '$3', '$4::text')
+
+/** SQL: whether an order `o` is of this account, given as in `AtProvider`. */
+export function isAt(psp: string, merchantId: string, organizationId: string): string {
+  return `o.psp = ${psp} and (${merchantId} = '*' or o.psp_merchant_id = ${merchantId})
+    and (${organizationId} is null or o.organization_id = ${organizationId})`
+}
+
+/** The reference of an order's charge at the provider. */
+export function reference(order: Order): Reference {
+  const { provider_key, order_id, psp_merchant_id, region, provider_handle } = order
+  return { key: provider_key, reference: order_id, merchantId: psp_merchant_id ?? '', region, handle: provider_handle }
+}
+
+/** The request that charges an order. */
+export function chargeRequest(
+  order: Order,
+  traceparent: string | undefined,
+): Parameters<NonNullable<Provider['charge']>>[0] {
+  const { amount, currency_code, payment_method_token, provider_customer } = order
+  return {
+    ...reference(order),
+    amountMinor: minorFromDatabase(amount, currency_code),
+    currencyCode: currency_code,
+    token: payment_method_token,
+    providerCustomer: provider_customer,
+    traceparent,
+  }
+}
+
+/** Whether this is the id of another order of the organization. */
+export async function isOtherOrder(query: Query, { organization_id, order_id }: Order, id: string): Promise<boolean> {
+  if (!isUuid(id) || id === order_id) return false
+  const found = await query('select 1 from orders where organization_id = $1 and order_id = $2', [organization_id, id])
+  return found.length > 0
+}

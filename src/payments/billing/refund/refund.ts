@@ -1,0 +1,127 @@
+// A refund, from top to bottom: known key, or refused? Else claim, pay back, settle, respond.
+import { ApiError } from '../../../lib/errors.ts'
+import { type Provider, ProviderError } from '../../providers/provider.ts'
+import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
+import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
+import type { AtProvider } from '../charge/orders.ts'
+import type { BillingContext } from '../context.ts'
+import { keyReused } from '../keys.ts'
+import { notBegun, providerOf, providerOfClaimed, unreachable } from '../psp.ts'
+import { inTime } from '../unknown/in-time.ts'
+import { leaseMs } from '../unknown/lease.ts'
+import { conclude, REFUND } from '../unknown/look.ts'
+import { timed } from '../unknown/provider-calls.ts'
+import { refundAnswer } from './answer.ts'
+import { allow, claim, findRefundable, type OnClaim, type Refundable } from './claim.ts'
+import { findByKey, type Refund, refundRequest, refundsInProgress } from './refunds.ts'
+import type { RefundRequest } from './request.ts'
+import { settle, softVerdict } from './settle.ts'
+
+/** What the caller adds to the claim. */
+export interface Claiming {
+  onClaim: OnClaim
+  /** Runs the claim when it is its turn. Its lease counts from then on, however long that took. */
+  inTurn<T>(claim: () => Promise<T>): Promise<T>
+}
+
+const PLAIN: Claiming = { onClaim: async () => {}, inTurn: (claim) => claim() }
+
+/**
+ * Pays back a charge or a part of it, at most once for each key. Throws an `ApiError` if the refund is refused before anything
+ * is begun at the provider. After that it always returns an answer, as for charges, and an unknown outcome is not a failure.
+ */
+export async function refund(
+  context: BillingContext,
+  organizationId: string,
+  request: RefundRequest,
+  claiming: Claiming = PLAIN,
+) {
+  const { db, clock, providers, providerTimeoutMs } = context
+  const seen = await findByKey(db.query, organizationId, request)
+  if (seen) return answerFor(request, seen, true)
+
+  const order = await findRefundable(db.query, organizationId, request)
+  await bringBackForgotten(context, organizationId, order)
+  // A refund with this key may have begun since the key was looked up, and would be in the way of itself.
+  const begun = await findByKey(db.query, organizationId, request)
+  if (begun) return answerFor(request, begun, true)
+  const amount = allow(order, request)
+  if (!request.isSoft) checkReady(await providerOf(providers, organizationId, order), amount, order.currency_code)
+
+  let sentMs = 0
+  const claimed = await claiming.inTurn(() => {
+    sentMs = clock.monotonicMs()
+    return claim(db, organizationId, request, leaseMs(providerTimeoutMs, 1), claiming.onClaim)
+  })
+  if (!claimed.isNew) return answerFor(request, claimed.refund, true)
+  return answerFor(request, await make(context, claimed.refund, sentMs), false)
+}
+
+/** Throws unless the provider takes the refund now: a 400 for what it can never take, and else a 503. */
+function checkReady(provider: Provider, amount: string, currencyCode: string): void {
+  const amountMinor = minorFromDatabase(amount, currencyCode)
+  const why = provider.acceptsRefund?.({ amountMinor, currencyCode })
+  if (why !== undefined) throw new ApiError(400, 'not_accepted_by_provider', why)
+  if (!provider.admits()) throw unreachable()
+}
+
+/**
+ * A restored backup may have forgotten refunds of the order, this one among them, and the provider may have forgotten
+ * their keys: they are adopted before anything is paid back. Throws a 503 if the provider cannot list them.
+ */
+async function bringBackForgotten(
+  context: BillingContext,
+  organizationId: string,
+  { is_restored, charge_transaction_id, psp, psp_merchant_id }: Refundable,
+): Promise<void> {
+  if (is_restored === 'f' || charge_transaction_id === null) return
+  const provider = await context.providers.of(organizationId, psp, psp_merchant_id)
+  if (!provider) return
+  try {
+    const at: AtProvider = [psp, provider.merchantId, organizationId]
+    await adoptRefundsOfCharge(context, provider, at, charge_transaction_id)
+  } catch (error) {
+    if (error instanceof ProviderError) throw unreachable()
+    throw error
+  }
+}
+
+/** The answer of a refund. Throws if its key was used for another one. */
+function answerFor(request: RefundRequest, refund: Refund, isReplay: boolean) {
+  const isSame =
+    request.orderId === refund.order_id &&
+    request.isSoft === (refund.soft_refund === 't') &&
+    isSameAmount(request, refund)
+  if (!isSame) throw keyReused('another refund')
+  return refundAnswer(refund, isReplay)
+}
+
+/** For a refund that was adopted from the provider, it is not known whether the caller gave an amount. */
+function isSameAmount({ amount }: RefundRequest, { amount_given, asked_amount, is_adopted }: Refund): boolean {
+  if (amount === undefined) return amount_given === 'f' || is_adopted === 't'
+  return amount_given === 't' && compare(amount, fromDatabase(asked_amount)) === 0
+}
+
+/**
+ * Pays back a claimed refund and returns it as it is then. After any failure settling finds the outcome. Throws a 503 when the
+ * provider turned the refund away before it began, and a 400 when its account is not connected any more, so that the key is
+ * free again.
+ */
+async function make(context: BillingContext, refund: Refund, sentMs: number): Promise<Refund> {
+  try {
+    if (refund.soft_refund === 't') return await settle(context.db, refund, softVerdict(refund))
+    const provider = await providerOfClaimed(context, refundsInProgress, refund)
+    const held = await inTime(context, refundsInProgress, refund, sentMs)
+    if (!held) return refund
+    const { answer, note } = await timed(context, held, 'refund', () =>
+      provider.refund(refundRequest(held, context.traceparent)),
+    )
+    if (answer.outcome !== 'not_begun') return await conclude(context, REFUND, provider, held, answer, note)
+    await refundsInProgress.giveBack(context.db, held)
+    throw notBegun(context, provider, answer)
+  } catch (error) {
+    if (error instanceof ApiError) throw error
+    context.log.error({ err: error, refund_id: refund.refund_id }, 'A refund is left to settling.')
+    return refund
+  }
+}

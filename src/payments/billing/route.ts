@@ -1,0 +1,48 @@
+// How the routes of the billing API are described.
+import { problem, problemResponse, problems } from '../../lib/http/problems.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
+
+/** The types of a route that takes a body. */
+export interface Post<Body> {
+  Body: Body
+}
+
+interface Description {
+  operationId: string
+  summary: string
+  description: string
+}
+
+export function describe(about: Description) {
+  return {
+    ...about,
+    tags: ['Billing'],
+    security: [{ organizationKey: [] }],
+    params: Type.Object({ org_id: Type.String({ description: 'The id of the organization.', examples: ['demo'] }) }),
+    querystring: Type.Object({}),
+  }
+}
+
+/** The responses of a route; `schema` is of the successful one, `coded` are the codes that a 400 may have in its body. */
+export function ok(description: string, schema: Schema, { coded }: { coded?: readonly string[] } = {}) {
+  const success = { description, content: { 'application/json': { schema } } }
+  const refusal = coded && { 400: problemResponse(400, codedProblem(coded)) }
+  return { response: { 200: success, ...problems(400, 401, 413, 415), ...refusal } }
+}
+
+function codedProblem(codes: readonly string[]): Schema {
+  return Type.Object(
+    {
+      ...problem.properties,
+      code: Type.Optional({
+        type: 'string',
+        enum: codes,
+        description: 'A code for programs, only for these refusals. `X-Error-Code` has one for all.',
+      }),
+    },
+    { title: codes.length > 1 ? 'ChargeProblem' : 'RefundProblem' },
+  )
+}
+
+/** Where an organization's reads and refunds take their turns. A project may have the same id, and another owner. */
+export const lineOf = (organizationId: string) => `organization ${organizationId}`

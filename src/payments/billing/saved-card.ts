@@ -1,0 +1,35 @@
+// The payment whose saved card a charge uses, in SQL: `of` is a row with `organization_id` and `external_id`. And all cards of a customer.
+import type { Query, Statement } from '../../lib/pg/types.ts'
+import type { Card } from '../providers/provider.ts'
+import type { Order } from './charge/orders.ts'
+
+/** The customer's successful payments, as `r`. */
+export const paymentsOf = (of: string) => `from report_transactions r
+  where r.organization_id = ${of}.organization_id and r.external_id = ${of}.external_id
+    and r.psp_transaction_type = 'sale' and r.status = 'succeeded'`
+
+/** The latest of them that saved a card, unless the cards of the `customer` were erased. */
+export const savedCardOf = (of: string, customer: string) => `${paymentsOf(of)} and r.payment_method_token is not null
+    and ${customer}.cards_erased_at is null order by r.trx_created_at desc limit 1`
+
+type CardRow = { token: string; customer: string | null }
+
+/**
+ * The order's card, and the other cards with which its customer has paid through the merchant account. A provider may have several
+ * customers for one of ours, for example one for each checkout.
+ */
+export async function cardsOf(query: Query, order: Order): Promise<Card[]> {
+  const { organization_id, external_id, psp, psp_merchant_id, payment_method_token, provider_customer } = order
+  const rows = await query<CardRow>(CARDS, [organization_id, external_id, psp, psp_merchant_id, payment_method_token])
+  const others = rows.map(({ token, customer }) => ({ token, providerCustomer: customer }))
+  return [{ token: payment_method_token, providerCustomer: provider_customer }, ...others]
+}
+
+// The latest ten, because each may take two calls to the provider.
+const CARDS: Statement = {
+  name: 'list cards of customer',
+  text: `select r.payment_method_token as token, max(r.psp_customer_id) as customer from report_transactions r
+         where r.organization_id = $1 and r.external_id = $2 and r.psp = $3 and r.psp_merchant_id = $4
+           and r.psp_transaction_type = 'sale' and r.payment_method_token <> $5
+         group by 1 order by max(r.trx_created_at) desc limit 10`,
+}

@@ -1,0 +1,189 @@
+// Compares the movements that a merchant account lists with our orders and refunds, settles those in progress, and adopts refunds.
+import { minorUnits } from '../../../lib/money.ts'
+import type { Movement, Provider } from '../../providers/provider.ts'
+import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
+import { minorFromDatabase } from '../amount.ts'
+import type { AtProvider, Order } from '../charge/orders.ts'
+import type { BillingContext } from '../context.ts'
+import type { Refund } from '../refund/refunds.ts'
+import { leaseMs } from './lease.ts'
+import { CHARGE, type Kind, look, orUnsettled, REFUND } from './look.ts'
+
+export type Difference = 'mismatch' | 'missing_here' | 'missing_there' | 'duplicate'
+
+export interface Finding {
+  difference: Difference
+  psp: string
+  type: Movement['type']
+  /** Our id of the order or refund, as the provider has it; its own id for what was not made by us. */
+  reference: string
+  what: string
+}
+
+/** A merchant account, or a part of it, that could not be compared. */
+export interface NotCompared {
+  psp: string
+  psp_merchant_id: string | null
+  organization_id: string | null
+  what: 'charges and refunds' | 'disputes' | 'fees'
+  /** The permission that the account's key lacks, by the provider's name of it; null if the account is not connected. */
+  missing_permission: string | null
+}
+
+export interface Reconciliation {
+  match: number
+  /** In progress here until now, settled by this. */
+  settled: number
+  /** Refunds and disputes of orders that are here, which were missing and were written by this. */
+  adopted: number
+  /** Held by a process that is making or settling it at this moment. */
+  in_progress: number
+  not_compared: NotCompared[]
+  findings: Finding[]
+}
+
+/** One merchant account while it is compared. */
+export interface Pass {
+  context: BillingContext
+  provider: Provider
+  at: AtProvider
+  /** Type and key of the movements so far. */
+  seen: Set<string>
+  /** The organizations of the charges that were in progress here, by the provider's id of the charge. */
+  inProgress: Map<string, string>
+  /** Refunds of charges that no order here had, or none that was settled. */
+  withoutOrder: Movement[]
+  /** Organizations that the provider has more of than is here: a later reconciliation has to find it. */
+  incomplete: Set<string>
+  result: Reconciliation
+}
+
+/** Compares movements with their rows; `compareWithoutOrders` follows after the last of them. */
+export async function compareMovements(pass: Pass, movements: readonly Movement[]): Promise<void> {
+  await compareBatch(pass, CHARGE, movements)
+  await compareBatch(pass, REFUND, movements)
+}
+
+async function compareBatch<Row extends Order | Refund>(
+  pass: Pass,
+  kind: Kind<Row>,
+  batch: readonly Movement[],
+): Promise<void> {
+  const { context, seen } = pass
+  const movements = batch.filter(({ type }) => type === kind.type)
+  const keys = movements.flatMap(({ key }) => key ?? [])
+  const found = await kind.rows.findByProviderKeys(context.db.query, keys)
+  const rows = new Map(found.map((row) => [row.provider_key, row]))
+  for (const movement of movements) {
+    const { type, key, transactionId } = movement
+    const row = key === null ? undefined : rows.get(key)
+    const place = `${type} ${key ?? transactionId}`
+    if (movement.isPending) {
+      await comparePending(pass, movement, row)
+      continue
+    }
+    if (seen.has(place)) report(pass, movement, 'duplicate', 'moved twice under one key')
+    else if (row) await compareOne(pass, kind, row, movement)
+    else await compareMissing(pass, movement)
+    seen.add(place)
+  }
+}
+
+/**
+ * Records a refund that the provider decides later, for its key may be forgotten when the caller sends it again. A charge in that
+ * state whose order was lost keeps the mark of a restored backup until it is decided, so that its key is looked up first.
+ */
+async function comparePending(pass: Pass, movement: Movement, row: Order | Refund | undefined): Promise<void> {
+  if (row) return
+  if (movement.type === 'charge') waits(pass)
+  else if (!(await adopt(pass, movement))) pass.withoutOrder.push(movement)
+}
+
+function report({ provider, result }: Pass, movement: Movement, difference: Difference, what: string): void {
+  const reference = movement.reference ?? movement.transactionId
+  result.findings.push({ difference, psp: provider.name, type: movement.type, reference, what })
+}
+
+/** Adopts a refund if its order is here. Other movements without our key were made by other programs. */
+async function compareMissing(pass: Pass, movement: Movement): Promise<void> {
+  if (movement.type === 'refund' && (await adopt(pass, movement))) return
+  if (movement.type === 'refund') pass.withoutOrder.push(movement)
+  else if (movement.key !== null) reportMissing(pass, movement)
+}
+
+/**
+ * Compares the refunds again whose orders were not here, or not settled: they may be by now. If another process still holds the
+ * order, the refund is adopted by a later reconciliation, and until then nothing may be paid back without asking the provider.
+ */
+export async function compareWithoutOrders(pass: Pass): Promise<void> {
+  for (const refund of pass.withoutOrder) {
+    const organizationId = pass.inProgress.get(refund.chargeTransactionId ?? '')
+    const mayBeOurs = refund.key !== null || organizationId !== undefined
+    if (mayBeOurs && (await adopt(pass, refund))) continue
+    if (organizationId !== undefined) pass.incomplete.add(organizationId)
+    if (refund.key !== null && !refund.isPending) reportMissing(pass, refund)
+  }
+}
+
+/** False: no settled order here has the charge of the refund. */
+async function adopt(pass: Pass, refund: Movement): Promise<boolean> {
+  if (refund.chargeTransactionId === undefined) return false
+  const adoptions = await adoptRefundsOfCharge(pass.context, pass.provider, pass.at, refund.chargeTransactionId)
+  if (!adoptions) return false
+  if (adoptions.includes('mismatch'))
+    report(pass, refund, 'mismatch', `${worth(refund)} there, which cannot be settled here`)
+  if (adoptions.includes('may_be_ours')) waits(pass)
+  pass.result.adopted += adoptions.filter((one) => one === 'adopted' || one === 'failed_later').length
+  return true
+}
+
+/** A later reconciliation compares it, once its outcome is known, or that of the refund of ours in progress which it may be. */
+function waits({ at: [, , organizationId], incomplete, result }: Pass): void {
+  result.in_progress++
+  if (organizationId !== null) incomplete.add(organizationId)
+}
+
+/** A provider that serves all organizations remembers the keys of forgotten charges for ever; others do not. */
+function reportMissing(pass: Pass, movement: Movement): void {
+  const [, , organizationId] = pass.at
+  if (movement.type === 'charge' && organizationId !== null) pass.incomplete.add(organizationId)
+  report(pass, movement, 'missing_here', `${worth(movement)} without a row here`)
+}
+
+async function compareOne<Row extends Order | Refund>(
+  pass: Pass,
+  kind: Kind<Row>,
+  row: Row,
+  movement: Movement,
+): Promise<void> {
+  const { result } = pass
+  const isForgotten = row.status === 'processing'
+  if (isForgotten) pass.inProgress.set(movement.transactionId, row.organization_id)
+  const now = isForgotten ? await settleForgotten(pass.context, kind, row) : row
+  const differs = (what: string) => report(pass, movement, 'mismatch', `${worth(movement)} there, ${what}`)
+  if (now === 'unsettled') differs('which cannot be settled here')
+  else if (!now) result.in_progress++
+  else if (now.status === 'processing') differs('whose outcome the provider does not know')
+  else if (now.status !== 'succeeded') {
+    const isThereAfterAll = movement.type === 'refund' && now.status === 'failed' && (await adopt(pass, movement))
+    if (!isThereAfterAll) differs(`${now.status} here`)
+  } else if (!isSameMoney(now, movement)) differs(`${now.amount} ${now.currency_code} here`)
+  else if (isForgotten) result.settled++
+  else result.match++
+}
+
+async function settleForgotten<Row extends Order | Refund>(
+  context: BillingContext,
+  kind: Kind<Row>,
+  row: Row,
+): Promise<Row | 'unsettled' | undefined> {
+  const taken = await kind.rows.take(context.db, row, leaseMs(context.providerTimeoutMs, 2))
+  return taken && orUnsettled(context, taken, () => look(context, kind, taken))
+}
+
+function isSameMoney(row: Order | Refund, { amountMinor, currencyCode }: Movement): boolean {
+  if (row.currency_code !== currencyCode || minorUnits(currencyCode) === undefined) return false
+  return minorFromDatabase(row.amount, currencyCode) === amountMinor
+}
+
+const worth = ({ amountMinor, currencyCode }: Movement) => `${amountMinor} minor units of ${currencyCode}`

@@ -1,0 +1,184 @@
+// Connects a merchant account to its payment provider: verifies the secret key at the provider and stores it encrypted.
+import type { Clock } from '../../lib/clock.ts'
+import { ApiError, tryLater } from '../../lib/errors.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import type { NamedRow, Query } from '../../lib/pg/types.ts'
+import type { Seal } from '../../lib/secrets.ts'
+import { type AccountName, credentialsOf, webhookSecretsIn, webhookSecretsOf } from './account.ts'
+import type { AccountDescription } from './account-description.ts'
+import { type Adapter, adapters } from './adapters.ts'
+
+export interface Connecting {
+  /** If omitted, the stored key stays. */
+  secretKey?: string | undefined
+  /** The complete list. If omitted, the stored list stays. */
+  webhookSecrets?: readonly string[] | undefined
+  /** Whether the account is in the provider's test mode. */
+  isSandbox: boolean
+}
+
+export interface ConnectContext {
+  db: Db
+  seal: Seal
+  clock: Clock
+  stripeApiUrl: string | undefined
+  stripeSimulatorUrl?: (() => string) | undefined
+  deadlineMs: number
+}
+
+// Rotating a secret needs two at a time; some more leave room for interrupted rotations.
+const MAX_WEBHOOK_SECRETS = 5
+
+/**
+ * Stores the credentials of a merchant account, and creates the account if it does not exist. Throws an `ApiError` and
+ * stores nothing if the mode or the account is wrong, or if the provider rejects the key.
+ */
+export async function connectAccount(context: ConnectContext, name: AccountName, given: Connecting): Promise<object> {
+  const { db, seal } = context
+  const adapter = adapterOf(name.psp)
+  const [before] = await db.query(FIND, keyOf(name))
+  checkSecrets(adapter, given, before)
+  checkMode(adapter, given, before)
+  const account = given.secretKey === undefined ? undefined : await describe(context, adapter, name, given)
+  const currencies = offered(JSON.parse(before?.currencies ?? '[]'), account?.currencies)
+  const { secretKey, webhookSecrets } = given
+  const [row] = await db.query(CONNECT, [
+    ...keyOf(name),
+    given.isSandbox,
+    JSON.stringify(currencies),
+    secretKey === undefined ? null : seal.seal(secretKey, credentialsOf(name)),
+    secretKey?.slice(-4) ?? null,
+    webhookSecrets === undefined ? null : seal.seal(JSON.stringify(webhookSecrets), webhookSecretsOf(name)),
+  ])
+  return {
+    psp: name.psp,
+    psp_merchant_id: name.merchantId,
+    sandbox: given.isSandbox,
+    key_last4: row!.credentials_last4,
+    webhook_secrets: webhookSecretsIn(seal, name, row!.webhook_secrets!).length,
+    currencies,
+    charges_enabled: account?.chargesEnabled ?? null,
+    missing_permissions: account?.missingPermissions ?? null,
+    provider_account: account?.accountId ?? null,
+    provider_account_name: account?.displayName ?? null,
+    notifications_path: `/${name.organizationId}/v1/providers/${name.psp}/${encodeURIComponent(name.merchantId)}/events`,
+  }
+}
+
+/** Removes the credentials of an account and keeps its history. Throws a 404 if the account is not connected. */
+export async function disconnectAccount(query: Query, name: AccountName): Promise<{ key_last4: string }> {
+  const [row] = await query(
+    `with old as (select credentials_last4 from merchant_accounts where ${WHERE} and credentials is not null for update)
+     update merchant_accounts m set credentials = null, credentials_last4 = null, webhook_secrets = null,
+       connected_at = null, updated_at = greatest(db_clock(), m.updated_at + interval '1 microsecond')
+     from old where ${WHERE} returning old.credentials_last4`,
+    keyOf(name),
+  )
+  if (!row) throw new ApiError(404, 'object_not_found', 'There is no connected merchant account with this id.')
+  return { key_last4: row.credentials_last4! }
+}
+
+const WHERE = 'organization_id = $1 and psp = $2 and psp_merchant_id = $3'
+const FIND = `select currencies, is_sandbox, credentials is not null as is_connected from merchant_accounts where ${WHERE}`
+
+// The figures leave out the report rows of a sandbox account. When an account gets its mode, which happens once, the days
+// of its rows are marked to be computed again.
+const CONNECT = `
+  with moved as (
+    insert into figure_marks (project_id, family, day)
+    select f.project_id, f.family, f.day
+    from (
+      select s.project_id, 'sales' as family, s.day
+      from projects p join figures_sales s on s.project_id = p.id
+      where p.organization_id = $1 and s.split = 'provider' and s.key = $2
+      union
+      select y.project_id, 'payments', y.day
+      from projects p join figures_payments y on y.project_id = p.id
+      where p.organization_id = $1 and y.split = 'provider' and y.key = $2) f
+    where not exists (
+      select from merchant_accounts m where ${WHERE} and is_sandbox is not null))
+  insert into merchant_accounts as m (organization_id, psp, psp_merchant_id, is_sandbox, currencies, credentials,
+    credentials_last4, webhook_secrets, connected_at, created_at, updated_at)
+  select $1, $2, $3, $4, $5, $6, $7, $8, at, at, at from (select db_clock() as at) now
+  on conflict (organization_id, psp, psp_merchant_id) do update set
+    is_sandbox = excluded.is_sandbox, currencies = excluded.currencies,
+    credentials = coalesce(excluded.credentials, m.credentials),
+    credentials_last4 = coalesce(excluded.credentials_last4, m.credentials_last4),
+    webhook_secrets = coalesce(excluded.webhook_secrets, m.webhook_secrets),
+    connected_at = excluded.connected_at, updated_at = greatest(excluded.updated_at, m.updated_at + interval '1 microsecond')
+  returning credentials_last4, webhook_secrets`
+
+const keyOf = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]
+
+function adapterOf(psp: string): Adapter {
+  const adapter = adapters[psp]
+  if (adapter) return adapter
+  const known = Object.keys(adapters).join(', ')
+  const why = psp === 'simulator' ? 'The simulator needs no credentials.' : `The psp must be one of: ${known}.`
+  throw new ApiError(400, 'invalid_value', `This merchant account cannot be connected. ${why}`)
+}
+
+function checkSecrets({ title, isWebhookSecret }: Adapter, given: Connecting, before: NamedRow | undefined): void {
+  const { secretKey, webhookSecrets } = given
+  if (secretKey === undefined && webhookSecrets === undefined)
+    throw new ApiError(400, 'property_required', 'secret_key or webhook_secrets is required.')
+  if (secretKey === undefined && before?.is_connected !== 't')
+    throw new ApiError(400, 'property_required', 'secret_key is required: the merchant account is not connected yet.')
+  if (webhookSecrets && webhookSecrets.length > MAX_WEBHOOK_SECRETS)
+    throw new ApiError(400, 'invalid_value', `webhook_secrets must have at most ${MAX_WEBHOOK_SECRETS} items.`)
+  if (webhookSecrets?.some((text) => !isWebhookSecret(text)))
+    throw new ApiError(400, 'invalid_value', `webhook_secrets must be signing secrets of ${title}.`)
+}
+
+/** Throws if the key's mode, the requested mode and the mode in which the account was first connected differ. */
+function checkMode(adapter: Adapter, { secretKey, isSandbox }: Connecting, before: NamedRow | undefined): void {
+  const mode = secretKey === undefined ? undefined : adapter.modeOf(secretKey)
+  if (secretKey !== undefined && mode === undefined)
+    throw new ApiError(400, 'invalid_value', `secret_key must be a secret key of ${adapter.title}.`)
+  if (mode === 'sandbox' && !isSandbox)
+    throw new ApiError(409, 'wrong_mode', 'This is a test mode key: mark the merchant account as a sandbox.')
+  if (mode === 'live' && isSandbox)
+    throw new ApiError(
+      409,
+      'wrong_mode',
+      'This is a live mode key, which moves real money: the merchant account must not be a sandbox.',
+    )
+  const was = before?.is_sandbox ?? null
+  if (was !== null && (was === 't') !== isSandbox)
+    throw new ApiError(
+      409,
+      'wrong_mode',
+      `The merchant account was connected in ${was === 't' ? 'test' : 'live'} mode, and its charges are of that mode: use another psp_merchant_id.`,
+    )
+}
+
+async function describe(
+  { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl }: ConnectContext,
+  { title, describe }: Adapter,
+  { merchantId }: AccountName,
+  { secretKey, isSandbox }: Connecting,
+): Promise<AccountDescription> {
+  const account = await describe(secretKey!, { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl })
+  if (account.outcome === 'not_begun' && account.cause === 'credentials')
+    throw new ApiError(
+      400,
+      'credentials_refused',
+      `${title} rejects this key, or the key may not read the account (${account.why}).`,
+    )
+  if (account.outcome !== 'described')
+    throw tryLater('provider_unavailable', `${title} cannot verify this key now (${account.why}): try again.`, 5)
+  if (account.isSandbox !== isSandbox)
+    throw new ApiError(409, 'wrong_mode', `${title} reports that this key belongs to the other mode.`)
+  if (merchantId.startsWith('acct_') && merchantId !== account.accountId)
+    throw new ApiError(400, 'wrong_account', `This key belongs to the account ${account.accountId}.`)
+  return account
+}
+
+/** The currencies that the provider reports for the account, restricted to those set by an operator, if any are set. */
+function offered(configured: string[], reported: readonly string[] | undefined): readonly string[] {
+  if (!reported || configured.length === 0) return reported ?? configured
+  const both = configured.filter((code) => reported.includes(code))
+  if (both.length > 0) return both
+  const message = `The account can charge none of the currencies set for it (${configured.join(', ')}).`
+  throw new ApiError(400, 'invalid_value', message)
+}

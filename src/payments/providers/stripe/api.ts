@@ -1,0 +1,143 @@
+// Calls Stripe's API: form-encoded bodies, a pinned API version, idempotency keys, and paginated lists.
+import { encodeForm, type FormValue } from '../../../lib/http/form.ts'
+import { ProviderError } from '../provider.ts'
+import { fieldsOf, NotSent, Transport } from '../transport.ts'
+import { notPermitted } from './permissions.ts'
+
+export type Fields = Record<string, unknown>
+export type Params = { readonly [name: string]: FormValue | undefined }
+
+/** Sent with each call, so that responses have the form of this version and not of the account's default version. */
+const STRIPE_VERSION = '2026-10-28.endive'
+export const STRIPE_API_URL = 'https://api.stripe.com'
+
+/** The largest page that Stripe serves. */
+const PAGE = 100
+// A hundred payments with their charges are some 700 KB.
+const MAX_PAGE_BYTES = 8 * 1024 * 1024
+
+export interface StripeResponse {
+  status: number
+  /** The object, or {} if the response is an error. */
+  body: Fields
+  /** The `error` object, or {}. */
+  error: Fields
+}
+
+export interface Page {
+  items: Fields[]
+  hasMore: boolean
+}
+
+export class StripeApi {
+  readonly #secretKey: string
+  readonly #transport: Transport
+
+  constructor(secretKey: string, apiUrl: string | (() => string), maxSockets: number) {
+    this.#secretKey = secretKey
+    this.#transport = new Transport(typeof apiUrl === 'string' ? () => apiUrl : apiUrl, maxSockets)
+  }
+
+  /** Whether the key may lack permissions. */
+  get isRestricted(): boolean {
+    return this.#secretKey.startsWith('rk_')
+  }
+
+  get(path: string, params: Params, signal: AbortSignal): Promise<StripeResponse> {
+    return this.#send('GET', path, params, signal)
+  }
+
+  /** @param key the idempotency key: a second call with it has no effect and returns the first response */
+  post(path: string, params: Params, key: string | undefined, signal: AbortSignal): Promise<StripeResponse> {
+    return this.#send('POST', path, params, signal, key)
+  }
+
+  delete(path: string, signal: AbortSignal): Promise<StripeResponse> {
+    return this.#send('DELETE', path, {}, signal)
+  }
+
+  /** Reads one page of a list. Throws a `ProviderError` for any other response. */
+  async page(path: string, params: Params, signal: AbortSignal): Promise<Page> {
+    const { status, body, error } = await this.get(path, { limit: PAGE, ...params }, signal)
+    if (status === 403) throw notPermitted(path, error)
+    if (status !== 200 || !Array.isArray(body['data'])) throw responseError(status, error)
+    return { items: body['data'].map(fieldsOf), hasMore: body['has_more'] === true }
+  }
+
+  /** Every object of a list, newest first. */
+  all(path: string, params: Params, signal: AbortSignal): AsyncGenerator<Fields> {
+    return eachItem((starting_after) => this.page(path, { ...params, starting_after }, signal))
+  }
+
+  close(): void {
+    this.#transport.close()
+  }
+
+  async #send(
+    method: 'GET' | 'POST' | 'DELETE',
+    path: string,
+    params: Params,
+    signal: AbortSignal,
+    key?: string,
+  ): Promise<StripeResponse> {
+    const form = encodeForm(params)
+    const isPost = method === 'POST'
+    const { status, body } = await this.#transport.send(
+      {
+        method,
+        path: form === '' || isPost ? path : `${path}?${form}`,
+        ...(isPost && { form }),
+        headers: {
+          authorization: `Bearer ${this.#secretKey}`,
+          'stripe-version': STRIPE_VERSION,
+          ...(key !== undefined && { 'idempotency-key': key }),
+        },
+        maxResponseBytes: MAX_PAGE_BYTES,
+      },
+      signal,
+    )
+    const fields = fieldsOf(body)
+    return { status, body: status === 200 ? fields : {}, error: fieldsOf(fields['error']) }
+  }
+}
+
+/** The items of all pages. `page` reads the page that follows the object with the id `after`. */
+export async function* eachItem(page: (after: string | undefined) => Promise<Page>): AsyncGenerator<Fields> {
+  let after: string | undefined
+  do {
+    const { items, hasMore } = await page(after)
+    yield* items
+    const last = items.at(-1)?.['id']
+    after = hasMore && typeof last === 'string' ? last : undefined
+  } while (after !== undefined)
+}
+
+/** The error for an unusable response: its status and Stripe's code, but not Stripe's message, which may contain customer ids. */
+export function responseError(status: number, error: Fields): ProviderError {
+  const code = [error['code'], error['type']].find((word) => typeof word === 'string')
+  return new ProviderError(`answered ${status}${code ? ` ${code}` : ''}`)
+}
+
+/**
+ * Runs calls that follow a call to which Stripe has responded. If they cannot connect, the error must not be `NotSent`,
+ * because the first call was sent.
+ */
+export async function afterFirstResponse<T>(calls: () => Promise<T>): Promise<T> {
+  try {
+    return await calls()
+  } catch (error) {
+    if (error instanceof NotSent) throw new ProviderError(error.message)
+    throw error
+  }
+}
+
+/** The cause for the outcome `not_begun`, if Stripe rejected the call before processing it; else undefined. */
+export function causeOfRejection(status: number): 'credentials' | 'busy' | undefined {
+  if (status === 401 || status === 403) return 'credentials'
+  return status === 429 ? 'busy' : undefined
+}
+
+/** The path of an object. The id is encoded, because it comes from imports and may contain any characters. */
+export function pathOf(collection: string, id: string, verb = ''): string {
+  return `/v1/${collection}/${encodeURIComponent(id)}${verb && `/${verb}`}`
+}

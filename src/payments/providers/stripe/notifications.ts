@@ -1,0 +1,62 @@
+// Stripe's webhook events: verifies their signature and finds the object that each is about.
+import { createHmac } from 'node:crypto'
+import { equalSecrets } from '../../../lib/secrets.ts'
+import type { Hint, Notification } from '../notification.ts'
+import { fieldsOf } from '../transport.ts'
+import type { Fields } from './api.ts'
+import { balanceEntriesOf } from './fees.ts'
+import { idOf, textOf } from './objects.ts'
+
+// The tolerance of Stripe's own libraries. A body with an older signature may be a replay.
+const TOLERANCE_S = 300
+
+/**
+ * Whether the header `Stripe-Signature` contains the HMAC-SHA256 of `t.body`, in hex, for one of the secrets. While a secret
+ * is rotated, Stripe sends one `v1` for each valid secret.
+ */
+export function isSignedByStripe(header: string, body: Buffer, secrets: readonly string[], nowS: number): boolean {
+  const parts = header.split(',').map((part) => part.trim().split('=', 2) as [string, string?])
+  const t = parts.find(([name]) => name === 't')?.[1]
+  if (t === undefined || !/^[0-9]{1,12}$/.test(t) || Math.abs(nowS - Number(t)) > TOLERANCE_S) return false
+  const given = parts.flatMap(([name, value]) => (name === 'v1' && /^[0-9a-f]{64}$/.test(value ?? '') ? [value!] : []))
+  const signed = Buffer.concat([Buffer.from(`${t}.`), body])
+  return secrets.some((secret) => {
+    const expected = createHmac('sha256', secret).update(signed).digest()
+    return given.some((signature) => equalSecrets(Buffer.from(signature, 'hex'), expected))
+  })
+}
+
+/** Parses an event, as sent or listed by Stripe; undefined if the value is not an event. */
+export function readStripeEvent(value: unknown): Notification | undefined {
+  const event = fieldsOf(value)
+  const { id, object, type } = event
+  if (object !== 'event' || typeof id !== 'string' || typeof type !== 'string' || id.length > 255) return undefined
+  const createdS = Number(event['created']) || 0
+  const hint = hintOf(type, event)
+  return { id, kind: type.slice(0, 100), createdS, hint, balanceEntries: balanceEntriesOf(event), event }
+}
+
+function hintOf(type: string, event: Fields): Hint {
+  const object = fieldsOf(fieldsOf(event['data'])['object'])
+  const [family] = type.split('.') as [string]
+  // It says nothing that is not known, and a look at once could cancel a payment whose confirmation is on its way.
+  if (type === 'payment_intent.created') return NOTHING
+  if (family === 'payment_intent')
+    return {
+      about: 'charge',
+      orderId: textOf(fieldsOf(object['metadata'])['tundish_order']),
+      handle: textOf(object['id']),
+    }
+  const chargeTransactionId = idOf(object['payment_intent'])
+  if (type.startsWith('charge.dispute.'))
+    return chargeTransactionId ? { about: 'dispute', chargeTransactionId } : NOTHING
+  if (family === 'refund' || type === 'charge.refunded' || type.startsWith('charge.refund.'))
+    return chargeTransactionId ? { about: 'refund', chargeTransactionId } : NOTHING
+  if (family === 'payment_method') {
+    const token = textOf(object['id'])
+    return token ? { about: 'card', token } : NOTHING
+  }
+  return NOTHING
+}
+
+const NOTHING: Hint = { about: 'nothing' }

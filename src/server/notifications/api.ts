@@ -1,0 +1,99 @@
+// The route that receives notifications of payment providers. They are authenticated by their signature, not by a secret key.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Limits } from '../../core/limits/limits.ts'
+import { ApiError, tryLater } from '../../lib/errors.ts'
+import { rawHeaders, refuseOtherMethods } from '../../lib/http/listener.ts'
+import { problems } from '../../lib/http/problems.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { type AccountName, findWebhookSecrets } from '../../payments/providers/account.ts'
+import { adapters } from '../../payments/providers/adapters.ts'
+import type { Notification } from '../../payments/providers/notification.ts'
+import { ProviderError } from '../../payments/providers/provider.ts'
+import { handleNotification, type NotificationContext } from './handle.ts'
+
+type Context = NotificationContext & { limits: Limits }
+
+// The `Retry-After` of a notification whose object could not be looked up. Stripe ignores it and follows its own schedule.
+const RETRY_AFTER_S = 30
+
+/** Mounts the route on `app`, whose prefix names the organization as `:org_id`. */
+export async function notificationsApi(app: FastifyInstance, context: Context): Promise<void> {
+  refuseOtherMethods(app)
+  const schema = {
+    operationId: 'receiveProviderNotification',
+    tags: ['Billing'],
+    summary: 'Receive a notification of a payment provider',
+    description:
+      'For the payment provider, which signs its requests (`Stripe-Signature`). A notification is only a hint: its object is looked up at the provider. The response is 200 after all its effects are committed.',
+    security: [],
+    params: Type.Object({
+      org_id: Type.String({ description: 'The id of the organization.', examples: ['demo'] }),
+      psp: Type.String({ description: 'The payment provider.', examples: ['stripe'] }),
+      psp_merchant_id: Type.String({ description: 'The merchant account at the provider.' }),
+    }),
+    querystring: Type.Object({}),
+    response: {
+      200: {
+        description: 'The notification is handled, or was before.',
+        content: {
+          'application/json': { schema: Type.Object({ received: Type.Boolean() }, { title: 'NotificationReceived' }) },
+        },
+      },
+      ...problems(400, 413, 415),
+    },
+  }
+  app.post('/providers/:psp/:psp_merchant_id/events', { schema }, async (request) => {
+    const { org_id, psp, psp_merchant_id } = request.params as Record<string, string>
+    const account = { organizationId: org_id!, psp: psp!, merchantId: psp_merchant_id! }
+    const notification = await verified(request, account, context)
+    if (!notification) {
+      context.countNotification('other', 'nothing', 'refused')
+      await context.limits.delayUnauthorized(request)
+      throw new ApiError(
+        400,
+        'invalid_signature',
+        'The notification is not signed by the payment provider of this merchant account, or the signature is too old.',
+      )
+    }
+    await handled(account, notification, context)
+    return { received: true }
+  })
+}
+
+/**
+ * Parses the notification and verifies its signature. Returns undefined alike for an account that is not connected, a wrong
+ * signature, and a body that is not a notification, so that the response reveals nothing about accounts.
+ */
+async function verified(
+  request: FastifyRequest,
+  account: AccountName,
+  { db, seal }: Context,
+): Promise<Notification | undefined> {
+  const adapter = adapters[account.psp]
+  if (!adapter || !request.rawBody) return undefined
+  const [header, ...more] = rawHeaders(request.raw, adapter.signatureHeader)
+  if (!header || more.length > 0) return undefined
+  const secrets = await findWebhookSecrets(db, seal, account)
+  // The signature contains the provider's time, which is compared with this machine's clock, not the database's.
+  const isSigned = adapter.isSigned(header.value, request.rawBody, secrets, Date.now() / 1000)
+  return isSigned ? adapter.readNotification(request.body) : undefined
+}
+
+async function handled(account: AccountName, notification: Notification, context: Context): Promise<void> {
+  const provider = await context.providers.of(account.organizationId, account.psp, account.merchantId)
+  if (!provider) throw cannotBeAsked()
+  try {
+    await handleNotification(context, account, provider, notification)
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error
+    context.log.warn({ ...account, kind: notification.kind, why: error.message }, 'A notification was not handled.')
+    throw cannotBeAsked()
+  }
+}
+
+const cannotBeAsked = () =>
+  tryLater(
+    'provider_unavailable',
+    'The payment provider cannot be asked now: send the notification again.',
+    RETRY_AFTER_S,
+  )

@@ -1,0 +1,60 @@
+// Follows a saved card at the provider: stores what changed on it, and removes one that was detached, so that it is not charged.
+import type { BillingContext } from '../../payments/billing/context.ts'
+import type { AccountName } from '../../payments/providers/account.ts'
+import { errorOf, type Provider } from '../../payments/providers/provider.ts'
+
+/**
+ * Stores the card's present network, last four digits and expiry. Removes its token if it is attached to no customer any more;
+ * the payments that saved it stay.
+ */
+export async function updateSavedCard(
+  { db, log }: Pick<BillingContext, 'db' | 'log'>,
+  { organizationId, psp, merchantId }: AccountName,
+  provider: Provider,
+  token: string,
+): Promise<void> {
+  const key = [organizationId, token, psp, merchantId]
+  if (!provider.savedCard) return
+  const [saved] = await db.query(IS_SAVED, key)
+  if (!saved) return
+  const card = await provider.savedCard(token)
+  if (card && 'outcome' in card) throw errorOf(card)
+  if (card && card.customer !== null) {
+    const { network, last4, expirationDate } = card
+    const digits = last4 !== null && /^[0-9]{4}$/.test(last4) ? last4 : null
+    await db.query(KEEP, [...key, network, digits, expirationDate, saved.at!])
+    return
+  }
+  await db.query(FORGET, key)
+  log.info(
+    { organization_id: organizationId, psp, psp_merchant_id: merchantId },
+    'A saved card was detached at the provider.',
+  )
+}
+
+const MATCHING = `
+  where organization_id = $1 and payment_method_token = $2 and psp = $3 and psp_merchant_id = $4`
+
+const IS_SAVED = {
+  name: 'find saved card by token',
+  text: `select db_clock() as at from report_transactions ${MATCHING} limit 1`,
+}
+
+const KEEP = {
+  name: 'keep saved card',
+  text: `
+    insert into saved_cards as k (organization_id, token, psp, psp_merchant_id, network, last4, expiration_date, looked_up_at)
+    values ($1, $2, $3, $4, $5, $6, $7, $8)
+    on conflict (organization_id, token, psp, psp_merchant_id) do update set network = excluded.network,
+      last4 = excluded.last4, expiration_date = excluded.expiration_date, looked_up_at = excluded.looked_up_at
+    where k.looked_up_at < excluded.looked_up_at`,
+}
+
+// The transaction report does not show tokens, so this changes nothing that callers have read.
+const FORGET = {
+  name: 'forget saved card',
+  text: `
+    with forgotten as (
+      delete from saved_cards where organization_id = $1 and token = $2 and psp = $3 and psp_merchant_id = $4)
+    update report_transactions set payment_method_token = null ${MATCHING}`,
+}

@@ -1,0 +1,55 @@
+// What the doctor says of merchant accounts, of erasures at their providers, and of ids that are e-mail addresses.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startBilling } from '../../support/billing.ts'
+import { tundish } from '../../support/cli.ts'
+
+const billing = await startBilling({}, { worker: false })
+after(() => billing.stop())
+const shop = await billing.organization()
+await billing.db.query(
+  `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
+     connected_at, created_at, updated_at)
+   values ($1, 'other', 'm1', true, 'sealed', '0000', db_clock() - interval '1 day', db_clock(), db_clock())`,
+  [shop.id],
+)
+
+const examine = async () => {
+  const { stdout } = await tundish(['doctor'], billing.server.env)
+  return stdout
+}
+
+test('warns of an account without a secret for notifications', async () => {
+  assert.match(await examine(), /^warning +providers +1 merchant account without a webhook secret/m)
+})
+
+test('fails for an account without notifications of charges for an hour, and for an erasure that is not done', async () => {
+  const user = await shop.customer()
+  await shop.charge(user)
+  await billing.db.query(`update merchant_accounts set webhook_secrets = 'sealed'`)
+  await billing.db.query(`update orders set psp = 'other', psp_merchant_id = 'm1'`)
+  await billing.db.query(
+    `insert into provider_erasures (organization_id, psp, psp_merchant_id, target, project_id, profile_id, how, created_at,
+       next_attempt_at)
+     values ($1, 'other', 'm1', 'cus_1', $2, 'ada', 'empty', db_clock() - interval '2 hours', db_clock())`,
+    [shop.id, shop.projectId],
+  )
+  const said = await examine()
+  assert.match(said, /^FAILED +providers +1 merchant account without any notification/m)
+  assert.match(said, /^FAILED +erasures +1 erasure at payment providers/m)
+})
+
+test('fails for credentials that the master key does not open', async () => {
+  await billing.db.query(`update merchant_accounts set psp = 'stripe'`)
+  assert.match(await examine(), /^FAILED +providers +The credentials of merchant account stripe m1 of/m)
+  await billing.db.query(`update merchant_accounts set psp = 'other'`)
+})
+
+test('warns of external_ids that look like e-mail addresses', async () => {
+  await billing.db.query(
+    `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
+     values ($1, 'ada@example.com', $2, db_clock(), db_clock())`,
+    [shop.id, shop.projectId],
+  )
+  assert.match(await examine(), /^warning +erasures +At least 1 external_id/m)
+})

@@ -1,0 +1,46 @@
+// What the doctor says of merchant accounts at Stripe: their credentials, their mode, and whether Stripe responds.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { tundish } from '../../support/cli.ts'
+import { startStripeBilling } from '../../support/stripe-billing.ts'
+import { TEST_KEY } from '../../support/stripe-simulator.ts'
+
+const billing = await startStripeBilling({}, { worker: false })
+after(() => billing.stop())
+const shop = await billing.shop()
+
+/** The line about the account. */
+const examine = async () => {
+  const { stdout } = await tundish(['doctor'], billing.server.env)
+  return stdout.split('\n').find((line) => line.includes(`stripe-test of organization ${shop.id}`))
+}
+
+test('ok for an account that can charge', async () => {
+  assert.match(
+    (await examine()) ?? '',
+    /^ok +providers +The merchant account stripe stripe-test of organization .* can charge/,
+  )
+})
+
+test('fails for an account marked live whose key is of the test mode', async () => {
+  await billing.db.query('update merchant_accounts set is_sandbox = false')
+  assert.match(
+    (await examine()) ?? '',
+    /^FAILED +providers +The key of .* is of the test mode, and the account of the live mode/,
+  )
+  await billing.db.query('update merchant_accounts set is_sandbox = true')
+})
+
+test('fails for an account whose provider does not respond, and says so', async () => {
+  await billing.stripe.stop()
+  assert.match(
+    (await examine()) ?? '',
+    /^FAILED +providers +The provider of .* does not respond \(no connection was made/,
+  )
+  await billing.stripe.start()
+})
+
+test('fails for an account whose key was revoked, and not by its network', async () => {
+  await billing.stripe.control('/keys/revoke', { key: TEST_KEY })
+  assert.match((await examine()) ?? '', /^FAILED +providers +The key of .* is rejected, .*401/)
+})

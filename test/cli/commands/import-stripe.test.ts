@@ -1,0 +1,92 @@
+// tundish import stripe as a user runs it: keys, a dry run, the report, and what is refused.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { tundish } from '../../support/cli.ts'
+import { type Imports, openImports, type Project } from '../../support/imports.ts'
+import { tundishAgain } from '../../support/resident.ts'
+import { openStripeSimulator, type StripeSimulator, TEST_KEY } from '../../support/stripe-simulator.ts'
+
+let imports: Imports
+let simulator: StripeSimulator
+let folder: string
+let env: Record<string, string>
+let project: Project
+let keyFile: string
+before(async () => {
+  imports = await openImports()
+  simulator = await openStripeSimulator({ demoCustomers: 20 })
+  folder = mkdtempSync(join(tmpdir(), 'tundish-test-stripe-'))
+  env = {
+    DATABASE_URL: imports.url,
+    DATA_DIR: folder,
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    STRIPE_API_URL: simulator.url,
+  }
+  project = await imports.project()
+  keyFile = join(folder, 'key')
+  writeFileSync(keyFile, `${TEST_KEY}\n`)
+})
+after(async () => {
+  await imports.stop()
+  await simulator.cleanUp()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const run = (...args: string[]) =>
+  tundishAgain(['import', 'stripe', '--org', project.organizationId, '--project', project.id, ...args], env)
+const stored = async () =>
+  Number((await imports.row('select count(*) as n from profiles where project_id = $1', [project.id])).n)
+
+test('a dry run reads and checks everything, and writes nothing', async () => {
+  const { code, stdout, stderr } = await run('--key-file', keyFile, '--dry-run')
+  assert.deepEqual([code, stderr], [0, ''])
+  assert.match(stdout, /This was a dry run: nothing was stored\.\n$/)
+  assert.equal(await stored(), 0)
+})
+
+test('everything is imported, and the report shows both sides', async () => {
+  const { code, stdout, stderr } = await run('--key-file', keyFile)
+  assert.deepEqual([code, stderr], [0, ''])
+  assert.match(stdout, /^customers +20 +20$/m)
+  assert.match(stdout, /^payments +\d{4}-\d\d +USD +(\d+ +[0-9.]+) +\1$/m)
+  assert.match(stdout, /Everything read at Stripe is stored here, with the same sums\.\n$/)
+  assert.ok((await stored()) >= 20)
+})
+
+test('one JSON document, with the key on standard input and since a time', async () => {
+  const args = ['import', 'stripe', '--json', '--org', project.organizationId, '--project', project.id]
+  const since = new Date(Date.now() - 90 * 86_400_000).toISOString()
+  const { code, stdout } = await tundish([...args, '--key-file', '-', '--since', since], env, `${TEST_KEY}\n`)
+  const report = JSON.parse(stdout)
+  assert.deepEqual([code, report.status, report.differences, report.rejected], [0, 'done', [], 0])
+  const months = report.figures.map(({ month }: { month: string | null }) => month).filter(Boolean)
+  assert.ok(months.every((month: string) => month >= since.slice(0, 7)))
+})
+
+test('one sentence for each refused import', async () => {
+  const other = await imports.project()
+  const wrong = join(folder, 'wrong')
+  writeFileSync(wrong, 'sk_live_realkey123')
+  const refused: [string[], number, RegExp][] = [
+    [[], 1, /^The organization has no merchant account at Stripe: run tundish merchant-account connect first\.\n$/],
+    [['--merchant-account', 'x'], 1, /^Merchant account "x" is not connected to Stripe/],
+    [['--key-file', wrong], 1, /^Stripe rejects the secret key/],
+    [['--key-file', env['DATA_DIR']!], 1, /cannot be read/],
+    [
+      ['--key-file', keyFile, '--since', 'yesterday'],
+      2,
+      /^--since must be an RFC 3339 date-time such as \S+, got "yesterday"\.$/m,
+    ],
+    [['--key-file', keyFile, '--dry-run', '--follow'], 2, /exclude each other/],
+    [['--key-file', keyFile, '--project', other.id], 1, /has no project/],
+  ]
+  for (const [args, code, sentence] of refused) {
+    const outcome = await run(...args)
+    assert.match(outcome.stderr, sentence)
+    assert.deepEqual([outcome.code, outcome.stdout], [code, ''])
+  }
+})

@@ -1,0 +1,129 @@
+// Commands with a database that cannot be used: a wrong address, another program's database, another master key.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import pg from 'pg'
+import { tundish } from '../../support/cli.ts'
+import { type FreshDatabase, freshDatabase, runStatement } from '../../support/postgres.ts'
+import { tundishAgain } from '../../support/resident.ts'
+
+const KEY = randomBytes(32).toString('base64')
+
+for (const [address, sentence] of Object.entries({
+  'postgresql://user:hunter2#x@host/db': /^DATABASE_URL is not a URL: .+%23.+\n$/,
+  'postgresql://user:hunter2@host:port/db': /^DATABASE_URL is not a URL: .+\n$/,
+  'postgresql://user:hunter2@host/db?sslmode=full':
+    /^DATABASE_URL must have an sslmode that is one of .+verify-full.+\n$/,
+  'postgresql://user:hunter2@host/db?sslrootcert=/none.pem':
+    /^DATABASE_URL must have a readable file as its sslrootcert\.\n$/,
+})) {
+  test(`2 and one sentence for the address ${address}`, async () => {
+    const { code, stdout, stderr } = await tundishAgain(['org', 'list'], { DATABASE_URL: address, MASTER_KEY: KEY })
+    assert.deepEqual([code, stdout], [2, ''])
+    assert.match(stderr, sentence)
+    assert.doesNotMatch(stderr, /hunter2/)
+  })
+}
+
+test('2 and one sentence when the database does not answer', async () => {
+  const env = { DATABASE_URL: 'postgresql://user:hunter2@127.0.0.1:1/tundish', MASTER_KEY: KEY }
+  const { code, stdout, stderr } = await tundish(['org', 'list'], env)
+  assert.deepEqual([code, stdout], [2, ''])
+  assert.match(stderr, /^The database of DATABASE_URL cannot be used .+\n$/)
+  assert.doesNotMatch(stderr, /hunter2/)
+})
+
+test('2 with a master key that is not the one of the database', async () => {
+  const database = await freshDatabase()
+  try {
+    assert.equal((await tundish(['org', 'list'], { DATABASE_URL: database.url, MASTER_KEY: KEY })).code, 0)
+    const other = { DATABASE_URL: database.url, MASTER_KEY: randomBytes(32).toString('base64') }
+    const { code, stderr } = await tundish(['org', 'list'], other)
+    assert.equal(code, 2)
+    assert.match(stderr, /^MASTER_KEY .+ is not the one/)
+  } finally {
+    await database.drop()
+  }
+})
+
+test('1 when PostgreSQL rejects a row, without the values of the row', async () => {
+  const database = await freshDatabase()
+  const client = new pg.Client(database.url)
+  try {
+    await client.connect()
+    await client.query(`alter table organizations add constraint never_so check (name <> 'hunter2')`)
+    await client.end()
+    const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
+    const { code, stdout, stderr } = await tundish(['org', 'create', 'acme', '--name', 'hunter2'], env)
+    assert.deepEqual([code, stdout], [1, ''])
+    assert.match(stderr, /never_so/)
+    assert.doesNotMatch(stderr, /hunter2/)
+  } finally {
+    await database.drop()
+  }
+})
+
+test('migrate says that there is nothing to do', async () => {
+  const database = await freshDatabase()
+  try {
+    const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
+    assert.deepEqual(await tundish(['migrate'], env), {
+      code: 0,
+      stdout: 'The database is up to date.\n',
+      stderr: '',
+    })
+    assert.deepEqual(JSON.parse((await tundish(['migrate', '--json'], env)).stdout), { applied: [] })
+  } finally {
+    await database.drop()
+  }
+})
+
+for (const [made, sentence] of Object.entries({
+  'table profiles (id int)': 'relation "profiles" already exists',
+  'view funnels as select 1 as n': 'relation "funnels" already exists',
+  // As frameworks for the web keep it.
+  'table schema_migrations (version text)': 'column "name" does not exist',
+})) {
+  test(`2 and one sentence for a database with a foreign ${made}`, async () => {
+    const database = await emptyDatabase(made)
+    try {
+      const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
+      assert.deepEqual(await tundish(['migrate'], env), {
+        code: 2,
+        stdout: '',
+        stderr: `The database contains objects of another program (${sentence}): point DATABASE_URL at a database of its own.\n`,
+      })
+    } finally {
+      await database.drop()
+    }
+  })
+}
+
+test('2 and one sentence for a new database that is not encoded in UTF8, and nothing is made', async () => {
+  const database = await emptyDatabase(undefined, `encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' locale_provider libc`)
+  const client = new pg.Client(database.url)
+  try {
+    const stderr = 'The database is encoded in LATIN1. Create a database with encoding UTF8.\n'
+    assert.deepEqual(await tundish(['migrate'], { DATABASE_URL: database.url, MASTER_KEY: KEY }), {
+      code: 2,
+      stdout: '',
+      stderr,
+    })
+    await client.connect()
+    const { rows } = await client.query(`select relname from pg_class where relnamespace = 'public'::regnamespace`)
+    assert.deepEqual(rows, [])
+  } finally {
+    await client.end()
+    await database.drop()
+  }
+})
+
+/** A database without Tundish's tables, with something that another program made, or made in another way. */
+async function emptyDatabase(made?: string, options = ''): Promise<FreshDatabase> {
+  const server = process.env['TUNDISH_TEST_DATABASE']!
+  const name = `tundish_foreign_${randomBytes(6).toString('hex')}`
+  await runStatement(server, `create database ${name} template template0 ${options}`)
+  const url = Object.assign(new URL(server), { pathname: `/${name}` }).href
+  if (made) await runStatement(url, `create ${made}`)
+  return { url, drop: () => runStatement(server, `drop database ${name} with (force)`) }
+}

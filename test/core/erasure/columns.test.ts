@@ -1,0 +1,84 @@
+// Every text column of the database is wiped by an erasure or was decided not to be: a new one fails here until somebody decides.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setUpDb } from '../../support/db.ts'
+import { PERSONAL } from '../../support/person.ts'
+
+// What an erasure keeps on purpose in the tables with people: with what is personal, every text column of them.
+const KEPT: Record<string, string> = {
+  profiles: 'project_id id country locale funnel_id',
+  sessions: 'project_id id profile_id funnel_id experiment_id locale country region_code city timezone locale_code',
+  replies: 'project_id session_id screen_id element_id screen_custom_id element_type element_custom_id',
+  customers: 'organization_id external_id project_id profile_id',
+  orders:
+    'organization_id external_id project_id idempotency_key currency_code status failed_message_for_user psp psp_merchant_id region payment_method_token provider_key provider_handle provider_customer provider_mismatch charge_transaction_id asked_currency_code resolved_because',
+  refunds:
+    'organization_id external_id idempotency_key currency_code status provider_key origin provider_transaction_id provider_mismatch resolved_because',
+  events: 'project_id type object_id profile_id',
+  webhook_attempts: 'project_id error',
+}
+
+// Tables of records without personal fields: a new field is decided upon in its record.
+const RECORDS = ['funnels', 'experiments', 'products', 'subscriptions', 'transactions', 'report_transactions']
+
+// Of people, the other tables have ids and what happened to their payments; the rest is about tenants and operators.
+const IMPERSONAL: Record<string, string> = {
+  audit_chain_keys: 'sealed',
+  audit_head: 'hash',
+  audit_log: 'actor_kind actor source action target before after hash',
+  consumables: 'organization_id external_id currency_code',
+  counts: 'project_id list field value',
+  dashboard_sessions: 'hash',
+  disputes: 'organization_id dispute_id currency_code status reason',
+  erasure_marks: 'project_id',
+  erasures: 'project_id profile_id',
+  exchange_rates: 'organization_id currency_code',
+  failovers: 'loss',
+  figure_marks: 'project_id family',
+  figure_progress: 'project_id',
+  figure_reports: 'organization_id',
+  figures_payments: 'project_id split key subkey',
+  figures_sales: 'project_id split key subkey currency',
+  figures_screens: 'project_id split key subkey',
+  figures_subscriptions: 'project_id split key subkey currency',
+  figures_visits: 'project_id split key subkey',
+  instance: 'name value',
+  merchant_accounts:
+    'organization_id psp psp_merchant_id region currencies credentials credentials_last4 webhook_secrets',
+  operator_keys: 'name hash scope',
+  order_log: 'organization_id call outcome',
+  organization_clocks: 'organization_id',
+  organizations: 'id name one_off_charge_max_amount erase_at_provider',
+  project_clocks: 'project_id',
+  projects: 'id organization_id name',
+  provider_erasures: 'organization_id psp psp_merchant_id target project_id profile_id how why',
+  provider_fees: 'organization_id psp psp_merchant_id transaction_id move entry_id currency_code',
+  provider_notifications: 'organization_id psp psp_merchant_id notification_id kind',
+  saved_cards: 'organization_id psp psp_merchant_id token network last4 expiration_date',
+  schema_migrations: 'name',
+  secret_keys: 'organization_id project_id name hash sealed',
+  shared_exchange_rates: 'currency_code',
+  sign_in_links: 'hash',
+  stripe_imports: 'organization_id project_id psp_merchant_id options status step after tally error',
+  stripe_invoice_payments: 'organization_id project_id payment subscription_id',
+  sync_readers: 'project_id list',
+  webhook_deliveries: 'project_id status',
+  webhook_endpoints: 'project_id url kinds disabled_because',
+}
+
+const fresh = setUpDb()
+
+test('every text column is wiped by an erasure, or kept on purpose', async () => {
+  const rows = await fresh.db.query(
+    `select table_name as table, string_agg(column_name, ' ' order by column_name collate "C") as columns
+     from information_schema.columns
+     where table_schema = 'public' and data_type in ('text', 'json', 'jsonb', 'character varying', 'bytea', 'ARRAY', 'inet')
+     group by 1`,
+  )
+  const found = Object.fromEntries(rows.map(({ table, columns }) => [table!, columns!]))
+  const decided = { ...IMPERSONAL, ...Object.fromEntries(RECORDS.map((table) => [table, found[table]!])) }
+  for (const [table, personal] of Object.entries(PERSONAL))
+    decided[table] = [...Object.keys(personal), KEPT[table]!].join(' ')
+  for (const [table, columns] of Object.entries(decided)) decided[table] = columns.split(' ').sort().join(' ')
+  assert.deepEqual(found, decided)
+})

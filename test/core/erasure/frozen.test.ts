@@ -1,0 +1,36 @@
+// A command that is frozen while it erases holds up other erasures of these people for seconds only.
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { insert } from '../../support/data.ts'
+import { freezeAtLock, holding } from '../../support/frozen.ts'
+import { startTestServer, type TestServer } from '../../support/server.ts'
+import { people } from './ledgers.ts'
+
+let server: TestServer
+let folder: string
+before(async () => {
+  server = await startTestServer()
+  folder = await mkdtemp(join(tmpdir(), 'tundish-frozen-'))
+})
+after(async () => {
+  await server?.stop()
+  if (folder) await rm(folder, { recursive: true })
+})
+
+test('a frozen reapply of a ledger', async () => {
+  const { id, organizationId, post } = await server.project()
+  await insert(server.db, { id, organizationId }, people('before', 'again'))
+  assert.equal((await post('/profiles/anonymize', { profile_ids: ['before'] })).status, 200)
+  const ledger = join(folder, 'ledger.ndjson')
+  await writeFile(ledger, `{"project_id":"${id}","profile_id":"again","erased_at":"2026-01-01T00:00:00Z"}\n`)
+  // Every erasure of the project needs this row last, when it has locked the people.
+  const release = await holding(server.db, 'select from erasure_marks where project_id = $1 for update', [id])
+  const thaw = await freezeAtLock(server.db, ['erasures', 'reapply', ledger], server.env, 'erasure_marks')
+  await release()
+  const { status, text } = await post('/profiles/anonymize', { profile_ids: ['again'] })
+  assert.equal(status, 200, text)
+  assert.equal((await thaw()).code, 1)
+})

@@ -1,0 +1,118 @@
+// What is kept of the answers of receivers: the first 2 KiB, and nothing about an erased person.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { reapply } from '../../../src/core/erasure/erasure.ts'
+import { BASICS, insert } from '../../support/data.ts'
+import { DEADLINE_MS, type Deliveries, openDeliveries } from '../../support/deliveries.ts'
+import { ORGANIZATION, PROJECT } from '../../support/events.ts'
+import { untilLocked } from '../../support/locks.ts'
+import { person } from '../../support/person.ts'
+
+let events: Deliveries
+before(async () => {
+  events = await openDeliveries()
+})
+after(() => events.close())
+
+test('the first 2 KiB of an answer are kept, as text that the database can store, also of one without an end', async () => {
+  const target = await events.receiver((_arrival, response) => {
+    response.writeHead(200)
+    const pour = () => {
+      while (response.write(`\u0000é${'x'.repeat(8000)}`));
+      response.once('drain', pour)
+    }
+    pour()
+    return undefined
+  })
+  const id = await events.endpoint(target.url)
+  const eventId = await events.event()
+  assert.ok(await events.attempted(eventId, 1))
+  const [attempt] = await events.query('select status, answer, duration_ms from webhook_attempts where event_id = $1', [
+    eventId,
+  ])
+  assert.equal(attempt!.status, '200')
+  assert.equal(attempt!.answer!.slice(0, 3), '\ufffdéx')
+  assert.equal(Buffer.byteLength(attempt!.answer!), 2048 + 2)
+  assert.ok(Number(attempt!.duration_ms) < DEADLINE_MS)
+  await events.remove(id)
+})
+
+test('no answer about an erased person is kept', async () => {
+  const profile = `pro_${randomUUID()}`
+  await events.query(
+    `insert into profiles (project_id, id, created_at, updated_at) values ($1, $2, db_clock(), db_clock())`,
+    [PROJECT, profile],
+  )
+  const target = await events.receiver((_arrival, response) => {
+    response.writeHead(200).end('hello ada@example.com')
+    return undefined
+  })
+  const id = await events.endpoint(target.url)
+  const answerOf = async (eventId: string) =>
+    (await events.query('select answer from webhook_attempts where event_id = $1', [eventId]))[0]!.answer
+  const known = await events.event({ profile_id: profile })
+  assert.ok(await events.attempted(known, 1))
+  assert.equal(await answerOf(known), 'hello ada@example.com')
+  await events.query('update profiles set anonymized_at = db_clock() where id = $1', [profile])
+  const erased = await events.event({ profile_id: profile })
+  assert.ok(await events.attempted(erased, 1))
+  assert.equal(await answerOf(erased), null)
+  await events.remove(id)
+})
+
+/** A receiver whose answers wait until they are called. */
+async function holdingReceiver() {
+  const held: (() => void)[] = []
+  const target = await events.receiver((_arrival, response) => {
+    held.push(() => response.writeHead(200).end('hello ada'))
+    return undefined
+  })
+  return { target, held }
+}
+
+test('no answer is kept to an event that an erasure has emptied meanwhile', async () => {
+  const { target, held } = await holdingReceiver()
+  const id = await events.endpoint(target.url)
+  const { db } = events.app
+  const project = { id: PROJECT, organizationId: ORGANIZATION }
+  // Somebody else's subscription, which came out of a session of hers.
+  await insert(db, project, { ...BASICS, ...person('ada') })
+  await insert(db, project, {
+    profiles: [{ id: 'bob' }],
+    subscriptions: [{ id: 'bought', profile_id: 'bob', session_id: 'session-of-ada' }],
+  })
+  const data = { id: 'bought', session: { id: 'session-of-ada', user_agent: 'of ada' } }
+  const eventId = await events.event({ type: 'subscription.created', object_id: 'bought', profile_id: 'bob', data })
+  assert.ok(await events.arrived(target))
+  await reapply(db, join(events.dataDir, 'ledger'), entries())
+  for (const answer of held) answer()
+  assert.ok(await events.attempted(eventId, 1))
+  const attempts = await events.query('select status, answer from webhook_attempts where event_id = $1', [eventId])
+  assert.deepEqual(
+    attempts.map(({ status, answer }) => [status, answer]),
+    [['200', null]],
+  )
+  await events.remove(id)
+
+  async function* entries() {
+    yield { project_id: PROJECT, profile_id: 'ada', erased_at: '2026-01-02T03:04:05Z' }
+  }
+})
+
+test('an answer waits for an erasure that is emptying its event', async () => {
+  const { target, held } = await holdingReceiver()
+  const id = await events.endpoint(target.url)
+  const eventId = await events.event()
+  assert.ok(await events.arrived(target))
+  await events.app.db.tx(async (emptying) => {
+    await emptying(`update events set data = '{"id":"x"}' where id = $1`, [eventId])
+    for (const answer of held) answer()
+    await untilLocked(events.app.db.query, 'webhook_attempts')
+  })
+  assert.ok(await events.attempted(eventId, 1))
+  const [attempt] = await events.query('select answer from webhook_attempts where event_id = $1', [eventId])
+  assert.equal(attempt!.answer, null)
+  await events.remove(id)
+})

@@ -1,0 +1,163 @@
+// Deliveries that fail: when they are tried again, when they are given up, and when their endpoint is disabled.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { runOperation } from '../../../src/cli/commands/operations.ts'
+import { sendAgain, setEndpoint } from '../../../src/core/events/endpoints.ts'
+import { type Deliveries, openDeliveries } from '../../support/deliveries.ts'
+import { PROJECT } from '../../support/events.ts'
+import { eventually } from '../../support/receiver.ts'
+
+let events: Deliveries
+before(async () => {
+  events = await openDeliveries()
+  // A machine may be so busy that the next attempt has begun before a test looks: each failure is kept.
+  await events.query('create table failed (event_id uuid, failures int, status text, wait numeric)')
+  await events.query(`create function keep_failure() returns trigger language plpgsql as $$ begin
+    insert into failed values
+      (new.event_id, new.failures, new.status, extract(epoch from new.next_attempt_at - new.scheduled_at));
+    return null; end $$`)
+  await events.query(`create trigger keep_failure after update on webhook_deliveries for each row
+    when (new.failures > old.failures) execute function keep_failure()`)
+})
+after(() => events.close())
+
+test('a failure is tried again after 5 s, byte for byte the same, until it succeeds', async () => {
+  let failures = 2
+  const target = await events.receiver(() => (failures-- > 0 ? 500 : 200))
+  const id = await events.endpoint(target.url)
+  const eventId = await events.event()
+  for (const n of [1, 2]) {
+    assert.ok(await events.attempted(eventId, n))
+    await events.hurry(eventId)
+  }
+  assert.ok(await events.became(eventId, 'succeeded'))
+  const failed = await events.query('select failures, status, wait from failed where event_id = $1 order by failures', [
+    eventId,
+  ])
+  assert.deepEqual(
+    failed.map(({ failures, status, wait }) => `${failures} ${status} ${Math.round(Number(wait))}`),
+    ['1 pending 5', '2 pending 300'],
+  )
+  const bodies = new Set(target.arrivals.map(({ body }) => body))
+  assert.deepEqual([target.arrivals.length, bodies.size], [3, 1])
+  const attempts = await events.query(
+    'select number, status from webhook_attempts where event_id = $1 order by number',
+    [eventId],
+  )
+  assert.deepEqual(
+    attempts.map((row) => row.status),
+    ['500', '500', '200'],
+  )
+  const [endpoint] = await events.query('select failing_since from webhook_endpoints where id = $1', [id])
+  assert.equal(endpoint!.failing_since, null, 'a success ends the failing')
+  await events.remove(id)
+})
+
+test('a delivery that fails at the end of the schedule has failed; it can be sent again, under the same id', async () => {
+  let status = 503
+  const target = await events.receiver(() => status)
+  const id = await events.endpoint(target.url)
+  const eventId = await events.event()
+  assert.ok(await events.attempted(eventId, 1))
+  await events.query('update webhook_deliveries set failures = 9 where event_id = $1', [eventId])
+  await events.hurry(eventId)
+  assert.ok(await events.became(eventId, 'failed'))
+  status = 200
+  assert.equal(await events.app.db.tx((q) => sendAgain(q, PROJECT, eventId)), 1)
+  assert.ok(await events.became(eventId, 'succeeded'))
+  assert.deepEqual(new Set(target.arrivals.map(({ headers }) => headers['webhook-id'])), new Set([eventId]))
+  await events.remove(id)
+})
+
+test('Retry-After puts off the next attempt', async () => {
+  const target = await events.receiver((_arrival, response) => {
+    response.writeHead(429, { 'retry-after': '600' }).end('later')
+    return undefined
+  })
+  const id = await events.endpoint(target.url)
+  const eventId = await events.event()
+  assert.ok(await events.attempted(eventId, 1))
+  assert.match((await events.deliveryOf(eventId))!.wait!, /^00:(09:59\.9|10:00)/)
+  await events.remove(id)
+})
+
+test('410 disables the endpoint; waiting events are delivered once it is enabled again', async () => {
+  let status = 410
+  const target = await events.receiver(() => status)
+  const id = await events.endpoint(target.url)
+  const eventId = await events.event()
+  assert.ok(await events.attempted(eventId, 1))
+  const [off] = await events.query('select enabled, disabled_because from webhook_endpoints where id = $1', [id])
+  assert.deepEqual(off, { enabled: 'f', disabled_because: 'gone' })
+  await events.hurry(eventId)
+  const unheard = await events.event()
+  assert.ok(await eventually(async () => (await events.query('select 1 from events where pending')).length === 0))
+  assert.equal(await events.deliveryOf(unheard), undefined, 'nothing is queued for an endpoint that is off')
+  assert.equal(target.arrivals.length, 1)
+  status = 200
+  await events.app.db.tx((q) => setEndpoint(q, PROJECT, id, { enabled: true }, { allowPrivate: true }))
+  assert.ok(await events.arrived(target, 2))
+  await events.remove(id)
+})
+
+test('5 days of failures disable the endpoint, 4 days do not', async () => {
+  const target = await events.receiver(() => 500)
+  const id = await events.endpoint(target.url)
+  const off = async () =>
+    (await events.query('select enabled, disabled_because from webhook_endpoints where id = $1', [id]))[0]
+  for (const [days, expected] of [
+    [4, { enabled: 't', disabled_because: null }],
+    [5.01, { enabled: 'f', disabled_because: 'failing' }],
+  ] as const) {
+    await events.query(
+      `update webhook_endpoints set failing_since = db_clock() - $2::float8 * interval '1 day' where id = $1`,
+      [id, String(days)],
+    )
+    assert.ok(await events.attempted(await events.event(), 1))
+    assert.deepEqual(await off(), expected)
+  }
+  await events.remove(id)
+})
+
+test('410 of an address that has been replaced meanwhile does not disable the endpoint', async () => {
+  const answers: (() => void)[] = []
+  const old = await events.receiver((_, response) => {
+    answers.push(() => response.writeHead(410).end())
+    return undefined
+  })
+  const target = await events.receiver()
+  const id = await events.endpoint(old.url)
+  const eventId = await events.event()
+  assert.ok(await events.arrived(old))
+  await events.app.db.tx((query) => setEndpoint(query, PROJECT, id, { url: target.url }, { allowPrivate: true }))
+  for (const answer of answers) answer()
+  assert.ok(await events.attempted(eventId, 1))
+  const [endpoint] = await events.query('select enabled, failing_since from webhook_endpoints where id = $1', [id])
+  assert.deepEqual(endpoint, { enabled: 't', failing_since: null })
+  await events.hurry(eventId)
+  assert.ok(await events.became(eventId, 'succeeded'))
+  await events.remove(id)
+})
+
+test('another address is not disabled for the failures of the one before', async () => {
+  const target = await events.receiver(() => 500)
+  const id = await events.endpoint('http://127.0.0.1:1')
+  await events.query("update webhook_endpoints set failing_since = db_clock() - interval '6 days' where id = $1", [id])
+  await events.app.db.tx((query) => setEndpoint(query, PROJECT, id, { url: target.url }, { allowPrivate: true }))
+  assert.ok(await events.attempted(await events.event(), 1))
+  const [endpoint] = await events.query('select enabled from webhook_endpoints where id = $1', [id])
+  assert.deepEqual(endpoint, { enabled: 't' })
+  await events.remove(id)
+})
+
+test('reading or changing an endpoint waits for no delivery that is being made, and holds none up', async () => {
+  const id = await events.endpoint('http://127.0.0.1:1')
+  const params = { project_id: PROJECT, webhook_id: id }
+  await events.app.db.tx(async (query) => {
+    // As the foreign key of a new delivery does.
+    await query('select from webhook_endpoints where id = $1 for key share', [id])
+    assert.equal(((await runOperation('webhook', 'getWebhook', events.app, { params })) as { id: string }).id, id)
+    await events.app.db.tx((other) => setEndpoint(other, PROJECT, id, { kinds: [] }, { allowPrivate: true }))
+  })
+  await events.remove(id)
+})

@@ -1,0 +1,107 @@
+// One attempt: where it may go, how long it may take, and what is said when there is no answer.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { resolverFor, type SendOptions, send } from '../../../src/core/events/send.ts'
+import { startReceiver } from '../../support/receiver.ts'
+
+let target: Awaited<ReturnType<typeof startReceiver>>
+before(async () => {
+  target = await startReceiver()
+})
+after(() => target.close())
+
+const at =
+  (...addresses: string[]) =>
+  async () =>
+    addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+const post = (url: string, options: Partial<SendOptions> = {}) =>
+  send(url, {}, '{}', { allowPrivate: false, resolve: at('127.0.0.1'), deadlineMs: 500, ...options })
+
+const REFUSED = 'The host is not at a public address (WEBHOOK_ALLOW_PRIVATE=true allows others).'
+
+test('refused after its name was resolved: a name that leads to a private address', async () => {
+  const url = `http://hooks.example.com:${target.port}/`
+  for (const address of ['127.0.0.1', '10.1.2.3', '169.254.169.254', '::1', '::ffff:127.0.0.1', '64:ff9b::7f00:1']) {
+    assert.equal((await post(url, { resolve: at(address) })).error, REFUSED, address)
+  }
+  assert.equal(target.arrivals.length, 0)
+  assert.equal((await post(url, { allowPrivate: true })).status, 204, 'the same is reached where it is allowed')
+})
+
+test('refused: private addresses written into the URL in whatever form', async () => {
+  const before = target.arrivals.length
+  const hosts = [
+    '127.0.0.1',
+    '127.1',
+    '2130706433',
+    '0x7f.0.0.1',
+    '0177.0.0.1',
+    '[::1]',
+    '[::ffff:127.0.0.1]',
+    '0.0.0.0',
+  ]
+  for (const host of hosts) assert.equal((await post(`http://${host}:${target.port}/`)).error, REFUSED, host)
+  assert.equal(target.arrivals.length, before)
+})
+
+test('a name is resolved once, so that the connection goes to the address that was checked', async () => {
+  const before = target.arrivals.length
+  let asked = 0
+  // The first answer is public and nobody is there; a second look-up would lead home.
+  const resolve = async () => at(asked++ === 0 ? '192.0.1.1' : '127.0.0.1')()
+  const outcome = await post(`http://hooks.example.com:${target.port}/`, { resolve })
+  assert.equal(outcome.status, undefined)
+  assert.deepEqual([asked, target.arrivals.length], [1, before])
+})
+
+test('of several addresses the private ones are left out', async () => {
+  const before = target.arrivals.length
+  const outcome = await post(`http://hooks.example.com:${target.port}/`, { resolve: at('127.0.0.1', '192.0.1.1') })
+  assert.notEqual(outcome.error, REFUSED)
+  assert.equal(target.arrivals.length, before)
+})
+
+test('no answer has a reason: refused connection, unknown name, deadline, broken answer', async () => {
+  const reason = async (url: string, options: Partial<SendOptions> = {}) =>
+    (await post(url, { allowPrivate: true, ...options })).error
+  const free = await startReceiver()
+  await free.close()
+  assert.equal(await reason(free.url), 'The connection was refused.')
+  const unknown = async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' }))
+  assert.equal(await reason('http://nowhere.example/', { resolve: unknown }), 'The host name is unknown.')
+  const never = () => new Promise<never>(() => {})
+  assert.equal(await reason('http://nowhere.example/', { resolve: never }), 'There was no response within 0.5 s.')
+  const broken = await startReceiver((_arrival, response) => {
+    response.socket!.destroy()
+    return undefined
+  })
+  assert.equal(await reason(broken.url), 'The connection broke before a response.')
+  await broken.close()
+})
+
+test('an answer that changes to another protocol is no answer', { timeout: 10_000 }, async () => {
+  const changing = await startReceiver((_arrival, response) => {
+    response.socket!.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    return undefined
+  })
+  const outcome = await post(changing.url, { allowPrivate: true })
+  assert.deepEqual([outcome.status, outcome.error], [undefined, 'The connection broke before a response.'])
+  await changing.close()
+})
+
+test('a status that came in time counts, though its body never ends', async () => {
+  const dripping = await startReceiver((_arrival, response) => {
+    response.writeHead(200).write('so far')
+    return undefined
+  })
+  const begun = performance.now()
+  const outcome = await post(dripping.url, { allowPrivate: true })
+  assert.deepEqual([outcome.status, outcome.answer], [200, 'so far'])
+  assert.ok(performance.now() - begun < 1500)
+  await dripping.close()
+})
+
+test('where private addresses are allowed, names of the hosts file are known', async () => {
+  const found = await resolverFor({ allowPrivate: true })('localhost')
+  assert.ok(found.some(({ address }) => address === '127.0.0.1' || address === '::1'))
+})

@@ -1,0 +1,121 @@
+// What may happen to a replica while it is read: callers never hear of it, and it is used again once it is well.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../../../support/cluster.ts'
+import { BASICS, insert } from '../../../support/data.ts'
+import { openReplicated, type Replicated, readsOf, seenBy, untilUsable } from '../../../support/replicated.ts'
+import type { Project, TestServer } from '../../../support/server.ts'
+
+const READERS = 4
+const MAX_LAG_MS = 500
+
+describe('a replica', { timeout: 240_000 }, () => {
+  let scene: Replicated
+  let server: TestServer
+  let project: Project
+  before(async () => {
+    scene = await openReplicated()
+    server = await scene.serve(MAX_LAG_MS)
+    project = await server.project()
+    await insert(server.db, project, { ...BASICS, subscriptions: [{ id: 'one' }] })
+    await scene.replica.catchUp()
+  })
+  after(() => scene.close())
+
+  /** Reads without a pause while `trouble` happens; every answer has to be right. Answers the slowest. */
+  async function survives(trouble: () => Promise<unknown>): Promise<number> {
+    let stopped = false
+    let slowestMs = 0
+    const wrong: string[] = []
+    const paths = ['/subscriptions', '/subscriptions/one', '/profiles?filter[email]=nobody', '/sessions/session']
+    const reader = async (n: number) => {
+      while (!stopped) {
+        const begun = performance.now()
+        const { status, text } = await server.api(paths[n % paths.length]!, { key: project.key })
+        slowestMs = Math.max(slowestMs, performance.now() - begun)
+        if (status !== 200) wrong.push(`${status} ${text}`)
+      }
+    }
+    const readers = Array.from({ length: READERS }, (_, n) => reader(n))
+    try {
+      await trouble()
+    } finally {
+      stopped = true
+      await Promise.all(readers)
+    }
+    assert.deepEqual(wrong, [])
+    return slowestMs
+  }
+  const where = () => readsOf(server, () => seenBy(server, project).get('/subscriptions/one'))
+
+  for (const [what, signal] of [
+    ['stopped', 'SIGINT'],
+    ['killed', 'SIGQUIT'],
+  ] as const) {
+    test(`${what} and started again`, async () => {
+      await untilUsable(server)
+      await survives(async () => {
+        await sleep(300)
+        await scene.replica.stop(signal)
+        await untilUsable(server, false)
+        assert.deepEqual([...new Set(await where())], ['primary late'])
+        await sleep(1000)
+        await scene.replica.start()
+        await untilUsable(server)
+      })
+      await until('reads from the replica', async () => (await where())[0] === 'replica fresh')
+      assert.ok(server.logLines().some((line) => line.includes('The replica is not used')))
+    })
+  }
+
+  test('frozen with its connections open', async () => {
+    await untilUsable(server)
+    const slowestMs = await survives(async () => {
+      await sleep(300)
+      scene.replica.freeze()
+      await untilUsable(server, false)
+      await sleep(2000)
+      scene.replica.thaw()
+      await untilUsable(server)
+    })
+    assert.ok(slowestMs < 3000, `somebody waited ${slowestMs} ms`)
+    assert.deepEqual(await where(), ['replica fresh'])
+  })
+
+  test('behind this program by a migration', async () => {
+    await untilUsable(server)
+    const [row] = await scene.primary.query('select max(version) as newest from schema_migrations')
+    const rename = (from: number, to: number) =>
+      scene.primary.query(`update schema_migrations set version = ${to} where version = ${from}`)
+    const newest = Number(row!.newest)
+    await survives(async () => {
+      await rename(newest, -newest)
+      await untilUsable(server, false)
+      await rename(-newest, newest)
+      await untilUsable(server)
+    })
+  })
+
+  test('503 for reads while the primary is away, and the replica serves them after it is back', async () => {
+    await untilUsable(server)
+    await scene.primary.stop()
+    assert.equal((await seenBy(server, project).get('/subscriptions')).status, 503)
+    await scene.primary.start()
+    // The first reads may still find the primary's old connections broken.
+    await until('reads from the replica', async () => (await where())[0] === 'replica fresh')
+  })
+
+  test('that was promoted is not read any more', async () => {
+    await untilUsable(server)
+    await survives(async () => {
+      await scene.replica.promote()
+      await untilUsable(server, false)
+    })
+    await scene.replica.query(`update subscriptions set status = 'expired'`)
+    await sleep(1000)
+    const { body } = await seenBy(server, project).get('/subscriptions/one')
+    assert.equal(body.status, 'active')
+    assert.deepEqual(await where(), ['primary late'])
+  })
+})

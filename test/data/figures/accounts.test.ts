@@ -1,0 +1,45 @@
+// Which payments are test data: as their merchant account was connected, also what was imported before.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { connectStripe, MERCHANT } from '../../support/connected-stripe.ts'
+import { assertExact, figuresOf } from '../../support/figures.ts'
+import { type StripeBilling, startStripeBilling } from '../../support/stripe-billing.ts'
+
+describe('payments of a merchant account', () => {
+  let billing: StripeBilling
+  before(async () => {
+    billing = await startStripeBilling({}, { worker: false })
+  })
+  after(() => billing?.stop())
+
+  test('are test data once it is connected as a sandbox, imported and charged ones alike', async () => {
+    const { db } = billing
+    const shop = await billing.organization()
+    await shop.customer({ psp: 'stripe', merchantId: MERCHANT, at: '2026-01-05T00:00:00Z' })
+    await assertExact(db, shop.projectId)
+    const seen = async (test: boolean) => {
+      const [sums] = await figuresOf(db, shop.projectId, 'sales attempts', { test })
+      return sums ?? { sales: 0, attempts: 0 }
+    }
+    assert.deepEqual(await seen(false), { sales: 1, attempts: 1 })
+    const { customer } = await connectStripe(billing, shop, billing.stripe)
+    await assertExact(db, shop.projectId, 'after the account was connected')
+    assert.deepEqual(
+      [await seen(false), await seen(true)],
+      [
+        { sales: 0, attempts: 0 },
+        { sales: 1, attempts: 1 },
+      ],
+    )
+    const { user } = await customer()
+    assert.equal((await shop.charge(user)).status, 200)
+    await assertExact(db, shop.projectId)
+    assert.deepEqual(
+      [await seen(false), await seen(true)],
+      [
+        { sales: 0, attempts: 0 },
+        { sales: 2, attempts: 2 },
+      ],
+    )
+  })
+})

@@ -1,0 +1,248 @@
+// Figures stay equal to the records through any sequence of imports, charges, refunds and erasures.
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { after, before, describe, test } from 'node:test'
+import { followAll, rebuildFigures } from '../../../src/data/figures/follow.ts'
+import { importRecords } from '../../../src/data/ingest/load.ts'
+import { DAY_MS } from '../../../src/lib/days.ts'
+import { openRandom } from '../../../src/lib/seeded-random.ts'
+import { startBilling } from '../../support/billing.ts'
+import { assertExact, figuresOf } from '../../support/figures.ts'
+import { type Imports, type Line, line, openImports, textOf, uuid } from '../../support/imports.ts'
+
+const FUNNELS = ['quiz', 'offer', undefined]
+const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
+const SEEDS = [1, 2, 3]
+const STEPS = 8
+
+describe('figures', () => {
+  let imports: Imports
+  before(async () => {
+    imports = await openImports()
+  })
+  after(() => imports.stop())
+
+  for (const seed of SEEDS) {
+    test(`equal the records after each of ${STEPS} imports, seed ${seed}`, async () => {
+      const project = await imports.project()
+      const world = openWorld(seed)
+      await imports.run(project, world.catalogue)
+      for (let step = 1; step <= STEPS; step += 1) {
+        const { rejected, rejects } = await imports.run(project, world.lines(step), { live: step % 3 === 0 })
+        assert.equal(rejected, 0, JSON.stringify(rejects[0]))
+        await assertExact(imports.db, project.id, `after import ${step}`)
+      }
+    })
+  }
+
+  test('equal the records after subscriptions changed their state alone', async () => {
+    const project = await imports.project()
+    const { subscriptions, transactions } = everyChangeOfState()
+    const catalogue = [line.product({ id: 'monthly' }), line.profile({ id: 'pro_1' }), ...transactions]
+    await imports.run(project, [
+      ...catalogue,
+      ...subscriptions.map(({ from, data }) => line.subscription({ ...data, status: from })),
+    ])
+    await assertExact(imports.db, project.id, 'before')
+    await imports.run(
+      project,
+      subscriptions.map(({ to, data }) => line.subscription({ ...data, status: to })),
+      { live: true },
+    )
+    await assertExact(imports.db, project.id, 'after')
+  })
+
+  test('a rebuild gives the same figures', async () => {
+    const project = await imports.project()
+    const world = openWorld(9)
+    await imports.run(project, [...world.catalogue, ...world.lines(1), ...world.lines(2)])
+    await followAll(imports.db)
+    const kept = await figuresOf(imports.db, project.id, 'revenue sessions mrr attempts', { period: 'day' })
+    assert.ok(kept.length > 20)
+    await imports.db.query(`update figures_sales set gross = gross + 1 where project_id = $1`, [project.id])
+    assert.ok((await rebuildFigures(imports.db, project.id)) > 20)
+    assert.deepEqual(await figuresOf(imports.db, project.id, 'revenue sessions mrr attempts', { period: 'day' }), kept)
+    await assertExact(imports.db, project.id)
+  })
+
+  test('two processes that follow at once compute each day once', async () => {
+    const project = await imports.project()
+    const world = openWorld(10)
+    await imports.run(project, [...world.catalogue, ...world.lines(1)])
+    await Promise.all([followAll(imports.db), followAll(imports.db), followAll(imports.db)])
+    await assertExact(imports.db, project.id)
+  })
+})
+
+/**
+ * Subscriptions for each change of state, each kind of trial and each kind of recorded payment. Every one begins and ends on days
+ * of its own, so that no day is computed again because of another one.
+ */
+function everyChangeOfState() {
+  const offer = { trial_offer: { days: 7 } }
+  const trials = [{}, offer, { trial_transaction_id: '' }, { ...offer, trial_transaction_id: '' }]
+  const subscriptions: { from: string; to: string; data: { id: string } & Record<string, unknown> }[] = []
+  const transactions: Line[] = []
+  const day = (first: string, n: number) => new Date(Date.parse(first) + n * DAY_MS).toISOString()
+  for (const trial of trials)
+    for (const paid of ['nothing', 'the trial', 'a month'])
+      for (const from of STATUSES)
+        for (const to of STATUSES.filter((status) => status !== from)) {
+          const n = subscriptions.length
+          const id = `sub_${n}`
+          const pay = (name: string, created_at: string) =>
+            transactions.push(
+              line.transaction({ id: name, created_at, profile_id: 'pro_1', subscription_id: id, price: 100 }),
+            )
+          const own = {
+            ...trial,
+            ...('trial_transaction_id' in trial && { trial_transaction_id: paid === 'nothing' ? null : `${id}_trial` }),
+            created_at: day('2020-01-01', n),
+            period_ends_at: day('2026-01-01', n),
+          }
+          if (paid !== 'nothing') pay(`${id}_trial`, own.created_at)
+          if (paid === 'a month') pay(`${id}_month`, day('2023-01-01', n))
+          subscriptions.push({ from, to, data: { id, profile_id: 'pro_1', product_id: 'monthly', ...own } })
+        }
+  return { subscriptions, transactions }
+}
+
+test('charges and refunds are followed, and an erasure changes no sum', async () => {
+  const billing = await startBilling({}, { worker: false })
+  try {
+    const { db, server } = billing
+    const shop = await billing.organization()
+    const linked = await shop.customer({ profileId: 'pro_1' })
+    const alone = await shop.customer()
+    const profile = line.profile({ id: 'pro_1', email: 'ada@example.com', country: 'DE' })
+    const stream = () => Readable.from([textOf([profile, line.session({ profile_id: 'pro_1' })])])
+    await importRecords(server.app, { projectId: shop.projectId }, [{ name: 'file', stream }])
+    const first = await shop.charge(linked, { amount: '20.00' })
+    await shop.charge(alone, { amount: '7.50' })
+    await shop.refund(linked, first.body.order_id, { amount: '5.00', idempotency_key: 'part' })
+    await assertExact(db, shop.projectId)
+    const seen = () =>
+      figuresOf(db, shop.projectId, 'revenue refunds net_revenue sales sessions emails', { test: true })
+    const sums = { revenue: 27.5, refunds: 5, net_revenue: 22.5, sales: 2, sessions: 1, emails: 1 }
+    assert.deepEqual(await seen(), [sums])
+    const erased = await server.api('/profiles/anonymize', {
+      key: shop.projectKey,
+      method: 'POST',
+      body: { profile_ids: ['pro_1'] },
+    })
+    assert.equal(erased.status, 200)
+    await assertExact(db, shop.projectId)
+    assert.deepEqual(await seen(), [sums])
+    await rebuildFigures(db, shop.projectId)
+    assert.deepEqual(await seen(), [sums])
+  } finally {
+    await billing.stop()
+  }
+})
+
+/** A small world whose records change with each import, within three months. */
+function openWorld(seed: number) {
+  const random = openRandom(seed)
+  const at = () =>
+    new Date(Date.UTC(2026, random.integer(0, 2), random.integer(1, 28), random.integer(0, 23))).toISOString()
+  const maybe = <T>(value: T) => (random.chance(0.5) ? value : undefined)
+  const one = (kind: string, of: number) => `${kind}_${random.integer(1, of)}`
+  const known = { pro: new Set<string>(), ses: new Set<string>(), sub: new Set<string>() }
+  const pick = (kind: keyof typeof known) => random.pick([...known[kind]])
+  const catalogue: Line[] = [
+    line.funnel({ id: 'quiz' }),
+    line.funnel({ id: 'offer' }),
+    line.product({ id: 'monthly' }),
+    line.product({ id: 'yearly' }),
+    line.merchant_account({}),
+  ]
+  function lines(step: number): Line[] {
+    const made: Line[] = []
+    for (let n = 0; n < 12; n += 1) {
+      const id = one('pro', 15)
+      known.pro.add(id)
+      const email = maybe(`${id}@example.com`)
+      made.push(
+        line.profile({ id, created_at: at(), email, country: random.pick(['DE', 'US']), preview: random.chance(0.1) }),
+      )
+    }
+    for (let n = 0; n < 15; n += 1) {
+      const id = one('ses', 40)
+      known.ses.add(id)
+      const funnel_id = random.pick(FUNNELS)
+      made.push(
+        line.session({ id, created_at: at(), profile_id: pick('pro'), funnel_id, country: random.pick(['DE', 'US']) }),
+      )
+    }
+    for (let n = 0; n < 8; n += 1) {
+      const screen = random.integer(0, 3)
+      made.push(line.reply({ session_id: pick('ses'), screen: { id: `s${screen}`, index: screen }, value: 'x' }))
+    }
+    for (let n = 0; n < 12; n += 1) {
+      const id = one('sub', 20)
+      known.sub.add(id)
+      made.push(line.subscription(subscription(id)))
+    }
+    for (let n = 0; n < 20; n += 1) made.push(line.transaction(transaction(one('trn', 60))))
+    for (let n = 0; n < 3; n += 1) {
+      made.push(line.customer({ external_id: one('cus', 6), profile_id: maybe(pick('pro')) }))
+    }
+    for (let n = 0; n < 10; n += 1) made.push(line.payment(payment(step * 100 + n)))
+    return made
+  }
+  function subscription(id: string) {
+    const created_at = at()
+    return {
+      id,
+      created_at,
+      status: random.pick(STATUSES),
+      product_id: random.pick(['monthly', 'yearly']),
+      price: random.pick([1999, 999]),
+      price_usd: maybe(1999),
+      profile_id: pick('pro'),
+      session_id: maybe(pick('ses')),
+      funnel_id: random.pick(FUNNELS),
+      payment_provider: maybe('stripe'),
+      trial_offer: maybe({ days: 7 }),
+      trial_transaction_id: maybe(one('trn', 60)),
+      period_ends_at: maybe(at()),
+      cancelled_at: maybe(at()),
+      paused_at: maybe(at()),
+      sandbox: random.chance(0.1),
+    }
+  }
+  function transaction(id: string) {
+    return {
+      id,
+      created_at: at(),
+      profile_id: pick('pro'),
+      session_id: maybe(pick('ses')),
+      subscription_id: maybe(pick('sub')),
+      funnel_id: random.pick(FUNNELS),
+      price: random.pick([0, 100, 1999]),
+      price_usd: maybe(1999),
+      currency: random.pick(['USD', 'EUR', 'JPY']),
+    }
+  }
+  function payment(n: number) {
+    const type = random.pick(['sale', 'sale', 'sale', 'refund', 'chargeback', 'chargeback_reversal'])
+    return {
+      external_id: one('cus', 6),
+      order_id: uuid(900_000 + random.integer(1, 20)),
+      trx_id: uuid(800_000 + (random.chance(0.3) ? random.integer(1, 100) : n + seed * 10_000)),
+      psp_transaction_type: type,
+      status:
+        type === 'refund'
+          ? random.pick(['refunded', 'failed'])
+          : type === 'sale'
+            ? random.pick(['succeeded', 'failed'])
+            : 'succeeded',
+      psp_transaction_id: maybe('at_provider'),
+      trx_created_at: at(),
+      amount: random.integer(1, 50),
+      amount_usd: maybe(random.integer(1, 50)),
+      currency_code: random.pick(['USD', 'JPY']),
+    }
+  }
+  return { catalogue, lines }
+}

@@ -1,0 +1,51 @@
+// The figures of sessions of a person with many sessions and many payments.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { followProject } from '../../../src/data/figures/follow.ts'
+import { figuresOf } from '../../support/figures.ts'
+import { type Imports, line, openImports } from '../../support/imports.ts'
+import { type Caught, explain, type Node, watched } from '../../support/plans.ts'
+
+const MANY = 200
+
+let imports: Imports
+before(async () => {
+  imports = await openImports()
+})
+after(() => imports.stop())
+
+const rowsRead = (node: Node) => (node['Actual Rows']! + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']!
+
+test('are computed from each payment of the person once, not once for each of the sessions', async () => {
+  const project = await imports.project()
+  const numbers = Array.from({ length: MANY }, (_, n) => n)
+  await imports.run(project, [
+    line.product(),
+    line.profile(),
+    ...numbers.map((n) => line.session({ id: `session-${n}` })),
+    line.subscription({ session_id: 'session-1' }),
+    ...numbers.map((n) => line.transaction({ id: `transaction-${n}`, price: n === 3 ? 0 : 1999 })),
+    line.transaction({ id: 'of-the-subscription', subscription_id: 'subscription' }),
+    line.transaction({ id: 'of-a-session', session_id: 'session-2' }),
+    line.transaction({ id: 'of-both', session_id: 'session-4', subscription_id: 'subscription' }),
+    line.transaction({ id: 'free', session_id: 'session-5', price: 0 }),
+  ])
+  const caught: Caught[] = []
+  await followProject(
+    watched(imports.db, (statement) => caught.push(statement)),
+    project.id,
+  )
+  const [figures] = await figuresOf(imports.db, project.id, 'sessions people subscribed paid')
+  assert.deepEqual([figures!.sessions, figures!.people, figures!.subscribed, figures!.paid], [MANY, 1, 1, 3])
+
+  const computed = caught.filter(({ text }) => text.startsWith('insert into figures_visits'))
+  assert.ok(computed.length > 0)
+  // Each statement is executed again to count what it reads.
+  await imports.db.query('delete from figures_visits where project_id = $1', [project.id])
+  for (const statement of computed) {
+    const nodes = await explain(imports.db, statement, true)
+    const reads = nodes.filter((node) => node['Relation Name'] === 'transactions')
+    const rows = reads.reduce((sum, node) => sum + rowsRead(node), 0)
+    assert.ok(rows <= MANY + 4, `${rows} rows of transactions were read`)
+  }
+})

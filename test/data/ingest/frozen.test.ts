@@ -1,0 +1,93 @@
+// An import whose process is frozen holds up erasures, syncs and other imports for seconds only, and writes nothing.
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { after, before, test } from 'node:test'
+import { readHorizon } from '../../../src/core/lists/horizon.ts'
+import { importRecords } from '../../../src/data/ingest/load.ts'
+import { until } from '../../support/cluster.ts'
+import { freezeAtLock, holding } from '../../support/frozen.ts'
+import { type Line, line, textOf } from '../../support/imports.ts'
+import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+
+const STOOD_STILL =
+  'The import stood still for seconds while others waited for it, so the database ended it: nothing was written. Import again.\n'
+
+let server: TestServer
+let folder: string
+before(async () => {
+  server = await startTestServer()
+  folder = await mkdtemp(join(tmpdir(), 'tundish-frozen-'))
+})
+after(async () => {
+  await server?.stop()
+  if (folder) await rm(folder, { recursive: true })
+})
+
+const importHere = ({ id }: Project, lines: Line[]) =>
+  importRecords(server.app, { projectId: id }, [{ name: 'file', stream: () => Readable.from([textOf(lines)]) }])
+
+async function frozen(project: Project, lines: Line[], part: string) {
+  const file = join(folder, `${project.id}.ndjson`)
+  await writeFile(file, textOf(lines))
+  return freezeAtLock(server.db, ['import', '--project', project.id, file], server.env, part)
+}
+
+test('frozen in its transaction', async () => {
+  const project = await server.project()
+  await importHere(project, [line.product(), line.profile({ email: 'ada@example.com' })])
+  // Persons are locked first.
+  const release = await holding(server.db, 'select from products where project_id = $1 for update', [project.id])
+  const lines = [line.product({ name: 'Other' }), line.profile({ email: 'other@example.com' })]
+  const thaw = await frozen(project, lines, 'import_product')
+  await release()
+  const [row] = await server.db.query('select db_clock() as now')
+
+  const { status, text } = await server.api('/profiles/anonymize', {
+    key: project.key,
+    method: 'POST',
+    body: { profile_ids: ['profile'] },
+  })
+  assert.equal(status, 200, text)
+  await until('the horizon to pass', async () => {
+    return Date.parse(await readHorizon(server.db, project.id)) > Date.parse(row!.now!)
+  })
+  assert.equal((await importHere(project, [line.product({ name: 'Third' })])).written, 1)
+
+  assert.deepEqual(await thaw(), { code: 1, stderr: STOOD_STILL })
+  const found = await server.db.query(
+    `select name, email from products join profiles using (project_id) where project_id = $1`,
+    [project.id],
+  )
+  assert.deepEqual(found, [{ name: 'Third', email: null }])
+})
+
+test('frozen while it waits for its turn', async () => {
+  const project = await server.project()
+  const release = await holding(server.db, 'select pg_advisory_xact_lock(7486, hashtext($1))', [project.organizationId])
+  const thaw = await frozen(project, [line.profile()], 'pg_advisory_lock')
+  await release()
+  assert.equal((await importHere(project, [line.product()])).written, 1)
+  assert.deepEqual(await thaw(), { code: 1, stderr: STOOD_STILL })
+  assert.deepEqual(await server.db.query('select id from profiles where project_id = $1', [project.id]), [])
+})
+
+test('an import keeps its turn while the rejected lines are written to a slow disk', async () => {
+  const project = await server.project()
+  const stream = () => Readable.from([textOf([line.profile(), '{}'])])
+  const turn = `
+    select a.pid, a.query_start from pg_locks l join pg_stat_activity a using (pid)
+    where l.locktype = 'advisory' and l.classid = 7486 and l.granted and a.datname = current_database()`
+  const saveRejected = async () => {
+    const [held] = await server.db.query(turn)
+    await until('the import to go on sending', async () => {
+      const [now] = await server.db.query(turn)
+      assert.equal(now?.pid, held!.pid)
+      return now!.query_start !== held!.query_start
+    })
+  }
+  const options = { projectId: project.id, skipBadLines: true, saveRejected }
+  assert.equal((await importRecords(server.app, options, [{ name: 'file', stream }])).written, 1)
+})

@@ -1,0 +1,142 @@
+// An import that the server carries out: started, shown and stopped through the operator's API, and gone on with elsewhere.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { carryOutImports, refreshFromStripe } from '../../../../src/data/ingest/stripe/background.ts'
+import type { Db } from '../../../../src/lib/pg/db.ts'
+import type { Query } from '../../../../src/lib/pg/types.ts'
+import { checkImports } from '../../../../src/operator/doctor/imports.ts'
+import { credentialsOf } from '../../../../src/payments/providers/account.ts'
+import { startAdmin } from '../../../support/admin.ts'
+import { until } from '../../../support/cluster.ts'
+import { ORGANIZATION, openEvents, PROJECT } from '../../../support/events.ts'
+import { openStripeSimulator, type StripeSimulator, savedCard, TEST_KEY } from '../../../support/stripe-simulator.ts'
+
+const MERCHANT = 'main'
+let simulator: StripeSimulator
+let events: Awaited<ReturnType<typeof openEvents>>
+let admin: Awaited<ReturnType<typeof startAdmin>>
+before(async () => {
+  simulator = await openStripeSimulator({ demoCustomers: 30 })
+  events = await openEvents()
+  events.app.config.stripeApiUrl = simulator.url
+  admin = await startAdmin(events)
+  await connect(MERCHANT, TEST_KEY)
+})
+after(async () => {
+  await admin.stop()
+  await events.close()
+  await simulator.cleanUp()
+})
+
+async function connect(merchantId: string, key: string): Promise<void> {
+  const sealed = events.app.seal.seal(key, credentialsOf({ organizationId: ORGANIZATION, psp: 'stripe', merchantId }))
+  await events.app.db.query(
+    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
+       connected_at, created_at, updated_at)
+     values ($1, 'stripe', $2, true, $3, '0000', db_clock(), db_clock(), db_clock())`,
+    [ORGANIZATION, merchantId, sealed],
+  )
+}
+
+const path = (merchant = MERCHANT) => `/projects/${PROJECT}/stripe-imports/${merchant}`
+const status = async (merchant = MERCHANT) => (await admin.call('GET', path(merchant))).body.status
+
+test('it is imported and followed in the background, and shown with its figures', async () => {
+  assert.equal((await admin.call('GET', path())).status, 404)
+  assert.equal((await admin.call('POST', path('nowhere'), {})).status, 404)
+  const started = await admin.call('POST', path(), { follow: true, external_id_key: 'user_id' })
+  assert.deepEqual([started.status, started.body.status], [200, 'waiting'])
+  const stop = carryOutImports(events.app)
+  await until('everything read', async () => (await status()) === 'following')
+  const { body } = await admin.call('GET', path())
+  assert.deepEqual([body.rejects, body.differences, body.error, body.step], [[], [], null, 'events'])
+  assert.ok(body.figures.length > 10)
+  assert.equal((await admin.call('GET', `/projects/${PROJECT}/stripe-imports`)).body.data[0].read, body.read)
+  const { customer } = await savedCard(simulator.client())
+  await until('the new customer', async () => (await profile(customer)) !== undefined)
+  assert.deepEqual((await admin.call('DELETE', path())).body, { stopped: true })
+  await stop()
+  assert.equal(await status(), 'stopped')
+})
+
+const profile = async (id: string) =>
+  (await events.app.db.query('select * from profiles where project_id = $1 and id = $2', [PROJECT, id]))[0]
+
+test('an event is a hint: its object is read at Stripe and imported into the projects that follow the account', async () => {
+  const stripe = simulator.client()
+  const account = { organizationId: ORGANIZATION, merchantId: MERCHANT }
+  const signal = new AbortController().signal
+  const { id } = await stripe.customers.create({ email: 'hint@example.com' })
+  const hint = { type: 'customer.created', data: { object: { object: 'customer', id, email: 'false@example.com' } } }
+  assert.equal(await refreshFromStripe(events.app, account, [hint], signal), 0)
+  await admin.call('POST', path(), { follow: true, external_id_key: 'user_id' })
+  assert.equal(await refreshFromStripe(events.app, account, [hint, hint], signal), 1)
+  assert.equal((await profile(id))!.email, 'hint@example.com')
+  const unknown = { type: 'payout.paid', data: { object: { object: 'payout', id: 'po_1' } } }
+  assert.equal(await refreshFromStripe(events.app, account, [unknown], signal), 0)
+})
+
+test('a key that Stripe refuses fails the import with a sentence, and starting it again continues it', async () => {
+  await connect('wrong', 'sk_live_000000000000')
+  await admin.call('POST', path('wrong'), { external_id_key: 'user_id' })
+  const stop = carryOutImports(events.app)
+  await until('the failure', async () => (await status('wrong')) === 'failed')
+  await stop()
+  const { body } = await admin.call('GET', path('wrong'))
+  assert.match(body.error, /^Stripe rejects the secret key/)
+  assert.deepEqual(await checkImports(events.app.db), [
+    {
+      check: 'imports',
+      level: 'failed',
+      message: `The import of the merchant account wrong into the project ${PROJECT}: ${body.error}`,
+      fix: `Then continue it: tundish stripe-import start wrong --project ${PROJECT} --external-id-key user_id`,
+    },
+  ])
+})
+
+test('an outage of Stripe does not end an import that follows an account, and is reported while it lasts', async (t) => {
+  await connect('outage', TEST_KEY)
+  await admin.call('POST', path('outage'), { follow: true })
+  const { db, clock } = events.app
+  const impatient = { ...clock, sleep: (ms: number, signal?: AbortSignal) => clock.sleep(Math.min(ms, 10), signal) }
+  t.after(carryOutImports({ ...events.app, clock: impatient }))
+  const findOutage = async () => (await checkImports(db)).find(({ message }) => message.includes(' outage '))
+  await until('everything read', async () => (await status('outage')) === 'following')
+  assert.equal(await findOutage(), undefined)
+  await simulator.control('/faults', { method: 'GET', path: '/v1/events', kind: 'error_before', times: 1000 })
+  await until('the outage', async () => (await admin.call('GET', path('outage'))).body.error !== null)
+  const finding = await findOutage()
+  assert.equal(finding?.level, 'warning')
+  assert.match(finding.message, /: Stripe has not been readable for some minutes/)
+  assert.equal(await status('outage'), 'following')
+  await simulator.control('/faults/clear')
+  const { customer } = await savedCard(simulator.client())
+  await until('the new customer', async () => (await profile(customer)) !== undefined)
+  await until('no error', async () => (await admin.call('GET', path('outage'))).body.error === null)
+  await admin.call('DELETE', path('outage'))
+})
+
+test('an import whose connection is lost during a commit is continued', async () => {
+  await admin.call('DELETE', path())
+  await connect('lost', TEST_KEY)
+  await admin.call('POST', path('lost'), {})
+  const { db } = events.app
+  let isLost = false
+  const connectOnce: Db['connect'] = async () => {
+    const connection = await db.connect()
+    const query: Query = async (statement, params) => {
+      const rows = await connection.query(statement, params)
+      if (statement !== 'commit' || isLost) return rows as never
+      isLost = true
+      throw new Error('Connection terminated unexpectedly')
+    }
+    return { ...connection, query }
+  }
+  const stop = carryOutImports({ ...events.app, db: { ...db, connect: connectOnce } })
+  await until(
+    'everything read',
+    async () => (await status('lost')) !== 'waiting' && (await status('lost')) !== 'running',
+  )
+  await stop()
+  assert.deepEqual([await status('lost'), isLost], ['done', true])
+})

@@ -1,0 +1,224 @@
+// Imports of Stripe accounts that are not plain: trouble on the way, parts of an account, and what cannot be imported.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import type { Stripe } from 'stripe'
+import { figuresOf } from '../../../../src/data/ingest/stripe/tally.ts'
+import { line } from '../../../support/imports.ts'
+import { differences, openStripeImports, type StripeImports } from '../../../support/stripe-import.ts'
+import { savedCard } from '../../../support/stripe-simulator.ts'
+
+let all: StripeImports
+before(async () => {
+  all = await openStripeImports()
+})
+after(() => all.close())
+
+const payments = (organizationId: string) =>
+  all.imports.rows(
+    `select psp_transaction_id as id, external_id, payment_method_token as token, psp_customer_id as customer
+     from report_transactions where organization_id = $1 order by trx_created_at`,
+    [organizationId],
+  )
+
+async function pay(
+  customer: string | undefined,
+  payment_method: string,
+  more: Partial<Stripe.PaymentIntentCreateParams> = {},
+) {
+  const params = { amount: 1000, currency: 'usd', payment_method, confirm: true, off_session: true, ...more }
+  const made = await all.stripe.paymentIntents.create(customer ? { ...params, customer } : params)
+  return made.latest_charge as string
+}
+
+test('requests that Stripe refuses or drops are repeated', async () => {
+  const { simulator, stripe } = all
+  const project = await all.imports.project()
+  await savedCard(stripe)
+  for (const kind of ['busy', 'drop_before', 'error_before'])
+    await simulator.control('/faults', { method: 'GET', path: '/v1/customers', kind, times: 1 })
+  assert.deepEqual(differences(await all.run(project)), [])
+})
+
+test('only what was made since a time, and what that refers to', async () => {
+  const { stripe, simulator } = all
+  const project = await all.imports.project()
+  const old = await savedCard(stripe)
+  await stripe.customers.create({ name: 'Nobody needs her' })
+  const { now_ms } = await simulator.control<{ now_ms: number }>('/clock', { advance_ms: 10_000 })
+  const charge = await pay(old.customer, old.payment_method)
+  const state = await all.run(project, { since: new Date(now_ms).toISOString() })
+  assert.deepEqual([state.tally.rejects, differences(state)], [[], []])
+  const read = figuresOf(state.tally).map(({ kind, stripe, here }) => [kind, stripe.count, here.count])
+  assert.deepEqual(read, [
+    ['fees', 1, 1],
+    ['payments', 1, 1],
+  ])
+  const [profile] = await all.imports.rows('select email from profiles where project_id = $1 and id = $2', [
+    project.id,
+    old.customer,
+  ])
+  assert.equal(profile!.email, 'grace@example.com')
+  assert.deepEqual(
+    (await payments(project.organizationId)).map(({ id }) => id),
+    [charge],
+  )
+})
+
+test('the saved card is the one that was used, else the default one, else none', async () => {
+  const { stripe } = all
+  const project = await all.imports.project()
+  const { customer, payment_method: first } = await savedCard(stripe)
+  const second = (await stripe.paymentMethods.attach('pm_card_mastercard', { customer })).id
+  await pay(customer, first)
+  const tokens = async () => {
+    await all.run(project)
+    return (await payments(project.organizationId)).filter((one) => one.customer === customer).map(({ token }) => token)
+  }
+  assert.deepEqual(await tokens(), [first])
+  await stripe.customers.update(customer, { invoice_settings: { default_payment_method: second } })
+  await stripe.paymentMethods.detach(first)
+  assert.deepEqual(await tokens(), [second])
+  const account = await stripe.paymentMethods.create({
+    type: 'sepa_debit',
+    sepa_debit: { iban: 'DE89370400440532013000' },
+  })
+  await stripe.paymentMethods.attach(account.id, { customer })
+  await stripe.customers.update(customer, { invoice_settings: { default_payment_method: account.id } })
+  assert.deepEqual(await tokens(), [null])
+  await stripe.customers.update(customer, { invoice_settings: { default_payment_method: second } })
+  await stripe.customers.del(customer)
+  assert.deepEqual(await tokens(), [null])
+})
+
+test('a dispute that is lost gave back what had been refunded before', async () => {
+  const { stripe, simulator } = all
+  const project = await all.imports.project()
+  const { customer, payment_method } = await savedCard(stripe)
+  const charge = await pay(customer, payment_method)
+  await stripe.refunds.create({ charge, amount: 250 })
+  const { id } = await simulator.control<{ id: string }>('/disputes', { charge })
+  await simulator.control(`/disputes/${id}/close`, { status: 'lost' })
+  assert.deepEqual(differences(await all.run(project)), [])
+  const rows = await all.imports.rows(
+    `select psp_transaction_type as type, status, amount from report_transactions
+     where organization_id = $1 and psp_transaction_id = $2 order by trx_created_at, 1`,
+    [project.organizationId, id],
+  )
+  assert.deepEqual(rows, [
+    { type: 'chargeback', status: 'refunded', amount: '10.00' },
+    { type: 'chargeback_reversal', status: 'succeeded', amount: '2.50' },
+  ])
+})
+
+test('a card that was saved for payments in the presence of its holder is not the saved card', async () => {
+  const { stripe } = all
+  const project = await all.imports.project()
+  const customers: Record<string, string> = {}
+  for (const usage of ['off_session', 'on_session'] as const) {
+    const { id } = await stripe.customers.create({ name: usage })
+    await pay(id, 'pm_card_visa', { setup_future_usage: usage, off_session: false })
+    customers[usage] = id
+  }
+  await all.run(project)
+  const saved = (await payments(project.organizationId)).filter(({ token }) => token !== null)
+  const found = Object.entries(customers).filter(([, id]) => saved.some(({ customer }) => customer === id))
+  assert.deepEqual(
+    found.map(([usage]) => usage),
+    ['off_session'],
+  )
+})
+
+test('charges that Tundish made are left out; those of another installation are not', async () => {
+  const { stripe, imports } = all
+  const project = await imports.project()
+  const { customer, payment_method } = await savedCard(stripe)
+  const [ours, others] = [randomUUID(), randomUUID()]
+  await imports.rows(
+    `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
+     values ($1, 'ada', $2, db_clock(), db_clock())`,
+    [project.organizationId, project.id],
+  )
+  await imports.rows(
+    `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
+       status, psp, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
+     values ($1, $3, 'ada', $2, 'key', 10, 'USD', 'failed', 'stripe', 'pm', $3, 'k', db_clock(), db_clock())`,
+    [project.organizationId, project.id, ours],
+  )
+  const own = await pay(customer, payment_method, { metadata: { tundish_order: ours } })
+  const foreign = await pay(customer, payment_method, { metadata: { tundish_order: others } })
+  await stripe.refunds.create({ charge: own })
+  const state = await all.run(project)
+  assert.deepEqual([state.tally.own, differences(state)], [2, []])
+  const ids = (await payments(project.organizationId)).map(({ id }) => id)
+  assert.deepEqual([ids.includes(own), ids.includes(foreign)], [false, true])
+})
+
+test('a billing customer keeps the profile that it is linked to', async () => {
+  const { stripe, imports } = all
+  const project = await imports.project()
+  await imports.run(project, [
+    line.profile({ id: 'mine' }),
+    line.customer({ external_id: 'user-7', profile_id: 'mine' }),
+  ])
+  const { id } = await stripe.customers.create({ email: 'seven@example.com', metadata: { user_id: 'user-7' } })
+  await all.run(project, { external_id_key: 'user_id' })
+  const [customer] = await imports.rows(
+    'select profile_id, email from customers where organization_id = $1 and external_id = $2',
+    [project.organizationId, 'user-7'],
+  )
+  assert.deepEqual(customer, { profile_id: 'mine', email: 'seven@example.com' })
+  assert.equal(
+    (await imports.rows('select 1 from profiles where project_id = $1 and id = $2', [project.id, id])).length,
+    1,
+  )
+})
+
+test('a list whose place was deleted meanwhile is read from its beginning', async () => {
+  const { stripe, imports } = all
+  const project = await imports.project()
+  const gone = await stripe.customers.create({ name: 'Gone' })
+  await all.run(project)
+  await imports.rows(
+    `update stripe_imports set status = 'running', step = 'customers', after = $2 where project_id = $1`,
+    [project.id, gone.id],
+  )
+  await stripe.customers.del(gone.id)
+  const state = await all.run(project)
+  assert.deepEqual([state.status, differences(state).map(({ kind }) => kind)], ['done', []])
+})
+
+test('an object that cannot be imported is named, and the others are', async () => {
+  const { stripe } = all
+  const project = await all.imports.project()
+  const bad = await stripe.products.create({ name: 'Bad' })
+  const price = await stripe.prices.create({ product: bad.id, currency: 'ugx', unit_amount: 500_000 })
+  assert.ok(price.id)
+  const good = await stripe.products.create({ name: 'Good' })
+  const { tally } = await all.run(project)
+  assert.deepEqual(
+    [tally.rejected, tally.rejects],
+    [1, [`${bad.id} has an amount that cannot be converted: 500000 UGX`]],
+  )
+  const stored = await all.imports.rows('select id from products where project_id = $1', [project.id])
+  assert.ok(stored.some(({ id }) => id === good.id))
+})
+
+test('a key that may not read fees imports everything else, and says so', async () => {
+  const { simulator, stripe } = all
+  const project = await all.imports.project()
+  const { customer, payment_method } = await savedCard(stripe)
+  const charge = await pay(customer, payment_method)
+  await simulator.control('/faults', { path: '/v1/balance_transactions.*', kind: 'forbidden', times: 1000 })
+  const { status, tally } = await all.run(project)
+  const sentence =
+    'balance_transactions were left out. The secret key may not read balance_transactions: give it the read permission at Stripe.'
+  assert.deepEqual([status, tally.rejects.at(-1)], ['done', sentence])
+  assert.ok((await payments(project.organizationId)).some(({ id }) => id === charge))
+  const stored = () =>
+    all.imports.rows('select 1 from provider_fees where organization_id = $1', [project.organizationId])
+  assert.equal((await stored()).length, 0)
+  await simulator.control('/faults/clear')
+  assert.equal((await all.run(project)).status, 'done')
+  assert.ok((await stored()).length > 0)
+})

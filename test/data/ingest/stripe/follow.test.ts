@@ -1,0 +1,130 @@
+// Following a Stripe account: what changes there changes here, and persons who were erased stay erased.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { reapply } from '../../../../src/core/erasure/erasure.ts'
+import { until } from '../../../support/cluster.ts'
+import { accountFees, accountSums, openStripeImports, storedSums } from '../../../support/stripe-import.ts'
+import { savedCard } from '../../../support/stripe-simulator.ts'
+
+const all = await openStripeImports({ demoCustomers: 25 })
+after(() => all.close())
+const project = await all.imports.project()
+
+const one = (table: string, id: string) =>
+  all.imports.row(`select * from ${table} where project_id = $1 and id = $2`, [project.id, id])
+
+async function monthly() {
+  const product = await all.stripe.products.create({ name: 'Weekly' })
+  return all.stripe.prices.create({
+    product: product.id,
+    currency: 'eur',
+    unit_amount: 799,
+    recurring: { interval: 'week' },
+  })
+}
+
+/** Of all entries in the account's balance, as `accountFees` has them. */
+const storedFees = async () => {
+  const { sum } = await all.imports.row(
+    `select sum(fee) * -100 as sum from (
+       select distinct entry_id, fee from provider_fees where organization_id = $1) f`,
+    [project.organizationId],
+  )
+  return `USD: ${Number(sum)}`
+}
+
+const state = async () =>
+  (await all.imports.rows('select status from stripe_imports where project_id = $1', [project.id]))[0]
+const transactions = async (subscription: string) =>
+  Number(
+    (
+      await all.imports.row('select count(*) as n from transactions where project_id = $1 and subscription_id = $2', [
+        project.id,
+        subscription,
+      ])
+    ).n,
+  )
+/** Payments with a saved card. */
+const cards = async (customer: string) =>
+  Number(
+    (
+      await all.imports.row(
+        `select count(*) as n from report_transactions
+         where organization_id = $1 and psp_customer_id = $2 and payment_method_token is not null`,
+        [project.organizationId, customer],
+      )
+    ).n,
+  )
+
+test('customers, products, subscriptions, payments, refunds and disputes change here while they change there', async () => {
+  const { stripe, simulator } = all
+  const controller = new AbortController()
+  const following = all.run(project, { follow: true }, { signal: controller.signal })
+  await until('the lists', async () => (await state())?.status === 'following')
+  const { customer, payment_method } = await savedCard(stripe)
+  const price = await monthly()
+  const subscription = await stripe.subscriptions.create({ customer, items: [{ price: price.id }] })
+  await until('the subscription', async () => (await one('subscriptions', subscription.id))?.status === 'active')
+  assert.equal((await one('subscriptions', subscription.id)).product_id, price.product)
+  await until('its transaction', async () => (await transactions(subscription.id)) === 1)
+  await simulator.control(`/subscriptions/${subscription.id}/renew`)
+  await until('its renewal', async () => (await transactions(subscription.id)) === 2)
+  await stripe.customers.update(customer, { email: 'new@example.com' })
+  await stripe.products.update(String(price.product), { name: 'Every week' })
+  await until('the e-mail', async () => (await one('profiles', customer)).email === 'new@example.com')
+  await until('the product', async () => (await one('products', String(price.product))).name === 'Every week')
+  const [charge] = (await stripe.charges.list({ customer })).data
+  await stripe.refunds.create({ charge: charge!.id, amount: 300 })
+  await simulator.control('/disputes', { charge: (await stripe.charges.list({ customer })).data[1]!.id })
+  await stripe.subscriptions.cancel(subscription.id)
+  await until('the end', async () =>
+    ['cancelled', 'expired'].includes((await one('subscriptions', subscription.id)).status!),
+  )
+  const account = await accountSums(stripe)
+  const fees = await accountFees(stripe)
+  await until('the same fees', async () => (await storedFees()) === fees.join())
+  await until('the same sums', async () => (await storedSums(all, project)).join() === account.join())
+  assert.equal(await cards(customer), 2)
+  await stripe.paymentMethods.detach(payment_method)
+  await until('the card to go', async () => (await cards(customer)) === 0)
+  controller.abort()
+  assert.equal((await following).status, 'following')
+})
+
+test('changes while no process follows are imported later', async () => {
+  const { stripe } = all
+  const { customer } = await savedCard(stripe)
+  await stripe.customers.update(customer, { phone: '+15550001' })
+  assert.equal((await all.run(project)).status, 'done')
+  assert.equal((await one('profiles', customer)).phone, '+15550001')
+})
+
+/** Erases as after a restored backup: the same work as for a request, without a request. */
+async function eraseProfile(profile_id: string): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-test-stripe-'))
+  async function* entries() {
+    yield { project_id: project.id, profile_id, erased_at: new Date().toISOString() }
+  }
+  const result = await reapply(all.imports.db, join(folder, 'erasures.ndjson'), entries())
+  rmSync(folder, { recursive: true })
+  assert.equal(result.erased, 1)
+}
+
+test('persons who were erased stay erased, whatever Stripe still knows of them', async () => {
+  const { stripe, imports } = all
+  const { data } = await stripe.customers.list({ limit: 1 })
+  const { id } = data[0]!
+  await eraseProfile(id)
+  await stripe.customers.update(id, { email: 'again@example.com', phone: '+1555' })
+  await all.run(project, { external_id_key: 'user_id' })
+  const profile = await one('profiles', id)
+  assert.deepEqual([profile.email, profile.phone, profile.anonymized_at !== null], [null, null, true])
+  const [customer] = await imports.rows('select email from customers where project_id = $1 and profile_id = $2', [
+    project.id,
+    id,
+  ])
+  assert.equal(customer!.email, null)
+})

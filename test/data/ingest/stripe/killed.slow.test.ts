@@ -1,0 +1,101 @@
+// An import of the whole demo account: equal to the account, also when it is killed at twenty random moments and run again.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { PROGRAM_ENV, program } from '../../../support/cli.ts'
+import type { Project } from '../../../support/imports.ts'
+import {
+  accountFees,
+  accountSums,
+  openStripeImports,
+  reportedFees,
+  type StripeImports,
+  storedRecords,
+  storedSums,
+} from '../../../support/stripe-import.ts'
+import { TEST_KEY } from '../../../support/stripe-simulator.ts'
+
+const CUSTOMERS = 5000
+const KILLS = 20
+
+let all: StripeImports
+let folder: string
+let env: Record<string, string>
+let account: string[]
+before(async () => {
+  all = await openStripeImports({ demoCustomers: CUSTOMERS })
+  folder = mkdtempSync(join(tmpdir(), 'tundish-test-killed-'))
+  writeFileSync(join(folder, 'key'), TEST_KEY)
+  env = {
+    DATABASE_URL: all.imports.url,
+    DATA_DIR: folder,
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    STRIPE_API_URL: all.simulator.url,
+  }
+  account = await accountSums(all.stripe)
+})
+after(async () => {
+  await all.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const commandFor = ({ id, organizationId }: Project) => [
+  ...['import', 'stripe', '--json', '--org', organizationId, '--project', id, '--key-file', join(folder, 'key')],
+]
+
+function start(project: Project) {
+  return spawn(...program(...commandFor(project)), {
+    env: { ...PROGRAM_ENV, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+}
+
+/** Runs the command to its end, and returns its report. */
+async function runToEnd(project: Project) {
+  const child = start(project)
+  const [report] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  assert.equal(child.exitCode, 0)
+  return JSON.parse(report)
+}
+
+/** Runs the command and kills it at a random moment; returns whether it was killed before its end. */
+async function runAndKill(project: Project): Promise<boolean> {
+  const child = start(project)
+  child.stdout.resume()
+  const ended = once(child, 'exit')
+  // Some die before they begin, some within a batch, some between two.
+  await Promise.race([sleep(randomInt(700, 8000)), ended])
+  child.kill('SIGKILL')
+  const [, signal] = await ended
+  return signal === 'SIGKILL'
+}
+
+const recordsOf = ({ organizationId, id }: Project) => storedRecords(all.imports.db, organizationId, id)
+
+test('at once, and killed twenty times: the same records, and the sums of the account', {
+  timeout: 1_200_000,
+}, async () => {
+  const [whole, killed] = [await all.imports.project(), await all.imports.project()]
+  const report = await runToEnd(whole)
+  assert.deepEqual([report.status, report.differences, report.rejected], ['done', [], 0])
+  assert.deepEqual(await storedSums(all, whole), account)
+  let kills = 0
+  // One that got to its end begins anew at the next run.
+  while (kills < KILLS) if (await runAndKill(killed)) kills += 1
+  const last = await runToEnd(killed)
+  assert.deepEqual([last.status, last.differences, last.rejected], ['done', [], 0])
+  assert.deepEqual(last.figures, report.figures)
+  assert.deepEqual(await storedSums(all, killed), account)
+  const fees = await accountFees(all.stripe)
+  for (const project of [whole, killed]) {
+    assert.deepEqual(await reportedFees(all, project, env['MASTER_KEY']), fees)
+  }
+  assert.deepEqual(await recordsOf(killed), await recordsOf(whole))
+})

@@ -1,0 +1,82 @@
+// While the database cannot be reached: 503 and when to try again, never a stack; afterwards everything works by itself.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { BASICS, insert } from '../../support/data.ts'
+import { freshDatabase } from '../../support/postgres.ts'
+import { type DatabaseProxy, openProxy } from '../../support/proxy.ts'
+import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+
+describe('without its database', () => {
+  let database: Awaited<ReturnType<typeof freshDatabase>>
+  let proxy: DatabaseProxy
+  let server: TestServer
+  let project: Project
+  before(async () => {
+    database = await freshDatabase()
+    proxy = await openProxy(database.url)
+    server = await startTestServer({ DATABASE_URL: proxy.url })
+    project = await server.project()
+    await insert(server.db, project, BASICS)
+  })
+  after(async () => {
+    await server.stop()
+    await proxy.cut()
+    await database.drop()
+  })
+
+  const paths = [
+    '/funnels',
+    '/funnels?filter[title]=x',
+    '/profiles?filter[updated_at.from]=2026-01-01T00:00:00Z',
+    '/sessions/session',
+  ]
+
+  test('503 with Retry-After for every kind of call, and not ready but alive', async () => {
+    assert.equal((await project.get('/funnels')).status, 200)
+    await proxy.cut()
+    try {
+      const answers = [
+        ...(await Promise.all(paths.map((path) => project.get(path)))),
+        await project.post('/profiles/anonymize', { profile_ids: ['profile'] }),
+        await server.api('/funnels', { key: 'secret_unknown' }),
+        await server.call('/health/ready'),
+      ]
+      for (const { status, headers, body } of answers) {
+        assert.equal(status, 503)
+        assert.match(headers['retry-after'] ?? '', /^[1-9][0-9]*$/)
+        assert.ok(headers['x-request-id'])
+        assert.deepEqual(Object.keys(body), ['message'])
+        assert.match(body.message, /^The database (cannot be reached at the moment: try again|does not respond)\.$/)
+      }
+      assert.equal((await server.call('/health/live')).status, 200)
+      // No proof, no access: not even behind a key that was good a moment ago.
+      await new Promise((resolve) => setTimeout(resolve, 1000))
+      assert.equal((await project.get('/funnels')).status, 503)
+    } finally {
+      await proxy.mend()
+    }
+    assert.equal((await server.call('/health/ready')).status, 200)
+    for (const path of paths) assert.equal((await project.get(path)).status, 200)
+    assert.equal((await project.get('/profiles/profile')).body.anonymized_at, null)
+  })
+
+  test('503 when the connections break in the middle of their work', async () => {
+    const { client, release } = await server.db.connect()
+    try {
+      await client.query('begin; lock table funnels')
+      const waiting = project.get('/funnels')
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      await server.db.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      const answer = await waiting
+      assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '1'], answer.text)
+    } finally {
+      release(true)
+    }
+    // The end of a connection may be heard of a little later than its last words.
+    const deadline = performance.now() + 2000
+    while ((await project.get('/funnels')).status !== 200) assert.ok(performance.now() < deadline)
+  })
+})

@@ -1,0 +1,101 @@
+// A backup or a restore that is killed in the middle leaves nothing half done, and the next one goes well.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { contents, type Installation, kept, openInstallations } from '../../support/backup.ts'
+import { PROGRAM_ENV } from '../../support/cli.ts'
+
+const MAIN = join(import.meta.dirname, '../../../src/main.ts')
+const PATIENCE_MS = 20_000
+
+const { source, target, file } = await openInstallations('night.backup')
+// Much to read and little to store, so that there is a middle.
+await source.db.query(`
+  insert into experiments (project_id, id, title, created_at, updated_at)
+  select 'app', 'e' || i, repeat(md5(i::text), 1000), now(), now() from generate_series(1, 6000) i`)
+
+const start = ({ env }: Installation, ...args: string[]) =>
+  spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...args], {
+    env: { ...PROGRAM_ENV, ...env },
+  })
+
+async function until(what: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = performance.now() + PATIENCE_MS; !(await what()); await sleep(20))
+    if (performance.now() > end) throw new Error('It never happened.')
+}
+
+async function end(program: ChildProcess, signal: NodeJS.Signals): Promise<[code: number | null, said: string]> {
+  let said = ''
+  program.stderr!.on('data', (text) => {
+    said += text
+  })
+  program.kill(signal)
+  const [code] = await once(program, 'close')
+  return [code, said]
+}
+
+describe('a backup', () => {
+  const left = () => readdirSync(source.folder).filter((name) => name.startsWith('night'))
+  const begin = async () => {
+    const program = start(source, 'backup', file, '--format', 'tundish')
+    await until(() => left().some((name) => statSync(join(source.folder, name)).size > 0))
+    return program
+  }
+
+  test('that is killed leaves only its draft, which the next backup removes', async () => {
+    const program = await begin()
+    await end(program, 'SIGKILL')
+    assert.deepEqual(left(), [`night.backup.partial-${program.pid}`])
+    assert.equal((await source.run('backup', file, '--format', 'tundish')).code, 0)
+    assert.deepEqual(left(), ['night.backup'])
+    rmSync(file)
+  })
+
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    test(`that is ended by ${signal} leaves nothing, and says so`, async () => {
+      assert.deepEqual(await end(await begin(), signal), [1, 'Interrupted: nothing was changed.\n'])
+      assert.deepEqual(left(), [])
+    })
+  }
+})
+
+describe('a restore', () => {
+  before(() => source.json('backup', file, '--format', 'tundish'))
+
+  /** One that waits, with half of the backup loaded, for the other half. */
+  async function begin(): Promise<ChildProcess> {
+    const bytes = readFileSync(file)
+    const program = start(target, 'restore', '-', '--without-erasures')
+    program.stdin.write(bytes.subarray(0, bytes.length / 2))
+    await until(async () => (await atWork()).some((statement) => statement.startsWith('copy')))
+    return program
+  }
+
+  async function atWork(): Promise<string[]> {
+    const rows = await target.db.query(
+      `select query from pg_stat_activity where application_name = 'tundish restore' and datname = current_database()`,
+    )
+    return rows.map(({ query }) => query!)
+  }
+
+  for (const signal of ['SIGKILL', 'SIGINT'] as const) {
+    test(`that is ended by ${signal} leaves an empty database`, async () => {
+      const before = await contents(target.db)
+      const [, said] = await end(await begin(), signal)
+      assert.equal(said, signal === 'SIGKILL' ? '' : 'Interrupted: nothing was changed.\n')
+      await until(async () => (await atWork()).length === 0)
+      assert.deepEqual(await contents(target.db), before)
+    })
+  }
+
+  test('succeeds after interrupted ones', async () => {
+    await target.json('restore', file, '--without-erasures')
+    assert.deepEqual(await kept(target.db), await kept(source.db))
+    const marks = await target.db.query('select id from organizations where restored_from is null')
+    assert.deepEqual(marks, [], 'organizations whose providers may know more than the backup')
+  })
+})

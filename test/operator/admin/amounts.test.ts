@@ -1,0 +1,38 @@
+// Amounts that an operator sends are judged on their text, as those of the billing API are.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startBilling } from '../../support/billing.ts'
+
+const billing = await startBilling()
+after(() => billing.stop())
+const shop = await billing.organization()
+
+/** The body is sent as it is written: a number in it has digits that no double holds. */
+const send = (method: string, path: string, body: string) =>
+  billing.server.admin(`/organizations/${shop.id}${path}`, {
+    method,
+    body,
+    headers: ['Content-Type', 'application/json'],
+  })
+
+test('400 for a refund of 9.999999999999999999 USD, which is not 10', async () => {
+  const user = await shop.customer()
+  const { order_id } = (await shop.charge(user)).body
+  const refund = (amount: string) =>
+    send('POST', `/orders/${order_id}/refund`, `{"amount": ${amount}, "idempotency_key": "r"}`)
+  const refused = await refund('9.999999999999999999')
+  assert.deepEqual(
+    [refused.status, refused.body.message],
+    [400, 'amount must have at most 2 decimal places in USD, got 9.999999999999999999.'],
+  )
+  const made = await refund('9.990')
+  assert.deepEqual([made.status, made.body.amount, made.body.refund_status], [200, 9.99, 'succeeded'])
+})
+
+test('400 for a maximum with more decimals than the currency', async () => {
+  const refused = await send('PATCH', '', '{"one_off_charge_max_amount": {"USD": 99.999999999999999999}}')
+  assert.equal(refused.status, 400)
+  assert.match(String(refused.body.message), /got "USD=99\.999999999999999999"/)
+  const set = await send('PATCH', '', '{"one_off_charge_max_amount": {"USD": 99.90}}')
+  assert.deepEqual([set.status, set.body.one_off_charge_max_amount], [200, { '*': '1000', USD: '99.90' }])
+})

@@ -1,0 +1,163 @@
+// The operation that answers figures: its questions, its refusals, its comparison, and the doctor's.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { followProject } from '../../../src/data/figures/follow.ts'
+import { checkFigures } from '../../../src/operator/doctor/figures.ts'
+import { startAdmin } from '../../support/admin.ts'
+import { until } from '../../support/cluster.ts'
+import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
+
+type Values = { revenue?: number }
+
+describe('figures of a project', () => {
+  let events: Awaited<ReturnType<typeof openEvents>>
+  let admin: Awaited<ReturnType<typeof startAdmin>>
+  before(async () => {
+    events = await openEvents()
+    admin = await startAdmin(events)
+    const sale = (id: string, at: string, price: number, currency = 'USD') => ({
+      record: 'transaction',
+      data: { id, created_at: at, price, price_usd: price, currency, profile_id: 'ada' },
+    })
+    const lines = [
+      { record: 'profile', data: { id: 'ada', created_at: '2026-01-01T00:00:00Z' } },
+      sale('t1', '2026-01-10T23:59:59.999999Z', 100),
+      sale('t2', '2026-01-11T00:00:00Z', 250, 'EUR'),
+      sale('t3', '2026-02-03T00:00:00Z', 1000),
+    ]
+    const body = lines.map((one) => JSON.stringify(one)).join('\n')
+    assert.equal((await admin.call('POST', `/projects/${PROJECT}/import?live=false`, body)).body.written, 4)
+    await followProject(events.app.db, PROJECT)
+  })
+  after(async () => {
+    await admin.stop()
+    await events.close()
+  })
+  const ask = async (query: string) => (await admin.call('GET', `/projects/${PROJECT}/figures?${query}`)).body
+
+  test('a day begins at midnight UTC, and `to` is the day after the last', async () => {
+    const { data, as_of } = await ask('metric=revenue&from=2026-01-10&to=2026-01-12&by=day')
+    assert.match(as_of, /^\d{4}-.*Z$/)
+    assert.deepEqual(data, [
+      { period: '2026-01-10', key: null, currency: 'USD', values: { revenue: 1 } },
+      { period: '2026-01-11', key: null, currency: 'USD', values: { revenue: 2.5 } },
+    ])
+  })
+
+  for (const place of [`projects/${PROJECT}`, `organizations/${ORGANIZATION}`])
+    test(`as_of moves on without changes and without readers of lists: ${place.split('/')[0]}`, async () => {
+      const asOf = async () => (await admin.call('GET', `/${place}/figures?metric=revenue`)).body.as_of as string
+      const first = await asOf()
+      await until('a later as_of', async () => (await asOf()) > first)
+    })
+
+  test('a period is compared with as many days before', async () => {
+    const { data, compared_with } = await ask('metric=revenue,sales&from=2026-02-01&to=2026-03-01&compare=previous')
+    assert.deepEqual(compared_with, { from: '2026-01-04', to: '2026-02-01' })
+    assert.deepEqual(data, [
+      {
+        period: null,
+        key: null,
+        currency: 'USD',
+        values: { revenue: 10, sales: 1 },
+        previous: { revenue: 3.5, sales: 2 },
+      },
+    ])
+  })
+
+  const periodPairs: [query: string, pairs: string[]][] = [
+    // Each day, week or month, and the revenue of the one it is compared with.
+    ['by=month&from=2026-02-01&to=2026-05-01&compare=previous', ['2026-02-01 10 -', '2026-04-01 0 3.5']],
+    ['by=month&from=2026-04-01&to=2026-06-01&compare=previous', ['2026-04-01 0 10']],
+    ['by=month&from=2026-01-01&to=2026-03-01&compare=month', ['2026-01-01 3.5 -', '2026-02-01 10 3.5']],
+    ['by=month&from=2027-01-01&to=2027-03-01&compare=year', ['2027-01-01 0 3.5', '2027-02-01 0 10']],
+    ['by=week&from=2026-02-02&to=2026-03-02&compare=month', ['2026-02-02 10 3.5']],
+    ['by=week&from=2027-02-01&to=2027-02-15&compare=year', ['2027-02-01 0 10']],
+    ['by=day&from=2026-03-02&to=2026-03-05&compare=month', ['2026-03-03 0 10']],
+    ['by=currency&from=2026-02-01&to=2026-03-01&compare=month', ['EUR 0 2.5', 'USD 10 1']],
+    ['from=2026-03-01&to=2026-04-01&compare=month', ['all 0 10']],
+  ]
+  for (const [query, pairs] of periodPairs)
+    test(`compared one by one, also what has ceased: ${query}`, async () => {
+      const { data } = await ask(`metric=revenue&${query}`)
+      assert.deepEqual(
+        data.map(
+          ({ period, key, values, previous }: { period: string; key: string; values: Values; previous: Values }) =>
+            `${period ?? key ?? 'all'} ${values.revenue} ${previous.revenue ?? '-'}`,
+        ),
+        pairs,
+      )
+    })
+
+  const sameDays: [days: string, compared: string][] = [
+    ['2024-02-01 2024-02-29', '2023-02-01 2023-03-01'],
+    ['2024-02-01 2024-03-01', '2023-02-01 2023-03-01'],
+    ['2025-02-01 2025-03-01', '2024-02-01 2024-03-01'],
+    ['2025-02-10 2025-02-20', '2024-02-10 2024-02-20'],
+  ]
+  for (const [days, compared] of sameDays)
+    test(`a year before ${days} are ${compared}`, async () => {
+      const [from, to] = days.split(' ')
+      const { compared_with } = await ask(`metric=sales&from=${from}&to=${to}&compare=year`)
+      assert.equal(`${compared_with.from} ${compared_with.to}`, compared)
+    })
+
+  const monthEarlier: [days: string, compared: string][] = [
+    ['2026-02-01 2026-03-01', '2026-01-01 2026-02-01'],
+    ['2026-11-01 2026-12-01', '2026-10-01 2026-11-01'],
+    ['2026-11-10 2026-11-24', '2026-10-10 2026-10-24'],
+    ['2026-03-01 2026-03-31', '2026-02-01 2026-03-01'],
+    ['2026-03-30 2026-04-02', '2026-02-28 2026-03-02'],
+    ['2026-01-05 2026-01-06', '2025-12-05 2025-12-06'],
+  ]
+  for (const [days, compared] of monthEarlier)
+    test(`a month before ${days} are ${compared}`, async () => {
+      const [from, to] = days.split(' ')
+      const { compared_with } = await ask(`metric=sales&from=${from}&to=${to}&compare=month`)
+      assert.equal(`${compared_with.from} ${compared_with.to}`, compared)
+    })
+
+  test('an organization is the sum of its projects, and can be split by them', async () => {
+    const path = '/organizations/acme/figures?metric=revenue&from=2026-01-01&to=2026-03-01'
+    assert.equal((await admin.call('GET', path)).body.data[0].values.revenue, 13.5)
+    assert.equal((await admin.call('GET', `${path}&by=project`)).body.data[0].key, PROJECT)
+  })
+
+  const refusals = {
+    'metric=gold': /metric must be 1 to 20 of .*, got "gold"/,
+    'metric=': /metric/,
+    'metric=sales&from=2026-02-30': /from must be a day such as 2026-01-31, got "2026-02-30"/,
+    'metric=sales&from=0001-01-01&to=0001-02-01&compare=year':
+      /from must be from 1900-01-01 to 2999-12-31, got 0001-01-01/,
+    'metric=sales&from=2026-02-02&to=9999-12-31': /to must be from 1900-01-01 to 2999-12-31/,
+    'metric=sales&from=2026-02-02&to=2026-02-02': /from must be before to/,
+    'metric=sales&from=2010-01-01&to=2026-02-02': /at most 3660 days apart/,
+    'metric=sales&by=day,week': /by must be/,
+    'metric=sales&money=eur': /money/,
+    'metric=sales&nothing=1': /nothing/,
+  }
+  for (const [query, message] of Object.entries(refusals)) {
+    test(`400 for ${query}`, async () => {
+      const { status, body } = await admin.call('GET', `/projects/${PROJECT}/figures?${query}`)
+      assert.equal(status, 400)
+      assert.match(body.message, message)
+    })
+  }
+
+  test('the doctor finds a day that differs from its records, and a rebuild mends it', async () => {
+    const { db } = events.app
+    assert.deepEqual(
+      (await checkFigures(db)).map(({ level }) => level),
+      ['ok'],
+    )
+    await db.query('update figures_sales set gross = gross + 1')
+    const [finding] = await checkFigures(db)
+    assert.equal(finding!.level, 'failed')
+    assert.match(finding!.fix!, /tundish figures rebuild --project shop/)
+    assert.equal((await admin.call('POST', `/projects/${PROJECT}/figures/rebuild`)).body.days, 3)
+    assert.deepEqual(
+      (await checkFigures(db)).map(({ level }) => level),
+      ['ok'],
+    )
+  })
+})

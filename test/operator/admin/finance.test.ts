@@ -1,0 +1,206 @@
+// The finance report: signs, sums by month, currency and provider, and that they agree with the transaction report.
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { settled, startBilling } from '../../support/billing.ts'
+import { tundish } from '../../support/cli.ts'
+import { uuid } from '../../support/imports.ts'
+import { tundishAgain } from '../../support/resident.ts'
+import type { Json } from '../../support/server.ts'
+
+const billing = await startBilling()
+after(() => billing.stop())
+const shop = await billing.organization('shop')
+let rows = 0
+await load()
+
+/** A payment line of an import; the type and the status say what it is. */
+function payment(at: string, amount: number, more: object = {}): string {
+  rows += 1
+  const ids = { external_id: `customer-${rows % 3}`, order_id: uuid(rows), trx_id: uuid(1000 + rows) }
+  const money = { amount, currency_code: 'USD', status: 'succeeded', psp: 'simulator', psp_transaction_type: 'sale' }
+  return JSON.stringify({ record: 'payment', data: { ...ids, ...money, trx_created_at: at, ...more } })
+}
+
+/** History of two months in three currencies at two providers, and a charge of today with a partial refund. */
+async function load(): Promise<void> {
+  const refund = { status: 'refunded', psp_transaction_type: 'refund' }
+  const lines = [
+    payment('2025-09-30T23:59:59.999999Z', 0.1),
+    payment('2025-10-01T00:00:00Z', 0.2),
+    payment('2025-10-31T23:59:59.999999Z', 0.1),
+    payment('2025-10-05T10:00:00Z', 100),
+    payment('2025-10-06T10:00:00Z', 30.25, refund),
+    payment('2025-10-07T10:00:00Z', 12.5, { ...refund, order_id: uuid(77), psp_transaction_id: 're_1' }),
+    payment('2025-10-09T10:00:00Z', 12.5, {
+      ...refund,
+      status: 'failed',
+      order_id: uuid(77),
+      psp_transaction_id: 're_1',
+    }),
+    payment('2025-10-10T10:00:00Z', 50, { ...refund, psp_transaction_type: 'chargeback' }),
+    payment('2025-10-12T10:00:00Z', 50, { psp_transaction_type: 'chargeback_reversal' }),
+    payment('2025-10-13T10:00:00Z', 20, { ...refund, psp_transaction_type: 'chargeback' }),
+    payment('2025-10-14T10:00:00Z', 9, { status: 'failed' }),
+    payment('2025-10-14T11:00:00Z', 9, { ...refund, status: 'failed' }),
+    payment('2025-10-14T12:00:00Z', 9, { psp_transaction_type: 'authorization' }),
+    payment('2025-10-15T10:00:00Z', 5000, { currency_code: 'JPY', psp: 'elsewhere', external_id: '=HYPERLINK("x")' }),
+    payment('2025-10-15T11:00:00Z', 1.005, { currency_code: 'KWD' }),
+    payment('2025-11-01T00:00:00Z', 7),
+  ]
+  const imported = await tundish(['import', '--project', shop.projectId, '-'], billing.server.env, lines.join('\n'))
+  assert.equal(imported.code, 0, imported.stderr)
+  const customer = await shop.customer()
+  const { body } = await settled(() => shop.charge(customer, { amount: '19.99', idempotency_key: 'one' }))
+  await settled(() => shop.refund(customer, body.order_id, { amount: '5.01', idempotency_key: 'back' }))
+}
+
+const get = (path: string) => billing.server.admin(`/organizations/${path}`)
+
+const OCTOBER = 'shop/finance?month=2025-10'
+
+describe('the finance report', () => {
+  test('sums a month by currency and provider, refunds and chargebacks negative', async () => {
+    const { body } = await get(OCTOBER)
+    assert.deepEqual([body.from, body.to], ['2025-10-01T00:00:00.000Z', '2025-11-01T00:00:00.000Z'])
+    const nothing = { refunds: 0, refunded: 0, refunds_failed: 0, chargebacks: 0, charged_back: 0 }
+    const none = {
+      ...nothing,
+      chargeback_reversals: 0,
+      fees: [],
+      fees_unknown: 1,
+      net_after_fees: null,
+      without_money: 0,
+    }
+    const [yen, dinar, dollar] = [
+      { currency_code: 'JPY', psp: 'elsewhere', payments: 1, gross: 5000, net: 5000 },
+      { currency_code: 'KWD', psp: 'simulator', payments: 1, gross: 1.005, net: 1.005 },
+      { currency_code: 'USD', psp: 'simulator', payments: 3, gross: 100.3, net: 50.05 },
+    ].map((given) => ({ month: '2025-10', ...none, ...given }))
+    const moved = {
+      fees_unknown: 9,
+      refunds: 2,
+      refunded: -30.25,
+      refunds_failed: 1,
+      chargebacks: 2,
+      charged_back: -20,
+    }
+    assert.deepEqual(body.totals, [yen, dinar, { ...dollar, ...moved, chargeback_reversals: 1, without_money: 3 }])
+  })
+
+  test('agrees with the transaction report row by row, and every row is counted once', async () => {
+    const report = await shop.report({ limit: 500 })
+    const from = new Date(Date.now() - 900 * 86_400_000).toISOString().slice(0, 10)
+    const period = `from=${from}&to=${new Date(Date.now() + 86_400_000).toISOString().slice(0, 10)}`
+    const { body } = await get(`shop/finance?${period}`)
+    const inside = report.filter(({ trx_created_at }: Json) => trx_created_at >= from)
+    const counts = ['payments', 'refunds', 'refunds_failed', 'chargebacks', 'chargeback_reversals', 'without_money']
+    const counted = body.totals.flatMap((total: Json) => counts.map((name) => total[name]))
+    assert.equal(
+      counted.reduce((sum: number, n: number) => sum + n, 0),
+      inside.length,
+    )
+    const signed = await allRows(period)
+    const byId = new Map<string, Json>(inside.map((row: Json) => [row.trx_id, row]))
+    for (const row of signed) {
+      const own = byId.get(row.trx_id)
+      assert.deepEqual(
+        [Math.abs(row.amount), row.currency_code, row.trx_created_at],
+        [own.amount, own.currency_code, own.trx_created_at],
+      )
+      assert.equal(row.amount < 0, ['refund', 'chargeback'].includes(row.kind), row.kind)
+    }
+    for (const total of body.totals) {
+      const mine = signed.filter(
+        ({ trx_created_at, currency_code, psp }) =>
+          trx_created_at.startsWith(total.month) && currency_code === total.currency_code && psp === total.psp,
+      )
+      const cents = mine.reduce((sum, { amount }) => sum + BigInt(Math.round(amount * 1000)), 0n)
+      assert.equal(cents, BigInt(Math.round(total.net * 1000)), JSON.stringify(total))
+    }
+    assert.equal(signed.at(-1).amount, -5.01)
+  })
+
+  async function allRows(period: string): Promise<Json[]> {
+    const all: Json[] = []
+    let after: string | null = ''
+    do {
+      const { status, body } = await get(`shop/finance/rows?${period}&limit=4${after ? `&after=${after}` : ''}`)
+      assert.equal(status, 200, JSON.stringify(body))
+      assert.ok(body.rows.length <= 4)
+      all.push(...body.rows)
+      after = body.next_after
+    } while (after)
+    return all
+  }
+
+  for (const [query, sentence] of [
+    ['', /^Give month, or from and to\.$/],
+    ['month=2025-13', /^month must be a month such as 2026-01, got "2025-13"\.$/],
+    ['month=2025-1', /^month must be/],
+    ['from=2025-02-30&to=2025-03-01', /^from must be a day such as 2026-01-31, got "2025-02-30"\.$/],
+    ['month=1899-12', /^month must be from 1900-01 to 2999-12, got 1899-12\.$/],
+    ['month=3000-01', /^month must be from 1900-01 to 2999-12, got 3000-01\.$/],
+    ['from=0001-01-01&to=0001-02-01', /^from must be from 1900-01-01 to 2999-12-31, got 0001-01-01\.$/],
+    ['from=2999-01-01&to=3000-01-01', /^to must be from 1900-01-01 to 2999-12-31, got 3000-01-01\.$/],
+    ['from=2025-03-01&to=2025-03-01', /^from must be before to/],
+    ['from=2020-01-01&to=2025-03-01', /^from and to must be at most 36 months apart\.$/],
+    ['month=2025-10&to=2025-12-01', /^Give month, or from and to\.$/],
+  ] as const) {
+    test(`400 for ?${query}`, async () => {
+      const { status, body } = await get(`shop/finance?${query}`)
+      assert.equal(status, 400)
+      assert.match(body.message, sentence)
+    })
+  }
+
+  test('404 for an organization that does not exist', async () => {
+    assert.equal((await get('nobody/finance?month=2025-10')).status, 404)
+  })
+})
+
+describe('tundish report', () => {
+  const run = (...args: string[]) => tundishAgain(['report', '--org', 'shop', ...args], billing.server.env)
+
+  test('names its options in the sentences about them', async () => {
+    assert.deepEqual(await run(), { code: 2, stdout: '', stderr: 'Give --month, or --from and --to.\n' })
+    assert.match((await run('--month', '2025-13')).stderr, /^--month must be a month such as 2026-01/)
+  })
+
+  test('prints a table, with all decimals of each currency', async () => {
+    const { stdout } = await run('--month', '2025-10')
+    assert.match(
+      stdout,
+      /^month +currency_code +psp +payments +gross +refunds +refunded +chargebacks +charged_back +net +fees +fees_unknown +net_after_fees$/m,
+    )
+    assert.match(stdout, /^2025-10 +JPY +elsewhere +1 +5000 +0 +0 +0 +0 +5000 +- +1 +-$/m)
+    assert.match(stdout, /^2025-10 +USD +simulator +3 +100\.30 +2 +-30\.25 +2 +-20\.00 +50\.05 +- +9 +-$/m)
+  })
+
+  test('prints signed rows as CSV that a spreadsheet reads and does not run', async () => {
+    const { stdout } = await run('--month', '2025-10', '--rows', '--format', 'csv')
+    const [head, ...lines] = stdout.trimEnd().split('\n')
+    assert.match(head!, /^trx_created_at,trx_id,order_id,external_id,project_id,kind,amount,currency_code,/)
+    assert.equal(lines.length, 11)
+    assert.match(stdout, /,refund,-30\.25,USD,/)
+    assert.match(stdout, /,"'=HYPERLINK\(""x""\)",shop-app,sale,5000,JPY,/)
+  })
+
+  test('prints one JSON document with the same sums as the operation', async () => {
+    const { body } = await get(OCTOBER)
+    for (const args of [['--json'], ['--format', 'json']]) {
+      const { stdout } = await run('--month', '2025-10', ...args)
+      assert.deepEqual(JSON.parse(stdout).totals, body.totals)
+    }
+  })
+
+  test('--json has the same decimals', async () => {
+    const { stdout } = await run('--month', '2025-10', '--json')
+    assert.match(stdout, /"currency_code":"USD","psp":"simulator","payments":3,"gross":100\.30,/)
+  })
+
+  test('2 for a wrong month, 1 for an organization that does not exist', async () => {
+    assert.equal((await run('--month', '2025-00')).code, 2)
+    const { code, stderr } = await tundish(['report', '--org', 'nobody', '--month', '2025-10'], billing.server.env)
+    assert.deepEqual([code, stderr], [1, 'There is no organization "nobody".\n'])
+  })
+})

@@ -1,0 +1,67 @@
+// The import over HTTP: bodies that are refused early, and compressed ones.
+import assert from 'node:assert/strict'
+import { connect, type Socket } from 'node:net'
+import { after, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { startAdmin } from '../../support/admin.ts'
+import { openEvents, PROJECT } from '../../support/events.ts'
+import { line, textOf } from '../../support/imports.ts'
+
+const events = await openEvents()
+const admin = await startAdmin(events)
+after(async () => {
+  await admin.stop()
+  await events.close()
+})
+
+async function send(body: Buffer, query = ''): Promise<{ status: number; body: Record<string, unknown> }> {
+  const response = await fetch(`${admin.adminUrl}/admin/v1/projects/${PROJECT}/import${query}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${admin.key}`, 'content-type': 'application/x-ndjson' },
+    body: new Uint8Array(body),
+  })
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+
+test('200 after the hundredth bad line, however long the body is, and the connection goes on', async () => {
+  const refused = await send(Buffer.from('{\n'.repeat(4_000_000)))
+  assert.deepEqual([refused.status, refused.body.read, refused.body.rejected], [200, 100, 100])
+  assert.equal((await send(Buffer.from(textOf([line.profile()])))).body.written, 1)
+})
+
+test('the rest of a body that comes after the response is dropped, and the connection goes on', async () => {
+  const { hostname, port } = new URL(admin.adminUrl)
+  const socket = connect(Number(port), hostname)
+  const request = (length: number) =>
+    `POST /admin/v1/projects/${PROJECT}/import HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${admin.key}\r\n` +
+    `Content-Type: application/x-ndjson\r\nContent-Length: ${length}\r\n\r\n`
+  const bad = Buffer.from('{\n'.repeat(1_000_000))
+  const good = textOf([line.profile()])
+  socket.write(request(2 * bad.length))
+  socket.write(bad)
+  assert.match(await readUntil(socket, '"rejects":'), /"read":100,"written":0/)
+  // More than the buffers of both sides hold, so that it has to be read.
+  socket.write(bad)
+  socket.write(request(good.length))
+  socket.write(good)
+  assert.match(await readUntil(socket, '"rejects":[]}'), /"read":1,"written":1/)
+  socket.destroy()
+})
+
+/** What comes next, up to `end` at least. */
+async function readUntil(socket: Socket, end: string): Promise<string> {
+  let text = ''
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+    text += String(chunk)
+    if (text.includes(end)) break
+  }
+  return text
+}
+
+test('200 for a gzip body, and 409 for a damaged one', async () => {
+  const packed = gzipSync(textOf([line.profile(), line.session()]))
+  assert.deepEqual((await send(packed)).body.read, 2)
+  const damaged = await send(packed.subarray(0, packed.length - 12))
+  assert.equal(damaged.status, 409)
+  assert.match(String(damaged.body.message), /^body is gzip, but damaged or incomplete/)
+})

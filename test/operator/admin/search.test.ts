@@ -1,0 +1,97 @@
+// Search by any id that a customer, an analyst or the provider's pages can quote.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { recordDispute } from '../../../src/payments/billing/adopt/disputes.ts'
+import { billingContext } from '../../../src/payments/billing/context.ts'
+import { startBilling } from '../../support/billing.ts'
+import { insert } from '../../support/data.ts'
+import { payCharge } from '../../support/paid-charge.ts'
+
+const billing = await startBilling()
+after(() => billing.stop())
+const shop = await billing.organization()
+const charge = await payCharge(billing, shop)
+
+interface Found {
+  kind: string
+  id: string
+  project_id: string
+  order_id: string | null
+  profile_id: string | null
+  status: string | null
+}
+
+async function search(q: string): Promise<Found[]> {
+  const { status, body } = await billing.server.admin(`/search?q=${encodeURIComponent(q)}`)
+  assert.equal(status, 200)
+  return body.results
+}
+
+test('the provider’s id of a charge finds its order', async () => {
+  const [{ kind, id, order_id, project_id }, ...others] = (await search(charge.transactionId)) as [Found]
+  assert.deepEqual([kind, id, order_id, project_id], ['order', charge.orderId, charge.orderId, shop.projectId])
+  assert.deepEqual(others, [])
+})
+
+test('a refund is found by its id and by the provider’s, and names its order', async () => {
+  const { refund_id } = (await shop.refund(charge.user, charge.orderId, { amount: 4, idempotency_key: 'part' })).body
+  const [row] = await billing.db.query('select provider_transaction_id from refunds where refund_id = $1', [refund_id])
+  for (const q of [refund_id, row!.provider_transaction_id!]) {
+    const [{ kind, id, order_id }, ...others] = (await search(q)) as [Found]
+    assert.deepEqual([kind, id, order_id, others], ['refund', refund_id, charge.orderId, []], q)
+  }
+})
+
+test('a dispute is found by the provider’s id, and names its order', async () => {
+  await recordDispute(
+    billingContext(billing.server.app),
+    { organization_id: shop.id, order_id: charge.orderId },
+    {
+      disputeId: 'dp_4711',
+      chargeTransactionId: charge.transactionId,
+      status: 'open',
+      fundsWithdrawn: false,
+      reinstatedMinor: 0n,
+      amountMinor: 650n,
+      currencyCode: 'USD',
+      reason: 'fraudulent',
+      at: '2026-01-31T22:00:00Z',
+    },
+  )
+  const [{ kind, id, order_id, status }, ...others] = (await search('dp_4711')) as [Found]
+  assert.deepEqual([kind, id, order_id, status, others], ['dispute', 'dp_4711', charge.orderId, 'open', []])
+})
+
+test('sessions, transactions and rows of the payment report are found by their ids, and name the person', async () => {
+  const project = { id: shop.projectId, organizationId: shop.id }
+  const profile_id = 'profile-ada'
+  const customer = await shop.customer({ profileId: profile_id })
+  await insert(billing.db, project, {
+    sessions: [{ id: 'session-ada', profile_id }],
+    transactions: [{ id: 'ch_ada', profile_id }],
+  })
+  const [payment] = await billing.db.query('select trx_id from report_transactions where external_id = $1', [customer])
+  for (const [kind, id] of Object.entries({
+    session: 'session-ada',
+    transaction: 'ch_ada',
+    payment: payment!.trx_id!,
+  })) {
+    const [one, ...others] = (await search(id)) as [Found]
+    assert.deepEqual([one.kind, one.id, one.profile_id, others], [kind, id, profile_id, []])
+  }
+})
+
+test('the provider’s id of an imported payment or refund finds it, and names the person', async () => {
+  const customer = await shop.customer({ profileId: 'profile-eve' })
+  const ids = { pi_declined: '01900000-0000-7000-8000-00000000000a', re_back: '01900000-0000-7000-8000-00000000000b' }
+  await billing.db.query(
+    `insert into report_transactions select (json_populate_record(r, json_build_object('trx_id', n.id,
+       'trx_created_at', r.trx_created_at + n.place * interval '1 second', 'psp_transaction_id', n.psp_id, 'imported', true))).*
+     from report_transactions r, unnest($2::text[], $3::text[]) with ordinality n (psp_id, id, place) where r.external_id = $1`,
+    [customer, Object.keys(ids), Object.values(ids)],
+  )
+  for (const [q, id] of Object.entries(ids)) {
+    const [one, ...others] = (await search(q)) as [Found]
+    assert.deepEqual([one.kind, one.id, one.profile_id, others], ['payment', id, 'profile-eve', []], q)
+  }
+})

@@ -1,0 +1,135 @@
+// Parts of the dashboard in a browser, filled with the demo: tables, charts, the keyboard, and links to other documents.
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { noBrowser } from '../../support/browser.ts'
+import { until } from '../../support/cluster.ts'
+import { DESKTOP, PHONE, setUpDemoBrowser } from '../../support/demo-browser.ts'
+import { titled } from '../../support/titled.ts'
+
+describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, () => {
+  const demo = setUpDemoBrowser()
+
+  test('a wide table at 390 px is scrolled, and the name of each row stays in sight', async () => {
+    const { page } = await demo.visitor(PHONE)
+    await page.goto(`${demo.server.adminUrl}/revenue?project=demo&period=12m`, { waitUntil: 'load' })
+    const places = (await page.evaluate(`(() => {
+      const scroll = document.querySelector('#country').closest('.scroll')
+      const left = () => document.querySelector('#country tbody td').getBoundingClientRect().left
+      const before = left()
+      scroll.scrollLeft = 100
+      return [scroll.scrollLeft, left() - before]
+    })()`)) as number[]
+    assert.deepEqual(places, [100, 0])
+  })
+
+  test('the search and a form can be used with the keyboard alone', async () => {
+    const { page } = await demo.visitor(DESKTOP)
+    await page.goto(demo.server.adminUrl, { waitUntil: 'networkidle' })
+    await page.keyboard.press('/')
+    await page.keyboard.type('ada')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/\/people\/pro_/)
+    await page.waitForSelector('h2:text("History")')
+    await page.goto(`${demo.server.adminUrl}/keys`, { waitUntil: 'networkidle' })
+    await page.focus('summary:has-text("Create a key")')
+    await page.keyboard.press('Enter')
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('by keyboard')
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('text=It is shown only now')
+  })
+
+  test('the link to a table as CSV downloads it, and the page stays', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    await open('/funnels?period=24m')
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('a:text("CSV")')])
+    assert.equal(download.suggestedFilename(), 'funnels.csv')
+    assert.ok(page.url().endsWith('/funnels?period=24m'))
+    assert.ok(await page.isVisible('#funnels'))
+  })
+
+  test('the CSV of a table has a line for each of its rows', async () => {
+    const { page } = await demo.visitor(DESKTOP)
+    await page.goto(`${demo.server.adminUrl}/funnels?period=24m`, { waitUntil: 'load' })
+    const rows = await page.locator('#funnels tbody tr').count()
+    const csv = await page.evaluate(`fetch('/funnels?period=24m&csv=funnels').then((answer) => answer.text())`)
+    assert.ok(rows >= 3)
+    assert.equal((csv as string).split('\r\n').length, rows + 2)
+  })
+
+  test('a chart shows the period that is not over in another color, or dashed', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    await open('/revenue?period=12m')
+    const drawn = (name: string) => `Chart.getChart(document.querySelector('figure[data-table="${name}"] canvas'))`
+    const colors = (await page.evaluate(`${drawn('split')}.data.datasets[0].backgroundColor`)) as string[]
+    assert.equal(colors.length, 12)
+    assert.deepEqual([...new Set(colors.slice(0, 11))], [colors[0]])
+    assert.notEqual(colors[11], colors[0])
+    const dashes = (await page.evaluate(
+      `[...Array(11).keys()].map((n) => ${drawn('averages')}.config.data.datasets[0].segment.borderDash({ p0DataIndex: n, p1DataIndex: n + 1 }) ?? null)`,
+    )) as unknown[]
+    assert.deepEqual(dashes, [...Array(10).fill(null), [4, 4]])
+    assert.ok(await page.isVisible('text=Dashed: the month that is not over.'))
+  })
+
+  test('the labels of an axis are its values, of which none is rounded to another', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    for (const path of [
+      '/',
+      '/revenue',
+      '/subscriptions',
+      '/subscriptions?period=12m',
+      '/charges',
+      '/refunds?period=7d',
+    ]) {
+      await open(path)
+      const axes = (await page.evaluate(`[...document.querySelectorAll('.chart canvas')].flatMap((one) =>
+        Object.values(Chart.getChart(one).scales).filter(({ axis }) => axis === 'y').map(({ ticks }) => ticks.map(({ label }) => label)))`)) as string[][]
+      assert.ok(axes.length > 0, path)
+      for (const labels of axes) assert.equal(new Set(labels).size, labels.length, `${path}: ${labels.join(' ')}`)
+    }
+  })
+
+  test('nothing moves when the scripts come after the page was painted', async () => {
+    for (const look of [DESKTOP, PHONE]) {
+      const { page } = await demo.visitor(look)
+      await page.addInitScript(`window.shifts = []
+        new PerformanceObserver((list) => window.shifts.push(...list.getEntries().map(({ value }) => value)))
+          .observe({ type: 'layout-shift', buffered: true })`)
+      for (const path of ['/subscriptions?period=12m&project=demo', '/keys?project=demo']) {
+        const painted = Promise.withResolvers<void>()
+        await page.route('**/assets/*.js', async (route) => {
+          await painted.promise
+          await route.continue()
+        })
+        await page.goto(demo.server.adminUrl + path, { waitUntil: 'commit' })
+        await until('the page to be painted', () =>
+          page.evaluate(`performance.getEntriesByName('first-contentful-paint').length > 0`),
+        )
+        painted.resolve()
+        await page.waitForSelector('html.scripted')
+        // Two frames, so that what the scripts changed was drawn.
+        await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+        assert.deepEqual(await page.evaluate('window.shifts'), [], `${look.width} px, ${path}`)
+        await page.unroute('**/assets/*.js')
+      }
+    }
+  })
+
+  // The last one: requests of scripts have the cookie of the first visitor in this browser, and it ends all sessions.
+  test('a guide, an error and the sign-in load as new documents', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    await open('/funnels?from=2001-01-01&to=2001-01-31')
+    await page.click('main a[href^="/docs/guides"]')
+    await page.waitForURL(/\/docs\/guides\/import/)
+    assert.equal(await page.locator('link[href="/assets/dashboard.css"]').count(), 0)
+    await open('/revenue?from=2026-01-01&to=2026-01-31')
+    await page.fill('.period input[name="from"]', '2026-03-01')
+    await page.click('.period form button')
+    await page.waitForSelector('body.alone h1:text("That did not work")')
+    await page.goto(demo.server.adminUrl, { waitUntil: 'load' })
+    await demo.server.db.query('delete from dashboard_sessions')
+    await page.click('.wide nav a:text("Revenue")')
+    await page.waitForSelector('body.alone #operator_key')
+  })
+})

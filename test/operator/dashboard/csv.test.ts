@@ -1,0 +1,108 @@
+// Tables as CSV: each page has a link for each of its tables, and a list is downloaded as a whole.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startDashboard } from '../../support/dashboard.ts'
+import { BASICS, insert } from '../../support/data.ts'
+
+const MANY = 250
+const T = '2026-01-02T03:04:05.000006Z'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+
+before(async () => {
+  dashboard = await startDashboard()
+  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+  const { server, project } = dashboard
+  const id = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, '0')}`
+  const all = Array.from({ length: MANY }, (_, n) => n)
+  await insert(server.db, project, {
+    ...BASICS,
+    profiles: [{ id: 'profile', email: 'ada@example.com' }],
+    subscriptions: [{ id: 'sub', price: 1050, currency: 'JPY', billing_interval_count: 3, created_at: T }],
+    transactions: [{ id: 'trn', price: 1050, currency: 'EUR' }],
+    customers: [{ external_id: 'ada', profile_id: 'profile' }],
+    orders: all.map((n) => ({
+      order_id: id(n),
+      external_id: 'ada',
+      idempotency_key: `key ${n}`,
+      amount: '12.345',
+      currency_code: 'KWD',
+      created_at: T,
+    })),
+    refunds: all.slice(0, 30).map((n) => ({
+      refund_id: id(n),
+      order_id: id(n),
+      external_id: 'ada',
+      idempotency_key: `refund ${n}`,
+    })),
+  })
+})
+after(() => dashboard?.stop())
+
+async function see(path: string): Promise<string> {
+  const { status, text } = await dashboard.visit(path, { cookie })
+  assert.equal(status, 200, text)
+  return text
+}
+
+const linesOf = (csv: string) => csv.trimEnd().split('\r\n')
+
+test('every table of every page has a link to its CSV, which has its columns', async () => {
+  let tables = 0
+  for (const path of [
+    '/charges',
+    '/subscriptions',
+    '/refunds',
+    '/people/profile',
+    '/keys',
+    '/projects',
+    '/audit',
+    '/doctor',
+  ]) {
+    const text = await see(path)
+    for (const [, name, head] of text.matchAll(/<table id="([^"]+)">.*?<thead>(.*?)<\/thead>/gs)) {
+      const link = new RegExp(`href="([^"]*csv=${name}[^"]*)"`).exec(text)
+      assert.ok(link, `${path} has no link to ${name}`)
+      const [columns] = linesOf(await see(link[1]!.replaceAll('&amp;', '&')))
+      const shown = [...head!.matchAll(/<th[^>]*>([^<]+)</g)].map(([, label]) => label!)
+      for (const label of shown.filter((one) => one !== 'Actions'))
+        assert.ok(columns!.split(',').includes(label), `${name}: ${columns}`)
+      assert.doesNotMatch(columns!, /Actions/)
+      tables += 1
+    }
+  }
+  assert.ok(tables > 12)
+})
+
+test('the CSV of a list has the rows of all its pages, and only those that match the filters', async () => {
+  const charges = linesOf(await see('/charges?csv=charges'))
+  assert.equal(charges.length, MANY + 1)
+  assert.equal(new Set(charges).size, MANY + 1)
+  assert.equal(linesOf(await see('/charges?csv=charges&status=failed')).length, 1)
+})
+
+test('amounts are numbers beside their currency, times are in full, and what does not exist is empty', async () => {
+  const [head, row] = linesOf(await see('/charges?csv=charges'))
+  assert.equal(head, 'Order,Amount,Currency,Status,Customer,Created,Provider,Refunded')
+  assert.match(row!, /^01900000-[^,]+,12\.345,KWD,succeeded,ada,2026-01-02T03:04:05\.000006Z,simulator,0$/)
+  assert.deepEqual(linesOf(await see('/subscriptions?csv=subscriptions')), [
+    'Subscription,Status,Person,Product,Price,Currency,Interval,Created,Paid until,Provider',
+    'sub,active,ada@example.com,Monthly plan,1050,JPY,3 months,2026-01-02T03:04:05.000006Z,,',
+  ])
+  assert.match(linesOf(await see('/people/profile?csv=transactions'))[1]!, /^trn,10\.5,EUR,/)
+})
+
+test('two lists of a page have pages of their own', async () => {
+  const first = await see('/refunds')
+  const [, next] = /href="([^"]*refunds=[^"]*)">Next page/.exec(first)!
+  const second = await see(next!.replaceAll('&amp;', '&'))
+  const rows = (text: string) => text.split('id="refunds"')[1]!.split('</table>')[0]!.split('<tr>').length - 2
+  assert.deepEqual([rows(first), rows(second)], [20, 10])
+})
+
+test('the audit log has its changes without the text of the button that shows them', async () => {
+  await dashboard.visit(`/keys/project/${dashboard.project.id}`, { cookie, form: { name: 'new' } })
+  const [, newest] = linesOf(await see('/audit?csv=audit'))
+  assert.match(newest!, /,key\.created,key [^,]+,"after \{""name"":""new""/)
+})

@@ -1,0 +1,110 @@
+// Every page of the dashboard in a browser, filled with the demo: no finding of axe, usable with the keyboard alone, readable without scripts.
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { findings } from '../../support/axe.ts'
+import { noBrowser } from '../../support/browser.ts'
+import { DESKTOP, LOOKS, PHONE, setUpDemoBrowser } from '../../support/demo-browser.ts'
+import { titled } from '../../support/titled.ts'
+import { longTexts, objectPages } from './more-pages.ts'
+
+const PAGES = [
+  '/',
+  '/funnels',
+  '/funnels/fun_sleep',
+  '/revenue?period=12m',
+  '/revenue?project=all:demo&split=project',
+  '/subscriptions',
+  '/charges',
+  '/refunds',
+  '/people?q=user_1',
+  '/webhooks',
+  '/sync',
+  '/erasures',
+  '/doctor',
+  '/audit',
+  '/projects',
+  '/keys',
+  '/merchant-accounts',
+  '/settings',
+]
+
+describe(titled('every page of the dashboard in a browser', noBrowser), { skip: noBrowser }, () => {
+  const demo = setUpDemoBrowser()
+  before(async () => {
+    PAGES.push(...(await objectPages(demo.server)))
+  })
+
+  for (const look of LOOKS) {
+    test(`every page at ${look.width} px, ${look.colorScheme}: nothing on the console, nothing wider than the screen, no finding of axe`, async () => {
+      const { page, open, complaints } = await demo.visitor(look)
+      for (const path of PAGES) {
+        assert.equal((await open(path)).status(), 200, path)
+        assert.ok(
+          ((await page.evaluate('document.documentElement.scrollWidth')) as number) <= look.width,
+          `${path} is too wide`,
+        )
+        assert.deepEqual(await findings(page), [], path)
+        assert.deepEqual(complaints, [], path)
+      }
+    })
+  }
+
+  test('every link, button and field can be reached by Tab, and none traps the focus', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    for (const path of PAGES) {
+      await open(path)
+      assert.deepEqual(await walk(page), [], path)
+    }
+  })
+
+  test('without scripts every page can be read: its tables and choosers are there, and nothing that needs a script', async () => {
+    const { page, complaints } = await demo.visitor(DESKTOP, { javaScriptEnabled: false })
+    let figures = 0
+    for (const path of PAGES) {
+      await page.goto(demo.server.adminUrl + path)
+      assert.ok(await page.isVisible('h1'), path)
+      const shown = await page.locator('canvas:visible, [data-copy]:visible').count()
+      assert.equal(shown, 0, path)
+      assert.ok(await page.isVisible('.project button'), path)
+      for (const figure of await page.locator('figure[data-chart]').all()) {
+        await figure.locator('summary').click()
+        assert.ok(await figure.locator('tbody tr').first().isVisible(), path)
+        figures += 1
+      }
+    }
+    assert.ok(figures > 10)
+    assert.deepEqual(complaints, [])
+  })
+
+  // Its project is the newest, which pages show unless another is named.
+  test('long names, ids and amounts, with every form and list open, stay within 390 px', async () => {
+    const paths = await longTexts(demo.server)
+    const { page, open } = await demo.visitor(PHONE)
+    for (const path of paths) {
+      await open(path)
+      await page.evaluate(`document.querySelectorAll('details').forEach((one) => { one.open = true })`)
+      const beyond = await page.evaluate(`[...document.querySelectorAll('main *')]
+        .filter((one) => !one.closest('.scroll') && one.getBoundingClientRect().right > 390.5)
+        .map((one) => one.outerHTML.slice(0, 120))`)
+      assert.deepEqual(beyond, [], path)
+      // A text beyond the edge is in no element's rectangle.
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390, path)
+    }
+  })
+})
+
+/** Presses Tab once for each place that can have the focus, of which a date has four; returns what never had it. */
+async function walk(page: Page): Promise<string[]> {
+  const all = (await page.evaluate(`(() => {
+    window.reachable = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
+      .filter((one) => one.checkVisibility() && !one.disabled && one.type !== 'hidden')
+    window.reached = new Set()
+    document.addEventListener('focusin', ({ target }) => window.reached.add(target))
+    return window.reachable.length + 3 * window.reachable.filter((one) => one.type === 'date').length
+  })()`)) as number
+  for (let n = 0; n <= all; n += 1) await page.keyboard.press('Tab')
+  return (await page.evaluate(
+    `window.reachable.filter((one) => !window.reached.has(one)).map((one) => one.outerHTML.slice(0, 120))`,
+  )) as string[]
+}

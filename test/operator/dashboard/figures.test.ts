@@ -1,0 +1,204 @@
+// The numbers of every page with figures, read from its HTML as a browser without scripts has it, beside SQL on the demo.
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import {
+  ATTEMPTS,
+  BACK,
+  cents,
+  count,
+  type Fact,
+  FROM,
+  grouped,
+  SALES,
+  SESSIONS,
+  SUBSCRIPTIONS,
+  sorted,
+  startDemo,
+  steps,
+  TO,
+} from '../../support/demo-facts.ts'
+import { money, rowsOf, tilesOf } from '../../support/page-numbers.ts'
+
+const { page, facts, query, stop } = await startDemo()
+after(stop)
+
+describe('the figures of the demo on pages', () => {
+  test('today: revenue, net, MRR, paying, new, sessions, sales, acceptance and refunds', async () => {
+    const text = await page('/')
+    const [sales, back, sessions, attempts] = await Promise.all(
+      [SALES, BACK, SESSIONS, ATTEMPTS].map((one) => facts(one)),
+    )
+    const made = await facts(SUBSCRIPTIONS)
+    const paying = await facts(SUBSCRIPTIONS, `began < '${TO}Z' and (ended is null or ended >= '${TO}Z')`)
+    const refunds = back!.filter(({ type }) => type === 'refund')
+    const share = (part: number, whole: number) => `${((part / whole) * 100).toFixed(1)}%`
+    const accepted = attempts!.filter(({ status }) => status === 'succeeded').length
+    const expected = {
+      Revenue: money(cents(sales!)),
+      'Net revenue': money(cents(sales!) - cents(back!)),
+      'Paying subscriptions': paying.length.toLocaleString('en-US'),
+      'New subscriptions': made.length.toLocaleString('en-US'),
+      Sessions: sessions!.length.toLocaleString('en-US'),
+      Conversion: share(count(sessions!, 'paid'), sessions!.length),
+      Sales: sales!.length.toLocaleString('en-US'),
+      'Acceptance rate': share(accepted, attempts!.length),
+      'Refund rate': share(cents(refunds), cents(sales!)),
+    }
+    const { MRR, ...shown } = tilesOf(text)
+    assert.deepEqual(shown, expected)
+    const worth = paying.reduce((sum, one) => sum + Number(one.worth), 0) / 100
+    assert.ok(Math.abs(Number(MRR!.replace(/[$,]/g, '')) - worth) < 0.02, `${MRR} is not ${worth}`)
+    const byMonth = rowsOf(text, 'revenue-by-currency')
+    for (const [month, ...parts] of byMonth) {
+      const total = Number(parts.pop())
+      assert.equal(Math.round(parts.reduce((sum, part) => sum + Number(part) * 100, 0)) / 100, total, `${month}`)
+      assert.equal(total, cents(sales!.filter((one) => one.month === month)), `${month}`)
+    }
+    assert.ok(byMonth.length >= 7)
+  })
+
+  test('revenue: by month, and by currency, product, country, funnel and kind', async () => {
+    const text = await page('/revenue')
+    const [sales, back] = [await facts(SALES), await facts(BACK)]
+    for (const [month, ...shown] of rowsOf(text, 'revenue')) {
+      const gross = cents(sales.filter((one) => one.month === month))
+      const [refunds, chargebacks] = ['refund', 'chargeback'].map((type) =>
+        cents(back.filter((one) => one.month === month && one.type === type)),
+      )
+      const net = Math.round((gross - refunds! - chargebacks!) * 100) / 100
+      assert.deepEqual(shown.map(Number), [net, refunds, chargebacks, gross], `${month}`)
+    }
+    for (const split of ['product', 'country', 'funnel', 'provider']) {
+      const shown = rowsOf(text, split).map(([key, gross, , , , n]) => [key!, Number(gross), Number(n)])
+      assert.deepEqual(
+        sorted(shown.filter(([, , n]) => n !== 0)),
+        grouped(sales, split, (own) => [cents(own), own.length]),
+        split,
+      )
+    }
+    const kinds = rowsOf(text, 'kind').filter(([, , , , , n]) => Number(n) > 0)
+    assert.deepEqual(
+      sorted(kinds.map(([key, gross, , , , n]) => [key!, Number(gross), Number(n)])),
+      grouped(sales, 'kind', (own) => [cents(own), own.length]),
+    )
+    const currencies = rowsOf(text, 'currencies').map(([key, , , , , n]) => [key!, Number(n)])
+    assert.deepEqual(
+      sorted(currencies),
+      grouped(sales, 'currency', (own) => [own.length]),
+    )
+  })
+
+  test('revenue per new person and per payer by month, for at least a year', async () => {
+    const rows = rowsOf(await page('/revenue'), 'averages')
+    const [sales, sessions] = [await facts(SALES, 'true'), await facts(SESSIONS, 'true')]
+    const first = new Map<string, string>()
+    for (const { profile_id, month } of sessions)
+      if (month! < (first.get(profile_id!) ?? '9')) first.set(profile_id!, month!)
+    const end = TO.slice(0, 7)
+    assert.equal(rows.length, 12)
+    for (const [month, perPerson, perPayer] of rows) {
+      const own = sales.filter((one) => one.month === month && (month !== end || one.at! < `${TO} `))
+      const people = [...first.values()].filter((one) => one === month).length
+      const payers = new Set(own.flatMap(({ payer }) => payer ?? [])).size
+      assert.equal(Number(perPayer).toFixed(4), (cents(own) / payers).toFixed(4), `${month}`)
+      if (month !== end) assert.equal(Number(perPerson).toFixed(4), (cents(own) / people).toFixed(4), `${month}`)
+    }
+  })
+
+  test('funnels: the steps that sessions reach in each; one funnel by screen and country', async () => {
+    const sessions = await facts(SESSIONS)
+    const shown = rowsOf(await page('/funnels'), 'funnels').map(([key, ...cells]) => [
+      key!,
+      ...cells.slice(0, 5).map(Number),
+    ])
+    assert.deepEqual(sorted(shown), grouped(sessions, 'funnel', steps))
+    const own = sessions.filter(({ funnel }) => funnel === 'fun_sleep')
+    const text = await page('/funnels/fun_sleep')
+    const tables = { version: 'version', experiment: 'experiment', language: 'locale', country: 'country' }
+    for (const [table, field] of Object.entries(tables)) {
+      const parts = rowsOf(text, table).map(([key, ...cells]) => [key!, ...cells.slice(0, 5).map(Number)])
+      assert.deepEqual(sorted(parts), grouped(own, field, steps), table)
+      assert.ok(parts.length > 0, table)
+    }
+    const screens = await query(
+      `select screen_id as id, count(distinct session_id) as answered,
+         count(distinct session_id) filter (where screen_index = last) as stopped
+       from (select *, max(screen_index) over (partition by session_id) as last from replies
+             where project_id = 'demo' and session_id = any($1)) replies
+       group by screen_id, screen_index order by screen_index`,
+      [own.map(({ id }) => id!)],
+    )
+    assert.deepEqual(
+      rowsOf(text, 'screens').map(([id, , answered, , stopped]) => [id, answered, stopped]),
+      screens.map(({ id, answered, stopped }) => [id, answered, stopped]),
+    )
+    assert.ok(screens.length > 3)
+  })
+
+  test('subscriptions: created, started paying and ended by month, by status over time and now', async () => {
+    const text = await page('/subscriptions')
+    const all = await query(
+      `select *, to_char(began at time zone 'UTC', 'YYYY-MM') as began_month,
+         to_char(ended at time zone 'UTC', 'YYYY-MM') as ended_month from (${SUBSCRIPTIONS}) all_subscriptions`,
+    )
+    const within = (one: Fact, field: string) => one[field]! >= FROM && one[field]! < TO
+    for (const [month, made, began, ended] of rowsOf(text, 'flow')) {
+      const expected = [
+        all.filter((one) => within(one, 'at') && one.month === month),
+        all.filter((one) => one.began && within(one, 'began') && one.began_month === month),
+        all.filter((one) => one.began && one.ended && within(one, 'ended') && one.ended_month === month),
+      ]
+      assert.deepEqual(
+        [made, began, ended].map(Number),
+        expected.map((one) => one.length),
+        `${month}`,
+      )
+    }
+    for (const [month, ...shown] of rowsOf(text, 'by-state')) {
+      const next = new Date(Date.UTC(Number(month!.slice(0, 4)), Number(month!.slice(5)))).toISOString().slice(0, 10)
+      const end = [next, TO].sort()[0]!
+      const has = (one: Fact, field: string) => one[field] !== null && one[field]! < end
+      const expected = [
+        all.filter((one) => has(one, 'began') && !has(one, 'ended')),
+        all.filter((one) => has(one, 'at') && !has(one, 'began')),
+        all.filter((one) => has(one, 'began') && has(one, 'ended')),
+      ]
+      assert.deepEqual(
+        shown.map(Number),
+        expected.map((one) => one.length),
+        `${month}`,
+      )
+    }
+    const states = await query(`select status, count(*) as n from subscriptions where project_id = 'demo' group by 1`)
+    for (const { status, n } of states)
+      assert.match(text, new RegExp(`>${status}</span></a> <strong>${Number(n).toLocaleString('en-US')}<`))
+  })
+
+  test('charges and refunds: attempts by month, decline reasons, reasons of refunds and disputes', async () => {
+    const attempts = await facts(ATTEMPTS)
+    const text = await page('/charges')
+    for (const [month, n] of rowsOf(text, 'acceptance'))
+      assert.equal(Number(n), attempts.filter((one) => one.month === month).length, `${month}`)
+    const declined = attempts.filter(({ status }) => status === 'failed')
+    assert.deepEqual(
+      rowsOf(text, 'reasons')
+        .map((cells) => Number(cells[2]))
+        .sort((a, b) => b - a),
+      grouped(declined, 'reason', (own) => [own.length]).map(([, n]) => n),
+    )
+    const hard = declined.filter(({ type }) => type === 'hard').length
+    assert.match(text, new RegExp(`${declined.length - hard} soft declines \\(.*${hard} hard declines \\(`))
+    const back = await facts(BACK)
+    const reasons = rowsOf(await page('/refunds'), 'reasons').map(([key, refunds, , disputes]) => [
+      key!,
+      Number(refunds),
+      Number(disputes),
+    ])
+    const of = (own: Fact[], type: string) => own.filter((one) => one.type === type).length
+    assert.deepEqual(
+      sorted(reasons),
+      grouped(back, 'reason', (own) => [of(own, 'refund'), of(own, 'chargeback')]),
+    )
+    assert.ok(reasons.length > 3)
+  })
+})

@@ -1,0 +1,187 @@
+// What forms of the dashboard do: each is the operation that the API has, with its rules and its audit entry.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { createProject } from '../../../src/core/tenants/tenants.ts'
+import { startDashboard } from '../../support/dashboard.ts'
+import { openStripeSimulator, type StripeSimulator, TEST_KEY } from '../../support/stripe-simulator.ts'
+
+const ACCOUNT = 'acct_1TundishDialect0'
+const SECRET = 'whsec_ofTheDashboard'
+
+let stripe: StripeSimulator
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+let organization: string
+
+before(async () => {
+  stripe = await openStripeSimulator()
+  dashboard = await startDashboard({ STRIPE_API_URL: stripe.url })
+  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+  const [row] = await dashboard.server.db.query('select organization_id as id from projects where id = $1', [
+    dashboard.project.id,
+  ])
+  organization = row!.id!
+})
+after(async () => {
+  await dashboard?.stop()
+  await stripe?.cleanUp()
+})
+
+const see = (path: string) => dashboard.visit(path, { cookie })
+const send = (path: string, form: Record<string, string>) => dashboard.visit(path, { cookie, form })
+const actions = async () =>
+  (await dashboard.server.db.query('select action from audit_log order by sequence')).map(({ action }) => action)
+
+test('an account is connected and disconnected; its secrets are on no page and in no audit entry', async () => {
+  const form = { psp: 'stripe', psp_merchant_id: ACCOUNT, secret_key: TEST_KEY, webhook_secrets: SECRET }
+  const wrong = await send('/merchant-accounts/connect', { ...form, sandbox: '' })
+  assert.deepEqual([wrong.status, /mark the merchant account as a sandbox/.test(wrong.text)], [409, true])
+  const connected = await send('/merchant-accounts/connect', { ...form, sandbox: '1' })
+  assert.equal(connected.status, 200, connected.text)
+  assert.match(connected.text, new RegExp(`/${organization}/v1/providers/stripe/${ACCOUNT}/events`))
+  const seen = [connected.text, (await see('/merchant-accounts')).text, (await see('/audit')).text]
+  for (const text of seen) assert.ok(!text.includes(TEST_KEY) && !text.includes(SECRET))
+  assert.match(seen[1]!, /…0000/)
+  const [entries] = await dashboard.server.db.query('select string_agg(a::text, $1) as all from audit_log a', [' '])
+  assert.ok(!entries!.all!.includes(TEST_KEY) && !entries!.all!.includes(SECRET))
+  const gone = await send('/merchant-accounts/disconnect', { psp: 'stripe', psp_merchant_id: ACCOUNT })
+  assert.equal(gone.status, 303)
+  assert.doesNotMatch((await see('/merchant-accounts')).text, /…0000/)
+  const [account] = await dashboard.server.db.query('select credentials from merchant_accounts')
+  assert.equal(account!.credentials, null)
+  assert.deepEqual((await actions()).slice(-3), [
+    'merchant_account.connect_asked',
+    'merchant_account.connect_asked',
+    'merchant_account.disconnected',
+  ])
+})
+
+test('400 with a sentence for what the API would refuse, and nothing is changed', async () => {
+  const before = await actions()
+  const owner = `/keys/project/${dashboard.project.id}`
+  const cases: [path: string, form: Record<string, string>, sentence: RegExp][] = [
+    [owner, { name: 'x'.repeat(1000) }, /name must/],
+    [owner, { name: '' }, /name must/],
+    [owner, { name: 'a\u0000b' }, /U\+0000/],
+    ['/settings/rates', { owner: 'project', rate_limit: 'fast' }, /A rate limit must be/],
+    ['/settings/erasures', { erase_at_provider: 'everywhere' }, /erase_at_provider must be/],
+    ['/settings/charges', { enabled: '1', max: 'much' }, /much/],
+    ['/merchant-accounts', { psp: 'simulator', psp_merchant_id: 'a', currencies: 'EURO' }, /currencies/],
+  ]
+  for (const [path, form, sentence] of cases) {
+    const { status, text } = await send(path, form)
+    assert.equal(status, 400, `${path} ${JSON.stringify(form)}`)
+    assert.match(text, sentence)
+  }
+  assert.deepEqual(await actions(), before)
+})
+
+test('settings of charges, erasures and rates are saved, each with its audit entry', async () => {
+  const before = (await actions()).length
+  await send('/settings/charges', { enabled: '1', max: '50', currency: 'eur' })
+  await send('/settings/erasures', { erase_at_provider: 'on' })
+  await send('/settings/rates', { owner: 'organization', rate_limit: '7/9' })
+  await send('/settings/rates', { owner: 'project', rate_limit: 'off' })
+  const [row] = await dashboard.server.db.query(
+    `select one_off_charge_enabled as enabled, erase_at_provider, rate_limit || '/' || rate_limit_burst as rate
+     from organizations where id = $1`,
+    [organization],
+  )
+  assert.deepEqual(row, { enabled: 't', erase_at_provider: 'on', rate: '7/9' })
+  const { text } = await see('/settings')
+  assert.match(text, /50 EUR/)
+  assert.match(text, /clear the customer’s data/)
+  assert.deepEqual((await actions()).slice(before), [
+    'organization.set',
+    'organization.set',
+    'rate_limit.set',
+    'rate_limit.set',
+  ])
+})
+
+test('a receipt says what became of the erasure at the payment provider', async () => {
+  const { server, project } = dashboard
+  await send('/settings/erasures', { erase_at_provider: 'delete' })
+  await server.db.query(
+    `insert into profiles (project_id, id, created_at, updated_at) values ($1, 'pro_1', db_clock(), db_clock())`,
+    [project.id],
+  )
+  await server.db.query(
+    `insert into customers (organization_id, external_id, project_id, profile_id, created_at, updated_at)
+     values ($1, 'cus_OfTheReceipt', $2, 'pro_1', db_clock(), db_clock())`,
+    [organization, project.id],
+  )
+  assert.match((await see('/people/pro_1')).text, /asked to delete the customer/)
+  await send('/people/pro_1/erase', { confirm: 'pro_1' })
+  assert.match((await see('/erasures')).text, /pending<\/span> 1 of 1/)
+  const { text } = await see('/erasures/pro_1')
+  assert.match(text, /At payment providers/)
+  assert.match(text, /cus_OfTheReceipt.*deleted.*pending/s)
+})
+
+test('an organization with several projects is seen as a whole, and one without any can be chosen', async () => {
+  const { server, project } = dashboard
+  await createProject(server.db, server.app.seal, { id: 'other', organization, name: 'The other shop' })
+  const { status, text } = await see(`/?project=all:${organization}`)
+  assert.equal(status, 200)
+  assert.match(text, new RegExp(`<option value="all:${organization}" selected>All projects</option>`))
+  for (const path of [
+    '/revenue',
+    '/charges',
+    '/refunds',
+    '/keys',
+    '/merchant-accounts',
+    '/settings',
+    '/projects',
+    '/funnels',
+  ])
+    assert.equal((await see(`${path}?project=all:${organization}`)).status, 200, path)
+  const sync = await see(`/sync?project=all:${organization}`)
+  assert.match(sync.text, /Choose a project/)
+  assert.ok(sync.text.includes(`href="/sync?project=${project.id}"`))
+  await send('/projects/organizations', { id: 'fresh', name: 'Fresh' })
+  const fresh = await see('/keys?project=all:fresh')
+  assert.match(fresh.text, /Keys of the organization Fresh/)
+  assert.equal((await see('/?project=all:none')).status, 404)
+})
+
+test('every address of a page names its project, so that a kept link shows the same when projects are added', async () => {
+  const { project } = dashboard
+  const { text } = await see(`/charges?project=${project.id}`)
+  const links = [...text.matchAll(/href="(\/(?!docs|assets|favicon)[^"]*)"/g)].map(([, href]) => href!)
+  assert.ok(links.length > 10)
+  for (const href of links) assert.match(href, new RegExp(`project=${project.id}\\b`))
+})
+
+test('another period keeps what is chosen on the page, and drops the place in its list', async () => {
+  const { text } = await see('/revenue?split=product&period=12m')
+  assert.match(text, /href="\/revenue\?[^"]*split=product[^"]*period=90d[^"]*"/)
+  assert.match(text, /<input type="hidden" name="split" value="product">/)
+  const list = await see('/charges?status=failed')
+  assert.match(list.text, /href="\/charges\?[^"]*status=failed[^"]*period=90d[^"]*"/)
+  assert.match(list.text, /name="back" value="\/charges\?[^"]*status=failed[^"]*"/)
+})
+
+test('no text stands beside a new key, where it could be copied with it', async () => {
+  const { id } = dashboard.project
+  const { text } = await dashboard.visit(`/keys/project/${id}`, { cookie, form: { name: 'reporting' } })
+  assert.match(text, /The key “reporting” was created\. It is shown only now/)
+  const [key, secret] = [...text.matchAll(/<dd><code class="secret">([^<]+)<\/code> <button [^>]*data-copy="([^"]+)"/g)]
+  assert.match(key![1]!, /^secret_/)
+  assert.match(secret![1]!, /^whsec_/)
+  for (const [, shown, copied] of [key!, secret!]) assert.equal(shown, copied)
+  assert.doesNotMatch(text, /<\/code>\s*<span/)
+})
+
+test('the page after a project or an organization was created leads to it', async () => {
+  const organization_id = dashboard.project.organizationId
+  const made = await dashboard.visit('/projects/new', {
+    cookie,
+    form: { organization_id, id: 'garden', name: 'Garden' },
+  })
+  assert.match(made.text, /The project “Garden” was created\. Its first key is shown only now/)
+  assert.match(made.text, /<a class="button" href="\/\?project=garden">Open the project</)
+  const owner = await dashboard.visit('/projects/organizations', { cookie, form: { id: 'gardeners' } })
+  assert.match(owner.text, /The organization “gardeners” was created/)
+  assert.match(owner.text, /href="\/\?project=all%3Agardeners">Open the organization</)
+})

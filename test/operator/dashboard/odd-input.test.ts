@@ -1,0 +1,126 @@
+// Pages for unusual URLs and records: refusals with a message, names as text, exact amounts.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { followAll } from '../../../src/data/figures/follow.ts'
+import { startDashboard } from '../../support/dashboard.ts'
+import { insert } from '../../support/data.ts'
+
+const HTML = '<img src=x onerror=alert(1)>'
+const FORMULA = '=HYPERLINK("http://x")'
+const PAGES = 'funnels revenue subscriptions charges refunds webhooks keys settings projects'.split(' ')
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+let project: Awaited<ReturnType<typeof dashboard.server.project>>
+
+before(async () => {
+  dashboard = await startDashboard()
+  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+  const { db } = dashboard.server
+  project = await dashboard.server.project()
+  const today = new Date().toISOString()
+  await insert(db, project, {
+    funnels: [
+      { id: 'constructor', title: HTML },
+      { id: 'formula', title: FORMULA },
+    ],
+    experiments: [{ id: '__proto__', title: HTML }],
+    // Two with the same address, so that the search has a list of results.
+    profiles: ['profile', 'twin'].map((id) => ({ id, email: `${HTML}@example.com`, created_at: today })),
+    sessions: ['constructor', 'formula'].map((funnel_id) => ({
+      id: funnel_id,
+      profile_id: 'profile',
+      funnel_id,
+      experiment_id: '__proto__',
+      created_at: today,
+    })),
+    replies: [{ session_id: 'constructor', element_id: HTML, value: JSON.stringify(HTML) }],
+    products: [
+      { id: 'product', name: HTML },
+      { id: 'formula', name: FORMULA },
+    ],
+    subscriptions: [
+      { id: 'yen', price: 1500, currency: 'JPY', created_at: today },
+      { id: 'dinar', price: 12_345, currency: 'KWD', product_id: 'formula', created_at: today },
+      { id: 'huge', price: Number.MAX_SAFE_INTEGER, created_at: today },
+    ],
+    customers: [{ external_id: HTML, profile_id: 'profile', email: `${HTML}@example.com` }],
+    orders: [
+      { order_id: ORDER, external_id: HTML, failed_message_for_user: HTML, status: 'failed', created_at: today },
+    ],
+  })
+  await db.query('update projects set name = $2 where id = $1', [project.id, HTML])
+  await db.query('update organizations set name = $2 where id = $1', [project.organizationId, HTML])
+  await see(`/settings/figures?project=${project.id}`, { sure: 'yes' })
+  await followAll(db)
+})
+after(() => dashboard?.stop())
+
+const ORDER = '01900000-0000-7000-8000-000000000009'
+const see = (path: string, form?: Record<string, string>) => dashboard.visit(path, { cookie, ...(form && { form }) })
+
+const REFUSED: Record<string, RegExp> = {
+  '/revenue?from=9999-12-31': /from must be from 1900-01-01 to 2999-12-31, got 9999-12-31/,
+  '/revenue?from=2026-01-01&to=9999-12-31': /to must be from 1900-01-01/,
+  '/revenue?from=0000-01-01&to=0000-01-02': /from must be from 1900-01-01/,
+  '/revenue?from=0001-01-01&to=0001-01-05&compare=year': /from must be from 1900-01-01/,
+  '/revenue?from=2026-02-30': /from must be a day such as/,
+  '/revenue?from=2026-02-02&to=2026-02-01': /must not be after the last/,
+  '/subscriptions?created_after=9999-12-31': /created_after must be from 1900-01-01/,
+  '/subscriptions?created_after=2026-02-31': /created_after must be a day such as/,
+  '/subscriptions?cursor=forged': /cursor must be/,
+  '/charges?cursor=eyJhIjoxfQ': /cursor must be/,
+  [`/people?q=${'a'.repeat(10_000)}`]: /q must have at most 320 characters/,
+  '/people?q=a%00b': /U\+0000/,
+  '/funnels/a%00b': /U\+0000/,
+  '/webhooks?state=lost': /status must be one of/,
+}
+for (const [path, sentence] of Object.entries(REFUSED))
+  test(`400 with a sentence for ${path.slice(0, 60)}`, async () => {
+    const { status, text } = await see(path)
+    assert.equal(status, 400)
+    assert.match(/role="alert">([^<]*)/.exec(text)![1]!, sentence)
+  })
+
+for (const path of [
+  '/?project=other',
+  '/?project=all:other',
+  '/charges/other/order',
+  '/people/other',
+  '/funnels/other',
+])
+  test(`404 for ${path}`, async () => assert.equal((await see(path)).status, 404))
+
+test('the funnel that is named like a field of every object has its page; one that is not there is not found', async () => {
+  assert.equal((await see('/funnels/constructor')).status, 200)
+  for (const id of ['__proto__', 'valueOf']) assert.equal((await see(`/funnels/${id}`)).status, 404, id)
+})
+
+for (const span of ['from=2010-01-01&to=2011-01-31', 'from=2031-01-01&to=2031-12-31', 'from=1900-01-01&to=1900-01-02'])
+  test(`subscriptions are shown for ${span}`, async () => {
+    assert.equal((await see(`/subscriptions?${span}`)).status, 200)
+  })
+
+test('HTML in names, addresses, replies and messages is shown as text on every page', async () => {
+  const paths = ['', ...PAGES, 'funnels/constructor', 'people/profile', `charges/${project.organizationId}/${ORDER}`]
+  let shown = 0
+  for (const q of [`${HTML}?`, `${HTML}@example.com`]) paths.push(`people?q=${encodeURIComponent(q)}`)
+  for (const path of paths) {
+    const { status, text } = await see(`/${path}`)
+    assert.equal(status, 200, path)
+    assert.doesNotMatch(text, /<img src=x/, path)
+    if (text.includes('&lt;img src=x onerror=alert(1)&gt;')) shown += 1
+  }
+  assert.ok(shown >= PAGES.length)
+})
+
+test('a quote precedes names and labels in the CSV that a spreadsheet would take for formulas', async () => {
+  const csv = (await see('/subscriptions?csv=subscriptions')).text
+  assert.match(csv, /,"'=HYPERLINK\(""http:\/\/x""\)",/)
+})
+
+test('amounts have the decimals of their currency, and every digit', async () => {
+  const { text } = await see('/subscriptions')
+  for (const amount of ['1,500 JPY', '12.345 KWD', '90,071,992,547,409.91 USD'])
+    assert.ok(text.includes(amount), amount)
+})

@@ -1,0 +1,118 @@
+// Periods that are not over, or only partly shown: marked as incomplete, and never compared with whole ones.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { addDays, DAY_MS } from '../../../src/lib/days.ts'
+import { startDashboard } from '../../support/dashboard.ts'
+import { money, tilesOf } from '../../support/page-numbers.ts'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+let today: string
+
+before(async () => {
+  dashboard = await startDashboard()
+  cookie = await dashboard.signIn((await dashboard.operator('read')).key)
+  const { query } = dashboard.server.db
+  // Ten dollars a day for two years, and nothing today.
+  await query(
+    `insert into figures_sales (project_id, split, day, test, key, subkey, currency, sales, gross, refunds, refunded, chargebacks,
+       charged_back, payers, gross_usd, refunded_usd, charged_back_usd, without_usd)
+     select $1, '', (db_clock() at time zone 'UTC')::date - n, false, '', '', 'USD', 1, 1000, 0, 0, 0, 0, 1, 1000, 0, 0, 0
+     from generate_series(1, 800) n`,
+    [dashboard.project.id],
+  )
+  const [now] = await query(`select (db_clock() at time zone 'UTC')::date::text as today`)
+  today = now!.today!
+})
+after(() => dashboard?.stop())
+
+const see = async (path: string) => (await dashboard.visit(path, { cookie })).text
+const changeOf = (text: string, label: string) =>
+  new RegExp(
+    `<dt>${label}</dt><dd><strong>[^<]*</strong>\\s*<span class="quiet"><span class="change[^>]*>([^<]*)<`,
+    's',
+  ).exec(text)![1]
+
+/** What stands beside each period of a table. */
+const partsOf = (text: string, table: string) =>
+  [
+    ...new RegExp(`<table id="${table}">.*?</table>`, 's')
+      .exec(text)![0]
+      .matchAll(/<tr><td[^>]*>[^<]*(?:<span class="part">([^<]*)<)?/g),
+  ].map(([, part]) => part)
+
+test('constant revenue is unchanged in every period, although today has just begun', async () => {
+  for (const period of ['7d', '30d', '90d', '12m'])
+    assert.equal(changeOf(await see(`/revenue?period=${period}`), 'Revenue'), 'unchanged', period)
+  assert.equal(
+    changeOf(await see(`/revenue?from=${addDays(today, -9)}&to=${addDays(today, -1)}`), 'Revenue'),
+    'unchanged',
+  )
+  assert.equal(changeOf(await see('/revenue?period=30d&compare=year'), 'Revenue'), 'unchanged')
+  const text = await see(`/revenue?from=${today}&to=${today}`)
+  assert.equal(changeOf(text, 'Revenue'), 'no comparison')
+  assert.match(text, /nothing to compare before today is over/)
+  assert.match(await see('/revenue?period=7d'), /changes compare the 6 days until yesterday with the 6 days before/)
+})
+
+test('a page without changes does not say what changes compare, and keeps the choice for the others', async () => {
+  const text = await see('/funnels?period=30d&compare=year')
+  assert.doesNotMatch(text, /changes compare|name="compare"><option/)
+  assert.match(text, /<input type="hidden" name="compare" value="year">/)
+})
+
+test('last month is compared with the month before, and this month with the same days of last month', async () => {
+  const firstOf = (day: string) => `${day.slice(0, 7)}-01`
+  const lastMonth = firstOf(addDays(firstOf(today), -1))
+  const before = firstOf(addDays(lastMonth, -1))
+  const daysOf = (first: string, end: string) => (Date.parse(end) - Date.parse(first)) / DAY_MS
+  const [now, then] = [daysOf(lastMonth, firstOf(today)), daysOf(before, lastMonth)]
+  const text = await see('/revenue?period=last-month')
+  assert.match(text, new RegExp(`${lastMonth} to .*compare the ${now} days with the month before`))
+  assert.equal(tilesOf(text)['Revenue'], money(now * 10))
+  const percents = `${((Math.abs(now - then) / then) * 100).toFixed(1)}%`
+  assert.equal(changeOf(text, 'Revenue'), now === then ? 'unchanged' : `${now > then ? '+' : '−'}${percents}`)
+  const current = await see('/revenue?period=month')
+  assert.match(
+    current,
+    today.endsWith('-01') ? /nothing to compare/ : /with the same a month earlier|with the month before/,
+  )
+  const other = await see('/revenue?period=last-month&compare=previous')
+  assert.match(other, new RegExp(`compare the ${now} days with the ${now} days before`))
+  assert.equal(changeOf(other, 'Revenue'), 'unchanged')
+})
+
+test('periods that are not over, or only partly shown, are marked in the table, the CSV and the chart', async () => {
+  const months = await see('/revenue?period=12m')
+  assert.deepEqual(partsOf(months, 'revenue'), [...Array(11).fill(undefined), 'so far'])
+  assert.match(months, /Dashed: the month that is not over\./)
+  const days = await see('/revenue?period=30d')
+  assert.deepEqual(partsOf(days, 'revenue'), [...Array(29).fill(undefined), 'so far'])
+  assert.match(days, /today, which is not over/)
+  // From a Tuesday to a Sunday: the first of three weeks is cut.
+  const monday = addDays(today, -((new Date(today).getUTCDay() + 6) % 7))
+  const weeks = await see(`/revenue?from=${addDays(monday, -20)}&to=${addDays(monday, -1)}&by=week`)
+  assert.deepEqual(partsOf(weeks, 'revenue'), ['partial', undefined, undefined])
+  const csv = await see('/revenue?period=12m&csv=revenue')
+  const lines = csv.trim().split('\r\n')
+  assert.equal(lines[0], 'Month,Net,Refunds,Chargebacks,Gross,Complete')
+  assert.match(lines[11]!, /^\d{4}-\d{2},\d+,0,0,\d+,yes$/)
+  assert.match(lines[12]!, new RegExp(`^${today.slice(0, 7)},\\d+,0,0,\\d+,"no, so far"$`))
+})
+
+test('values at the end of a period are not marked as incomplete, because they are not sums', async () => {
+  const { query } = dashboard.server.db
+  await query(
+    `insert into figures_subscriptions (project_id, split, day, test, key, subkey, currency, started, trials, converted, began_paying,
+       ended, mrr, mrr_usd)
+     select $1, '', (db_clock() at time zone 'UTC')::date - 100, false, '', '', 'USD', 5, 0, 0, 5, 0, 5000, 5000`,
+    [dashboard.project.id],
+  )
+  await query(
+    `insert into counts (project_id, list, field, value, n) values ($1, 'subscriptions', 'status', 'active', 5)`,
+    [dashboard.project.id],
+  )
+  const text = await see('/subscriptions?period=12m')
+  assert.ok(partsOf(text, 'paying').every((part) => part === undefined))
+  assert.equal(partsOf(text, 'flow').at(-1), 'so far')
+})

@@ -1,0 +1,141 @@
+// The history of a person: newest first, without gaps, and what a charge of theirs leads to.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startDashboard } from '../../support/dashboard.ts'
+import { BASICS, insert } from '../../support/data.ts'
+import { rowsOf } from '../../support/page-numbers.ts'
+
+const ORDER = '01900000-0000-7000-8000-000000000001'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+
+before(async () => {
+  dashboard = await startDashboard()
+  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+})
+after(() => dashboard?.stop())
+
+const see = (path: string, form?: Record<string, string>) => dashboard.visit(path, { cookie, ...(form && { form }) })
+
+/** The moments of the history as texts. */
+function momentsOf(html: string): string[] {
+  const history = /<h2>History<\/h2>.*?<\/section>/s.exec(html)?.[0] ?? ''
+  return [...history.matchAll(/<li[^>]*>(.*?)<\/li>/gs)].map(([, one]) =>
+    one!
+      .replace(/<[^>]*>/g, ' ')
+      .replace(/\s+/g, ' ')
+      .trim(),
+  )
+}
+
+test('sessions, subscriptions, payments and charges of a person are one history, the newest first', async () => {
+  const shop = await dashboard.server.project()
+  const at = (created_at: string) => ({ created_at, updated_at: created_at })
+  await insert(dashboard.server.db, shop, {
+    ...BASICS,
+    sessions: [{ id: 'session', ...at('2026-01-01T10:00:00Z'), funnel_id: 'funnel', country: 'BR' }],
+    subscriptions: [
+      {
+        id: 'sub',
+        status: 'expired',
+        ...at('2026-01-01T11:00:00Z'),
+        cancelled_at: '2026-02-10T00:00:00Z',
+        period_ends_at: '2026-03-01T11:00:00Z',
+      },
+    ],
+    transactions: ['2026-01-01T11:01:00Z', '2026-02-01T11:00:00Z'].map((created_at, n) => ({
+      ...at(created_at),
+      id: `trn_${n}`,
+      subscription_id: 'sub',
+    })),
+    customers: [{ external_id: 'ada', profile_id: 'profile' }],
+    orders: [
+      { order_id: ORDER, external_id: 'ada', status: 'cancelled', amount: '5', created_at: '2026-04-01T00:00:00Z' },
+    ],
+  })
+  const { text } = await see(`/people/profile?project=${shop.id}`)
+  assert.deepEqual(momentsOf(text), [
+    '2026-04-01 00:00 Custom charge 5.00 USD cancelled',
+    '2026-03-01 11:00 Subscription ended Monthly plan',
+    '2026-02-10 00:00 Subscription cancelled Monthly plan',
+    '2026-02-01 11:00 Paid 19.99 USD Monthly plan',
+    '2026-01-01 11:01 Paid 19.99 USD Monthly plan',
+    '2026-01-01 11:00 Subscription created Monthly plan',
+    '2026-01-01 10:00 Session began Sleep quiz, Brazil',
+  ])
+  assert.match(text, /19\.99 USD\s*<span class="quiet per">\/ month</)
+  assert.match(text, /<dt>Paid<\/dt><dd>39\.98 USD<\/dd>/)
+})
+
+test('a history begins where the records of each kind are complete', async () => {
+  const shop = await dashboard.server.project()
+  const day = (n: number) => new Date(Date.UTC(2025, 0, 1 + n)).toISOString()
+  const transactions = Array.from({ length: 120 }, (_, n) => ({
+    id: `trn_${n}`,
+    created_at: day(n),
+    updated_at: day(n),
+  }))
+  const sessions = [{ id: 'session', created_at: day(10), updated_at: day(10) }]
+  await insert(dashboard.server.db, shop, { ...BASICS, sessions, transactions })
+  const { text } = await see(`/people/profile?project=${shop.id}`)
+  const moments = momentsOf(text)
+  assert.equal(moments.length, 100)
+  assert.match(text, /<summary>90 earlier<\/summary>/)
+  assert.match(moments.at(-1)!, /^2025-01-21 00:00 Paid/)
+  assert.match(
+    text,
+    /Since <time datetime="2025-01-21T[^>]*>2025-01-21 00:00<\/time>: there are too many older records/,
+  )
+})
+
+test('the form of a charge keeps the chosen project, and a refunded charge says so', async () => {
+  const { server } = dashboard
+  const shop = await server.project()
+  await server.project()
+  await insert(server.db, shop, {
+    ...BASICS,
+    customers: [{ external_id: 'ada', profile_id: 'profile' }],
+    orders: [{ order_id: ORDER, external_id: 'ada', amount: '5', amount_refunded: '2', psp_merchant_id: 'gone' }],
+  })
+  const path = `/charges/${shop.organizationId}/${ORDER}`
+  const { text } = await see(`${path}?project=${shop.id}`)
+  assert.ok(text.includes(`action="${path}/refund?project=${shop.id}"`))
+  assert.match(text, /class="lead">5\.00 USD <[^>]*>succeeded<\/span> <[^>]*>partially refunded</)
+  const form = { amount: '1', idempotency_key: 'key', soft_refund: '1' }
+  const { status, headers } = await see(`${path}/refund?project=${shop.id}`, form)
+  assert.deepEqual([status, headers.get('location')], [303, `${path}?project=${shop.id}&done=refunded`])
+})
+
+test('a refused page or form keeps the navigation and says why; the search leads to the only result', async () => {
+  const shop = await dashboard.server.project()
+  await insert(dashboard.server.db, shop, { ...BASICS, customers: [{ external_id: 'eve', profile_id: 'profile' }] })
+  const unknown = await see(`/people/nobody?project=${shop.id}`)
+  assert.equal(unknown.status, 404)
+  assert.match(unknown.text, /role="alert">There is no profile &quot;nobody&quot;\./)
+  const erase = `/people/profile/erase?project=${shop.id}`
+  const refused = await see(erase, { confirm: 'wrong' })
+  assert.equal(refused.status, 400)
+  assert.match(refused.text, /role="alert">To confirm, type the profile ID exactly\. Nothing was erased\./)
+  for (const { text } of [unknown, refused]) assert.match(text, /<header class="side">.*aria-current="page">People</s)
+  const { status, headers } = await see('/people?q=eve')
+  assert.deepEqual([status, headers.get('location')], [303, `/people/profile?project=${shop.id}`])
+  // As CSV the results are a table, also if there is only one person.
+  assert.equal((await see('/people?q=eve&csv=found')).status, 200)
+  assert.equal(rowsOf((await see(`/people/profile?project=${shop.id}`)).text, 'customers').length, 1)
+})
+
+test('a path that does not exist is a page for a browser, and an error of the API for a program', async () => {
+  const at = (path: string, headers: Record<string, string>) => dashboard.visit(path, { cookie, headers })
+  const page = await at('/nowhere', { accept: 'text/html,*/*;q=0.8' })
+  assert.equal(page.status, 404)
+  assert.match(page.text, /<h1>Not found<\/h1><p class="failed" role="alert">This page does not exist\./)
+  assert.match(page.headers.get('content-security-policy')!, /default-src 'none'/)
+  for (const [path, accept] of [
+    ['/nowhere', 'application/json'],
+    ['/admin/nowhere', 'text/html'],
+  ] as const) {
+    const { status, text } = await at(path, { accept })
+    assert.deepEqual([status, JSON.parse(text)], [404, { message: 'This path does not exist.' }])
+  }
+})

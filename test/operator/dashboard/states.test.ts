@@ -1,0 +1,172 @@
+// What pages show of an empty project, of trouble, of an erased person, and of a refused choice.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { followAll } from '../../../src/data/figures/follow.ts'
+import { startDashboard } from '../../support/dashboard.ts'
+import { BASICS, insert, type Rows } from '../../support/data.ts'
+import { rowsOf, tilesOf } from '../../support/page-numbers.ts'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+
+before(async () => {
+  dashboard = await startDashboard()
+  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+})
+after(() => dashboard?.stop())
+
+const see = (path: string, headers = {}) => dashboard.visit(path, { cookie, headers })
+test('a project without records shows how they come in, and no figures', async () => {
+  const { id } = await dashboard.server.project()
+  const { text } = await see(`/?project=${id}`)
+  assert.match(text, /<h2>No records yet<\/h2>/)
+  assert.ok(text.includes(`href="/merchant-accounts?project=${id}"`))
+  assert.doesNotMatch(text, /class="tile"/)
+  assert.doesNotMatch((await see(`/funnels?project=${id}`)).text, /From session to payment/)
+})
+
+test('an organization without a project is offered the first one on every page', async () => {
+  await dashboard.visit('/projects/organizations', { cookie, form: { id: 'bare', name: 'Bare' } })
+  for (const path of ['/', '/funnels', '/revenue', '/subscriptions'])
+    assert.match((await see(`${path}?project=all:bare`)).text, /No projects yet/, path)
+})
+
+test('today begins with what is right now if a charge is in progress for long, else with the figures', async () => {
+  const { server } = dashboard
+  const shop = await server.project()
+  await insert(server.db, shop, { ...BASICS, customers: [{ external_id: 'ada', profile_id: 'profile' }] })
+  await dashboard.visit(`/settings/figures?project=${shop.id}`, { cookie, form: { sure: 'yes' } })
+  await followAll(server.db)
+  const first = async () => {
+    const { text } = await see(`/?project=${shop.id}`)
+    assert.match(text, /class="tile"/)
+    return text.indexOf('<h2>Right now</h2>') < text.indexOf('class="tile"') ? 'right now' : 'figures'
+  }
+  const claim = (ago: string) =>
+    server.db.query(
+      `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code, status,
+         psp, payment_method_token, source_trx_id, provider_key, created_at, next_look_at)
+       values ($1, gen_random_uuid(), 'ada', $2, 'key', 1, 'USD', 'processing', 'simulator', 'token', gen_random_uuid(), 'provider key',
+         db_clock() - $3::text::interval, db_clock()) on conflict (organization_id, external_id) where status = 'processing'
+       do update set created_at = excluded.created_at`,
+      [shop.organizationId, shop.id, ago],
+    )
+  assert.equal(await first(), 'figures')
+  await claim('1 second')
+  assert.equal(await first(), 'figures')
+  await claim('1 hour')
+  assert.equal(await first(), 'right now')
+  const person = await see(`/people/profile?project=${shop.id}`)
+  assert.equal(rowsOf(person.text, 'orders')[0]![5], 'simulator')
+})
+
+test('today names refunds in progress without a charge, and charges that are only pending at the provider', async () => {
+  const { server } = dashboard
+  const shop = await server.project()
+  const order_id = '01900000-0000-7000-8000-0000000000a1'
+  await insert(server.db, shop, {
+    ...BASICS,
+    customers: [{ external_id: 'ada', profile_id: 'profile' }],
+    orders: [{ order_id, external_id: 'ada' }],
+  })
+  const inProgress = async () =>
+    /Charges in progress<\/a> <span>(.*?)<\/span>/s.exec((await see(`/?project=${shop.id}`)).text)![1]
+  assert.equal(await inProgress(), 'None.')
+  const refund_id = '01900000-0000-7000-8000-0000000000a2'
+  const refund = {
+    refund_id,
+    order_id,
+    external_id: 'ada',
+    idempotency_key: 'key',
+    status: 'processing',
+    settled_at: null,
+    next_look_at: '2026-01-02T00:00:00Z',
+  }
+  await insert(server.db, shop, { refunds: [refund] })
+  assert.equal(await inProgress(), 'No charges, but 1 refund.')
+  const pending = `status = 'processing', settled_at = null, next_look_at = db_clock(), pending_since = db_clock()`
+  await server.db.query(`update orders set ${pending} where order_id = $1`, [order_id])
+  assert.equal(await inProgress(), '1, pending at the payment provider, and 1 refund.')
+})
+
+/** A project with these records, all of 2 January 2026, whose figures are computed. */
+async function openShop(records: Rows) {
+  const { server } = dashboard
+  const shop = await server.project()
+  await insert(server.db, shop, records)
+  await dashboard.visit(`/settings/figures?project=${shop.id}`, { cookie, form: {} })
+  return (page: string, days = 'from=2026-01-02&to=2026-01-02') => see(`${page}?project=${shop.id}&${days}`)
+}
+
+const { profiles, products } = BASICS
+
+test('pages say which amounts are missing because they have no value in US dollars', async () => {
+  const page = await openShop({
+    profiles,
+    products,
+    transactions: [{ id: 'usd' }, { id: 'eur', currency: 'EUR' }],
+    subscriptions: [{ id: 'usd' }, { id: 'eur', currency: 'EUR' }],
+  })
+  for (const path of ['/', '/revenue']) {
+    const { text } = await page(path)
+    assert.equal(tilesOf(text).Revenue, '$19.99', path)
+    assert.match(text, /1 payment, refund or chargeback has no value in US dollars/, path)
+  }
+  const { text } = await page('/subscriptions')
+  assert.equal(tilesOf(text).MRR, '$19.99')
+  assert.match(text, /The MRR leaves out subscriptions in EUR: they have no value in US dollars/)
+  const complete = await openShop({ profiles, products, transactions: [{ id: 'usd' }], subscriptions: [{ id: 'usd' }] })
+  for (const path of ['/', '/revenue', '/subscriptions'])
+    assert.doesNotMatch((await complete(path)).text, /no value in US dollars/, path)
+})
+
+test('revenue that ceased has fallen by 100%, and an average over no people is none', async () => {
+  const page = await openShop({ profiles, transactions: [{ id: 'usd' }] })
+  const { text } = await page('/revenue', 'from=2026-01-03&to=2026-01-03')
+  assert.match(
+    text,
+    /<dt>Revenue<\/dt><dd><strong>\$0\.00<\/strong>\s*<span class="quiet"><span class="change poor">−100%</,
+  )
+  assert.equal(tilesOf((await page('/revenue')).text)['Revenue per new person'], '–')
+})
+
+test('a period with nothing but a won dispute has a chart', async () => {
+  const { id } = await dashboard.server.project()
+  await dashboard.server.db.query(
+    `insert into figures_sales (project_id, split, day, test, key, subkey, currency, sales, gross, refunds, refunded, chargebacks,
+       charged_back, payers, gross_usd, refunded_usd, charged_back_usd, without_usd)
+     values ($1, '', '2026-01-02', false, '', '', 'USD', 0, 0, 0, 0, 0, -1000, 0, 0, 0, -1000, 0)`,
+    [id],
+  )
+  const { text } = await see(`/refunds?project=${id}&from=2026-01-02&to=2026-01-03`)
+  assert.equal(tilesOf(text).Chargebacks, '−$10.00')
+  assert.deepEqual(rowsOf(text, 'money-back')[0], ['2026-01-02', '0', '-10'])
+})
+
+test('an audit log without entries is not called filtered', async () => {
+  await dashboard.server.db.query('truncate audit_log')
+  assert.match((await see('/audit')).text, /No entries yet/)
+  assert.match((await see('/audit?target=nobody')).text, /No entries match these filters/)
+})
+
+test('replies of an erased person are shown as erased; country and language by their names', async () => {
+  const { server } = dashboard
+  const shop = await server.project()
+  const profiles = [{ id: 'profile', country: 'BR', locale: 'pt' }]
+  await insert(server.db, shop, { ...BASICS, profiles, replies: [{ session_id: 'session' }] })
+  const path = `/people/profile?project=${shop.id}`
+  const known = (await see(path)).text
+  assert.match(known, /<dd>Brazil<\/dd>.*<dd>Portuguese<\/dd>.*no answer/s)
+  await dashboard.visit(`/people/profile/erase?project=${shop.id}`, { cookie, form: { confirm: 'profile' } })
+  const erased = (await see(path)).text
+  assert.match(erased, /<span class="quiet">erased<\/span>/)
+  assert.doesNotMatch(erased, /no answer|Erase this person/)
+})
+
+test('a refused choice leads back to the page it was made on', async () => {
+  const refused = '/revenue?from=2026-02-01&to=2026-01-01'
+  const { status, text } = await see(refused, { referer: `${dashboard.origin}/revenue?period=12m` })
+  assert.equal(status, 400)
+  assert.ok(text.includes('<a class="button" href="/revenue?period=12m">Back</a>'))
+  assert.doesNotMatch((await see(refused)).text, />Back</)
+})

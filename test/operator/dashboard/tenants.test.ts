@@ -1,0 +1,67 @@
+// The project or organization of a page, where there are more of them than a chooser can hold.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startDashboard } from '../../support/dashboard.ts'
+
+const MANY = 230
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+
+before(async () => {
+  dashboard = await startDashboard()
+  cookie = await dashboard.signIn((await dashboard.operator('read')).key)
+  const { query } = dashboard.server.db
+  // Each newer than the one before; the first project of all is that of the test server.
+  await query(`insert into organizations (id, name, created_at)
+    select 'org_' || n, 'Organization ' || n, db_clock() + n * interval '1 ms' from generate_series(1, ${MANY}) n`)
+  await query(`insert into projects (organization_id, id, name, created_at)
+    select 'org_' || n, 'project_' || n, 'Shop number ' || n, db_clock() + n * interval '1 ms'
+    from generate_series(1, ${MANY}) n`)
+  await query(`insert into organization_clocks (organization_id) select 'org_' || n from generate_series(1, ${MANY}) n`)
+  await query(`insert into project_clocks (project_id) select 'project_' || n from generate_series(1, ${MANY}) n`)
+})
+after(() => dashboard?.stop())
+
+const see = async (path: string) => {
+  const { status, text } = await dashboard.visit(path, { cookie })
+  assert.equal(status, 200, `${path} ${text}`)
+  return text
+}
+
+test('a project older than those of the chooser is opened by its address and by its organization', async () => {
+  const { id } = dashboard.project
+  for (const path of ['/', '/subscriptions', '/people', '/keys', '/settings']) {
+    const text = await see(`${path}?project=${id}`)
+    assert.match(text, new RegExp(`<option value="${id}" selected>`), path)
+    assert.ok(text.includes(`href="/projects?project=${id}">All projects…</a>`), path)
+  }
+  const whole = await see('/revenue?project=all:org_1')
+  assert.match(whole, /<option value="all:org_1" selected>All projects<\/option>/)
+  assert.match(whole, /<option value="project_1">Shop number 1<\/option>/)
+  assert.equal((await dashboard.visit('/?project=none', { cookie })).status, 404)
+})
+
+test('without a choice the newest project is shown', async () => {
+  assert.match(await see('/'), new RegExp(`<option value="project_${MANY}" selected>`))
+})
+
+test('every project is found: in the list, by a part of its name or id, and by the search', async () => {
+  const found = new Set<string>()
+  for (let path = '/projects'; path !== ''; ) {
+    const text = await see(path)
+    for (const [, id] of text.matchAll(/data-copy="([^"]+)"/g)) found.add(id!)
+    path = /href="([^"]+)">Next page/.exec(text)?.[1]?.replaceAll('&amp;', '&') ?? ''
+  }
+  for (let n = 1; n <= MANY; n += 1) assert.ok(found.has(`project_${n}`), `project_${n}`)
+  const text = await see('/projects?search=NUMBER+17')
+  assert.deepEqual(
+    [...text.matchAll(/data-copy="(project_[^"]+)"/g)].map(([, id]) => id),
+    [...Array.from({ length: 10 }, (_, n) => `project_${179 - n}`), 'project_17'],
+  )
+  assert.match(await see('/projects?search=org_42'), /href="\/\?project=all%3Aorg_42">Organization 42</)
+  assert.equal(
+    (await dashboard.visit('/people?q=project_7', { cookie })).headers.get('location'),
+    '/?project=project_7',
+  )
+})

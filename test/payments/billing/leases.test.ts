@@ -1,0 +1,97 @@
+// The lease of a charge: only one process calls the provider for it at a time, and a lost process holds it no longer.
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Db } from '../../../src/lib/pg/db.ts'
+import { oneOffCharge } from '../../../src/payments/billing/charge/charge.ts'
+import { HandClock } from '../../support/hand-clock.ts'
+import { LONG_LEASE_MS, lookInto, never, setUpCharges, takeDue } from '../../support/in-process.ts'
+import { untilLocked } from '../../support/locks.ts'
+import { verdict } from '../../support/scripted-provider.ts'
+
+const setup = setUpCharges()
+const { context, order, request, take } = setup
+
+describe('leases', () => {
+  test('no other process takes the order while its own is making the charge', async () => {
+    const charge = async () => {
+      await setup.db.query(`update orders set next_look_at = db_clock() where external_id = $1`, [setup.user])
+      assert.deepEqual(await takeDue(setup.db, 100), [])
+      return verdict('succeeded')
+    }
+    const busy = context({ charge }, { providerTimeoutMs: LONG_LEASE_MS })
+    assert.equal((await oneOffCharge(busy, setup.shop.id, request())).checkout_status, 'succeeded')
+  })
+
+  test('a process whose lease is nearly over does not call the provider', async () => {
+    const clock = new HandClock()
+    // Every statement takes as long as the margin of the lease, the claim too.
+    const db: Db = {
+      ...setup.db,
+      query: ((...given) => {
+        clock.advance(1_000)
+        return setup.db.query(...given)
+      }) as Db['query'],
+    }
+    const slow = context({ charge: never }, { db, clock })
+    assert.equal((await oneOffCharge(slow, setup.shop.id, request())).checkout_status, 'processing')
+    assert.deepEqual([(await order())!.lease_until, (await order())!.due_in], [null, '1'])
+  })
+
+  test('the lease of a charge that waited for its turn begins after the wait', async () => {
+    const clock = new HandClock()
+    const patient = context({ charge: async () => verdict('succeeded') }, { clock })
+    const second = await setup.shop.customer()
+    const charges: Promise<unknown>[] = []
+    await setup.db.tx(async (query) => {
+      await query('select 1 from organization_clocks where organization_id = $1 for update', [setup.shop.id])
+      charges.push(oneOffCharge(patient, setup.shop.id, request()))
+      await untilLocked(setup.db.query)
+      charges.push(oneOffCharge(patient, setup.shop.id, { ...request(), externalId: second }))
+      // Many times the margin of the lease.
+      clock.advance(60_000)
+    })
+    const answers = (await Promise.all(charges)) as { checkout_status: string }[]
+    assert.deepEqual(
+      answers.map(({ checkout_status }) => checkout_status),
+      ['succeeded', 'succeeded'],
+    )
+  })
+
+  test('a lost process: the order is taken when the lease has passed, by one process', async () => {
+    const db: Db = {
+      ...setup.db,
+      tx: never,
+      query: (async (statement, params) => {
+        const { name } = statement as { name?: string }
+        if (name === 'hand over order') throw new Error('Connection terminated')
+        return setup.db.query(statement, params)
+      }) as Db['query'],
+    }
+    await oneOffCharge(context({}, { db, providerTimeoutMs: LONG_LEASE_MS }), setup.shop.id, request())
+    const lost = (await order())!
+    // The deadline, and a quarter of it as a margin.
+    const deadlineAndMargin = (LONG_LEASE_MS / 1000) * 1.25
+    assert.deepEqual([lost.status, Number(lost.due_in)], ['processing', deadlineAndMargin])
+    assert.deepEqual(await takeDue(setup.db, 100), [])
+    await setup.db.query(
+      `update orders set lease_until = db_clock(), next_look_at = db_clock() where external_id = $1`,
+      [setup.user],
+    )
+    const taken = await Promise.all([1, 2, 3, 4].map(() => takeDue(setup.db, 100)))
+    assert.deepEqual(
+      taken.flat().map(({ order_id }) => order_id),
+      [lost.order_id],
+    )
+    await lookInto(context({ lookUp: async () => verdict('succeeded') }), taken.flat()[0]!)
+  })
+
+  test('a process that lost its lease does not move the next look', async () => {
+    await oneOffCharge(context({}), setup.shop.id, request())
+    const first = await take()
+    await take()
+    const taken = (await order())!
+    await lookInto(context({}), first)
+    assert.deepEqual([taken.looks, taken.lease_until], ['2', taken.next_look_at])
+    assert.deepEqual(await order(), taken)
+  })
+})

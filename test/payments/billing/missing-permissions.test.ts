@@ -1,0 +1,96 @@
+// A restricted key that lacks permissions: what can be compared is compared, and what is missing is named.
+import assert from 'node:assert/strict'
+import { after, afterEach, describe, test } from 'node:test'
+import { tundishAgain } from '../../support/resident.ts'
+import { startStripeBilling } from '../../support/stripe-billing.ts'
+
+const billing = await startStripeBilling({}, { worker: false })
+after(() => billing.stop())
+afterEach(() => billing.stripe.control('/faults/clear'))
+const shop = await billing.shop()
+
+/** As for a key without the permission for these lists. */
+const forbid = (...lists: string[]) =>
+  Promise.all(
+    lists.map((list) =>
+      billing.stripe.control('/faults', { method: 'GET', path: `/v1/${list}`, kind: 'forbidden', times: 1000 }),
+    ),
+  )
+
+async function reconcile(...more: string[]) {
+  const since = new Date(Date.now() - 3_600_000).toISOString()
+  return tundishAgain(['reconcile', '--since', since, ...more], billing.server.env)
+}
+
+async function charged() {
+  const { external_id } = await shop.customerWithCard()
+  const { order_id } = (await shop.charge(external_id)).body
+  const [order] = await billing.db.query('select charge_transaction_id from orders where order_id = $1', [order_id])
+  return { external_id, payment: order!.charge_transaction_id! }
+}
+
+const isMarked = async () => {
+  const [row] = await billing.db.query('select restored_from from organizations where id = $1', [shop.id])
+  return row!.restored_from !== null
+}
+
+describe('reconcile', () => {
+  test('compares all but disputes without the permission to read them, and says so', async () => {
+    const { external_id, payment } = await charged()
+    await billing.client.refunds.create({ payment_intent: payment })
+    await forbid('disputes')
+    const { code, stdout } = await reconcile()
+    assert.equal(code, 1)
+    const sentence = `not compared: the disputes of merchant account stripe stripe-test of organization ${shop.id}, because its key lacks the permission "Disputes: read".`
+    assert.ok(stdout.includes(sentence), stdout)
+    assert.match(stdout, /1 adopted/)
+    assert.equal((await shop.consumables(external_id))[0].is_active, false)
+    await billing.stripe.control('/faults/clear')
+    assert.equal((await reconcile()).code, 0)
+  })
+
+  test('compares disputes without the permission to read charges, and keeps the mark of a restored backup', async () => {
+    const { external_id, payment } = await charged()
+    const { latest_charge } = await billing.client.paymentIntents.retrieve(payment)
+    await billing.stripe.control('/disputes', { charge: latest_charge })
+    await billing.db.query('update organizations set restored_from = db_clock() where id = $1', [shop.id])
+    await forbid('payment_intents', 'balance_transactions')
+    const { code, stdout } = await reconcile('--json')
+    const { not_compared } = JSON.parse(stdout)
+    const account = { psp: 'stripe', psp_merchant_id: 'stripe-test', organization_id: shop.id }
+    assert.deepEqual(not_compared, [
+      { ...account, what: 'charges and refunds', missing_permission: 'PaymentIntents: read' },
+      { ...account, what: 'fees', missing_permission: 'Balance: read' },
+    ])
+    assert.deepEqual([code, (await shop.consumables(external_id))[0].is_active, await isMarked()], [1, false, true])
+    await billing.stripe.control('/faults/clear')
+    await reconcile()
+    assert.equal(await isMarked(), false)
+  })
+
+  test('names an account with charges that is not connected any more', async () => {
+    await charged()
+    const path = `/organizations/${shop.id}/merchant-accounts/stripe/stripe-test/disconnect`
+    assert.equal((await billing.server.admin(path, { method: 'POST' })).status, 200)
+    const { code, stdout } = await reconcile()
+    assert.equal(code, 1)
+    const sentence = `not compared: the charges and refunds of merchant account stripe stripe-test of organization ${shop.id}, because it is not connected here, or its provider is not set up.`
+    assert.ok(stdout.includes(sentence), stdout)
+  })
+})
+
+test('connecting names the permissions to read that a restricted key lacks, and so does the doctor', async () => {
+  const path = `/organizations/${shop.id}/merchant-accounts/stripe/stripe-test/connect`
+  const connect = async (secret_key: string) =>
+    (await billing.server.admin(path, { method: 'POST', body: { sandbox: true, secret_key } })).body
+  assert.deepEqual((await connect('rk_test_restricted0000'))['missing_permissions'], [])
+  await forbid('disputes', 'events')
+  assert.deepEqual((await connect('rk_test_restricted0000'))['missing_permissions'], ['Disputes: read', 'Events: read'])
+  const { stdout } = await tundishAgain(['doctor'], billing.server.env)
+  assert.match(
+    stdout,
+    /FAILED +providers +The key of .*stripe-test.* lacks permissions: Disputes: read, Events: read\./,
+  )
+  await forbid('balance')
+  assert.match(JSON.stringify(await connect('rk_test_restricted0000')), /lacks the permission ..Balance: read/)
+})

@@ -1,0 +1,170 @@
+// Merchant accounts are connected with a key of the right mode and account, which is sealed and never answered.
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
+import { tundish } from '../../support/cli.ts'
+import { startStripeBilling } from '../../support/stripe-billing.ts'
+import { CTRL_C, noTerminal, openTerminal } from '../../support/terminal.ts'
+import { titled } from '../../support/titled.ts'
+
+const KEY = 'sk_test_simulated0000'
+const SECRET = 'whsec_simulated0000000000'
+const ACCOUNT = 'acct_1TundishDialect0'
+
+const billing = await startStripeBilling({}, { worker: false })
+after(() => billing.stop())
+const { stripe } = billing
+const shop = await billing.organization()
+
+const ACCOUNTS = `/organizations/${shop.id}/merchant-accounts`
+
+async function post(path: string, body?: object) {
+  const answer = await billing.server.admin(ACCOUNTS + path, { method: 'POST', ...(body && { body }) })
+  return { ...answer, code: answer.headers['x-error-code'] }
+}
+
+describe('connecting over HTTP', () => {
+  test('200 with the mode, the end of the key and the currencies, and never the secrets', async () => {
+    const given = { sandbox: true, secret_key: KEY, webhook_secrets: [SECRET] }
+    const answer = await post(`/stripe/${ACCOUNT}/connect`, given)
+    assert.equal(answer.status, 200, answer.text)
+    const { currencies, ...rest } = answer.body
+    assert.deepEqual(rest, {
+      psp: 'stripe',
+      psp_merchant_id: ACCOUNT,
+      sandbox: true,
+      key_last4: '0000',
+      webhook_secrets: 1,
+      charges_enabled: true,
+      missing_permissions: [],
+      provider_account: ACCOUNT,
+      provider_account_name: null,
+      notifications_path: `/${shop.id}/v1/providers/stripe/${ACCOUNT}/events`,
+    })
+    assert.ok(currencies.includes('USD') && !currencies.includes('UGX'), currencies.join())
+    const rows = await billing.db.query('select * from merchant_accounts')
+    const log = await billing.db.query('select * from audit_log')
+    const shown = answer.text + JSON.stringify([rows, log]) + billing.server.logLines().join('')
+    assert.ok(!shown.includes(KEY) && !shown.includes(SECRET), 'a secret is not sealed')
+    const provider = await billing.server.app.providers.of(shop.id, 'stripe', ACCOUNT)
+    assert.deepEqual([await provider?.isReachable(), provider?.isSandbox], [true, true])
+  })
+
+  test('a key is rotated within a second, without a restart', async () => {
+    await post('/stripe/rotated/connect', { sandbox: true, secret_key: 'sk_test_first0000', webhook_secrets: [SECRET] })
+    const { providers, clock } = billing.server.app
+    assert.equal(await (await providers.of(shop.id, 'stripe', 'rotated'))!.isReachable(), true)
+    await stripe.control('/keys/revoke', { key: 'sk_test_first0000' })
+    assert.equal(await (await providers.of(shop.id, 'stripe', 'rotated'))!.isReachable(), false)
+    const answer = await post('/stripe/rotated/connect', { sandbox: true, secret_key: 'sk_test_second1111' })
+    assert.deepEqual([answer.body.key_last4, answer.body.webhook_secrets], ['1111', 1], answer.text)
+    await clock.sleep(1000)
+    assert.equal(await (await providers.of(shop.id, 'stripe', 'rotated'))!.isReachable(), true)
+    const secrets = await post('/stripe/rotated/connect', { sandbox: true, webhook_secrets: [SECRET, `${SECRET}2`] })
+    assert.deepEqual([secrets.body.key_last4, secrets.body.webhook_secrets], ['1111', 2], secrets.text)
+  })
+
+  test('the currencies stay narrowed to those that were set by hand', async () => {
+    await billing.server.admin(`${ACCOUNTS}/stripe/narrowed`, { method: 'PUT', body: { currencies: ['EUR', 'UGX'] } })
+    const answer = await post('/stripe/narrowed/connect', { sandbox: true, secret_key: KEY })
+    assert.deepEqual(answer.body.currencies, ['EUR'])
+  })
+
+  const refused: Record<string, [path: string, body: object, status: number, code: string]> = {
+    'a test key for a live account': ['/stripe/a/connect', { sandbox: false, secret_key: KEY }, 409, 'wrong_mode'],
+    'a live key for a sandbox': [
+      '/stripe/a/connect',
+      { sandbox: true, secret_key: 'sk_live_12345678' },
+      409,
+      'wrong_mode',
+    ],
+    'the key of another account': [
+      '/stripe/acct_other/connect',
+      { sandbox: true, secret_key: KEY },
+      400,
+      'wrong_account',
+    ],
+    'a publishable key': ['/stripe/a/connect', { sandbox: true, secret_key: 'pk_test_12345678' }, 400, 'invalid_value'],
+    'no key at first': ['/stripe/a/connect', { sandbox: true, webhook_secrets: [SECRET] }, 400, 'property_required'],
+    'nothing at all': ['/stripe/a/connect', { sandbox: true }, 400, 'property_required'],
+    'the simulator': ['/simulator/a/connect', { sandbox: true, secret_key: KEY }, 400, 'invalid_value'],
+  }
+  for (const [what, [path, body, status, code]] of Object.entries(refused)) {
+    test(`${status} ${code} for ${what}, and nothing is stored`, async () => {
+      const answer = await post(path, body)
+      assert.deepEqual([answer.status, answer.code], [status, code], answer.text)
+      const stored = await billing.db.query(`select 1 from merchant_accounts where psp_merchant_id = 'a'`)
+      assert.deepEqual(stored, [])
+    })
+  }
+
+  test('400 credentials_refused for a key that was revoked', async () => {
+    await stripe.control('/keys/revoke', { key: 'sk_test_revoked0' })
+    const answer = await post('/stripe/a/connect', { sandbox: true, secret_key: 'sk_test_revoked0' })
+    assert.deepEqual([answer.status, answer.code], [400, 'credentials_refused'], answer.text)
+  })
+
+  test('403 for an operator who may only read', async () => {
+    const { key } = await billing.db.tx((query) => createOperator(query, { name: 'reader', scope: 'read' }))
+    const { status } = await fetch(`${billing.server.adminUrl}/admin/v1${ACCOUNTS}/stripe/a/connect`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ sandbox: true, secret_key: KEY }),
+    })
+    assert.equal(status, 403)
+  })
+
+  test('a disconnected account cannot be used, and is not connected in the other mode', async () => {
+    await post('/stripe/gone/connect', { sandbox: true, secret_key: KEY })
+    assert.deepEqual((await post('/stripe/gone/disconnect')).body, { disconnected: true })
+    assert.equal(await billing.server.app.providers.of(shop.id, 'stripe', 'gone'), undefined)
+    assert.equal((await post('/stripe/gone/disconnect')).status, 404)
+    const other = await post('/stripe/gone/connect', { sandbox: false, secret_key: 'sk_live_12345678' })
+    assert.deepEqual([other.status, other.code], [409, 'wrong_mode'], other.text)
+  })
+})
+
+describe('connecting at the command line', () => {
+  const run = (input: string, ...more: string[]) =>
+    tundish(['merchant-account', 'connect', 'stripe', 'piped', '--org', shop.id, ...more], billing.server.env, input)
+
+  test('0 for a key and a signing secret from a pipe', async () => {
+    const { code, stdout, stderr } = await run(`${KEY}\n${SECRET}\n`, '--sandbox', '--json')
+    assert.equal(code, 0, stderr)
+    const { key_last4, webhook_secrets } = JSON.parse(stdout)
+    assert.deepEqual([key_last4, webhook_secrets], ['0000', 1])
+    assert.ok(!stdout.includes(KEY))
+  })
+
+  test('1 and a sentence for a test key without --sandbox', async () => {
+    const { code, stderr } = await run(KEY)
+    assert.deepEqual([code, stderr.includes('test mode')], [1, true], stderr)
+  })
+
+  for (const [key, pressed] of Object.entries({ 'Ctrl-C': CTRL_C, 'Ctrl-D': '\x04' })) {
+    test(titled(`1 and a sentence for ${key} at the question for the key`, noTerminal), {
+      skip: noTerminal,
+    }, async () => {
+      const args = ['merchant-account', 'connect', 'stripe', 'typed', '--org', shop.id, '--sandbox']
+      const terminal = openTerminal(args, billing.server.env)
+      await terminal.untilPrinted(/Secret key: $/)
+      terminal.press(pressed)
+      assert.equal(await terminal.ended, 1)
+      assert.equal(terminal.output(), 'Secret key: \r\nStopped: no secret was entered.\r\n')
+    })
+  }
+
+  test('2 for a key as an argument, which is not repeated', async () => {
+    const { code, stderr } = await run('', KEY)
+    assert.deepEqual([code, stderr.includes(KEY)], [2, false], stderr)
+    assert.match(stderr, /too many arguments .*sk_test_…/)
+  })
+
+  test('1 for no secret, and for a file that cannot be read', async () => {
+    assert.equal((await run('\n', '--sandbox')).code, 1)
+    assert.match(
+      (await run('', '--sandbox', '--from', '/nowhere/key')).stderr,
+      /cannot be read: it does not exist \(ENOENT\)/,
+    )
+  })
+})

@@ -1,0 +1,52 @@
+// Stripe goes away between the calls of one charge or refund: what it has answered already counts as begun.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, test } from 'node:test'
+import { assertSettled, chargeRequest } from '../../../support/payments.ts'
+import { openStripeAccount, type StripeAccount } from '../../../support/stripe-account.ts'
+
+let account: StripeAccount
+before(async () => {
+  account = await openStripeAccount()
+})
+after(() => account.cleanUp())
+
+test('unknown where Stripe knows the key and is gone before it is asked for what the key stands for', async () => {
+  const request = chargeRequest('pm_card_visa')
+  assertSettled(await account.charge(request), 'succeeded')
+  const relay = await relayUntil(account.url, 400)
+  // As after a restored backup: the same purchase under another order.
+  const again = await account.adapter({ apiUrl: relay }).prepare({ ...request, reference: randomUUID() })
+  assert.deepEqual(again, { outcome: 'unknown', why: 'no connection was made (ECONNREFUSED)' })
+})
+
+test('unknown where Stripe rejects a refund that it knows and is gone before its list is read', async () => {
+  const request = chargeRequest('pm_card_visa')
+  const charged = await account.charge(request)
+  assertSettled(charged, 'succeeded')
+  const refund = { ...request, key: randomUUID(), chargeTransactionId: charged.details.psp_transaction_id! }
+  assertSettled(await account.provider.refund(refund), 'succeeded')
+  const relay = await relayUntil(account.url, 400)
+  const again = await account.adapter({ apiUrl: relay }).refund({ ...refund, reference: randomUUID() })
+  assert.deepEqual(again, { outcome: 'unknown', why: 'no connection was made (ECONNREFUSED)' })
+})
+
+/** Passes calls on to a server and accepts no connection from the first answer with this status on. */
+async function relayUntil(target: string, status: number): Promise<string> {
+  const relay = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const { host: _host, connection: _connection, ...headers } = request.headers as Record<string, string>
+    const { method = 'GET', url = '/' } = request
+    const body = Buffer.concat(chunks)
+    const answer = await fetch(target + url, { method, headers, ...(body.length > 0 && { body }) })
+    if (answer.status === status) relay.close()
+    response.writeHead(answer.status, { 'content-type': 'application/json', connection: 'close' })
+    response.end(await answer.text())
+  }).listen(0, '127.0.0.1')
+  await once(relay, 'listening')
+  return `http://127.0.0.1:${(relay.address() as AddressInfo).port}`
+}

@@ -1,0 +1,91 @@
+// What the endpoint of Stripe's notifications answers: by signature, while a secret is rotated, for accounts that do not exist.
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { signature } from '../../../src/simulators/stripe/events.ts'
+import { until } from '../../support/cluster.ts'
+import { setUpStripeShop } from '../../support/connected-stripe.ts'
+
+const setup = setUpStripeShop()
+const { charged, isActive } = setup
+
+const DAY_MS = 86_400_000
+
+describe('the endpoint answers', () => {
+  const event = (more: object = {}) =>
+    JSON.stringify({ id: 'evt_1', object: 'event', type: 'invoice.paid', created: 1, data: { object: {} }, ...more })
+  const nowS = () => Math.floor(Date.now() / 1000)
+  async function send(body: string, header: string | undefined, url = setup.account.eventsUrl) {
+    const headers = { 'content-type': 'application/json', ...(header !== undefined && { 'stripe-signature': header }) }
+    const answer = await fetch(url, { method: 'POST', headers, body })
+    return [answer.status, answer.headers.get('x-error-code'), await answer.text()] as const
+  }
+
+  test('200 for a kind that is of no use, and for a copy', async () => {
+    for (let n = 0; n < 2; n += 1) {
+      const [status, , text] = await send(event(), signature(event(), [setup.account.secret], nowS()))
+      assert.deepEqual([status, text], [200, '{"received":true}'])
+    }
+  })
+
+  test('200 through the whole rotation of a secret at Stripe', async () => {
+    // What is refused is not found in the list of events meanwhile.
+    await setup.billing.db.query(
+      "update merchant_accounts set notifications_due_at = db_clock() + interval '30 minutes'",
+    )
+    const arrived = async (what: string) => {
+      const { user, charge } = await charged()
+      await setup.stripe.control('/refunds', { charge })
+      await until(what, async () => !(await isActive(user)))
+    }
+    // Stripe signs with both secrets, and the account still has the old one alone.
+    const rolled = await setup.stripe.control<{ secret: string }>(
+      `/webhook_endpoints/${setup.account.endpointId}/roll`,
+      {
+        keep_ms: DAY_MS,
+      },
+    )
+    assert.notEqual(rolled.secret, setup.account.secret)
+    await arrived('it to be accepted by the old secret')
+    // Both are stored, then the old one ends at Stripe.
+    await setup.account.connect([rolled.secret, setup.account.secret])
+    await setup.stripe.control('/clock', { advance_ms: DAY_MS })
+    await arrived('it to be accepted by the new secret')
+    await setup.account.connect([rolled.secret])
+    assert.equal((await send(event(), signature(event(), [setup.account.secret], nowS())))[0], 400)
+    await arrived('it to be accepted when the old secret is gone')
+    await setup.account.connect(['whsec_anotherOne00', rolled.secret, setup.account.secret])
+  })
+
+  test('200 while a secret is rotated, by any of those it has', async () => {
+    for (const secrets of [['whsec_anotherOne00'], ['whsec_unknown', setup.account.secret]])
+      assert.equal((await send(event(), signature(event(), secrets, nowS())))[0], 200)
+  })
+
+  const wrong: Record<string, () => string | undefined> = {
+    'no signature': () => undefined,
+    'a signature of another secret': () => signature(event(), ['whsec_unknown'], nowS()),
+    'a signature of another body': () => signature(event({ id: 'evt_2' }), [setup.account.secret], nowS()),
+    'a signature that is too old': () => signature(event(), [setup.account.secret], nowS() - 301),
+    'a signature from the future': () => signature(event(), [setup.account.secret], nowS() + 310),
+    'a signature without a time': () => signature(event(), [setup.account.secret], nowS()).replace(/t=\d+,/, ''),
+  }
+  for (const [what, header] of Object.entries(wrong)) {
+    test(`400 invalid_signature for ${what}`, async () => {
+      const [status, code] = await send(event(), header())
+      assert.deepEqual([status, code], [400, 'invalid_signature'])
+    })
+  }
+
+  test('400 in the same words for an account or organization that does not exist', async () => {
+    const header = signature(event(), [setup.account.secret], nowS())
+    const [, , known] = await send(event(), signature(event(), ['whsec_unknown'], nowS()))
+    for (const [from, to] of [
+      [setup.shop.id, 'nobody'],
+      ['acct_', 'acct_none'],
+      ['/stripe/', '/simulator/'],
+    ] as const) {
+      const [status, , text] = await send(event(), header, setup.account.eventsUrl.replace(from, to))
+      assert.deepEqual([status, text], [400, known], to)
+    }
+  })
+})

@@ -1,0 +1,176 @@
+// What happens at Stripe reaches the report, consumables and webhooks: by notifications, and where these are lost by its list of events.
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { runOperation } from '../../../src/cli/commands/operations.ts'
+import { until } from '../../support/cluster.ts'
+import { setUpStripeShop } from '../../support/connected-stripe.ts'
+import type { Json } from '../../support/server.ts'
+
+const setup = setUpStripeShop()
+const { charged, isActive } = setup
+afterEach(() => setup.stripe.control('/events', { copies: 1, delayMs: 0, shuffled: false, isOff: false }))
+
+const rowsOf = async (orderId: string) =>
+  (await setup.shop.report({ order_id: orderId })).map(
+    (row) => `${row.psp_transaction_type} ${row.status} ${row.amount}`,
+  )
+
+const eventsOf = async (user: string) =>
+  (
+    await setup.billing.db.query(
+      `select e.type from events e where e.project_id = $1 and e.data ->> 'order_id' in
+         (select order_id::text from orders where external_id = $2) order by e.id`,
+      [setup.shop.projectId, user],
+    )
+  ).map(({ type }) => type)
+
+/**
+ * Has the server read Stripe's list of events now, not minutes later. It waits until no account is being read, because the end of
+ * a reading sets when the next one is due.
+ */
+const readNow = () =>
+  until('a reading under way to end', async () => {
+    const [row] = await setup.billing.db.query(`
+      with made_due as (
+        update merchant_accounts set notifications_due_at = null where notifications_lease_until is null returning 1)
+      select (select count(*) from made_due) = (select count(*) from merchant_accounts) as done`)
+    return row!.done === 't'
+  })
+
+/** Waits for the end of the reading that `readNow` began. */
+const untilRead = () =>
+  until('the list to be read', async () => {
+    const [row] = await setup.billing.db.query('select notifications_due_at is not null as done from merchant_accounts')
+    return row!.done === 't'
+  })
+
+describe('by notification', () => {
+  test('a refund made at Stripe is a refund of the order, and a full one revokes the consumable', async () => {
+    const { user, orderId, charge } = await charged()
+    await setup.stripe.control('/refunds', { charge, amount: 300 })
+    await until('the part to be refunded', async () => (await rowsOf(orderId)).length === 2)
+    assert.equal(await isActive(user), true)
+    await setup.stripe.control('/refunds', { charge })
+    await until('the rest to be refunded', async () => !(await isActive(user)))
+    assert.deepEqual(await rowsOf(orderId), ['sale succeeded 10.5', 'refund refunded 3', 'refund refunded 7.5'])
+    const types = await eventsOf(user)
+    assert.equal(types.filter((type) => type === 'refund.succeeded').length, 2, types.join())
+    const refunds = await setup.billing.db.query('select origin, reason from refunds where order_id = $1', [orderId])
+    const byCustomer = { origin: 'provider', reason: 'requested_by_customer' }
+    assert.deepEqual(refunds, [byCustomer, byCustomer])
+    const reasons = (await setup.shop.report({ order_id: orderId })).map((row) => row.psp_reason_code)
+    assert.deepEqual(reasons, [null, 'requested_by_customer', 'requested_by_customer'])
+  })
+
+  test('notifications that come three times and out of order change nothing more', async () => {
+    const { user, orderId, charge } = await charged()
+    await setup.stripe.control('/events', { copies: 3, delayMs: 300, shuffled: true })
+    await setup.stripe.control('/refunds', { charge, amount: 300 })
+    await setup.stripe.control('/refunds', { charge })
+    await until('all to be refunded', async () => !(await isActive(user)))
+    assert.deepEqual((await rowsOf(orderId)).length, 3)
+  })
+
+  test('a dispute takes the consumable, and gives it back when it is won', async () => {
+    const { user, orderId, charge } = await charged()
+    const { id } = await setup.stripe.control<{ id: string }>('/disputes', { charge })
+    await until('the chargeback', async () => (await rowsOf(orderId)).length === 2)
+    assert.equal(await isActive(user), false)
+    await setup.stripe.control(`/disputes/${id}/close`, { status: 'won' })
+    await until('the reversal', async () => (await rowsOf(orderId)).length === 3)
+    assert.deepEqual((await rowsOf(orderId)).slice(1), [
+      'chargeback refunded 10.5',
+      'chargeback_reversal succeeded 10.5',
+    ])
+    assert.equal(await isActive(user), true)
+    const types = await eventsOf(user)
+    assert.ok(types.includes('charge.disputed') && types.includes('charge.dispute_won'), types.join())
+  })
+
+  test('a dispute that is lost gives back what had been refunded before, and not the consumable', async () => {
+    const { user, orderId, charge } = await charged()
+    await setup.stripe.control('/refunds', { charge, amount: 300 })
+    await until('the refund', async () => (await rowsOf(orderId)).length === 2)
+    const { id } = await setup.stripe.control<{ id: string }>('/disputes', { charge })
+    await until('the chargeback', async () => (await rowsOf(orderId)).length === 3)
+    await setup.stripe.control(`/disputes/${id}/close`, { status: 'lost' })
+    await until('the reversal', async () => (await rowsOf(orderId)).length === 4)
+    assert.deepEqual((await rowsOf(orderId)).slice(2), ['chargeback refunded 10.5', 'chargeback_reversal succeeded 3'])
+    assert.equal(await isActive(user), false)
+  })
+
+  test('a card that was detached at Stripe is no saved card any more', async () => {
+    const { user, card } = await setup.account.customer()
+    await setup.stripe.client().paymentMethods.detach(card.payment_method)
+    await until('the card to be gone', async () => {
+      const { body } = await setup.shop.charge(user)
+      return body.message === 'The customer has no saved card.'
+    })
+  })
+
+  test('a card that its bank or its owner has renewed is shown as it is now, and reported by the next charge', async () => {
+    await setup.stripe.control('/events', { isOff: true })
+    const { user, card } = await setup.account.customer('pm_card_visa', 'renewed')
+    const shown = async () => {
+      const params = { project_id: setup.shop.projectId, profile_id: 'renewed' }
+      const { customers } = await runOperation('profile', 'getPerson', setup.billing.server.app, { params })
+      const [{ card_network, card_last4, card_expires }] = customers as [Json]
+      return [card_network, card_last4, card_expires].join(' ')
+    }
+    // The payment that saved it told nothing of it, and the event of the saving is not sent.
+    assert.equal(await shown(), '  ')
+    await setup.stripe.control('/events', { isOff: false })
+    const renewed = { last4: '1881', exp_month: 3, exp_year: 2041 }
+    await setup.stripe.control(`/payment_methods/${card.payment_method}/renew`, renewed)
+    await until('the new card to be shown', async () => (await shown()) === 'visa 1881 03/2041')
+    await setup.stripe.client().paymentMethods.update(card.payment_method, { card: { exp_month: 5, exp_year: 2044 } })
+    await until('the new expiry to be shown', async () => (await shown()) === 'visa 1881 05/2044')
+    const { body } = await setup.shop.charge(user)
+    const [row] = await setup.shop.report({ order_id: body.order_id })
+    assert.deepEqual([row.pm_data_last4, row.pm_data_expiration_date], ['1881', '05/2044'])
+    await setup.stripe.client().paymentMethods.detach(card.payment_method)
+    await until('the card to be gone', async () => (await shown()) === '  ')
+    assert.deepEqual(
+      await setup.billing.db.query('select 1 from saved_cards where token = $1', [card.payment_method]),
+      [],
+    )
+  })
+
+  test('a provider that cannot be asked has it sent again', async () => {
+    const { user, charge } = await charged()
+    await setup.stripe.control('/faults', { method: 'GET', path: '/v1/refunds', kind: 'error_before', times: 2 })
+    await setup.stripe.control('/refunds', { charge })
+    await until('it to be sent again', async () => !(await isActive(user)))
+  })
+})
+
+test('a change without a notification is found in the list of events', async () => {
+  await setup.stripe.control('/events', { isOff: true })
+  const { user, orderId, charge } = await charged()
+  await setup.stripe.control('/refunds', { charge })
+  await readNow()
+  await until('the refund to be found', async () => !(await isActive(user)))
+  assert.equal((await rowsOf(orderId)).length, 2)
+  await readNow()
+  await untilRead()
+  assert.equal((await rowsOf(orderId)).length, 2)
+})
+
+test('a notification that cannot be handled does not hold up older ones, and is handled when it can be', async () => {
+  await setup.stripe.control('/events', { isOff: true })
+  const refunded = await charged()
+  const disputed = await charged()
+  // So many that cannot be handled in a row would be an outage, if they failed for another reason.
+  const more = [await charged(), await charged(), await charged(), await charged()]
+  await setup.stripe.control('/refunds', { charge: refunded.charge })
+  for (const { charge } of [disputed, ...more]) await setup.stripe.control('/disputes', { charge })
+  // As for a restricted key without the permission to read disputes.
+  await setup.stripe.control('/faults', { method: 'GET', path: '/v1/disputes', kind: 'forbidden', times: 1000 })
+  await readNow()
+  await until('the refund to be found', async () => !(await isActive(refunded.user)))
+  await untilRead()
+  assert.equal(await isActive(disputed.user), true)
+  await setup.stripe.control('/faults/clear')
+  await readNow()
+  await until('the dispute to be found', async () => !(await isActive(disputed.user)))
+})

@@ -1,0 +1,104 @@
+// The pages for people: the home page of both listeners, the icon and the guides, without a script. In a browser: server/browser.slow.test.ts.
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { setUpListener } from '../../support/listener.ts'
+import { type Json, startTestServer } from '../../support/server.ts'
+
+const ROOT = join(import.meta.dirname, '../../..')
+
+for (const side of ['public', 'operator'] as const) {
+  describe(`the pages of the ${side} listener`, () => {
+    const site = setUpListener(side)
+
+    test('the icon is served, also as /favicon.ico', async () => {
+      for (const name of ['favicon.svg', 'favicon.ico']) {
+        const answer = await fetch(`${site.url}/${name}`)
+        assert.equal(answer.status, 200, name)
+        assert.equal(answer.headers.get('content-type'), 'image/svg+xml')
+      }
+    })
+
+    test('every file of docs/ is a guide, and every link of every page is answered', { timeout: 120_000 }, async () => {
+      const seen = new Set<string>()
+      const waiting = [side === 'public' ? `${site.url}/` : `${site.url}/docs/guides`]
+      for (const address of waiting) {
+        const { text } = await page(address)
+        for (const [, link] of text.matchAll(/(?:href|src)="([^"]+)"/g)) {
+          const target = new URL(link!.replaceAll('&amp;', '&'), address)
+          if (target.origin !== site.url || seen.has(target.pathname)) continue
+          // Health needs a database, and `/` of the operator's listener is the dashboard.
+          if (target.pathname.startsWith('/health') || (side === 'operator' && target.pathname === '/')) continue
+          seen.add(target.pathname)
+          if (/^\/docs\/guides(?!.*\.png$)/.test(target.pathname)) waiting.push(target.href)
+          else if (target.pathname !== '/metrics')
+            assert.equal((await fetch(target)).status, 200, `${address}: ${link}`)
+        }
+      }
+      for (const file of readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }))
+        if (file.endsWith('.md')) assert.ok(seen.has(`/docs/guides/${file.slice(0, -3)}`), file)
+    })
+
+    test('the list of guides has every file of docs/', async () => {
+      const { text } = await page(`${site.url}/docs/guides`)
+      for (const file of readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }))
+        if (file.endsWith('.md')) assert.ok(text.includes(`href="guides/${file.slice(0, -3)}"`), file)
+    })
+
+    test('a guide is marked in the list beside it, and lists its own headings', async () => {
+      const { text } = await page(`${site.url}/docs/guides/erasure`)
+      assert.match(text, /<a href="[^"]*docs\/guides\/erasure" aria-current="page">Erasure<\/a>/)
+      const onPage = /aria-label="On this page">(.*?)<\/nav>/s.exec(text)![1]!
+      const headings = [...text.matchAll(/<h2 id="([^"]+)"/g)].map(([, anchor]) => anchor)
+      assert.ok(headings.length > 1)
+      assert.deepEqual(
+        [...onPage.matchAll(/href="#([^"]+)"/g)].map(([, anchor]) => anchor),
+        headings,
+      )
+    })
+
+    test('every link to a part of a guide names a heading of it', async () => {
+      for (const name of ['operating', 'production', 'configuration', 'readme']) {
+        const address = `${site.url}/docs/guides/${name}`
+        for (const [, link] of (await page(address)).text.matchAll(/href="([^"]*#[^"]+)"/g)) {
+          const target = new URL(link!, address)
+          if (target.origin !== site.url) continue
+          assert.match((await page(target.href)).text, new RegExp(`id="${target.hash.slice(1)}"`), `${name}: ${link}`)
+        }
+      }
+    })
+
+    test('404 with a sentence for a guide that does not exist, also outside the folder', async () => {
+      for (const name of ['nothing', '..%2F..%2Fpackage.json', 'decisions']) {
+        const answer = await fetch(`${site.url}/docs/guides/${name}`)
+        assert.equal(answer.status, 404, name)
+        assert.match(((await answer.json()) as { message: string }).message, /no guide of this name/)
+      }
+    })
+  })
+}
+
+test('200 for / of both listeners, with links to the reference and the guides', async () => {
+  const server = await startTestServer()
+  try {
+    const { text } = await page(`${server.url}/`)
+    for (const address of ['docs', 'docs/guides', 'openapi.json', 'health/ready'])
+      assert.match(text, new RegExp(`href="${address}"`))
+    const description = (await (await fetch(`${server.url}/openapi.json`)).json()) as Json
+    assert.match(text, new RegExp(`Tundish ${description.info.version}`))
+    const dashboard = await (await fetch(`${server.adminUrl}/`, { redirect: 'follow' })).text()
+    for (const address of ['/docs', '/docs/guides']) assert.match(dashboard, new RegExp(`href="${address}"`))
+  } finally {
+    await server.stop()
+  }
+})
+
+async function page(address: string) {
+  const answer = await fetch(address)
+  const text = await answer.text()
+  assert.equal(answer.status, 200, `${address}: ${text.slice(0, 200)}`)
+  assert.match(answer.headers.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'self'; img-src/)
+  assert.doesNotMatch(text, /<script|<[^>]*(?:javascript:|\son[a-z]+=)/i, address)
+  return { text }
+}
