@@ -28,7 +28,7 @@ export function serveGuides(listener: FastifyInstance): void {
     new Map(await Promise.all(names.map(async (name) => [name, (await render(name)).title] as const)))
   listener.get('/docs/guides', HIDDEN, async (_request, reply) => {
     const titles = await titlesOf([...guides.keys()])
-    return sendPage(reply, { title: 'Guides · Tundish', base: '../../', body: listPage(titles) })
+    return sendPage(reply, { title: 'Guides · Tundish', base: '../', body: listPage(titles) })
   })
   listener.get('/docs/guides/', HIDDEN, async (_request, reply) => reply.redirect('../guides', 308))
   listener.get('/docs/guides/*', HIDDEN, async (request, reply) => {
@@ -38,7 +38,7 @@ export function serveGuides(listener: FastifyInstance): void {
       throw new ApiError(404, 'path_not_found', 'There is no guide of this name. /docs/guides lists all guides.')
     const guide = await render(name)
     const titles = await titlesOf(CONTENTS.flatMap(({ entries }) => entries.map((entry) => entry.name)))
-    const base = `../../../${'../../'.repeat(name.split('/').length - 1)}`
+    const base = `../../${'../'.repeat(name.split('/').length - 1)}`
     return sendPage(reply, { title: `${guide.title} · Tundish`, base, body: guidePage(base, name, guide, titles) })
   })
 }
@@ -63,7 +63,7 @@ async function renderGuide(guides: Map<string, string>, name: string): Promise<R
   const path = guides.get(name)!
   const names = new Map([...guides].map(([other, file]) => [file, other]))
   return renderMarkdown(path, await readFile(`${ROOT}${path}`, 'utf8'), (file) => {
-    if (file === 'docs/decisions/') return `${'../../'.repeat(name.split('/').length)}guides#decisions`
+    if (file === 'docs/decisions/') return `${'../'.repeat(name.split('/').length)}guides#decisions`
     const other = names.get(file) ?? (file.endsWith('.png') ? file.replace(/^docs\//, '') : undefined)
     return other === undefined ? undefined : posix.relative(posix.dirname(`/${name}`), `/${other}`)
   })
@@ -77,7 +77,7 @@ function listPage(titles: Map<string, string>): string {
     return `<h2>${title}</h2><dl>${rows.join('')}</dl>`
   })
   const decisions = [...titles.keys()].filter((name) => name.startsWith(DECISIONS))
-  return `${header('../../')}<main class="list"><h1>Guides</h1>
+  return `${header('../')}<main class="list"><h1>Guides</h1>
 ${groups.join('\n')}
 <h2 id="decisions">Decisions</h2>
 <p>Why Tundish is built as it is, with the alternatives that were tried.</p>
