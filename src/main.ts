@@ -2,7 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import { guard, watchOutput } from './cli/commands/command.ts'
 import { takeEnvFile } from './cli/commands/env-file.ts'
-import { hideSecrets } from './core/tenants/hide-secrets.ts'
+import { hideSecrets } from './lib/hide-secrets.ts'
 import { tundishVersion } from './lib/version.ts'
 
 type Load = () => Promise<{ register: (program: Command) => void | Promise<void> }>

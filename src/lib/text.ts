@@ -1,4 +1,5 @@
 // Unicode text functions that do not depend on the machine or the locale.
+import { hideSecrets } from './hide-secrets.ts'
 
 /**
  * Simple case folding (the statuses C and S of Unicode's CaseFolding.txt): two texts differ in case only if these are
@@ -71,8 +72,12 @@ export function printable(text: string): string {
 // formatting.
 const CONTROLS = /(?![\n\t])\p{Cc}|[\u2028-\u202e\u2066-\u2069]/gu
 
-/** At most `max` characters of the text, ending with `…` if truncated: for quoting input. */
-export function shorten(text: string, max: number): string {
+/**
+ * At most `max` characters of the text, ending with `…` if truncated: for quoting input. Keys are reduced to their prefix first,
+ * because a truncated one may be too short to be found later.
+ */
+export function shorten(given: string, max: number): string {
+  const text = hideSecrets(given)
   if (text.length <= max) return text
   // A character has at most two units, so only the beginning of a long text is split.
   const characters = [...text.slice(0, 2 * (max + 1))]

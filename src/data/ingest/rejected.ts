@@ -1,4 +1,5 @@
 // The rejected lines of an import, collected beside the staged rows.
+import { hideSecrets } from '../../lib/hide-secrets.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { REJECTED } from './staging.ts'
 
@@ -28,7 +29,8 @@ export async function firstRejected(query: Query, sources: readonly string[], li
   return rows.map(({ source, line, reason }) => ({
     source: sources[Number(source) - 1]!,
     line: Number(line),
-    reason: reason!,
+    // An id or the name of a property may be a key.
+    reason: hideSecrets(reason!),
   }))
 }
 

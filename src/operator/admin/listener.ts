@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../../app.ts'
 import { OPERATOR_CODES } from '../../core/records/error-codes.ts'
-import { hideSecrets } from '../../core/tenants/hide-secrets.ts'
+import { hideSecrets } from '../../lib/hide-secrets.ts'
 import { describeRoutes } from '../../lib/http/describe.ts'
 import { type ListenerOptions, openListener, refuseOtherMethods } from '../../lib/http/listener.ts'
 import { allowOwnHostsOnly } from '../../lib/http/own-hosts.ts'

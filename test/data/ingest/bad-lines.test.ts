@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { KINDS } from '../../../src/core/records/records.ts'
 import { type Imports, line, openImports } from '../../support/imports.ts'
 
 let imports: Imports
@@ -35,6 +36,46 @@ describe('a bad line', () => {
     })
     assert.equal(await imports.count(project, 'profiles'), 0)
   })
+
+  for (const secret of [
+    'secret_kJ8-x0Yq_Zt3mWv5aBc7dEf9gHi1jKl3mNo5pQr7sTu',
+    'operator_0123456789abcdef',
+    'whsec_c2VjcmV0X2tKOC14MFlxX1p0Mw==',
+    'sk_live_51HgkQ2eZvKYlo2C0123',
+  ])
+    test(`does not repeat ${secret.slice(0, 8)}… in its reason, wherever the key is in it`, async () => {
+      const project = await imports.project()
+      const inFields = Object.values(line).flatMap((build) => {
+        const { record, data } = build()
+        const { fields } = KINDS.find(({ name }) => name === record)!
+        const values = [secret, `${' '.repeat(50)}${secret}`, { [secret]: 1 }, [secret], [{ [secret]: secret }]]
+        return fields.flatMap(({ name }) => values.map((value) => ({ record, data: { ...data, [name]: value } })))
+      })
+      const lines = [
+        ...inFields,
+        { record: secret, data: {} },
+        { record: `${'x'.repeat(50)}${secret}`, data: {} },
+        JSON.stringify({ record: 'profile', data: secret }),
+        `{"record": "profile", "data": {"id": ${secret}}}`,
+        `{"record": "profile", "data": {"${secret}": 1, "${secret}": 2}}`,
+        `{"record": "profile", "data": {"${secret}": 1e400}}`,
+        `{"record": "profile", "${secret}": {}, "data": {}}`,
+        line.profile({ [secret]: 1 }),
+        // The ids that are nothing but the key are stored by now.
+        line.session({ profile_id: `${secret}_lost` }),
+        secret,
+      ]
+      let reasons = 0
+      // A result has the first hundred reasons.
+      for (let at = 0; at < lines.length; at += 100) {
+        const { rejects, rejected } = await imports.run(project, lines.slice(at, at + 100), { skipBadLines: true })
+        assert.equal(rejects.length, rejected)
+        reasons += rejected
+        const hidden = secret.slice(secret.lastIndexOf('_', 9) + 1).slice(0, 4)
+        for (const { reason } of rejects) assert.ok(!reason.includes(hidden), reason)
+      }
+      assert.ok(reasons > 200, `${reasons} lines were bad`)
+    })
 
   test('is one with a value that is too long for an index', async () => {
     const project = await imports.project()

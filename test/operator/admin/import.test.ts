@@ -29,6 +29,12 @@ test('200 after the hundredth bad line, however long the body is, and the connec
   assert.equal((await send(Buffer.from(textOf([line.profile()])))).body.written, 1)
 })
 
+test('a key in a bad line is not repeated', async () => {
+  const { body } = await send(Buffer.from(textOf([{ record: 'secret_0123456789abcdef', data: {} }])))
+  const [{ reason }] = body.rejects as [{ reason: string }]
+  assert.match(reason, /, got "secret_…"$/)
+})
+
 test('the rest of a body that comes after the response is dropped, and the connection goes on', async () => {
   const { hostname, port } = new URL(admin.adminUrl)
   const socket = connect(Number(port), hostname)

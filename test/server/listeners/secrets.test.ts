@@ -53,6 +53,14 @@ for (const secret of SECRETS) {
   })
 }
 
+test('the command that imports does not repeat a key of a bad line', async () => {
+  const lines = SECRETS.map((record) => JSON.stringify({ record, data: {} })).join('\n')
+  const { code, stderr } = await tundish(['import', '--project', project.id, '-'], server.env, lines)
+  assert.equal(code, 1, stderr)
+  assert.match(stderr, /stdin:1: "record" must be one of .*, got "secret_…"\nstdin:2: .*, got "operator_…"\n/)
+  for (const secret of SECRETS) assert.ok(!stderr.includes(secret.slice(0, 12)), stderr)
+})
+
 test('a setting that holds a key by mistake is not repeated', async () => {
   const { code, stderr } = await tundish(['doctor'], { ...server.env, PORT: SECRETS[0]! })
   assert.deepEqual([code, stderr], [2, 'PORT must be a whole number from 0 to 65535, got "secret_…".\n'])

@@ -1,4 +1,5 @@
 // Sums the objects read at Stripe and the records stored here, by kind, month and currency, and finds differences.
+import { hideSecrets } from '../../../lib/hide-secrets.ts'
 
 /** Number and sum of the rows with one key. Sums are in minor units of ISO 4217, as decimal text. */
 interface Sums {
@@ -53,7 +54,7 @@ export function add(
 
 export function reject(tally: Tally, id: string, reason: string): void {
   tally.rejected += 1
-  if (tally.rejects.length < MAX_REJECTS) tally.rejects.push(`${id} ${reason}`)
+  if (tally.rejects.length < MAX_REJECTS) tally.rejects.push(hideSecrets(`${id} ${reason}`))
 }
 
 /** The figures in the order of kind, month and currency. */
