@@ -5,6 +5,7 @@ import type { ListenerBounds } from './lib/http/bounds.ts'
 import { readProxies, type TrustedProxies } from './lib/http/client-address.ts'
 import { mistakesIn } from './lib/pg/database-url.ts'
 import { masterKeyFrom } from './lib/secrets.ts'
+import { settingReader } from './lib/setting-files.ts'
 
 export interface ShardDashboard {
   name: string
@@ -60,7 +61,7 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 /** Reads the settings, or throws one `UsageError` that names every mistake. Empty counts as not set. */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
   const mistakes: string[] = []
-  const text = (name: string) => env[name] || undefined
+  const text = settingReader(env, mistakes)
 
   function integer(name: string, fallback: number, min: number, max: number): number {
     const value = text(name) ?? String(fallback)

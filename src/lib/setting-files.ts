@@ -1,0 +1,35 @@
+// Settings from files: NAME_FILE names a file with the value of NAME, as containers mount secrets.
+import { readFileSync } from 'node:fs'
+import { whyNot } from './files.ts'
+
+const MAX_BYTES = 64 * 1024
+
+/**
+ * Returns a reader of settings: the value of `NAME`, or else the content of the file that `NAME_FILE` names, without the line break at
+ * its end. An empty value counts as not set. `mistakes` receives a sentence for each file that cannot be read; no value is repeated.
+ */
+export function settingReader(env: NodeJS.ProcessEnv, mistakes: string[]): (name: string) => string | undefined {
+  const read = new Map<string, string | undefined>()
+  return (name) => {
+    if (!read.has(name)) read.set(name, settingOf(env, name, mistakes))
+    return read.get(name)
+  }
+}
+
+function settingOf(env: NodeJS.ProcessEnv, name: string, mistakes: string[]): string | undefined {
+  const value = env[name] || undefined
+  const file = env[`${name}_FILE`] || undefined
+  if (file === undefined) return value
+  if (value !== undefined) {
+    mistakes.push(`${name} and ${name}_FILE are both set: unset one of them.`)
+    return value
+  }
+  try {
+    const content = readFileSync(file)
+    if (content.length <= MAX_BYTES) return content.toString('utf8').replace(/\r?\n$/, '') || undefined
+    mistakes.push(`${name}_FILE names a file of more than ${MAX_BYTES / 1024} KiB: ${file}.`)
+  } catch (error) {
+    mistakes.push(`${name}_FILE cannot be read: ${file}: ${whyNot(error as NodeJS.ErrnoException)}.`)
+  }
+  return undefined
+}

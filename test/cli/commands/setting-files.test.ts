@@ -1,0 +1,65 @@
+// Settings from files (NAME_FILE), as containers mount secrets.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { tundishAgain } from '../../support/resident.ts'
+
+describe('settings from files', () => {
+  let folder: string
+  let database: FreshDatabase
+  const file = (name: string) => join(folder, name)
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tundish-settings-'))
+    database = await freshDatabase()
+    await writeFile(file('database_url'), `${database.url}\n`)
+    await writeFile(file('master_key'), `${randomBytes(32).toString('base64')}\r\n`)
+    await writeFile(file('large'), 'x'.repeat(64 * 1024 + 1))
+    await writeFile(file('empty'), '\n')
+    await mkdir(file('folder'))
+  })
+  after(async () => {
+    await database.drop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  test('0 for a command whose database and master key come from files', async () => {
+    const env = { DATABASE_URL_FILE: file('database_url'), MASTER_KEY_FILE: file('master_key'), DATA_DIR: folder }
+    const made = await tundishAgain(['org', 'create', 'acme', '--json'], env)
+    assert.equal(made.code, 0, made.stderr)
+    assert.equal(JSON.parse(made.stdout).id, 'acme')
+    const again = await tundishAgain(['org', 'create', 'acme'], env)
+    assert.equal(again.code, 1)
+  })
+
+  test('2 with a sentence for each file that cannot be read, and for a value that is also set', async () => {
+    const { code, stderr } = await tundishAgain(['org', 'list'], {
+      DATA_DIR: folder,
+      PORT: '8080',
+      PORT_FILE: file('empty'),
+      ERASURE_LEDGER_FILE: file('missing'),
+      SYNC_KEY_FILE: file('large'),
+      HOST_FILE: file('folder'),
+    })
+    assert.equal(code, 2)
+    assert.deepEqual(stderr.trim().split('\n').sort(), [
+      `ERASURE_LEDGER_FILE cannot be read: ${file('missing')}: it does not exist (ENOENT).`,
+      `HOST_FILE cannot be read: ${file('folder')}: it is a folder (EISDIR).`,
+      'PORT and PORT_FILE are both set: unset one of them.',
+      `SYNC_KEY_FILE names a file of more than 64 KiB: ${file('large')}.`,
+    ])
+  })
+
+  test('an empty file counts as not set, and a value from a file is not repeated in an error', async () => {
+    const { code, stderr } = await tundishAgain(['org', 'list'], {
+      DATA_DIR: folder,
+      SYNC_KEY_FILE: file('empty'),
+      MASTER_KEY_FILE: file('database_url'),
+    })
+    assert.equal(code, 2)
+    assert.equal(stderr.trim(), 'MASTER_KEY must be 32 bytes in base64: make one with "openssl rand -base64 32".')
+  })
+})
