@@ -76,6 +76,7 @@ export async function openImports(): Promise<Imports> {
 export const allWritten = (written: number) => ({
   read: written,
   written,
+  unchanged: 0,
   skipped: 0,
   erased: 0,
   rejected: 0,

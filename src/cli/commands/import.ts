@@ -165,10 +165,11 @@ function report(result: ImportResult, options: Options, paths: string[]): Result
 }
 
 function summary(result: ImportResult, { dryRun }: Options, refused: boolean, paths: string[]): string {
-  const { read, written, skipped, erased, rejected } = result
+  const { read, written, unchanged, skipped, erased, rejected } = result
   const lines = (count: number) => (count === 1 ? '1 line' : `${count} lines`)
   if (refused) return `${lines(rejected)} of ${read} ${rejected === 1 ? 'is' : 'are'} bad: nothing was written.`
   const parts = [`${written} written`]
+  if (unchanged > 0) parts.push(`${unchanged} unchanged`)
   if (skipped > 0) parts.push(`${skipped} skipped (older than what is stored, or charged here)`)
   if (erased > 0) parts.push(`${erased} written without personal data (erased profiles)`)
   if (rejected > 0) parts.push(`${rejected} rejected${paths.length > 0 ? ` (in ${paths.join(', ')})` : ''}`)

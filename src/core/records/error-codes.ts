@@ -9,6 +9,13 @@ const COMMON: ErrorCodes = {
   rate_limited: { status: 429, meaning: 'Too many requests. Try again after `Retry-After` seconds.' },
 }
 
+const RECORDS: ErrorCodes = {
+  records_rejected: {
+    status: 400,
+    meaning: 'Records are bad, and nothing was written; `rejects` has the fault of each.',
+  },
+}
+
 const DATA_API: ErrorCodes = {
   profiles_not_found: {
     status: 404,
@@ -113,4 +120,4 @@ export const PUBLIC_CODES: ErrorCodes = {
 }
 
 /** The codes of the operator's listener. */
-export const OPERATOR_CODES: ErrorCodes = { ...COMMON, ...REFUND, ...OPERATOR }
+export const OPERATOR_CODES: ErrorCodes = { ...COMMON, ...RECORDS, ...REFUND, ...OPERATOR }

@@ -32,14 +32,15 @@ export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, 
   const { isAnyErased, linked } = await wipeErased(query, kinds, scope)
   await beginStamps(query)
   if (emitEvents) await createNotes(query)
-  const total = { skipped: 0, erased: 0 }
+  const total = { skipped: 0, erased: 0, unchanged: 0 }
   async function write(kind: Kind): Promise<void> {
     const figures = figureHooks(query, kind, scope)
     const hooks = together(stampHooks(query, kind, scope), emitEvents ? eventHooks(query, kind, scope) : {}, figures)
     const merging = isPayment(kind) ? mergePayments(query, kind, scope, figures) : merge(query, kind, scope, hooks)
-    const { skipped, erased } = await merging
+    const { skipped, erased, unchanged } = await merging
     total.skipped += skipped
     total.erased += erased
+    total.unchanged += unchanged
     done(kind)
   }
   for (const kind of kinds.filter((kind) => !isPayment(kind))) await write(kind)

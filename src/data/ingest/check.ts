@@ -1,5 +1,6 @@
 // Moves staged rows that contradict what is stored or staged to the rejected lines.
 
+import type { RejectCode } from '../../core/records/import/fields.ts'
 import type { Kind, Tenant } from '../../core/records/record.ts'
 import { KINDS } from '../../core/records/records.ts'
 import type { Query } from '../../lib/pg/types.ts'
@@ -17,7 +18,11 @@ export async function rejectMisfits(query: Query, kinds: readonly Kind[], tenant
     }
     for (const { reason, where } of kind.misfits ?? [])
       await query(
-        reject(kind, `select s.ctid as at, '${reason}' as reason from ${staged(kind)} s where ${where(tenant)}`),
+        reject(
+          kind,
+          'conflicting_record',
+          `select s.ctid as at, '${reason}' as reason from ${staged(kind)} s where ${where(tenant)}`,
+        ),
       )
   }
 }
@@ -28,6 +33,7 @@ function rejectUnknown(kind: Kind, column: string, target: Kind, isStaged: boole
   const unstaged = isStaged ? `and not exists (select from ${staged(target)} r where r.id = s.${column})` : ''
   return reject(
     kind,
+    'unknown_reference',
     `select s.at, '${kind.name}.${column} refers to an unknown ${target.name}: ' || s.id as reason
      from unstaged s where not exists (
        select from ${target.table} t where t.project_id = ${tenant.project_id} and t.id = s.id)`,
@@ -37,10 +43,10 @@ function rejectUnknown(kind: Kind, column: string, target: Kind, isStaged: boole
 }
 
 /** `bad` selects `at`, the place of the staged row, and the reason. */
-function reject(kind: Kind, bad: string, before = ''): string {
+function reject(kind: Kind, code: RejectCode, bad: string, before = ''): string {
   return `
     with ${before} bad as materialized (${bad}), gone as (
       delete from ${staged(kind)} s using bad where s.ctid = bad.at returning s.source, s.line, s.original, bad.reason)
-    insert into ${REJECTED} (source, line, part, reason, bytes, step)
-    select source, line, 0, reason, convert_to(original, 'UTF8'), ${KINDS.indexOf(kind) + 1} from gone`
+    insert into ${REJECTED} (source, line, part, code, reason, bytes, step)
+    select source, line, 0, '${code}', reason, convert_to(original, 'UTF8'), ${KINDS.indexOf(kind) + 1} from gone`
 }

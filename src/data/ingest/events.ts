@@ -7,7 +7,8 @@ import {
 } from '../../core/events/changes.ts'
 import type { Kind, Scope } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { isChanged, type MergeHooks, sameKey } from './merge.ts'
+import { isChanged, sameKey } from './conditions.ts'
+import type { MergeHooks } from './merge.ts'
 import { staged } from './staging.ts'
 
 const NOTED = 'import_noted'

@@ -4,7 +4,8 @@ import type { Kind, Scope } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { pays } from '../figures/sales.ts'
 import { isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
-import { type MergeHooks, sameKey } from './merge.ts'
+import { sameKey } from './conditions.ts'
+import type { MergeHooks } from './merge.ts'
 import { staged } from './staging.ts'
 
 /**

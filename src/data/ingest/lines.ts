@@ -1,12 +1,13 @@
 // Splits a stream of bytes into lines, holding at most one piece of it and one line in memory.
 import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { BadLine } from '../../core/records/import/fields.ts'
 
 /** Receives the lines. Numbers count from 1; empty lines are counted and skipped. */
 export interface LineSink {
   line(number: number, text: string): void
   /** Receives a line that is not UTF-8, or one longer than `MAX_LINE_BYTES` in parts, numbered from 0. */
-  unreadable(number: number, reason: string, bytes: Buffer, part: number): void
+  unreadable(number: number, reason: BadLine, bytes: Buffer, part: number): void
   /** Whether reading should stop; called after each line. */
   isFull(): boolean
 }
@@ -90,7 +91,7 @@ class Cutter {
 
   /** Rejects the held bytes of a line that is too long, because the line may be as long as the stream. */
   private rejectHeld(): void {
-    const reason = `the line is longer than ${MAX_LINE_BYTES} bytes`
+    const reason = new BadLine(`the line is longer than ${MAX_LINE_BYTES} bytes`, 'line_too_long')
     for (const part of this.held.splice(0)) this.sink.unreadable(this.number + 1, reason, part, this.parts++)
   }
 
@@ -130,7 +131,7 @@ class Cutter {
       const end = at < 0 ? bytes.length : at
       const line = bytes.subarray(start, end)
       if (isUtf8(line)) this.take(line.toString('utf8'))
-      else this.sink.unreadable(++this.number, 'the line is not UTF-8', line, 0)
+      else this.sink.unreadable(++this.number, new BadLine('the line is not UTF-8', 'invalid_json'), line, 0)
       start = end + 1
       yield
     }

@@ -48,10 +48,12 @@ export interface Progress {
 }
 
 export interface ImportResult {
-  /** Every line that was read and is not empty: the sum of the four below, unless a bad line ended the import. */
+  /** Every line that was read and is not empty: the sum of the five below, unless a bad line ended the import. */
   read: number
-  /** Lines whose content is stored now, including unchanged ones. */
+  /** Lines that changed what is stored. */
   written: number
+  /** Lines that changed nothing: the record got no new stamp, and no event was written. */
+  unchanged: number
   /** Lines older than the stored record, or about records that an import does not change. */
   skipped: number
   /** Lines about erased people, stored without their personal data. */
@@ -146,18 +148,20 @@ async function carryOut(
   if (rejected > 0 && !skipBadLines) return refused(lines, rejects, rejected)
   if (rejected > 0 && saveRejected) await keepTurn(connection, () => saveRejected(rejectedLines(query, names)))
   progress({ step: 'writing' })
-  const { skipped, erased, linked } = await write(load, kinds, atCommit)
+  const { skipped, erased, unchanged, linked } = await write(load, kinds, atCommit)
   await endTurn(connection, load.organizationId).catch(throwLost)
   if (!options.dryRun) {
     await wipeLinked(load.db, query, load, linked).catch(throwLost)
     for (const { kind, rows } of kinds) await gatherStatistics(query, load.log, kind.table, rows)
   }
-  return { read: lines, written: lines - rejected - skipped - erased, skipped, erased, rejected, rejects }
+  const written = lines - rejected - skipped - erased - unchanged
+  return { read: lines, written, unchanged, skipped, erased, rejected, rejects }
 }
 
 const refused = (read: number, rejects: Reject[], rejected: number): ImportResult => ({
   read,
   written: 0,
+  unchanged: 0,
   skipped: 0,
   erased: 0,
   rejected,

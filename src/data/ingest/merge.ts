@@ -1,7 +1,19 @@
 // Writes the staged rows of a kind into its table, as if each line had been imported alone, and updates the counters.
 
-import type { Kind, Scope, Tenant } from '../../core/records/record.ts'
+import type { Kind, Scope } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
+import {
+  contentOf,
+  isChanged,
+  isDated,
+  isRedated,
+  isSkipped,
+  isUnchanged,
+  SOURCE,
+  sameKey,
+  UPDATED_AT,
+} from './conditions.ts'
+import { dropRepeated, findRepeated } from './repeated.ts'
 import { columnsOf } from './row.ts'
 import { staged } from './staging.ts'
 
@@ -11,6 +23,8 @@ export interface Tally {
   skipped: number
   /** Stored without personal data, because the person was erased. */
   erased: number
+  /** Neither: equal to what is stored, or repeated by the next line about the record. */
+  unchanged: number
 }
 
 /** Callbacks for code that has to read the rows before they change. */
@@ -39,11 +53,10 @@ export async function mergeKnown(
   scope: Scope,
   { beforeUpdate }: MergeHooks = {},
 ): Promise<Tally> {
-  const tally = { skipped: 0, erased: 0 }
+  const tally = { skipped: 0, erased: 0, unchanged: 0 }
   const count = async (statement: string) => {
-    const [row] = await query<{ skipped: string; erased: string }>(statement)
-    tally.skipped += Number(row!.skipped)
-    tally.erased += Number(row!.erased)
+    for (const { counted, n } of await query<{ counted: keyof Tally; n: string }>(statement))
+      tally[counted] += Number(n)
   }
   const [found] = await query(findRepeated(kind))
   if (found!.repeated === 't') await count(dropRepeated(kind, scope))
@@ -52,6 +65,7 @@ export async function mergeKnown(
   if (locked!.known !== '0') await count(dropOlder(kind, scope))
   await count(countErased(kind))
   if (locked!.known !== '0') {
+    await count(countUnchanged(kind, scope))
     await beforeUpdate?.()
     const moved = kind.counts && countMoved(kind, kind.counts, scope)
     if (moved) await query(moved)
@@ -67,52 +81,6 @@ export async function addRest(query: Query, kind: Kind, scope: Scope): Promise<v
   await query(insert(kind, scope))
 }
 
-/** SQL: whether a row of the table and a staged one have the same key. */
-export function sameKey(kind: Kind, tenant: Tenant, row = 't', line = 's'): string {
-  const key = kind.key.map((column) => `${row}.${column} = ${line}.${column}`)
-  return [`${row}.${kind.tenant} = ${tenant[kind.tenant]}`, ...key].join(' and ')
-}
-
-/** SQL: whether the staged row `s` would change the stored row `t`. */
-export function isChanged(kind: Kind): string {
-  const content = (row: string) =>
-    contentOf(kind)
-      .map(({ name, json }) => `${row}.${name}${json ? '::text' : ''}`)
-      .join(', ')
-  return `row(${content('t')}) is distinct from row(${content('s')})`
-}
-
-const UPDATED_AT = 'updated_at'
-// The `updated_at` of a line is compared with this: the time of the last line, or the stamp if that line had none.
-const SOURCE = 'source_updated_at'
-const STORED = `coalesce(t.${SOURCE}, t.updated_at)`
-const LATER = `'infinity'::timestamptz`
-
-function findRepeated(kind: Kind): string {
-  return `select exists (select from ${staged(kind)} group by ${kind.key.join(', ')} having count(*) > 1) as repeated`
-}
-
-/**
- * Leaves one line for each key, the last of the newest, and counts the others: older than an earlier line or
- * than what is stored, or written and then overwritten. A line without a time is newer than any line with one.
- */
-function dropRepeated(kind: Kind, scope: Scope): string {
-  const key = kind.key.join(', ')
-  const time = isDated(kind) ? `coalesce(s.updated_at, ${LATER})` : LATER
-  return `
-    with lines as (
-      select s.ctid as at,
-        time < max(time) over (partition by ${key} order by s.source, s.line rows between unbounded preceding and 1 preceding)
-          or exists (select from ${kind.table} t where ${sameKey(kind, scope)} and (${isSkipped(kind)})) as skipped,
-        row_number() over (partition by ${key} order by time desc, s.source desc, s.line desc) as place
-      from ${staged(kind)} s cross join lateral (select ${time} as time) given
-      where (${key}) in (select ${key} from ${staged(kind)} group by ${key} having count(*) > 1)
-    ), gone as (
-      delete from ${staged(kind)} s using lines where s.ctid = lines.at and lines.place > 1
-      returning coalesce(lines.skipped, false) as skipped, s.erased)
-    select count(*) filter (where skipped) as skipped, count(*) filter (where erased and not skipped) as erased from gone`
-}
-
 function lockKnown(kind: Kind, scope: Scope): string {
   return `
     with locked as materialized (
@@ -126,11 +94,17 @@ function dropOlder(kind: Kind, scope: Scope): string {
     with gone as (
       delete from ${staged(kind)} s using ${kind.table} t
       where ${sameKey(kind, scope)} and (${isSkipped(kind)}) returning 1)
-    select count(*) as skipped, 0 as erased from gone`
+    select 'skipped' as counted, count(*) as n from gone`
 }
 
 function countErased(kind: Kind): string {
-  return `select 0 as skipped, count(*) as erased from ${staged(kind)} where erased`
+  return `select 'erased' as counted, count(*) as n from ${staged(kind)} where erased`
+}
+
+function countUnchanged(kind: Kind, scope: Scope): string {
+  return `
+    select 'unchanged' as counted, count(*) as n from ${staged(kind)} s join ${kind.table} t on ${sameKey(kind, scope)}
+    where s.erased is not true and ${isUnchanged(kind, scope)}`
 }
 
 type Counts = NonNullable<Kind['counts']>
@@ -166,11 +140,9 @@ function updateKnown(kind: Kind, scope: Scope): string {
     const now = `case when ${changed} then ${stamped} else t.updated_at end`
     set.push(`updated_at = ${live ? now : history(kind, scope, now)}`, `${SOURCE} = s.updated_at`)
   } else if (kind.added) set.push(`updated_at = ${stamped}`)
-  // Compared with the time of the last line, not with `updated_at`: that may be the stamp of a changed or erased profile, and stays.
-  const dated = isDated(kind) ? ` or (s.updated_at is not null and s.updated_at is distinct from t.${SOURCE})` : ''
   return `
     update ${kind.table} t set ${set.join(', ')} from ${staged(kind)} s
-    where ${sameKey(kind, scope)} and (${changed}${dated})`
+    where ${sameKey(kind, scope)} and (${changed}${isRedated(kind)})`
 }
 
 /**
@@ -215,16 +187,3 @@ function insert(kind: Kind, scope: Scope): string {
     insert into ${kind.table} (${columns.map(([name]) => name).join(', ')})
     select ${columns.map(([, sql]) => sql).join(', ')} from ${staged(kind)}`
 }
-
-/** SQL: whether the staged row `s` leaves the stored one, `t`, unchanged. */
-function isSkipped(kind: Kind): string {
-  return `${isDated(kind) ? `s.updated_at < ${STORED}` : 'false'} or ${kind.untouchable?.('t') ?? 'false'}`
-}
-
-const isDated = (kind: Kind) => kind.fields.some(({ name }) => name === UPDATED_AT)
-
-/** Columns that an update leaves alone. */
-const isFixed = (kind: Kind, name: string) =>
-  name === UPDATED_AT || kind.key.includes(name) || (kind.kept?.includes(name) ?? false)
-
-const contentOf = (kind: Kind) => columnsOf(kind).filter(({ name }) => !isFixed(kind, name))

@@ -79,10 +79,10 @@ function sinkOf(staging: Staging, source: number, reading: Reading, count: () =>
         staging.add(readRow(text, reading), source, number, text)
       } catch (error) {
         if (!(error instanceof BadLine)) throw error
-        staging.reject(source, number, error.message, () => Buffer.from(text))
+        staging.reject(source, number, error, () => Buffer.from(text))
       }
     },
-    unreadable(number: number, reason: string, bytes: Buffer, part: number) {
+    unreadable(number: number, reason: BadLine, bytes: Buffer, part: number) {
       if (part === 0) count()
       staging.reject(source, number, reason, () => bytes, part)
     },

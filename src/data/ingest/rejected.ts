@@ -1,4 +1,5 @@
 // The rejected lines of an import, collected beside the staged rows.
+import type { RejectCode } from '../../core/records/import/fields.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { REJECTED } from './staging.ts'
@@ -7,6 +8,7 @@ import { REJECTED } from './staging.ts'
 export interface Reject {
   source: string
   line: number
+  code: RejectCode
   reason: string
 }
 
@@ -21,14 +23,15 @@ export async function countRejected(query: Query): Promise<number> {
   return Number(row!.n)
 }
 
-/** The first rejected lines, causes first: an invalid line comes before those that refer to its record. */
+/** The first rejected lines, causes first: an invalid line comes before those that refer to its record. Keys are hidden. */
 export async function firstRejected(query: Query, sources: readonly string[], limit: number): Promise<Reject[]> {
   const rows = await query(
-    `select source, line, reason from ${REJECTED} where part = 0 order by step, source, line limit ${limit}`,
+    `select source, line, code, reason from ${REJECTED} where part = 0 order by step, source, line limit ${limit}`,
   )
-  return rows.map(({ source, line, reason }) => ({
+  return rows.map(({ source, line, code, reason }) => ({
     source: sources[Number(source) - 1]!,
     line: Number(line),
+    code: code as RejectCode,
     // An id or the name of a property may be a key.
     reason: hideSecrets(reason!),
   }))

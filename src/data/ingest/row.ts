@@ -31,16 +31,17 @@ export interface Row {
 /** Reads a line exactly, or throws a `BadLine` whose message is complete. */
 export function readRow(line: string, reading: Reading): Row {
   const value = parse(line)
-  if (!isJsonObject(value)) throw new BadLine('a line must be an object with "record" and "data"')
+  if (!isJsonObject(value)) throw new BadLine('a line must be an object with "record" and "data"', 'invalid_record')
   const { record, data } = value
   const kind = typeof record === 'string' ? BY_NAME.get(record) : undefined
   if (kind === undefined) {
     const got = typeof record === 'string' ? `, got ${quoted(record)}` : ''
-    throw new BadLine(`"record" must be one of ${[...BY_NAME.keys()].join(', ')}${got}`)
+    throw new BadLine(`"record" must be one of ${[...BY_NAME.keys()].join(', ')}${got}`, 'unknown_record')
   }
   const unknown = Object.keys(value).find((name) => name !== 'record' && name !== 'data')
-  if (unknown !== undefined) throw new BadLine(`unknown property ${quoted(unknown)} beside "record" and "data"`)
-  if (data === undefined) throw new BadLine('"data" is missing')
+  if (unknown !== undefined)
+    throw new BadLine(`unknown property ${quoted(unknown)} beside "record" and "data"`, 'invalid_record')
+  if (data === undefined) throw new BadLine('"data" is missing', 'invalid_record')
   return { kind, text: placed(kind.name, () => copyFields(kind.fields, data, reading)) }
 }
 
@@ -57,7 +58,7 @@ function parse(line: string): JsonValue {
     return readJson(line, EXACT)
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
-    if (!(error instanceof NumberRangeError)) throw new BadLine(`not JSON: ${error.message}`)
+    if (!(error instanceof NumberRangeError)) throw new BadLine(`not JSON: ${error.message}`, 'invalid_json')
     const field = pathOfNumber(line, error)
     throw new BadLine(field ? `${shorten(field, 64)} ${error.rule}` : error.message)
   }

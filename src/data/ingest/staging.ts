@@ -1,6 +1,7 @@
 // Temporary tables of one import, one for each kind: rows are copied there while the next ones are read.
 import { finished } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
+import type { BadLine } from '../../core/records/import/fields.ts'
 import type { Kind } from '../../core/records/record.ts'
 import { KINDS } from '../../core/records/records.ts'
 import { copyText } from '../../lib/pg/copy-text.ts'
@@ -58,11 +59,11 @@ export class Staging {
   }
 
   /** A line that is too long for memory has several parts, numbered from 0. */
-  reject(source: number, line: number, reason: string, bytes: () => Buffer, part = 0): void {
+  reject(source: number, line: number, { code, message }: BadLine, bytes: () => Buffer, part = 0): void {
     if (part === 0) this.badLines += 1
     const kept = this.keepLines ? `\\\\x${bytes().toString('hex')}` : '\\N'
     if (part === 0 || this.keepLines)
-      this.rejected().batch += `${source}\t${line}\t${part}\t${copyText(reason)}\t${kept}\n`
+      this.rejected().batch += `${source}\t${line}\t${part}\t${code}\t${copyText(message)}\t${kept}\n`
   }
 
   /** Sends the batches that are full, each while the next ones are filled. */
@@ -146,6 +147,6 @@ function analyze(kind: Kind): string {
 }
 
 const REJECTED_TABLE = {
-  create: `create temp table ${REJECTED} (source int, line bigint, part int, reason text, bytes bytea, step int default 0)`,
-  copy: `copy ${REJECTED} (source, line, part, reason, bytes) from stdin (encoding 'UTF8')`,
+  create: `create temp table ${REJECTED} (source int, line bigint, part int, code text, reason text, bytes bytea, step int default 0)`,
+  copy: `copy ${REJECTED} (source, line, part, code, reason, bytes) from stdin (encoding 'UTF8')`,
 }

@@ -2,10 +2,11 @@
 import { finished, PassThrough, Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../../app.ts'
+import { importProblem, importResult, respond } from '../../data/ingest/response.ts'
 import { PATIENCE } from '../../data/ingest/slots.ts'
 import { ApiError, Refusal } from '../../lib/errors.ts'
 import { refuseOtherMethods } from '../../lib/http/listener.ts'
-import { problems } from '../../lib/http/problems.ts'
+import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { type ObjectSchema, Type } from '../../lib/shape/schema.ts'
 import { importAudited } from './audited-import.ts'
 import { actorOf, requireWrite } from './authentication.ts'
@@ -32,22 +33,6 @@ const query = Type.Object({
     Type.Boolean({ default: false, description: 'Skips bad lines instead of rejecting the import.' }),
   ),
 })
-
-const count = (description: string) => Type.Integer({ description, minimum: 0 })
-
-const response = Type.Object(
-  {
-    read: count('Lines that are not empty.'),
-    written: count('Lines whose content is stored, including unchanged records.'),
-    skipped: count('Lines older than the stored record, or about a record that an import does not change.'),
-    erased: count('Lines about erased people, stored without their personal data.'),
-    rejected: count('Bad lines. Unless they are skipped, reading stops at the hundredth.'),
-    rejects: Type.Array(Type.Unknown(), {
-      description: 'The first hundred bad lines with the fault of each, causes first.',
-    }),
-  },
-  { title: 'ImportResult', additionalProperties: false },
-)
 
 interface Route {
   Params: { project_id: string }
@@ -77,7 +62,8 @@ export function importRoute(scope: FastifyInstance, app: App): void {
         const flags = { live, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
         const options = { projectId: project_id, ...flags, patience: PATIENCE }
         const importing = importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }])
-        return importing.catch(throwAsApiError).finally(() => body && dropRest(body))
+        const result = await importing.catch(throwAsApiError).finally(() => body && dropRest(body))
+        return respond(result, skip_bad_lines)
       },
     )
   })
@@ -107,14 +93,15 @@ function schema(querystring: ObjectSchema): object {
     tags: ['Import'],
     summary: 'Import records',
     description:
-      'Newline-delimited JSON, one record on each line, all or nothing unless `skip_bad_lines` is true. If a line is bad and bad lines are not skipped, `rejected` is not 0 and nothing is written.\n\nAt the command line: `tundish import`.',
+      'Newline-delimited JSON, one record on each line, all or nothing unless `skip_bad_lines` is true. When nothing is written because of bad lines, the response is 400, with the same counts.\n\nAt the command line: `tundish import`.',
     security: [{ operatorKey: [] }],
     params: Type.Object({ project_id: Type.String({ description: 'The project id.' }) }),
     querystring,
     consumes: MEDIA_TYPES,
     response: {
-      200: { description: 'Done.', content: { 'application/json': { schema: response } } },
-      ...problems(400, 401, 403, 404, 409, 415),
+      200: { description: 'Done.', content: { 'application/json': { schema: importResult } } },
+      ...problems(401, 403, 404, 409, 415),
+      400: problemResponse(400, importProblem),
     },
   }
 }

@@ -54,12 +54,12 @@ test('files: a summary for people, one JSON document for programs, no progress b
   const { code, stdout, stderr } = await run([path, '--json', '--live', '--dry-run'])
   assert.deepEqual(
     [code, JSON.parse(stdout), stderr],
-    [0, { read: 2, written: 2, skipped: 0, erased: 0, rejected: 0 }, ''],
+    [0, { read: 2, written: 0, unchanged: 2, skipped: 0, erased: 0, rejected: 0 }, ''],
   )
 })
 
 test('standard input', async () => {
-  assert.deepEqual(await feed(good), { code: 0, stdout: '2 lines read: 2 written.\n', stderr: '' })
+  assert.deepEqual(await feed(good), { code: 0, stdout: '2 lines read: 0 written, 2 unchanged.\n', stderr: '' })
 })
 
 test('an empty time is a bad line, also when it is the first time that the process reads', async () => {
@@ -76,7 +76,7 @@ test('1 and the place of a bad line with the reason on standard error', async ()
   const json = await run([second, '--json'])
   assert.deepEqual(
     [json.code, JSON.parse(json.stdout)],
-    [1, { read: 3, written: 0, skipped: 0, erased: 0, rejected: 1 }],
+    [1, { read: 3, written: 0, unchanged: 0, skipped: 0, erased: 0, rejected: 1 }],
   )
 })
 
@@ -141,7 +141,7 @@ test('bad lines that are skipped go to a file beside theirs, which only its owne
   const saved = `${path}.rejected.ndjson`
   writeFileSync(saved, 'of an earlier run', { mode: 0o644 })
   const { code, stdout, stderr } = await run([path, file('fine.ndjson', good), '--skip-bad-lines'])
-  assert.deepEqual([code, stdout], [0, `6 lines read: 4 written, 2 rejected (in ${saved}).\n`])
+  assert.deepEqual([code, stdout], [0, `6 lines read: 0 written, 4 unchanged, 2 rejected (in ${saved}).\n`])
   assert.equal(stderr.split('\n').length, 3)
   assert.equal(readFileSync(saved, 'utf8'), '{"a" :1}\nx\n')
   assert.equal(statSync(saved).mode & 0o777, 0o600)
@@ -164,7 +164,7 @@ test('a dry run leaves no file', async () => {
   const { code, stdout } = await run([path, '--skip-bad-lines', '--dry-run'])
   assert.deepEqual(
     [code, stdout],
-    [0, '3 lines read: 2 written, 1 rejected. This was a dry run: nothing was stored.\n'],
+    [0, '3 lines read: 0 written, 2 unchanged, 1 rejected. This was a dry run: nothing was stored.\n'],
   )
   assert.equal(existsSync(`${path}.rejected.ndjson`), false)
 })

@@ -25,13 +25,24 @@ describe('a bad line', () => {
     assert.deepEqual(result, {
       read: 4,
       written: 0,
+      unchanged: 0,
       skipped: 0,
       erased: 0,
       rejected: 3,
       rejects: [
-        { source: 'file', line: 3, reason: 'not JSON: column 2: expected a name in double quotes' },
-        { source: 'file', line: 5, reason: 'profile has no field "mail"' },
-        { source: 'file', line: 4, reason: 'session.profile_id refers to an unknown profile: nobody' },
+        {
+          source: 'file',
+          line: 3,
+          code: 'invalid_json',
+          reason: 'not JSON: column 2: expected a name in double quotes',
+        },
+        { source: 'file', line: 5, code: 'unknown_field', reason: 'profile has no field "mail"' },
+        {
+          source: 'file',
+          line: 4,
+          code: 'unknown_reference',
+          reason: 'session.profile_id refers to an unknown profile: nobody',
+        },
       ],
     })
     assert.equal(await imports.count(project, 'profiles'), 0)
@@ -110,7 +121,7 @@ describe('a bad line', () => {
     })
     assert.deepEqual(
       { ...result, rejects: [] },
-      { read: 9, written: 3, skipped: 0, erased: 0, rejected: 6, rejects: [] },
+      { read: 9, written: 3, unchanged: 0, skipped: 0, erased: 0, rejected: 6, rejects: [] },
     )
     assert.equal(given, bad.map((text) => `file:${text}\n`).join(''))
     assert.deepEqual(

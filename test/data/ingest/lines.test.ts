@@ -18,7 +18,7 @@ async function read(chunks: Buffer[]) {
   let bytes = 0
   const sink = {
     line: (number: number, text: string) => lines.push([number, text]),
-    unreadable: (number: number, reason: string, bytes: Buffer, part: number) =>
+    unreadable: (number: number, { message: reason }: Error, bytes: Buffer, part: number) =>
       unreadable.push({ number, reason, part, bytes }),
     isFull: () => false,
   }

@@ -54,7 +54,7 @@ class Model {
     const stamp = FIRST_STAMP + ++this.files
     const good = this.withoutBad(lines)
     const rejected = lines.length - good.length
-    const result = { read: lines.length, written: 0, skipped: 0, erased: 0, rejected }
+    const result = { read: lines.length, written: 0, unchanged: 0, skipped: 0, erased: 0, rejected }
     if (rejected > 0 && !skipBadLines) return result
     const renamed = new Set<string>()
     for (const kind of KINDS) {
@@ -92,12 +92,17 @@ class Model {
       stamp,
       result,
       renamed,
-    }: { live: boolean; stamp: number; result: { written: number; skipped: number }; renamed: Set<string> },
+    }: {
+      live: boolean
+      stamp: number
+      result: { written: number; unchanged: number; skipped: number }
+      renamed: Set<string>
+    },
   ) {
     const old = this.stored[kind].get(id)
     // The source's own time, where it gave one; a stamp of ours is later than what the source says next.
     let newest = old ? (old.source ?? old.time) : Number.NEGATIVE_INFINITY
-    let last: Given | undefined
+    const taken: Given[] = []
     for (const given of good.filter((other) => other.kind === kind && other.data.id === id)) {
       // A line without a time is newer than any with one.
       const time = given.time ?? Number.POSITIVE_INFINITY
@@ -106,12 +111,20 @@ class Model {
         continue
       }
       newest = time
-      last = given
-      result.written++
+      taken.push(given)
     }
+    const last = taken.at(-1)
     if (!last) return
+    const isStored = (line: Given) =>
+      old !== undefined &&
+      sameData(old.data, line.data) &&
+      (live || line.time === undefined || line.time === old.source)
+    // Equal to what is stored, or repeated by the next line.
+    const isUnchanged = (line: Given, next?: Given) =>
+      isStored(line) || (next !== undefined && sameData(next.data, line.data) && (live || next.time === line.time))
+    for (const [n, line] of taken.entries()) result[isUnchanged(line, taken[n + 1]) ? 'unchanged' : 'written']++
     const given = live ? undefined : last.time
-    const same = old && JSON.stringify(old.data) === JSON.stringify(last.data)
+    const same = old && sameData(old.data, last.data)
     // It says nothing new: not what it holds, and not when it was so.
     if (same && (last.time === undefined || last.time === old.source)) return
     this.stored[kind].set(id, { data: last.data, time: given ?? (same ? old.time : stamp), source: last.time })
@@ -119,6 +132,8 @@ class Model {
       renamed.add(id)
   }
 }
+
+const sameData = (one: Data, other: Data) => JSON.stringify(one) === JSON.stringify(other)
 
 const pick = (...values: string[]) => fc.constantFrom(...values)
 const maybe = (...values: string[]) => fc.option(pick(...values), { nil: undefined, freq: 3 })

@@ -23,9 +23,9 @@ async function send(body: Buffer, query = ''): Promise<{ status: number; body: R
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
 
-test('200 after the hundredth bad line, however long the body is, and the connection goes on', async () => {
+test('400 after the hundredth bad line, however long the body is, and the connection goes on', async () => {
   const refused = await send(Buffer.from('{\n'.repeat(4_000_000)))
-  assert.deepEqual([refused.status, refused.body.read, refused.body.rejected], [200, 100, 100])
+  assert.deepEqual([refused.status, refused.body.read, refused.body.rejected], [400, 100, 100])
   assert.equal((await send(Buffer.from(textOf([line.profile()])))).body.written, 1)
 })
 
@@ -50,7 +50,7 @@ test('the rest of a body that comes after the response is dropped, and the conne
   socket.write(bad)
   socket.write(request(good.length))
   socket.write(good)
-  assert.match(await readUntil(socket, '"rejects":[]}'), /"read":1,"written":1/)
+  assert.match(await readUntil(socket, '"rejects":[]}'), /"read":1,"written":0,"unchanged":1/)
   socket.destroy()
 })
 
@@ -63,6 +63,23 @@ async function readUntil(socket: Socket, end: string): Promise<string> {
   }
   return text
 }
+
+test('400 with the fault of each line when nothing was written, 200 when the good lines were', async () => {
+  const good = line.profile({ id: 'good' })
+  const lines = Buffer.from(textOf([good, line.session({ id: 'lost', profile_id: 'none' }), '{']))
+  const rejects = [
+    { line: 3, code: 'invalid_json', reason: 'not JSON: column 2: expected a name in double quotes' },
+    { line: 2, code: 'unknown_reference', reason: 'session.profile_id refers to an unknown profile: none' },
+  ]
+  const counts = { read: 3, written: 0, unchanged: 0, skipped: 0, erased: 0, rejected: 2, rejects }
+  const refused = await send(lines)
+  assert.deepEqual(refused, {
+    status: 400,
+    body: { message: '2 lines are bad: nothing was written.', ...counts },
+  })
+  assert.deepEqual(await send(lines, '?skip_bad_lines=true'), { status: 200, body: { ...counts, written: 1 } })
+  assert.equal((await send(Buffer.from('{'), '?skip_bad_lines=true')).status, 400)
+})
 
 test('200 for a gzip body, and 409 for a damaged one', async () => {
   const packed = gzipSync(textOf([line.profile(), line.session()]))

@@ -2,11 +2,32 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/read.ts'
 import { shorten } from '../../../lib/text.ts'
 
+/** Why a line is rejected, as a word for programs. A code never changes its meaning. */
+export const REJECT_CODES = {
+  invalid_json: 'The line is not JSON in UTF-8, or repeats a key.',
+  line_too_long: 'The line is longer than 1 MiB.',
+  invalid_record: 'The line is not an object with `record` and `data` alone.',
+  unknown_record: '`record` is not a kind of record.',
+  unknown_field: 'The record has no such field.',
+  missing_field: 'A required field is missing or null.',
+  invalid_field: 'The value of a field breaks its rule.',
+  unknown_reference: 'The record refers to one that does not exist.',
+  conflicting_record: 'The record belongs to another project, or contradicts what is stored.',
+} as const
+export type RejectCode = keyof typeof REJECT_CODES
+
 /**
  * What is wrong with a line. Each field and list item on the way up prefixes its place to the message, which therefore
  * begins with a space. The message repeats ids and words of a fixed list, never personal data.
  */
-export class BadLine extends Error {}
+export class BadLine extends Error {
+  readonly code: RejectCode
+
+  constructor(message: string, code: RejectCode = 'invalid_field') {
+    super(message)
+    this.code = code
+  }
+}
 
 export interface Reading {
   /** The canonical date-time after which nothing can have happened yet. */
@@ -59,14 +80,16 @@ export function eachField(
       at = name
       if (given !== undefined) known++
       if (type.required && (given === undefined || given === null))
-        throw new BadLine(given === null ? ' must not be null' : ' is missing')
+        throw new BadLine(given === null ? ' must not be null' : ' is missing', 'missing_field')
       take(name, type, given ?? null, value)
     }
   } catch (error) {
     if (error instanceof BadLine) error.message = `.${at}${error.message}`
     throw error
   }
-  if (known < Object.keys(value).length) throw new BadLine(` has no field ${quoted(unknownName(fields, value))}`)
+  if (known < Object.keys(value).length) {
+    throw new BadLine(` has no field ${quoted(unknownName(fields, value))}`, 'unknown_field')
+  }
 }
 
 /** Reads the items of a list; an error names the index. */
