@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../lib/errors.ts'
 import { CONTENTS } from './contents.ts'
-import { type Rendered, renderMarkdown } from './markdown.ts'
+import { serveTexts, TEXT_HEADERS } from './for-programs.ts'
+import { type Rendered, renderMarkdown, withLinks } from './markdown.ts'
 import { escapeHtml, sendPage } from './page.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
@@ -26,6 +27,7 @@ export function serveGuides(listener: FastifyInstance): void {
   }
   const titlesOf = async (names: string[]) =>
     new Map(await Promise.all(names.map(async (name) => [name, (await render(name)).title] as const)))
+  serveTexts(listener, titlesOf)
   listener.get('/docs/guides', HIDDEN, async (_request, reply) => {
     const titles = await titlesOf([...guides.keys()])
     return sendPage(reply, { title: 'Guides · Tundish', base: '../', body: listPage(titles) })
@@ -34,6 +36,11 @@ export function serveGuides(listener: FastifyInstance): void {
   listener.get('/docs/guides/*', HIDDEN, async (request, reply) => {
     const name = (request.params as { '*': string })['*']
     if (pictures.has(name)) return reply.headers(PICTURE_HEADERS).send(await readFile(`${ROOT}docs/${name}`))
+    const source = name.endsWith('.md') ? name.slice(0, -'.md'.length) : undefined
+    if (source !== undefined && guides.has(source)) {
+      const text = await guideAsMarkdown(guides, source)
+      return reply.headers(TEXT_HEADERS).type('text/markdown; charset=utf-8').send(text)
+    }
     if (!guides.has(name))
       throw new ApiError(404, 'path_not_found', 'There is no guide of this name. /docs/guides lists all guides.')
     const guide = await render(name)
@@ -61,12 +68,23 @@ function findGuides(): Map<string, string> {
 
 async function renderGuide(guides: Map<string, string>, name: string): Promise<Rendered> {
   const path = guides.get(name)!
-  const names = new Map([...guides].map(([other, file]) => [file, other]))
-  return renderMarkdown(path, await readFile(`${ROOT}${path}`, 'utf8'), (file) => {
+  return renderMarkdown(path, await readFile(`${ROOT}${path}`, 'utf8'), addresses(guides, name))
+}
+
+/** The guide's source, with links to the sources of other guides as this server serves them. */
+async function guideAsMarkdown(guides: Map<string, string>, name: string): Promise<string> {
+  const path = guides.get(name)!
+  return withLinks(path, await readFile(`${ROOT}${path}`, 'utf8'), addresses(guides, name, '.md'))
+}
+
+/** Returns the URL of a file of the repository, relative to the guide `name`; undefined for a file that is not served. */
+function addresses(guides: Map<string, string>, name: string, suffix = ''): (file: string) => string | undefined {
+  const names = new Map([...guides].map(([other, file]) => [file, other + suffix]))
+  return (file) => {
     if (file === 'docs/decisions/') return `${'../'.repeat(name.split('/').length)}guides#decisions`
     const other = names.get(file) ?? (file.endsWith('.png') ? file.replace(/^docs\//, '') : undefined)
     return other === undefined ? undefined : posix.relative(posix.dirname(`/${name}`), `/${other}`)
-  })
+  }
 }
 
 /** The page that lists all guides, by their names with their titles. */

@@ -23,7 +23,8 @@ const BODY = `<main class="home">
 <a href="docs/guides"><strong>Guides</strong>First calls, syncing, charging, webhooks, operation.</a>
 </div>
 <p class="quiet">The dashboard is at the operator’s listener, which is not public.</p>
-<p class="quiet">For programs: <a href="openapi.json">openapi.json</a> is the reference as an OpenAPI description,
+<p class="quiet">For programs: <a href="openapi.json">openapi.json</a> is the reference as an OpenAPI description, <a
+href="llms.txt">llms.txt</a> lists the guides as Markdown,
 <a href="health/live">health/live</a> says whether the process runs, and <a href="health/ready">health/ready</a> whether the
 database responds and its schema is up to date.</p>
 <p class="quiet">Tundish ${tundishVersion()}</p>

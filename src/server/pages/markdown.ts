@@ -53,6 +53,14 @@ export function renderMarkdown(
   return { title, html, headings }
 }
 
+/** The Markdown with its links to other files rewritten by `addressOf`; a link to a file that is not served becomes text. */
+export function withLinks(path: string, markdown: string, addressOf: (path: string) => string | undefined): string {
+  return markdown.replaceAll(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, (_whole, image: string, text: string, href: string) => {
+    const address = resolveLink(path, href, addressOf)
+    return address === undefined ? text : `${image}[${text}](${address})`
+  })
+}
+
 /** A heading without the marks of code and links. */
 const plainText = (heading: string) => heading.replaceAll(/`|\[([^\]]*)\]\([^)]*\)/g, '$1')
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { CONTENTS } from '../../../src/server/pages/contents.ts'
 import { setUpListener } from '../../support/listener.ts'
 import { type Json, startTestServer } from '../../support/server.ts'
 
@@ -69,6 +70,37 @@ for (const side of ['public', 'operator'] as const) {
       }
     })
 
+    test('llms.txt lists every guide of the contents as Markdown, and each of its links is served', async () => {
+      const list = await fetch(`${site.url}/llms.txt`)
+      assert.equal(list.headers.get('content-type'), 'text/plain; charset=utf-8')
+      const links = linksOf(await list.text())
+      assert.ok(links.length >= CONTENTS.flatMap(({ entries }) => entries).length + 2)
+      const seen = new Set<string>()
+      for (const address of links.map((link) => new URL(link, `${site.url}/llms.txt`).href)) {
+        const { headers, status, text } = await textOf(address)
+        assert.equal(status, 200, address)
+        if (!address.endsWith('.md')) continue
+        assert.equal(headers.get('content-type'), 'text/markdown; charset=utf-8', address)
+        assert.match(text, /^# \S/, address)
+        for (const link of linksOf(text.replaceAll(/```.*?```/gs, ''))) {
+          const target = new URL(link, address)
+          if (target.origin !== site.url || seen.has(target.pathname)) continue
+          seen.add(target.pathname)
+          assert.equal((await fetch(target)).status, 200, `${address}: ${link}`)
+        }
+      }
+    })
+
+    test('docs.md has a heading for each operation of openapi.json, and every schema', async () => {
+      const { text } = await textOf(`${site.url}/docs.md`)
+      const description = JSON.parse((await textOf(`${site.url}/openapi.json`)).text) as Json
+      for (const [path, methods] of Object.entries(description.paths as Json))
+        for (const [method, { tags }] of Object.entries(methods as Json) as [string, { tags: string[] }][])
+          assert.ok(text.includes(`### ${method.toUpperCase()} ${path}\n`), `${method} ${path} of ${tags}`)
+      for (const name of Object.keys(description.components.schemas)) assert.ok(text.includes(`### ${name}\n`), name)
+      assert.doesNotMatch(text, /undefined|\[object/)
+    })
+
     test('404 with a sentence for a guide that does not exist, also outside the folder', async () => {
       for (const name of ['nothing', '..%2F..%2Fpackage.json', 'decisions']) {
         const answer = await fetch(`${site.url}/docs/guides/${name}`)
@@ -93,6 +125,13 @@ test('200 for / of both listeners, with links to the reference and the guides', 
     await server.stop()
   }
 })
+
+const linksOf = (markdown: string) => [...markdown.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!)
+
+async function textOf(address: string) {
+  const response = await fetch(address)
+  return { headers: response.headers, status: response.status, text: await response.text() }
+}
 
 async function page(address: string) {
   const answer = await fetch(address)
