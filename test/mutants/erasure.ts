@@ -36,13 +36,13 @@ export const erasureMutants: Mutants = {
   'erasure-of-some': {
     does: 'erases the known profiles although one is unknown',
     file: 'core/erasure/erasure.ts',
-    code: `if (missing.length > 0) return { missing }`,
-    bug: `if (found.size === 0) return { missing }`,
+    code: `if (missing.length > 0) return { missing, erased: [], twins: [] }`,
+    bug: `if (known.size === 0) return { missing, erased: [], twins: [] }`,
     foundBy: erasure,
   },
   'erasure-without-ledger': {
     does: 'does not enter an erasure in the file',
-    file: 'core/erasure/erasure.ts',
+    file: 'core/erasure/ledger.ts',
     code: `if (lines.length > 0) await append(`,
     bug: `if (lines.length > 1e9) await append(`,
     foundBy: ['test/core/erasure/ledger.test.ts', ...erasure],

@@ -156,7 +156,7 @@ export interface paths {
         put?: never;
         /**
          * Erase personal data
-         * @description Permanently removes the personal data of the listed profiles and of all their sessions, all or nothing. Transactions and subscriptions are kept. A profile that was anonymized before is accepted, too.
+         * @description Permanently removes the personal data of the listed profiles and of all their sessions, all or nothing. Transactions and subscriptions are kept. A profile that was anonymized before is accepted, too. Other profiles of the same person are not erased; `X-Same-Person` names them.
          */
         post: operations["anonymizeProfiles"];
         delete?: never;
@@ -3931,6 +3931,8 @@ export interface operations {
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
+                    /** @description Ids of other profiles of the project with the e-mail address or the customer of an erased one, at most 50 for each: they are not erased. Absent if there are none. */
+                    "X-Same-Person"?: string;
                     [name: string]: unknown;
                 };
                 content: {

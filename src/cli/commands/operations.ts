@@ -183,6 +183,7 @@ async function inputOf(
 function readValue(name: string, { type }: Schema, text: string): unknown {
   if (type === 'array') return text === '' ? [] : text.split(',')
   if (type === 'boolean') {
+    if (FLAGS.has(name)) return true
     if (text === 'true' || text === 'false') return text === 'true'
     throw new UsageError(`${name} must be true or false, got "${text}".`)
   }
@@ -206,8 +207,12 @@ const positionalsOf = (operation: Operation) => [
 const SECONDS = '_seconds'
 const isDuration = (name: string) => name.endsWith(SECONDS)
 const wordsOf = (name: string) => (isDuration(name) ? name.slice(0, -SECONDS.length) : name).replaceAll('_', '-')
+// Options without a value: giving one makes it true.
+const FLAGS = new Set(['with_twins'])
 const flagOf = (name: string, schema: Schema) =>
-  `--${wordsOf(name)} <${isDuration(name) ? 'time' : placeholderOf(name, schema)}>`
+  FLAGS.has(name)
+    ? `--${wordsOf(name)}`
+    : `--${wordsOf(name)} <${isDuration(name) ? 'time' : placeholderOf(name, schema)}>`
 
 function placeholderOf(name: string, { type, enum: choices, format }: Schema): string {
   if (choices) return isLong(choices) ? 'value' : choices.join('|')

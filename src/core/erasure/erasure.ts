@@ -1,7 +1,4 @@
-// Erasure: permanently removes the personal data of profiles, and keeps the ledger from which it is repeated after a restore.
-import { open } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { openToAppend } from '../../lib/files.ts'
+// Erasure: permanently removes the personal data of profiles, and repeats erasures after a restore.
 import type { Db } from '../../lib/pg/db.ts'
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query } from '../../lib/pg/types.ts'
@@ -9,30 +6,47 @@ import { instantFromPg } from '../../lib/time.ts'
 import type { Actor, Audit } from '../audit/audit.ts'
 import { write as writeEvents } from '../events/outbox.ts'
 import { ON_BELONGINGS, ON_PERSONS } from './effects.ts'
+import { type Erasure, enterInLedgers } from './ledger.ts'
+import { findTwins, idsOf, keepTwins } from './twins.ts'
 
-/** One line of the ledger: the id of the profile and the time, no personal data. */
-export interface Erasure {
-  project_id: string
-  profile_id: string
-  erased_at: string
+/** What an erasure did. */
+export interface Outcome {
+  /** The ids that are not profiles of the project, in the order given; if there are any, nothing was changed. */
+  missing: string[]
+  /** The erased profiles: those given and, if requested, their twins. */
+  erased: string[]
+  /** Living profiles that have the address or the customer of an erased one, sorted. */
+  twins: string[]
+}
+
+interface Erasing {
+  db: Db
+  audit: Audit
+  erasureLedger: string
 }
 
 /**
- * Erases these profiles of a project, all or nothing. Returns the ids that are not its profiles, in the order given; if
- * there are any, nothing was changed. The ledger's file is on disk before the database commits, and the audit log names the
- * actor.
+ * Erases these profiles of a project, all or nothing, and their twins `withTwins`. The ledger's file is on disk before the
+ * database commits, and the audit log names the actor.
  */
 export async function erase(
-  { db, audit, erasureLedger }: { db: Db; audit: Audit; erasureLedger: string },
+  { db, audit, erasureLedger }: Erasing,
   actor: Actor,
   projectId: string,
-  ids: string[],
-): Promise<string[]> {
-  const { missing, head } = await db.tx(async (query, commit) => {
-    const [, found] = await Promise.all([endWhenStalled(query), lockProfiles(query, projectId, ids)])
-    const missing = ids.filter((id) => !found.has(id))
-    if (missing.length > 0) return { missing }
+  given: string[],
+  { withTwins = false }: { withTwins?: boolean } = {},
+): Promise<Outcome> {
+  const { head, ...outcome } = await db.tx(async (query, commit) => {
+    const [, known] = await Promise.all([endWhenStalled(query), lockProfiles(query, projectId, given)])
+    const missing = given.filter((id) => !known.has(id))
+    if (missing.length > 0) return { missing, erased: [], twins: [] }
+    const reached = withTwins ? idsOf(await findTwins(query, projectId, given)) : []
+    const ids = [...given, ...reached]
+    const found = new Map([...known, ...(await lockProfiles(query, projectId, reached))])
+    // Before the address is gone.
+    const twins = await findTwins(query, projectId, ids)
     const erased_at = await wipe(query, projectId, found)
+    await keepTwins(query, projectId, twins)
     // Profiles that are erased already are entered too: they may have been imported as anonymized.
     await enterInLedgers(
       query,
@@ -40,13 +54,14 @@ export async function erase(
       ids.map((id) => ({ project_id: projectId, profile_id: id, erased_at })),
     )
     const entry = { action: 'profiles.erased', target: `project ${projectId}`, after: { profile_ids: ids } }
-    return { missing, head: await audit.append({ query, commit }, actor, entry) }
+    const head = await audit.append({ query, commit }, actor, entry)
+    return { missing, erased: ids, twins: idsOf(twins), head }
   })
   if (head) {
     await audit.confirm(head)
-    await wipeConcurrent(db, projectId, ids)
+    await wipeConcurrent(db, projectId, outcome.erased)
   }
-  return missing
+  return outcome
 }
 
 /**
@@ -111,18 +126,6 @@ async function reapplyBatch(query: Query, ledgerPath: string, projectId: string,
   // Unknown profiles are entered too, so that an import that contains one finds it in the ledger.
   await enterInLedgers(query, ledgerPath, batch)
   return [found.size, personal(found).length] as const
-}
-
-/** Every erasure of the database's ledger, oldest first. */
-export async function listErasures(db: Db): Promise<Erasure[]> {
-  const rows = await db.query(
-    'select project_id, profile_id, erased_at from erasures order by erased_at, project_id, profile_id',
-  )
-  return rows.map((row) => ({
-    project_id: row.project_id!,
-    profile_id: row.profile_id!,
-    erased_at: instantFromPg(row.erased_at!),
-  }))
 }
 
 const BATCH = 1000
@@ -209,42 +212,3 @@ const MARK = `
 
 const anonymized = (id: string) =>
   ({ type: 'profile.anonymized', object_id: id, profile_id: id, data: { id } }) as const
-
-/**
- * Enters the erasures that the database's ledger lacks into both ledgers. Call it last, right before the commit: the file
- * may have more entries than the database, never fewer.
- */
-async function enterInLedgers(query: Query, ledgerPath: string, erasures: Erasure[]): Promise<void> {
-  const rows = await query<{ profile_id: string }>(
-    `insert into erasures (project_id, profile_id, erased_at)
-     select project_id, profile_id, erased_at from json_populate_recordset(null::erasures, $1)
-     on conflict (project_id, profile_id) do nothing returning profile_id`,
-    [JSON.stringify(erasures)],
-  )
-  const entered = new Set(rows.map(({ profile_id }) => profile_id))
-  const lines = erasures
-    .filter(({ profile_id }) => entered.has(profile_id))
-    .map((entry) => `${JSON.stringify(entry)}\n`)
-  if (lines.length > 0) await append(ledgerPath, lines.join(''))
-}
-
-async function append(path: string, lines: string): Promise<void> {
-  const file = await openToAppend(path)
-  try {
-    const { size } = await file.stat()
-    const last = await file.read({ buffer: Buffer.alloc(1), position: Math.max(size - 1, 0) })
-    // A line that a crash cut off must not be joined with ours.
-    const torn = size > 0 && last.buffer.toString() !== '\n'
-    await file.appendFile(torn ? `\n${lines}` : lines)
-    await file.sync()
-    if (size === 0) await syncFolder(dirname(path))
-  } finally {
-    await file.close()
-  }
-}
-
-/** A new file survives a crash only when its folder is synced, too. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path)
-  await folder.sync().finally(() => folder.close())
-}

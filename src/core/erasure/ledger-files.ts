@@ -5,7 +5,7 @@ import { Refusal } from '../../lib/errors.ts'
 import { whyNot } from '../../lib/files.ts'
 import { isJsonObject, JsonError, readJson } from '../../lib/json/read.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'
-import type { Erasure } from './erasure.ts'
+import type { Erasure } from './ledger.ts'
 
 /** Continues after an unreadable line, which a crash may have cut off: all others must be erased. */
 export async function* readLedgers(paths: string[], unreadable: string[]): AsyncIterable<Erasure> {

@@ -14,7 +14,7 @@ import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import type { PublicContext } from './context.ts'
 import { EXPORT_KINDS, type ExportKind, PAGE_ROWS, PLACE_COLUMNS } from './export-kinds.ts'
-import { describe, success } from './resource.ts'
+import { describe, HORIZON, success } from './resource.ts'
 
 const MEDIA_TYPE = 'application/x-ndjson'
 // Before every record: a cursor has an id.
@@ -172,5 +172,5 @@ function ndjson(): object {
   lines.push(Type.Object({ cursor }, { title: 'ExportCursor', additionalProperties: false }))
   lines.push(Type.Object({ horizon }, { title: 'ExportEnd', additionalProperties: false }))
   const schema = Type.Union(lines, { title: 'ExportLine', description: 'A line of the response.' })
-  return { ...success('A line for each record.', schema, true), content: { [MEDIA_TYPE]: { schema } } }
+  return { ...success('A line for each record.', schema, HORIZON), content: { [MEDIA_TYPE]: { schema } } }
 }

@@ -60,6 +60,15 @@ const erasureResult = Type.Object(
   { title: 'ErasureAnswer' },
 )
 
+const SAME_PERSON = {
+  'X-Same-Person': {
+    type: 'string',
+    description:
+      'Ids of other profiles of the project with the e-mail address or the customer of an erased one, at most 50 for each: they are not erased. Absent if there are none.',
+    example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8B, pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8C',
+  },
+}
+
 const profilesNotFound = Type.Object(
   {
     ...problem.properties,
@@ -91,25 +100,33 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
       summary: 'Erase personal data',
       description:
         'Permanently removes the personal data of the listed profiles and of all their sessions, all or nothing. ' +
-        'Transactions and subscriptions are kept. A profile that was anonymized before is accepted, too.',
+        'Transactions and subscriptions are kept. A profile that was anonymized before is accepted, too. ' +
+        'Other profiles of the same person are not erased; `X-Same-Person` names them.',
     }),
     querystring: Type.Object({}),
     body: erasureRequest,
     response: {
-      200: success('The profiles are anonymized.', erasureResult),
+      200: success('The profiles are anonymized.', erasureResult, SAME_PERSON),
       ...problems(400, 401, 413, 415),
       404: problemResponse(404, profilesNotFound),
     },
   }
-  app.post<{ Body: { profile_ids: string[] } }>('/profiles/anonymize', { schema }, async ({ body, projectId, raw }) => {
-    const ids = [...new Set(body.profile_ids)]
-    // Authentication returns the project of a key, not which of its keys it is.
-    const source = callerOf(raw, context.trustedProxies)
-    const actor = { kind: 'project key', id: projectId, source } as const
-    const missing = await inAuditTurn(context.db, 'erasure', projectId, () => erase(context, actor, projectId, ids))
-    if (missing.length > 0) throw notFoundIds(missing)
-    return { message: ids.length === 1 ? '1 profile anonymized.' : `${ids.length} profiles anonymized.` }
-  })
+  app.post<{ Body: { profile_ids: string[] } }>(
+    '/profiles/anonymize',
+    { schema },
+    async ({ body, projectId, raw }, reply) => {
+      const ids = [...new Set(body.profile_ids)]
+      // Authentication returns the project of a key, not which of its keys it is.
+      const source = callerOf(raw, context.trustedProxies)
+      const actor = { kind: 'project key', id: projectId, source } as const
+      const { missing, twins } = await inAuditTurn(context.db, 'erasure', projectId, () =>
+        erase(context, actor, projectId, ids),
+      )
+      if (missing.length > 0) throw notFoundIds(missing)
+      if (twins.length > 0) reply.header('x-same-person', twins.join(', '))
+      return { message: ids.length === 1 ? '1 profile anonymized.' : `${ids.length} profiles anonymized.` }
+    },
+  )
 }
 
 function notFoundIds(ids: string[]): ApiError {

@@ -24,7 +24,10 @@ export function listRoute(app: FastifyInstance, reads: Reads, path: string, list
   const schema = {
     ...describe(about),
     querystring: listQuery(list),
-    response: { 200: success('A page of the list.', pageSchema(list), list.sync), ...problems(400, 401) },
+    response: {
+      200: success('A page of the list.', pageSchema(list), list.sync ? HORIZON : {}),
+      ...problems(400, 401),
+    },
   }
   app.get(path, { schema }, async (request, reply) => {
     const { projectId, query } = request
@@ -91,20 +94,19 @@ export function idParams(noun: string) {
   return Type.Object({ id: Type.String({ description: `The id of the ${noun}.`, minLength: 1, maxLength: 64 }) })
 }
 
-/** A successful response, as @fastify/swagger describes it. */
-export function success(description: string, schema: Schema, withHorizon = false) {
-  const headers = withHorizon
-    ? {
-        'X-Sync-Horizon': {
-          type: 'string',
-          format: 'date-time',
-          description:
-            'Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later.',
-        },
-        'X-Void-From': VOID_DESCRIPTION,
-      }
-    : {}
+/** A successful response with its headers, as @fastify/swagger describes it. */
+export function success(description: string, schema: Schema, headers: object = {}) {
   return { description, headers: { ...commonHeaders, ...headers }, content: { 'application/json': { schema } } }
+}
+
+export const HORIZON = {
+  'X-Sync-Horizon': {
+    type: 'string',
+    format: 'date-time',
+    description:
+      'Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later.',
+  },
+  'X-Void-From': VOID_DESCRIPTION,
 }
 
 const commonHeaders = {

@@ -1,6 +1,7 @@
 // Erases persons again who were erased since the backup, before the restored rows are visible; then both ledgers agree.
 import type { Config } from '../../config.ts'
-import { type Erasure, reapplyIn } from '../../core/erasure/erasure.ts'
+import { reapplyIn } from '../../core/erasure/erasure.ts'
+import type { Erasure } from '../../core/erasure/ledger.ts'
 import { Refusal } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { instantFromPg } from '../../lib/time.ts'

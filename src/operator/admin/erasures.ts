@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { App } from '../../app.ts'
 import { readLedgers } from '../../core/erasure/ledger-files.ts'
+import { livingTwins } from '../../core/erasure/twins.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
@@ -18,6 +19,10 @@ const receipt = {
   removed: Type.Array(Type.String(), { description: 'What was removed.' }),
   kept: Type.Array(Type.String(), { description: 'What is kept, without personal data.' }),
   at_provider: atProviders,
+  same_person: Type.Array(Type.String(), {
+    description:
+      'Other profiles of the project with the e-mail address or the customer of the erased one, as far as they still live: they were not erased.',
+  }),
 }
 
 const REMOVED = [
@@ -42,6 +47,7 @@ async function receiptOf({ db }: Pick<App, 'db'>, projectId: string, profileId: 
     removed: REMOVED,
     kept: KEPT,
     at_provider: await listAtProviders(db.query, projectId, profileId),
+    same_person: await livingTwins(db.query, projectId, profileId),
   }
 }
 

@@ -8,6 +8,7 @@ import { notFound, requireProject } from './exist.ts'
 import { movementFields } from './money-back.ts'
 import type { Operation, Reading } from './operation.ts'
 import { termsOf } from './subscriptions.ts'
+import { twinsOf, twinsSchema } from './twins.ts'
 
 const TAG = 'Profiles'
 const PATH = '/projects/:project_id/profiles'
@@ -199,10 +200,11 @@ const get: Reading = {
   path: `${PATH}/:profile_id`,
   tag: TAG,
   summary: 'Get everything that is stored about a person',
-  description: `The profile with its sessions and replies, subscriptions, transactions, customers, orders, declined payments, refunds and disputes, and events: the newest ${MAX_RECORDS_OF_A_KIND} of each.`,
+  description: `The profile with its likely twins, sessions and replies, subscriptions, transactions, customers, orders, declined payments, refunds and disputes, and events: the newest ${MAX_RECORDS_OF_A_KIND} of each.`,
   response: Type.Object(
     {
       profile: profile.schema,
+      twins: twinsSchema,
       ...Object.fromEntries(
         Object.entries(PARTS).map(([name, { shape }]) => [
           name,
@@ -220,13 +222,14 @@ const get: Reading = {
       [project_id, profile_id],
     )
     if (!row) throw notFound('profile', profile_id)
+    const twins = await twinsOf({ db }, project_id, profile_id)
     const parts = await Promise.all(
       Object.entries(PARTS).map(async ([name, { shape, from, order }]) => {
         const text = `select ${shape.columns} from ${from} order by ${order} limit ${MAX_RECORDS_OF_A_KIND}`
         return `"${name}":${listText(shape, await db.read({ text }, [project_id, profile_id]))}`
       }),
     )
-    return `{"profile":${profile.write(row)},${parts.join(',')}}`
+    return `{"profile":${profile.write(row)},"twins":${JSON.stringify(twins)},${parts.join(',')}}`
   },
 }
 

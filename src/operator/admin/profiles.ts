@@ -53,22 +53,41 @@ const eraseProfile: Act = {
   tag: 'Profiles',
   summary: 'Erase the personal data of a person',
   description:
-    'Erases the personal data of the profile and of all its sessions for good, like `POST /profiles/anonymize` of the data API. Subscriptions and transactions stay.',
+    'Erases the personal data of the profile and of all its sessions for good, like `POST /profiles/anonymize` of the data API. Subscriptions and transactions stay. Other profiles of the same person are named and, with `with_twins`, erased in the same transaction.',
+  body: Type.Object(
+    {
+      with_twins: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: 'Also erases the other profiles of the project with the same e-mail address or customer.',
+        }),
+      ),
+    },
+    { title: 'ProfileErasure', additionalProperties: false },
+  ),
   response: Type.Object(
-    { id: Type.String({ description: 'The erased profile.' }) },
+    {
+      id: Type.String({ description: 'The erased profile.' }),
+      erased: Type.Array(Type.String(), { description: 'All profiles that were erased.' }),
+      same_person: Type.Array(Type.String(), {
+        description: 'Other profiles of the project with the same e-mail address or customer: they were not erased.',
+      }),
+    },
     { title: 'ProfileErased', additionalProperties: false },
   ),
-  entry: ({ params }) => ({
+  entry: ({ params, body }) => ({
     action: 'profile.erase_asked',
     target: `project ${params.project_id}`,
-    after: { profile_ids: [params.profile_id] },
+    after: { profile_ids: [params.profile_id], ...(body.with_twins === true && { with_twins: true }) },
   }),
-  async act({ db, audit, config }, { params }, actor) {
+  async act({ db, audit, config }, { params, body }, actor) {
     const { project_id, profile_id } = params as { project_id: string; profile_id: string }
     await requireProject(db.query, project_id)
-    const [missing] = await erase({ db, audit, erasureLedger: config.erasureLedger }, actor, project_id, [profile_id])
-    if (missing !== undefined) throw notFound('profile', profile_id)
-    return { id: profile_id }
+    const erasing = { db, audit, erasureLedger: config.erasureLedger }
+    const withTwins = body.with_twins === true
+    const { missing, erased, twins } = await erase(erasing, actor, project_id, [profile_id], { withTwins })
+    if (missing.length > 0) throw notFound('profile', profile_id)
+    return { id: profile_id, erased, same_person: twins }
   },
 }
 

@@ -31,6 +31,7 @@ const IMPERSONAL: Record<string, string> = {
   dashboard_sessions: 'hash',
   disputes: 'organization_id dispute_id currency_code status reason',
   erasure_marks: 'project_id',
+  erasure_twins: 'project_id profile_id twin_id',
   erasures: 'project_id profile_id',
   exchange_rates: 'organization_id currency_code',
   failovers: 'loss',

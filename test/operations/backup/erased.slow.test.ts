@@ -17,7 +17,7 @@ before(async () => {
   await source.json('backup', file)
   const audit = openAudit(openSeal(Buffer.from(MASTER_KEY, 'base64')), auditHeadsPath({ dataDir: source.folder }))
   const actor = { kind: 'tundish', id: 'test', source: 'test' } as const
-  const missing = await erase({ db: source.db, audit, erasureLedger: source.ledger }, actor, 'app', ['profile'])
+  const { missing } = await erase({ db: source.db, audit, erasureLedger: source.ledger }, actor, 'app', ['profile'])
   assert.deepEqual(missing, [])
 })
 after(() => source.remove())

@@ -15,7 +15,8 @@ export async function erasePerson(view: View, form: URLSearchParams): Promise<st
   const project_id = projectOf(view).id
   if (form.get('confirm')?.trim() !== profile_id)
     throw new ApiError(400, 'invalid_value', 'To confirm, type the profile ID exactly. Nothing was erased.')
-  await view.call('eraseProfile', { params: { project_id, profile_id } })
+  const body = { with_twins: form.get('with_twins') === '1' }
+  await view.call('eraseProfile', { params: { project_id, profile_id }, body })
   return view.href(pathOf('erasures', profile_id))
 }
 
@@ -74,9 +75,13 @@ export async function receipt(view: View): Promise<Page> {
       <h2>Deleted</h2><ul>${one.removed.map((what: string) => html`<li>${what}</li>`)}</ul>
       <h2>Kept</h2><ul>${one.kept.map((what: string) => html`<li>${what}</li>`)}</ul>
       ${one.at_provider.length > 0 && html`<h2>At payment providers</h2>${table(view, 'at-provider', atProviderTable(one.at_provider), { hideCaption: true })}`}</article>
+      ${one.same_person.length > 0 && sameNote(view, one.same_person)}
       <p class="quiet unprinted">Print this page to give the receipt to the person. Only the receipt is printed.</p>`,
   }
 }
+
+const sameNote = (view: View, ids: string[]) =>
+  html`<p class="note unprinted">Not erased: other profiles with the e-mail address or the customer of this person. ${ids.map((one) => html`${id(one, view.href(pathOf('people', one)))} `)}</p>`
 
 const atProviderTable = (data: Result[]): Table => ({
   caption: 'At payment providers',

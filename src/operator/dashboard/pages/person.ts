@@ -41,21 +41,34 @@ export async function person(view: View): Promise<Page> {
         }),
         ...(profile.preview && { Preview: 'Not counted in figures' }),
       })}
+      ${twinsOf(view, found.twins)}
       ${historyOf(view, found, names)}
       ${recordsOf(view, found, names)}
-      ${!isErased && view.mayWrite && erasureOf(view, profile_id)}`,
+      ${!isErased && view.mayWrite && erasureOf(view, profile_id, found.twins)}`,
   }
 }
 
+/** Profiles that are probably the same person. */
+function twinsOf(view: View, twins: Result[]): Piece {
+  if (twins.length === 0) return ''
+  const links = twins.map(
+    ({ id: other, reason }) =>
+      html`<li>${id(other, view.href(pathOf('people', other)))} <span class="quiet">${REASONS[reason]}</span></li>`,
+  )
+  return section('Probably the same person', html`<ul>${links}</ul>`)
+}
+
+const REASONS: Record<string, string> = { email: 'has the same e-mail address', customer: 'has the same customer' }
+
 /** Last on the page, because it is rare and cannot be undone. */
-function erasureOf(view: View, profileId: string): Piece {
+function erasureOf(view: View, profileId: string, twins: Result[]): Piece {
   const { erase_at_provider } = organizationOf(view)
   const form = actionForm(view, {
     action: view.href(pathOf('people', profileId, 'erase')),
     button: 'Erase this person',
     danger: true,
     explanation: html`Permanently deletes the e-mail, phone, IP addresses, browser details, cookies and all replies of this person. This cannot be undone. Transactions, subscriptions and orders are kept. ${AT_PROVIDER[erase_at_provider]} Type <code>${profileId}</code> to confirm.`,
-    fields: textField('confirm', 'Profile ID', { required: true }),
+    fields: html`${twins.length > 0 && html`<p class="field"><label><input type="checkbox" name="with_twins" value="1"> Also erase ${twins.length === 1 ? html`the other profile of this person, ${id(twins[0].id)}` : html`the ${twins.length} other profiles of this person`}</label></p>`}${textField('confirm', 'Profile ID', { required: true })}`,
   })
   return html`<div id="erasure">${section('Erasure', form, { note: 'For a person who asks for their data to be deleted.' })}</div>`
 }

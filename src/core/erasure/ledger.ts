@@ -1,0 +1,65 @@
+// The ledgers of erasures, from which they are repeated after a restore: the table of the database, and a file outside of it.
+import { open } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { openToAppend } from '../../lib/files.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { instantFromPg } from '../../lib/time.ts'
+
+/** One line of the ledger: the id of the profile and the time, no personal data. */
+export interface Erasure {
+  project_id: string
+  profile_id: string
+  erased_at: string
+}
+
+/** Every erasure of the database's ledger, oldest first. */
+export async function listErasures(db: Db): Promise<Erasure[]> {
+  const rows = await db.query(
+    'select project_id, profile_id, erased_at from erasures order by erased_at, project_id, profile_id',
+  )
+  return rows.map((row) => ({
+    project_id: row.project_id!,
+    profile_id: row.profile_id!,
+    erased_at: instantFromPg(row.erased_at!),
+  }))
+}
+
+/**
+ * Enters the erasures that the database's ledger lacks into both ledgers. Call it last, right before the commit: the file
+ * may have more entries than the database, never fewer.
+ */
+export async function enterInLedgers(query: Query, ledgerPath: string, erasures: Erasure[]): Promise<void> {
+  const rows = await query<{ profile_id: string }>(
+    `insert into erasures (project_id, profile_id, erased_at)
+     select project_id, profile_id, erased_at from json_populate_recordset(null::erasures, $1)
+     on conflict (project_id, profile_id) do nothing returning profile_id`,
+    [JSON.stringify(erasures)],
+  )
+  const entered = new Set(rows.map(({ profile_id }) => profile_id))
+  const lines = erasures
+    .filter(({ profile_id }) => entered.has(profile_id))
+    .map((entry) => `${JSON.stringify(entry)}\n`)
+  if (lines.length > 0) await append(ledgerPath, lines.join(''))
+}
+
+async function append(path: string, lines: string): Promise<void> {
+  const file = await openToAppend(path)
+  try {
+    const { size } = await file.stat()
+    const last = await file.read({ buffer: Buffer.alloc(1), position: Math.max(size - 1, 0) })
+    // A line that a crash cut off must not be joined with ours.
+    const torn = size > 0 && last.buffer.toString() !== '\n'
+    await file.appendFile(torn ? `\n${lines}` : lines)
+    await file.sync()
+    if (size === 0) await syncFolder(dirname(path))
+  } finally {
+    await file.close()
+  }
+}
+
+/** A new file survives a crash only when its folder is synced, too. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path)
+  await folder.sync().finally(() => folder.close())
+}

@@ -1,0 +1,24 @@
+// The likely twins of a person: other profiles of the project with the same e-mail address or customer.
+import type { App } from '../../app.ts'
+import { findTwins } from '../../core/erasure/twins.ts'
+import { Type } from '../../lib/shape/schema.ts'
+
+export const twinsSchema = Type.Array(
+  Type.Object(
+    {
+      id: Type.String({ description: 'The other profile.' }),
+      reason: Type.String({
+        enum: ['email', 'customer'],
+        description:
+          '`email`: the same address. `customer`: the same customer, or a session of one led to a payment of the other.',
+      }),
+    },
+    { title: 'Twin', additionalProperties: false },
+  ),
+  { description: 'Other profiles of the project that are probably the same person, at most 50.' },
+)
+
+export async function twinsOf({ db }: Pick<App, 'db'>, projectId: string, profileId: string) {
+  const twins = await findTwins(db.query, projectId, [profileId])
+  return twins.map(({ twin_id: id, reason }) => ({ id, reason }))
+}
