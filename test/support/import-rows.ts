@@ -2,6 +2,7 @@
 
 import { BadLine } from '../../src/core/records/import/fields.ts'
 import { columnsOf, readRow } from '../../src/data/ingest/row.ts'
+import { copyRow } from '../../src/lib/pg/copy-text.ts'
 
 /** The latest time that a line may have. */
 export const LATEST = '2026-06-01T00:00:00.000000Z'
@@ -9,7 +10,7 @@ export const LATEST = '2026-06-01T00:00:00.000000Z'
 /** The columns of a line as COPY gets them. */
 export function columns(text: string): Record<string, string> {
   const row = readRow(text, { latest: LATEST })
-  const values = row.text.split('\t')
+  const values = copyRow(row.values).split('\t')
   return Object.fromEntries(columnsOf(row.kind).map(({ name }, n) => [name, values[n]!]))
 }
 

@@ -16,6 +16,7 @@ import { commandLine } from './operations.ts'
 interface Options {
   project?: string
   live?: boolean
+  merge?: boolean
   emitEvents?: boolean
   dryRun?: boolean
   skipBadLines?: boolean
@@ -33,6 +34,7 @@ export function register(program: Command): void {
       '--live',
       'A feed: set updated_at to the present time, so that a sync reads the changes; by default, history keeps its dates',
     )
+    .option('--merge', 'Change only the fields that a line has; by default, a line replaces the record')
     .option(
       '--emit-events',
       'Send events of new and changed profiles, sessions and subscriptions, and of new transactions',

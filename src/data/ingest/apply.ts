@@ -6,9 +6,11 @@ import { type Linked, wipeErased, wipeStored } from './erased.ts'
 import { createNotes, emitNoted, eventHooks } from './events.ts'
 import { figureHooks } from './figure-marks.ts'
 import { together } from './hooks.ts'
-import { merge, type Tally } from './merge.ts'
+import { merge } from './merge.ts'
 import { mergePayments } from './payments.ts'
+import type { StagedKind } from './staging.ts'
 import { beginStamps, stampDependents, stampHooks } from './stamping.ts'
+import { Tally } from './tally.ts'
 
 /** The parameters of an import besides its scope. */
 export interface Writing {
@@ -21,38 +23,42 @@ export interface Writing {
   done: (kind: Kind) => void
 }
 
-export interface Applied extends Tally {
+export interface Applied {
+  tally: Tally
   /** Customers to wipe again after the commit. */
   linked: Linked[]
 }
 
-/** Writes all staged rows. `kinds` come in the order of their references. */
-export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, writing: Writing): Promise<Applied> {
+/** Writes all staged rows. `brought` come in the order of their references. */
+export async function apply(
+  query: Query,
+  brought: readonly StagedKind[],
+  scope: Scope,
+  writing: Writing,
+): Promise<Applied> {
   const { projectId, base, emitEvents, done } = writing
+  const kinds = brought.map(({ kind }) => kind)
   const { isAnyErased, linked } = await wipeErased(query, kinds, scope)
   await beginStamps(query)
   if (emitEvents) await createNotes(query)
-  const total = { skipped: 0, erased: 0, unchanged: 0 }
-  async function write(kind: Kind): Promise<void> {
+  const tally = new Tally()
+  async function write(one: StagedKind): Promise<void> {
+    const { kind } = one
     const figures = figureHooks(query, kind, scope)
     const hooks = together(stampHooks(query, kind, scope), emitEvents ? eventHooks(query, kind, scope) : {}, figures)
-    const merging = isPayment(kind) ? mergePayments(query, kind, scope, figures) : merge(query, kind, scope, hooks)
-    const { skipped, erased, unchanged } = await merging
-    total.skipped += skipped
-    total.erased += erased
-    total.unchanged += unchanged
+    await (isPayment(kind) ? mergePayments(query, one, scope, tally, figures) : merge(query, one, scope, tally, hooks))
     done(kind)
   }
-  for (const kind of kinds.filter((kind) => !isPayment(kind))) await write(kind)
+  for (const one of brought) if (!isPayment(one.kind)) await write(one)
   await stampDependents(query, scope)
   if (emitEvents) await emitNoted(query, projectId)
   const wipes = isAnyErased && kinds.some(isOwned)
   if (wipes) await wipeStored(query, projectId, base)
   // Payments last: those of a feed lock the organization's clock, for which its charges then wait.
-  for (const kind of kinds.filter(isPayment)) await write(kind)
+  for (const one of brought) if (isPayment(one.kind)) await write(one)
   // The very last, because erasures of the project wait for this row.
   if (wipes) await mark(query, projectId)
-  return { ...total, linked }
+  return { tally, linked }
 }
 
 const isPayment = ({ name }: Kind) => name === 'payment'

@@ -4,14 +4,19 @@ import type { RejectCode } from '../../core/records/import/fields.ts'
 import type { Kind, Tenant } from '../../core/records/record.ts'
 import { KINDS } from '../../core/records/records.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { REJECTED, staged } from './staging.ts'
+import { sameKey } from './conditions.ts'
+import { isGiven } from './merged-lines.ts'
+import { type Column, requiredColumns } from './row.ts'
+import { REJECTED, type StagedKind, staged } from './staging.ts'
 
 /**
  * Rejects lines whose reference will not exist, and lines that claim another project's record. `kinds` are
  * in the order of their references, so that a line is also rejected if it refers to a rejected one.
  */
-export async function rejectMisfits(query: Query, kinds: readonly Kind[], tenant: Tenant): Promise<void> {
-  for (const kind of kinds) {
+export async function rejectMisfits(query: Query, brought: readonly StagedKind[], tenant: Tenant): Promise<void> {
+  const kinds = brought.map(({ kind }) => kind)
+  for (const { kind, needsStored } of brought) {
+    if (needsStored) for (const column of requiredColumns(kind)) await query(rejectIncomplete(kind, column, tenant))
     for (const [column, name] of Object.entries(kind.references ?? {})) {
       const target = KINDS.find((other) => other.name === name)!
       await query(rejectUnknown(kind, column, target, kinds.includes(target), tenant))
@@ -25,6 +30,19 @@ export async function rejectMisfits(query: Query, kinds: readonly Kind[], tenant
         ),
       )
   }
+}
+
+/** Rejects lines about a record that is not stored, if neither they nor other lines about it have the required column. */
+function rejectIncomplete(kind: Kind, { name: column, path }: Column, tenant: Tenant): string {
+  const same = kind.key.map((name) => `o.${name} = s.${name}`).join(' and ')
+  return reject(
+    kind,
+    'missing_field',
+    `select s.ctid as at, '${kind.name}.${path} is missing, and there is no such record yet' as reason
+     from ${staged(kind)} s
+     where not ${isGiven(kind, column)} and not exists (select from ${kind.table} t where ${sameKey(kind, tenant)})
+       and not exists (select from ${staged(kind)} o where ${same} and ${isGiven(kind, column, 'o.')})`,
+  )
 }
 
 function rejectUnknown(kind: Kind, column: string, target: Kind, isStaged: boolean, tenant: Tenant): string {

@@ -24,6 +24,8 @@ export interface ImportOptions {
   projectId: string
   /** Whether rows are stamped now, as a sync needs it, or keep the times of their lines. */
   live?: boolean
+  /** Whether a line has only the fields that change, instead of replacing the record. */
+  merge?: boolean
   /** Whether new and changed subscriptions and new transactions are sent to webhooks. */
   emitEvents?: boolean
   /** Whether everything is validated and nothing stored. */
@@ -131,29 +133,27 @@ async function carryOut(
   const { query } = connection
   const { skipBadLines = false, saveRejected, signal } = options
   const staging = new Staging(connection, skipBadLines && saveRejected !== undefined)
+  const { merge = false } = options
   const onRead = (bytes: number, lines: number) => progress({ bytes, lines })
   const maxBadLines = skipBadLines ? Number.POSITIVE_INFINITY : REPORTED
-  const { names, lines, stopped } = await readSources(sources, staging, query, { signal, maxBadLines, onRead })
+  const { names, lines, stopped } = await readSources(sources, staging, query, { signal, maxBadLines, merge, onRead })
   progress({ step: 'checking', lines })
   const kinds = await staging.finish()
   if (stopped) return { ...refused(lines, await firstRejected(query, names, REPORTED), REPORTED), stopped }
   await waitForTurn(connection, load.organizationId, () => progress({ step: 'waiting' }))
-  await rejectMisfits(
-    query,
-    kinds.map(({ kind }) => kind),
-    tenantOf(load),
-  )
+  await rejectMisfits(query, kinds, tenantOf(load))
   const rejected = await countRejected(query)
   const rejects = await firstRejected(query, names, REPORTED)
   if (rejected > 0 && !skipBadLines) return refused(lines, rejects, rejected)
   if (rejected > 0 && saveRejected) await keepTurn(connection, () => saveRejected(rejectedLines(query, names)))
   progress({ step: 'writing' })
-  const { skipped, erased, unchanged, linked } = await write(load, kinds, atCommit)
+  const { tally, linked } = await write(load, kinds, atCommit)
   await endTurn(connection, load.organizationId).catch(throwLost)
   if (!options.dryRun) {
     await wipeLinked(load.db, query, load, linked).catch(throwLost)
     for (const { kind, rows } of kinds) await gatherStatistics(query, load.log, kind.table, rows)
   }
+  const { skipped, erased, unchanged } = tally.total()
   const written = lines - rejected - skipped - erased - unchanged
   return { read: lines, written, unchanged, skipped, erased, rejected, rejects }
 }
@@ -176,12 +176,12 @@ async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Pro
   if (brought.has('payment') && !options.live && !options.dryRun) await raiseClock(query, tenantOf(load))
   for (let attempt = 1; ; attempt++) {
     try {
-      const tally = await writeOnce(load, kinds)
+      const applied = await writeOnce(load, kinds)
       options.signal?.throwIfAborted()
       // From here on the database decides the outcome: aborting would leave it unknown.
       atCommit()
       await (options.dryRun ? query('rollback') : commit(load))
-      return tally
+      return applied
     } catch (error) {
       if (attempt === TRIES || sqlState(error) !== DEADLOCK) throw error
       await query('rollback')
@@ -205,12 +205,7 @@ async function writeOnce(load: Load, kinds: StagedKind[]): Promise<Applied> {
     load.progress({ rows })
   }
   const writing = { projectId: load.projectId, base, emitEvents: load.options.emitEvents === true, done }
-  return apply(
-    query,
-    kinds.map(({ kind }) => kind),
-    scope,
-    writing,
-  )
+  return apply(query, kinds, scope, writing)
 }
 
 async function commit({ connection }: Load): Promise<void> {

@@ -13,19 +13,11 @@ import {
   sameKey,
   UPDATED_AT,
 } from './conditions.ts'
-import { dropRepeated, findRepeated } from './repeated.ts'
+import { completeFromStored } from './merged-lines.ts'
+import { completeRepeated, dropRepeated, findRepeated } from './repeated.ts'
 import { columnsOf } from './row.ts'
-import { staged } from './staging.ts'
-
-/** The numbers of lines that were not simply written. */
-export interface Tally {
-  /** Older than the stored record, or not changeable by an import. */
-  skipped: number
-  /** Stored without personal data, because the person was erased. */
-  erased: number
-  /** Neither: equal to what is stored, or repeated by the next line about the record. */
-  unchanged: number
-}
+import { type StagedKind, staged } from './staging.ts'
+import type { Tally } from './tally.ts'
 
 /** Callbacks for code that has to read the rows before they change. */
 export interface MergeHooks {
@@ -39,40 +31,37 @@ export interface MergeHooks {
  * Merges all staged rows of a kind. Relies on being the only import of its organization: no other process adds rows that a
  * line may name, so that a new row stays new, and a counter cannot count it twice.
  */
-export async function merge(query: Query, kind: Kind, scope: Scope, hooks: MergeHooks = {}): Promise<Tally> {
-  const tally = await mergeKnown(query, kind, scope, hooks)
+export async function merge(query: Query, brought: StagedKind, scope: Scope, tally: Tally, hooks: MergeHooks = {}) {
+  await mergeKnown(query, brought, scope, tally, hooks)
   await hooks.beforeAdd?.()
-  await addRest(query, kind, scope)
-  return tally
+  await addRest(query, brought.kind, scope)
 }
 
 /** The first half. Afterwards only rows with new keys are staged, each key once. */
 export async function mergeKnown(
   query: Query,
-  kind: Kind,
+  { kind, merged }: StagedKind,
   scope: Scope,
+  tally: Tally,
   { beforeUpdate }: MergeHooks = {},
-): Promise<Tally> {
-  const tally = { skipped: 0, erased: 0, unchanged: 0 }
-  const count = async (statement: string) => {
-    for (const { counted, n } of await query<{ counted: keyof Tally; n: string }>(statement))
-      tally[counted] += Number(n)
-  }
-  const [found] = await query(findRepeated(kind))
-  if (found!.repeated === 't') await count(dropRepeated(kind, scope))
+): Promise<void> {
   // Locked before they are read: decisions and counts made from here on stay true.
-  const [locked] = await query(lockKnown(kind, scope))
-  if (locked!.known !== '0') await count(dropOlder(kind, scope))
-  await count(countErased(kind))
-  if (locked!.known !== '0') {
-    await count(countUnchanged(kind, scope))
-    await beforeUpdate?.()
-    const moved = kind.counts && countMoved(kind, kind.counts, scope)
-    if (moved) await query(moved)
-    await query(updateKnown(kind, scope))
-    await query(dropKnown(kind, scope))
+  const [[locked], [found]] = await Promise.all([query(lockKnown(kind, scope)), query(findRepeated(kind))])
+  const isKnown = locked!.known !== '0'
+  if (isKnown && merged) await query(completeFromStored(kind, scope))
+  if (found!.repeated === 't') {
+    if (merged) await query(completeRepeated(kind, scope))
+    await tally.add(query, dropRepeated(kind, scope))
   }
-  return tally
+  if (isKnown) await tally.add(query, dropOlder(kind, scope))
+  await tally.add(query, countErased(kind))
+  if (!isKnown) return
+  await tally.add(query, countUnchanged(kind, scope))
+  await beforeUpdate?.()
+  const moved = kind.counts && countMoved(kind, kind.counts, scope)
+  if (moved) await query(moved)
+  await query(updateKnown(kind, scope))
+  await query(dropKnown(kind, scope))
 }
 
 /** The second half: inserts the rows that are still staged. */
@@ -93,18 +82,18 @@ function dropOlder(kind: Kind, scope: Scope): string {
   return `
     with gone as (
       delete from ${staged(kind)} s using ${kind.table} t
-      where ${sameKey(kind, scope)} and (${isSkipped(kind)}) returning 1)
-    select 'skipped' as counted, count(*) as n from gone`
+      where ${sameKey(kind, scope)} and (${isSkipped(kind)}) returning s.source)
+    select 'skipped' as counted, source, count(*) as n from gone group by source`
 }
 
 function countErased(kind: Kind): string {
-  return `select 'erased' as counted, count(*) as n from ${staged(kind)} where erased`
+  return `select 'erased' as counted, source, count(*) as n from ${staged(kind)} where erased group by source`
 }
 
 function countUnchanged(kind: Kind, scope: Scope): string {
   return `
-    select 'unchanged' as counted, count(*) as n from ${staged(kind)} s join ${kind.table} t on ${sameKey(kind, scope)}
-    where s.erased is not true and ${isUnchanged(kind, scope)}`
+    select 'unchanged' as counted, s.source, count(*) as n from ${staged(kind)} s join ${kind.table} t on ${sameKey(kind, scope)}
+    where s.erased is not true and ${isUnchanged(kind, scope)} group by s.source`
 }
 
 type Counts = NonNullable<Kind['counts']>

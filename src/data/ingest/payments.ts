@@ -1,19 +1,19 @@
 // Writes staged payments: creates their customers, and gives each new row of the report a unique instant.
 
-import type { Kind, Scope, Tenant } from '../../core/records/record.ts'
+import type { Scope, Tenant } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { addRest, type MergeHooks, mergeKnown, type Tally } from './merge.ts'
+import { addRest, type MergeHooks, mergeKnown } from './merge.ts'
+import type { StagedKind } from './staging.ts'
+import type { Tally } from './tally.ts'
 
 /** Merges all staged payments; do it last in the transaction, for a live import keeps the organization's clock locked. */
-export async function mergePayments(query: Query, payment: Kind, scope: Scope, hooks: MergeHooks): Promise<Tally> {
+export async function mergePayments(query: Query, brought: StagedKind, scope: Scope, tally: Tally, hooks: MergeHooks) {
   await query(createCustomers(scope))
-  const [own] = await query<{ skipped: string }>(dropOwn(scope))
-  const tally = await mergeKnown(query, payment, scope, hooks)
-  tally.skipped += Number(own!.skipped)
+  await tally.add(query, dropOwn(scope))
+  await mergeKnown(query, brought, scope, tally, hooks)
   await (scope.live ? stamp(query, scope) : moveApart(query, scope))
   await hooks.beforeAdd?.()
-  await addRest(query, payment, scope)
-  return tally
+  await addRest(query, brought.kind, scope)
 }
 
 /**
@@ -34,8 +34,8 @@ function dropOwn({ organization_id }: Scope): string {
   return `
     with gone as (
       delete from import_payment s using orders o
-      where o.organization_id = ${organization_id} and o.order_id = s.order_id returning 1)
-    select count(*) as skipped from gone`
+      where o.organization_id = ${organization_id} and o.order_id = s.order_id returning s.source)
+    select 'skipped' as counted, source, count(*) as n from gone group by source`
 }
 
 function createCustomers({ organization_id, project_id, stamp }: Scope): string {

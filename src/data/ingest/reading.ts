@@ -18,6 +18,8 @@ export interface ReadOptions {
   signal?: AbortSignal
   /** Reading stops at this many bad lines. */
   maxBadLines: number
+  /** Whether lines have only the fields that change. */
+  merge: boolean
   /** Called after each chunk with the total number of bytes and lines read. */
   onRead(bytes: number, lines: number): void
 }
@@ -35,7 +37,7 @@ export async function readSources(
   sources: Iterable<Source> | AsyncIterable<Source>,
   staging: Staging,
   query: Query,
-  { signal, maxBadLines, onRead }: ReadOptions,
+  { signal, maxBadLines, merge, onRead }: ReadOptions,
 ): Promise<ReadSources> {
   const latest = await openLatest(query)
   const names: string[] = []
@@ -47,7 +49,7 @@ export async function readSources(
   const isFull = () => staging.badLines >= maxBadLines
   for await (const { name, stream } of sources) {
     const source = names.push(name)
-    const reading: Reading = { latest: latest() }
+    const reading: Reading = { latest: latest(), merge }
     const sink = { ...sinkOf(staging, source, reading, () => lines++), isFull }
     const input = signal ? addAbortSignal(signal, stream()) : stream()
     for await (const _size of readLines(decompressed(name, input, countBytes), sink)) {

@@ -1,6 +1,7 @@
 // Several lines of one import about the same record: one of them is written, as if each had been imported alone.
 import type { Kind, Scope } from '../../core/records/record.ts'
 import { contentOf, isDated, isSkipped, isUnchanged, sameKey } from './conditions.ts'
+import { completeFromEarlier } from './merged-lines.ts'
 import { staged } from './staging.ts'
 
 export function findRepeated(kind: Kind): string {
@@ -13,26 +14,40 @@ export function findRepeated(kind: Kind): string {
  */
 export function dropRepeated(kind: Kind, scope: Scope): string {
   const key = kind.key.join(', ')
-  const time = isDated(kind) ? `coalesce(s.updated_at, ${LATER})` : LATER
   return `
-    with given as (
-      select s.ctid as at, ${key}, s.source, s.line, time, ${contentText(kind, scope)} as content,
-        coalesce(time < max(time) over (partition by ${key} order by s.source, s.line rows between unbounded preceding and 1 preceding)
-          or exists (select from ${kind.table} t where ${sameKey(kind, scope)} and (${isSkipped(kind)})), false) as skipped,
-        exists (select from ${kind.table} t where ${sameKey(kind, scope)} and ${isUnchanged(kind, scope)}) as stored,
-        row_number() over (partition by ${key} order by time desc, s.source desc, s.line desc) as place
-      from ${staged(kind)} s cross join lateral (select ${time} as time) given
-      where (${key}) in (select ${key} from ${staged(kind)} group by ${key} having count(*) > 1)
-    ), lines as (
+    with given as (${repeatedLines(
+      kind,
+      scope,
+      `s.ctid as at, ${key}, s.source, s.line, ${contentText(kind, scope)} as content,
+        exists (select from ${kind.table} t where ${sameKey(kind, scope)} and ${isUnchanged(kind, scope)}) as stored`,
+    )}), lines as (
       select at, place, skipped, stored
           or content is not distinct from lead(content) over (partition by ${key}, skipped order by source, line) as unchanged
       from given
     ), gone as (
       delete from ${staged(kind)} s using lines where s.ctid = lines.at and lines.place > 1
-      returning lines.skipped, s.erased, lines.unchanged)
-    select counted, count(*) as n from (
-      select case when skipped then 'skipped' when erased then 'erased' when unchanged then 'unchanged' end as counted from gone
-    ) each where counted is not null group by counted`
+      returning s.source, lines.skipped, s.erased, lines.unchanged)
+    select counted, source, count(*) as n from (
+      select source, case when skipped then 'skipped' when erased then 'erased' when unchanged then 'unchanged' end as counted from gone
+    ) each where counted is not null group by counted, source`
+}
+
+/** SQL that completes the line that will be written, if lines have only the fields that change. Call it first. */
+export function completeRepeated(kind: Kind, scope: Scope): string {
+  return completeFromEarlier(kind, repeatedLines(kind, scope, 's.ctid as at, s.*'))
+}
+
+/** SQL: the lines whose key comes more than once, with `skipped`, and `place`, which is 1 for the line to be written. */
+function repeatedLines(kind: Kind, scope: Scope, columns: string): string {
+  const key = kind.key.map((name) => `s.${name}`).join(', ')
+  const time = isDated(kind) ? `coalesce(s.updated_at, ${LATER})` : LATER
+  return `
+      select ${columns},
+        coalesce(time < max(time) over (partition by ${key} order by s.source, s.line rows between unbounded preceding and 1 preceding)
+          or exists (select from ${kind.table} t where ${sameKey(kind, scope)} and (${isSkipped(kind)})), false) as skipped,
+        row_number() over (partition by ${key} order by time desc, s.source desc, s.line desc) as place
+      from ${staged(kind)} s cross join lateral (select ${time} as time) moment
+      where (${key}) in (select ${kind.key.join(', ')} from ${staged(kind)} group by ${kind.key.join(', ')} having count(*) > 1)`
 }
 
 const LATER = `'infinity'::timestamptz`

@@ -1,9 +1,10 @@
-// Turns a line into a row for COPY: the kind of record it is, and the text of its columns.
+// Turns a line into a row: the kind of record it is, and the values of its columns.
 
 import {
   BadLine,
   eachField,
   type Fields,
+  mayBeAbsent,
   placed,
   quoted,
   type Reading,
@@ -19,18 +20,25 @@ import {
   pathOfNumber,
   readJson,
 } from '../../lib/json/read.ts'
-import { COPY_NULL, copyText } from '../../lib/pg/copy-text.ts'
 import { fold, shorten } from '../../lib/text.ts'
 
 export interface Row {
   kind: Kind
-  /** The columns as `columnsOf` names them, each followed by a tab. */
-  text: string
+  /** The values of the columns, as `columnsOf` names them. */
+  values: Stored[]
+  /** A `1` for each column that the line has, else `0`; null if the line replaces the record. */
+  given: string | null
+  /** Whether a required field is absent, so that the record must be stored already. */
+  needsStored: boolean
 }
 
 /** Reads a line exactly, or throws a `BadLine` whose message is complete. */
 export function readRow(line: string, reading: Reading): Row {
-  const value = parse(line)
+  return readRecord(parse(line), reading)
+}
+
+/** The same for a line that is parsed already. */
+function readRecord(value: JsonValue, reading: Reading): Row {
   if (!isJsonObject(value)) throw new BadLine('a line must be an object with "record" and "data"', 'invalid_record')
   const { record, data } = value
   const kind = typeof record === 'string' ? BY_NAME.get(record) : undefined
@@ -42,12 +50,55 @@ export function readRow(line: string, reading: Reading): Row {
   if (unknown !== undefined)
     throw new BadLine(`unknown property ${quoted(unknown)} beside "record" and "data"`, 'invalid_record')
   if (data === undefined) throw new BadLine('"data" is missing', 'invalid_record')
-  return { kind, text: placed(kind.name, () => copyFields(kind.fields, data, reading)) }
+  // The reference of a payment to its customer and order is checked before the stored row is read.
+  const isMerged = reading.merge === true && kind.name !== 'payment'
+  const row: Row = { kind, values: [], given: null, needsStored: false }
+  const given: string[] = []
+  placed(kind.name, () => readFields(isMerged ? mergedFields(kind) : kind.fields, data, reading, row.values, given))
+  if (isMerged) {
+    row.given = given.join('')
+    row.needsStored = requiredColumns(kind).some(({ place }) => given[place] === '0')
+  }
+  return row
 }
 
 /** The columns of a kind in the order of its rows. */
-export function columnsOf({ fields }: Kind): { name: string; json: boolean }[] {
-  return columns(fields, '')
+export function columnsOf({ fields }: Kind): Column[] {
+  return columns(fields, '', '')
+}
+
+export interface Column {
+  name: string
+  /** Its place in a line. */
+  path: string
+  json: boolean
+  required: boolean
+}
+
+/** The columns that a new record needs, with their places in a row. */
+export function requiredColumns(kind: Kind): (Column & { place: number })[] {
+  return cached(REQUIRED, kind, () =>
+    columnsOf(kind).flatMap((column, place) => (column.required ? [{ ...column, place }] : [])),
+  )
+}
+
+const REQUIRED = new Map<Kind, (Column & { place: number })[]>()
+const MERGED = new Map<Kind, Fields>()
+
+/** The fields of a line that changes a record: only those that identify it are required. */
+function mergedFields(kind: Kind): Fields {
+  const relaxed = (fields: Fields, prefix: string): Fields =>
+    fields.map(({ name, type }) => {
+      if (type.fields) return { name, type: { ...type, fields: relaxed(type.fields, `${prefix}${name}_`) } }
+      return { name, type: kind.key.includes(`${prefix}${name}`) ? type : mayBeAbsent(type) }
+    })
+  return cached(MERGED, kind, () => relaxed(kind.fields, ''))
+}
+
+function cached<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const value = map.get(key) ?? make()
+  map.set(key, value)
+  return value
 }
 
 const BY_NAME: ReadonlyMap<string, Kind> = new Map(KINDS.map((kind) => [kind.name, kind]))
@@ -64,29 +115,28 @@ function parse(line: string): JsonValue {
   }
 }
 
-function copyFields(fields: Fields, value: JsonValue, reading: Reading): string {
-  let row = ''
-  eachField(fields, value, (_, type, given, siblings) => {
-    if (type.fields) {
-      row += copyFields(type.fields, given, reading)
-      return
-    }
-    const stored = given === null ? type.absent : type.read(given, reading, siblings)
-    row += copyValue(stored)
-    if (type.folded) row += copyValue(stored && fold(stored as string))
+function readFields(fields: Fields, value: JsonValue, reading: Reading, values: Stored[], given: string[]): void {
+  eachField(fields, value, (name, type, one, siblings) => {
+    if (type.fields) return readFields(type.fields, one, reading, values, given)
+    const stored = (one === null ? type.absent : type.read(one, reading, siblings)) ?? null
+    const isGiven = siblings[name] === undefined ? '0' : '1'
+    values.push(stored)
+    given.push(isGiven)
+    if (!type.folded) return
+    values.push(stored && fold(stored as string))
+    given.push(isGiven)
   })
-  return row
 }
 
-function copyValue(stored: Stored | undefined): string {
-  if (typeof stored === 'string') return `${copyText(stored)}\t`
-  return stored === null || stored === undefined ? `${COPY_NULL}\t` : `${stored}\t`
-}
-
-function columns(fields: Fields, prefix: string): { name: string; json: boolean }[] {
+function columns(fields: Fields, prefix: string, path: string): Column[] {
   return fields.flatMap(({ name, type }) => {
-    if (type.fields) return columns(type.fields, `${prefix}${name}_`)
-    const column = { name: `${prefix}${name}`, json: type.json === true }
-    return type.folded ? [column, { name: `${prefix}${name}_folded`, json: false }] : [column]
+    if (type.fields) return columns(type.fields, `${prefix}${name}_`, `${path}${name}.`)
+    const column = {
+      name: `${prefix}${name}`,
+      path: `${path}${name}`,
+      json: type.json === true,
+      required: type.required === true,
+    }
+    return type.folded ? [column, { ...column, name: `${column.name}_folded`, required: false }] : [column]
   })
 }

@@ -4,7 +4,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import type { BadLine } from '../../core/records/import/fields.ts'
 import type { Kind } from '../../core/records/record.ts'
 import { KINDS } from '../../core/records/records.ts'
-import { copyText } from '../../lib/pg/copy-text.ts'
+import { copyRow, copyText } from '../../lib/pg/copy-text.ts'
 import { columnsOf, type Row } from './row.ts'
 import type { Connection } from './session.ts'
 
@@ -28,11 +28,17 @@ interface Table {
   copy: string
   batch: string
   rows: number
+  merged: boolean
+  needsStored: boolean
 }
 
 export interface StagedKind {
   kind: Kind
   rows: number
+  /** Whether some lines have only the fields that change. */
+  merged: boolean
+  /** Whether some of these lack a field that a new record needs. */
+  needsStored: boolean
 }
 
 export class Staging {
@@ -52,10 +58,12 @@ export class Staging {
   }
 
   /** `source` and `line` say where the row comes from, both counted from 1; `original` is the line itself. */
-  add({ kind, text }: Row, source: number, line: number, original: string): void {
+  add({ kind, values, given, needsStored }: Row, source: number, line: number, original: string): void {
     const table = this.tables.get(kind.name) ?? this.open(kind.name, kindTable(kind))
     table.rows += 1
-    table.batch += `${text}${source}\t${line}\t${this.keepLines ? copyText(original) : '\\N'}\n`
+    table.merged ||= given !== null
+    table.needsStored ||= needsStored
+    table.batch += `${copyRow([...values, given, source, line, this.keepLines ? original : null])}\n`
   }
 
   /** A line that is too long for memory has several parts, numbered from 0. */
@@ -79,7 +87,9 @@ export class Staging {
     // Autovacuum does not analyze temporary tables, and without statistics plans are made for a few rows.
     const kinds = KINDS.flatMap((kind) => {
       const table = this.tables.get(kind.name)
-      return table ? [{ kind, rows: table.rows }] : []
+      if (!table) return []
+      const { rows, merged, needsStored } = table
+      return [{ kind, rows, merged, needsStored }]
     })
     for (const { kind } of kinds) await this.connection.query(analyze(kind))
     return kinds
@@ -90,7 +100,7 @@ export class Staging {
   }
 
   private open(name: string, { create, copy }: Pick<Table, 'create' | 'copy'>): Table {
-    const table = { create, copy, batch: '', rows: 0 }
+    const table = { create, copy, batch: '', rows: 0, merged: false, needsStored: false }
     this.tables.set(name, table)
     return table
   }
@@ -134,9 +144,9 @@ function kindTable(kind: Kind): Pick<Table, 'create' | 'copy'> {
   return {
     create: `
       create temp table ${staged(kind)} as
-      select ${columns.join(', ')}, 0 as source, 0::bigint as line, '' as original, false as erased from ${kind.table}
+      select ${columns.join(', ')}, ''::text as given, 0 as source, 0::bigint as line, '' as original, false as erased from ${kind.table}
       with no data`,
-    copy: `copy ${staged(kind)} (${columns.join(', ')}, source, line, original) from stdin (encoding 'UTF8')`,
+    copy: `copy ${staged(kind)} (${columns.join(', ')}, given, source, line, original) from stdin (encoding 'UTF8')`,
   }
 }
 

@@ -12,9 +12,15 @@ export async function importAudited(
 ): Promise<ImportResult> {
   const target = `project ${options.projectId}`
   const writeEntry = (action: string, after: object) => addEntry(app, actor, { action, target, after })
-  const { live = false, emitEvents = false, dryRun = false, skipBadLines = false } = options
+  const { live = false, merge = false, emitEvents = false, dryRun = false, skipBadLines = false } = options
   await refuseLeaving(app.db.query, { project_id: options.projectId })
-  await writeEntry('import.begun', { live, emit_events: emitEvents, dry_run: dryRun, skip_bad_lines: skipBadLines })
+  await writeEntry('import.begun', {
+    live,
+    merge,
+    emit_events: emitEvents,
+    dry_run: dryRun,
+    skip_bad_lines: skipBadLines,
+  })
   const result = await importRecords(app, options, sources)
   const { rejects: _rejects, ...counts } = result
   await writeEntry('import.ended', counts)

@@ -22,6 +22,13 @@ const query = Type.Object({
         '`true`: a feed; records get the present time as `updated_at`, so that syncs read them. `false`: history; records keep the dates of their lines.',
     }),
   ),
+  merge: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description:
+        '`true`: a line changes only the fields that it has, and null clears a field. `false`: it replaces the record.',
+    }),
+  ),
   emit_events: Type.Optional(
     Type.Boolean({
       default: false,
@@ -36,7 +43,7 @@ const query = Type.Object({
 
 interface Route {
   Params: { project_id: string }
-  Querystring: { live: boolean; emit_events: boolean; dry_run: boolean; skip_bad_lines: boolean }
+  Querystring: { live: boolean; merge: boolean; emit_events: boolean; dry_run: boolean; skip_bad_lines: boolean }
   Body: Readable | undefined
 }
 
@@ -55,11 +62,11 @@ export function importRoute(scope: FastifyInstance, app: App): void {
       { schema: schema(query), onRequest: requireWrite, bodyLimit: Number.MAX_SAFE_INTEGER },
       async (request) => {
         const { project_id } = request.params
-        const { live, emit_events: emitEvents, dry_run, skip_bad_lines } = request.query
+        const { live, merge, emit_events: emitEvents, dry_run, skip_bad_lines } = request.query
         await requireProject(app.db.query, project_id)
         const { body } = request
         const stream = () => (body ? openBody(body) : Readable.from([]))
-        const flags = { live, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
+        const flags = { live, merge, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
         const options = { projectId: project_id, ...flags, patience: PATIENCE }
         const importing = importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }])
         const result = await importing.catch(throwAsApiError).finally(() => body && dropRest(body))

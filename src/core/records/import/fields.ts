@@ -32,6 +32,8 @@ export class BadLine extends Error {
 export interface Reading {
   /** The canonical date-time after which nothing can have happened yet. */
   latest: string
+  /** Whether lines have only the fields that change; a field that is absent keeps its value. */
+  merge?: boolean
 }
 
 /** What goes into the database. JSON values are compact JSON text. */
@@ -43,6 +45,8 @@ export interface Type {
   /** What is stored when the value is absent or null; by default null. */
   absent?: Stored
   required?: boolean
+  /** Whether null is an error, though the field may be absent. */
+  notNull?: boolean
   /** Whether its column is JSON. */
   json?: boolean
   /** Whether a second column, `<name>_folded`, holds the case-folded text. */
@@ -59,6 +63,8 @@ export function fieldsOf(types: { readonly [name: string]: Type }): Fields {
 }
 
 export const required = (type: Type): Type => ({ ...type, required: true })
+/** A field that may be absent from a line that changes a stored record. */
+export const mayBeAbsent = ({ required, ...type }: Type): Type => (required ? { ...type, notNull: true } : type)
 export const folded = (type: Type): Type => ({ ...type, folded: true })
 export const orElse = (absent: Stored, type: Type): Type => ({ ...type, absent })
 
@@ -79,7 +85,7 @@ export function eachField(
       const given = value[name]
       at = name
       if (given !== undefined) known++
-      if (type.required && (given === undefined || given === null))
+      if (given === null ? type.required || type.notNull : type.required && given === undefined)
         throw new BadLine(given === null ? ' must not be null' : ' is missing', 'missing_field')
       take(name, type, given ?? null, value)
     }
