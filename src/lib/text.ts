@@ -50,6 +50,22 @@ export function countCharacters(text: string): number {
   return count
 }
 
+/** Whether the text has at most so many bytes in UTF-8. */
+export function fitsBytes(text: string, maxBytes: number): boolean {
+  // A unit of UTF-16 has at most three bytes in UTF-8.
+  return text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes
+}
+
+/** The beginning of a text, whole characters and `…`, of at most so many bytes in UTF-8. */
+export function cutToBytes(text: string, maxBytes: number): string {
+  if (fitsBytes(text, maxBytes)) return text
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(maxBytes - Buffer.byteLength('…')))
+  return `${text.slice(0, read)}…`
+}
+
+/** A number of bytes for people: `256 bytes`, `64 KiB`. */
+export const bytesText = (bytes: number) => (bytes % 1024 === 0 ? `${bytes / 1024} KiB` : `${bytes} bytes`)
+
 /** Whether the text contains a control character: U+0000 to U+001F and U+007F to U+009F. */
 export function hasControlCharacters(text: string): boolean {
   return /\p{Cc}/u.test(text)

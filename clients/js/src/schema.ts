@@ -1396,17 +1396,17 @@ export interface components {
         };
         Experiment: {
             /**
-             * @description Identifier.
+             * @description Identifier. At most 64 bytes.
              * @example exp_price
              */
             id: string;
             /**
-             * @description Title.
+             * @description Title. At most 500 bytes.
              * @example Price on the first screen
              */
             title: string | null;
             /**
-             * @description Short name.
+             * @description Short name. At most 256 bytes.
              * @example price-first
              */
             alias: string | null;
@@ -1460,22 +1460,22 @@ export interface components {
         ExportLine: components["schemas"]["FunnelLine"] | components["schemas"]["ExperimentLine"] | components["schemas"]["ProductLine"] | components["schemas"]["ProfileLine"] | components["schemas"]["SessionLine"] | components["schemas"]["SessionRepliesLine"] | components["schemas"]["SubscriptionDetailLine"] | components["schemas"]["TransactionExportLine"] | components["schemas"]["ExportCursor"] | components["schemas"]["ExportEnd"];
         Funnel: {
             /**
-             * @description Identifier.
+             * @description Identifier. At most 64 bytes.
              * @example fun_quiz
              */
             id: string;
             /**
-             * @description Title.
+             * @description Title. At most 500 bytes.
              * @example Sleep quiz
              */
             title: string;
             /**
-             * @description Short name for URLs.
+             * @description Short name for URLs. At most 256 bytes.
              * @example sleep-quiz
              */
             alias: string | null;
             /**
-             * @description Kind of funnel, such as `default` or `cancellation`.
+             * @description Kind of funnel, such as `default` or `cancellation`. At most 256 bytes.
              * @example default
              */
             type: string;
@@ -1485,7 +1485,7 @@ export interface components {
              */
             status: "draft" | "published" | "archived";
             /**
-             * @description Environment it runs in.
+             * @description Environment it runs in. At most 256 bytes.
              * @example production
              */
             environment: string;
@@ -1502,7 +1502,7 @@ export interface components {
              */
             variation_count: number;
             /**
-             * @description Labels.
+             * @description Labels. At most 64 KiB as JSON.
              * @example [
              *       "music"
              *     ]
@@ -1831,9 +1831,9 @@ export interface components {
             cursor?: string;
         };
         Price: {
-            /** @description Identifier of the price. */
+            /** @description Identifier of the price. At most 64 bytes. */
             id: string;
-            /** @description Identifier in the system that it came from. */
+            /** @description Identifier in the system that it came from. At most 256 bytes. */
             external_id: string | null;
             /**
              * @description Whether it is paid once or regularly.
@@ -1847,7 +1847,7 @@ export interface components {
             amount: number;
             /** @description ISO 4217 code. */
             currency: string;
-            /** @description State of the price. */
+            /** @description State of the price. At most 256 bytes. */
             status: string | null;
             /**
              * Format: date-time
@@ -1861,15 +1861,15 @@ export interface components {
              * @description Number of units between two payments.
              */
             interval_count: number | null;
-            /** @description Kind of trial. */
+            /** @description Kind of trial. At most 256 bytes. */
             trial_type: string | null;
             /** @description The trial that precedes the first full payment. */
             trial: components["schemas"]["PriceTrial"] | null;
         };
         PriceTrial: {
-            /** @description Kind of trial. */
+            /** @description Kind of trial. At most 256 bytes. */
             type: string | null;
-            /** @description Unit of the duration. */
+            /** @description Unit of the duration. At most 256 bytes. */
             duration_interval: string | null;
             /**
              * Format: int64
@@ -1890,12 +1890,12 @@ export interface components {
         };
         Product: {
             /**
-             * @description Identifier.
+             * @description Identifier. At most 64 bytes.
              * @example prod_monthly
              */
             id: string;
             /**
-             * @description Name shown to customers.
+             * @description Name shown to customers. At most 500 bytes.
              * @example Monthly plan
              */
             name: string;
@@ -1905,23 +1905,23 @@ export interface components {
              */
             status: "active" | "archived";
             /**
-             * @description Where it is sold.
+             * @description Where it is sold. At most 256 bytes.
              * @example web
              */
             platform: string | null;
-            /** @description Identifier in the system that it came from. */
+            /** @description Identifier in the system that it came from. At most 256 bytes. */
             external_id: string | null;
-            /** @description Description shown to customers. */
+            /** @description Description shown to customers. At most 4000 bytes. */
             description: string | null;
-            /** @description Text on the customer's card statement. */
+            /** @description Text on the customer's card statement. At most 256 bytes. */
             statement_descriptor: string | null;
             /**
-             * @description What a customer who owns it may use.
+             * @description What a customer who owns it may use. At most 256 bytes.
              * @example premium
              */
             entitlement: string | null;
             /**
-             * @description Any properties.
+             * @description Any properties. At most 64 KiB as JSON.
              * @example {}
              */
             metadata: {
@@ -1972,7 +1972,7 @@ export interface components {
         };
         Profile: {
             /**
-             * @description Identifier.
+             * @description Identifier. At most 64 bytes.
              * @example pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A
              */
             id: string;
@@ -1987,28 +1987,28 @@ export interface components {
              */
             updated_at: string;
             /**
-             * @description E-mail address; null when unknown or erased.
+             * @description E-mail address; null when unknown or erased. At most 256 bytes.
              * @example ada@example.com
              */
             email: string | null;
-            /** @description Phone number; null when unknown or erased. */
+            /** @description Phone number; null when unknown or erased. At most 256 bytes. */
             phone: string | null;
             /**
-             * @description Country, ISO 3166-1 alpha-2.
+             * @description Country, ISO 3166-1 alpha-2. At most 256 bytes.
              * @example DE
              */
             country: string | null;
             /**
-             * @description Language.
+             * @description Language. At most 256 bytes.
              * @example de
              */
             locale: string | null;
-            /** @description Funnel of the first session. */
+            /** @description Funnel of the first session. At most 64 bytes. */
             funnel_id: string | null;
             /** @description Whether it comes from a preview of the funnel. */
             preview: boolean;
             /**
-             * @description Identifiers of the person in other services; empty after an erasure.
+             * @description Identifiers of the person in other services; empty after an erasure. At most 64 KiB as JSON.
              * @example {}
              */
             integrations: {
@@ -2298,7 +2298,7 @@ export interface components {
             element_id: string;
             /** @description Screen that it is on. */
             screen_id: string;
-            /** @description A string, an array of strings (multiple choice), or null if empty or erased. */
+            /** @description A string, an array of strings (multiple choice), or null if empty or erased. At most 64 KiB. */
             value: (string | null) | string[];
         };
         ReplyDetail: {
@@ -2310,18 +2310,18 @@ export interface components {
             state: components["schemas"]["ReplyDetailState"];
         };
         ReplyDetailElement: {
-            /** @description Identifier. */
+            /** @description Identifier. At most 64 bytes. */
             id: string;
             /**
-             * @description Kind of element.
+             * @description Kind of element. At most 256 bytes.
              * @example Input
              */
             type: string;
-            /** @description Name given by the team. */
+            /** @description Name given by the team. At most 256 bytes. */
             custom_id: string | null;
         };
         ReplyDetailScreen: {
-            /** @description Identifier. */
+            /** @description Identifier. At most 64 bytes. */
             id: string;
             /**
              * Format: int64
@@ -2329,11 +2329,11 @@ export interface components {
              * @example 0
              */
             index: number;
-            /** @description Name given by the team. */
+            /** @description Name given by the team. At most 256 bytes. */
             custom_id: string | null;
         };
         ReplyDetailState: {
-            /** @description A string, an array of strings (multiple choice), or null if empty or erased. */
+            /** @description A string, an array of strings (multiple choice), or null if empty or erased. At most 64 KiB. */
             value: (string | null) | string[];
         };
         ReportTransaction: {
@@ -2367,9 +2367,9 @@ export interface components {
              * @example succeeded
              */
             status: string;
-            /** @description How the payment was made. */
+            /** @description How the payment was made. At most 256 bytes. */
             integration_type: string | null;
-            /** @description Region of the merchant account. */
+            /** @description Region of the merchant account. At most 256 bytes. */
             region: string | null;
             /**
              * Format: int64
@@ -2386,85 +2386,85 @@ export interface components {
             /** @description Whether it is a second attempt at another provider, after the first one failed. */
             is_fallback: boolean;
             /**
-             * @description Payment provider.
+             * @description Payment provider. At most 256 bytes.
              * @example simulator
              */
             psp: string;
-            /** @description Merchant account at the provider. */
+            /** @description Merchant account at the provider. At most 256 bytes. */
             psp_merchant_id: string | null;
-            /** @description Subscription. */
+            /** @description Subscription. At most 256 bytes. */
             meta_subs_id: string | null;
-            /** @description Number of the subscription’s period. */
+            /** @description Number of the subscription’s period. At most 256 bytes. */
             meta_subs_iteration: string | null;
-            /** @description Number of the attempt for the period. */
+            /** @description Number of the attempt for the period. At most 256 bytes. */
             meta_retry_step: string | null;
-            /** @description One-off purchase. */
+            /** @description One-off purchase. At most 256 bytes. */
             meta_oneoff_id: string | null;
-            /** @description Project at the client. */
+            /** @description Project at the client. At most 256 bytes. */
             meta_client_svc_project_id: string | null;
-            /** @description Session at the client. */
+            /** @description Session at the client. At most 256 bytes. */
             meta_client_svc_session_id: string | null;
-            /** @description Price at the client. */
+            /** @description Price at the client. At most 256 bytes. */
             meta_client_svc_price_id: string | null;
             /**
-             * @description `sale`, `refund`, `soft_refund` (no money moved), `chargeback` or `chargeback_reversal` (of a dispute).
+             * @description `sale`, `refund`, `soft_refund` (no money moved), `chargeback` or `chargeback_reversal` (of a dispute). At most 256 bytes.
              * @example sale
              */
             psp_transaction_type: string;
-            /** @description Identifier at the provider. */
+            /** @description Identifier at the provider. At most 256 bytes. */
             psp_transaction_id: string | null;
-            /** @description The provider’s status. */
+            /** @description The provider’s status. At most 256 bytes. */
             psp_status: string | null;
             /**
              * Format: date-time
              * @description When it happened, according to the provider.
              */
             psp_date: string | null;
-            /** @description Kind of the card’s token. */
+            /** @description Kind of the card’s token. At most 256 bytes. */
             psp_card_token_type: string | null;
-            /** @description The provider’s message about why it was declined. */
+            /** @description The provider’s message about why it was declined. At most 4000 bytes. */
             psp_reason_message: string | null;
-            /** @description Kind of the reason. */
+            /** @description Kind of the reason. At most 256 bytes. */
             psp_reason_type: string | null;
-            /** @description Code of the reason. */
+            /** @description Code of the reason. At most 256 bytes. */
             psp_reason_code: string | null;
-            /** @description Whether trying again may help: `soft` or `hard`. */
+            /** @description Whether trying again may help: `soft` or `hard`. At most 256 bytes. */
             psp_reason_decline_type: string | null;
-            /** @description Kind of payment method. */
+            /** @description Kind of payment method. At most 256 bytes. */
             pm_type: string | null;
-            /** @description Version of 3-D Secure. */
+            /** @description Version of 3-D Secure. At most 256 bytes. */
             threeds_protocol_version: string | null;
-            /** @description Response of 3-D Secure. */
+            /** @description Response of 3-D Secure. At most 256 bytes. */
             threeds_response_code: string | null;
-            /** @description Code of its reason. */
+            /** @description Code of its reason. At most 256 bytes. */
             threeds_reason_code: string | null;
-            /** @description Its reason. */
+            /** @description Its reason. At most 4000 bytes. */
             threeds_reason_text: string | null;
-            /** @description Kind of authorization. */
+            /** @description Kind of authorization. At most 256 bytes. */
             authorization_type: string | null;
-            /** @description Card network. */
+            /** @description Card network. At most 256 bytes. */
             network: string | null;
-            /** @description Credit, debit or prepaid. */
+            /** @description Credit, debit or prepaid. At most 256 bytes. */
             pm_data_bin_account_funding_type: string | null;
-            /** @description Kind of account number. */
+            /** @description Kind of account number. At most 256 bytes. */
             pm_data_bin_account_number_type: string | null;
-            /** @description Issuer of the card. */
+            /** @description Issuer of the card. At most 500 bytes. */
             pm_data_bin_issuer_name: string | null;
-            /** @description Country of the issuer. */
+            /** @description Country of the issuer. At most 256 bytes. */
             pm_data_bin_issuer_country_code: string | null;
-            /** @description Currency of the issuer. */
+            /** @description Currency of the issuer. At most 256 bytes. */
             pm_data_bin_issuer_currency_code: string | null;
-            /** @description Whether a prepaid card can be loaded again. */
+            /** @description Whether a prepaid card can be loaded again. At most 256 bytes. */
             pm_data_bin_prepaid_reloadable_indicator: string | null;
-            /** @description Code of the card product. */
+            /** @description Code of the card product. At most 256 bytes. */
             pm_data_bin_product_code: string | null;
-            /** @description Name of the card product. */
+            /** @description Name of the card product. At most 500 bytes. */
             pm_data_bin_product_name: string | null;
-            /** @description Consumer or commercial. */
+            /** @description Consumer or commercial. At most 256 bytes. */
             pm_data_bin_product_usage_type: string | null;
-            /** @description Where the card may be used. */
+            /** @description Where the card may be used. At most 256 bytes. */
             pm_data_bin_regional_restriction: string | null;
-            /** @description When the card expires. */
+            /** @description When the card expires. At most 256 bytes. */
             pm_data_expiration_date: string | null;
             /** @description First six digits of the card. */
             pm_data_first6: string | null;
@@ -2479,7 +2479,7 @@ export interface components {
         };
         Session: {
             /**
-             * @description Identifier.
+             * @description Identifier. At most 64 bytes.
              * @example ses_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A
              */
             id: string;
@@ -2493,61 +2493,61 @@ export interface components {
              * @description When it was last changed.
              */
             updated_at: string;
-            /** @description Profile that it belongs to. */
+            /** @description Profile that it belongs to. At most 64 bytes. */
             profile_id: string;
-            /** @description Funnel that was visited. */
+            /** @description Funnel that was visited. At most 64 bytes. */
             funnel_id: string | null;
             /**
              * Format: int64
              * @description Version of the funnel.
              */
             funnel_version: number | null;
-            /** @description Experiment that it took part in. */
+            /** @description Experiment that it took part in. At most 64 bytes. */
             experiment_id: string | null;
             /**
-             * @description Language.
+             * @description Language. At most 256 bytes.
              * @example en
              */
             locale: string | null;
-            /** @description URL at which it began; after an erasure, only scheme and host. */
+            /** @description URL at which it began; after an erasure, only scheme and host. At most 4000 bytes. */
             origin: string | null;
-            /** @description Browser; null when unknown or erased. */
+            /** @description Browser; null when unknown or erased. At most 4000 bytes. */
             user_agent: string | null;
-            /** @description Query parameters of that URL; empty after an erasure. */
+            /** @description Query parameters of that URL; empty after an erasure. At most 64 KiB as JSON. */
             query_params: {
                 [key: string]: unknown;
             };
             /** @description Where the visitor was. */
             attributes: components["schemas"]["SessionAttributes"];
-            /** @description Cookies of advertising networks; empty after an erasure. */
+            /** @description Cookies of advertising networks; empty after an erasure. At most 64 KiB as JSON. */
             tracking_cookies: {
                 [key: string]: unknown;
             };
         };
         SessionAttributes: {
             /**
-             * @description IP address; null when unknown or erased.
+             * @description IP address; null when unknown or erased. At most 256 bytes.
              * @example 192.0.2.1
              */
             ip: string | null;
             /**
-             * @description Country, ISO 3166-1 alpha-2.
+             * @description Country, ISO 3166-1 alpha-2. At most 256 bytes.
              * @example DE
              */
             country: string | null;
-            /** @description Region. */
+            /** @description Region. At most 256 bytes. */
             region_code: string | null;
-            /** @description City. */
+            /** @description City. At most 256 bytes. */
             city: string | null;
-            /** @description Postal code; null when unknown or erased. */
+            /** @description Postal code; null when unknown or erased. At most 256 bytes. */
             postal_code: string | null;
             /**
-             * @description Time zone, IANA name.
+             * @description Time zone, IANA name. At most 256 bytes.
              * @example Europe/Berlin
              */
             timezone: string | null;
             /**
-             * @description Language and region of the browser.
+             * @description Language and region of the browser. At most 256 bytes.
              * @example de-DE
              */
             locale_code: string | null;
@@ -2604,7 +2604,7 @@ export interface components {
         };
         SessionDetail: {
             /**
-             * @description Identifier.
+             * @description Identifier. At most 64 bytes.
              * @example ses_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A
              */
             id: string;
@@ -2618,33 +2618,33 @@ export interface components {
              * @description When it was last changed.
              */
             updated_at: string;
-            /** @description Profile that it belongs to. */
+            /** @description Profile that it belongs to. At most 64 bytes. */
             profile_id: string;
-            /** @description Funnel that was visited. */
+            /** @description Funnel that was visited. At most 64 bytes. */
             funnel_id: string | null;
             /**
              * Format: int64
              * @description Version of the funnel.
              */
             funnel_version: number | null;
-            /** @description Experiment that it took part in. */
+            /** @description Experiment that it took part in. At most 64 bytes. */
             experiment_id: string | null;
             /**
-             * @description Language.
+             * @description Language. At most 256 bytes.
              * @example en
              */
             locale: string | null;
-            /** @description URL at which it began; after an erasure, only scheme and host. */
+            /** @description URL at which it began; after an erasure, only scheme and host. At most 4000 bytes. */
             origin: string | null;
-            /** @description Browser; null when unknown or erased. */
+            /** @description Browser; null when unknown or erased. At most 4000 bytes. */
             user_agent: string | null;
-            /** @description Query parameters of that URL; empty after an erasure. */
+            /** @description Query parameters of that URL; empty after an erasure. At most 64 KiB as JSON. */
             query_params: {
                 [key: string]: unknown;
             };
             /** @description Where the visitor was. */
             attributes: components["schemas"]["SessionAttributes"];
-            /** @description Cookies of advertising networks; empty after an erasure. */
+            /** @description Cookies of advertising networks; empty after an erasure. At most 64 KiB as JSON. */
             tracking_cookies: {
                 [key: string]: unknown;
             };
@@ -2715,11 +2715,11 @@ export interface components {
         };
         Subscription: {
             /**
-             * @description Identifier.
+             * @description Identifier. At most 64 bytes.
              * @example sub_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A
              */
             id: string;
-            /** @description Identifier at the payment provider. */
+            /** @description Identifier at the payment provider. At most 256 bytes. */
             psp_id: string | null;
             /**
              * @description State.
@@ -2775,7 +2775,7 @@ export interface components {
              */
             funnel_version: number | null;
             /**
-             * @description Payment provider that collects the payments.
+             * @description Payment provider that collects the payments. At most 256 bytes.
              * @example stripe
              */
             payment_provider: string | null;
@@ -2871,11 +2871,11 @@ export interface components {
         };
         SubscriptionDetail: {
             /**
-             * @description Identifier.
+             * @description Identifier. At most 64 bytes.
              * @example sub_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A
              */
             id: string;
-            /** @description Identifier at the payment provider. */
+            /** @description Identifier at the payment provider. At most 256 bytes. */
             psp_id: string | null;
             /**
              * @description State.
@@ -2931,7 +2931,7 @@ export interface components {
              */
             funnel_version: number | null;
             /**
-             * @description Payment provider that collects the payments.
+             * @description Payment provider that collects the payments. At most 256 bytes.
              * @example stripe
              */
             payment_provider: string | null;
@@ -2952,7 +2952,7 @@ export interface components {
             /** @description Funnel that it was sold through. */
             funnel: components["schemas"]["FunnelSummary"] | null;
             /**
-             * @description Language of the funnel when it was sold.
+             * @description Language of the funnel when it was sold. At most 256 bytes.
              * @example en
              */
             funnel_locale: string | null;
@@ -2960,9 +2960,9 @@ export interface components {
             experiment: components["schemas"]["ExperimentSummary"] | null;
             /** @description Session in which it was bought. */
             session: components["schemas"]["SessionSummary"] | null;
-            /** @description Terms of the trial that it began with. */
+            /** @description Terms of the trial that it began with. At most 64 KiB as JSON. */
             trial_offer: components["schemas"]["SubscriptionDetailTrialOffer"] | null;
-            /** @description Transaction that paid for the trial. */
+            /** @description Transaction that paid for the trial. At most 64 bytes. */
             trial_transaction_id: string | null;
             /**
              * Format: date-time
@@ -2974,16 +2974,16 @@ export interface components {
              * @description When it was cancelled.
              */
             cancelled_at: string | null;
-            /** @description Why it was cancelled. */
+            /** @description Why it was cancelled. At most 256 bytes. */
             cancellation_reason: string | null;
             /**
              * Format: date-time
              * @description When it was last renewed.
              */
             renewed_at: string | null;
-            /** @description Product that will replace it. */
+            /** @description Product that will replace it. At most 64 bytes. */
             upgrades_to: string | null;
-            /** @description Entitlement that replaces the product’s own. */
+            /** @description Entitlement that replaces the product’s own. At most 256 bytes. */
             custom_entitlement: string | null;
         };
         SubscriptionDetailLine: {
@@ -3133,7 +3133,7 @@ export interface components {
         };
         Transaction: {
             /**
-             * @description Identifier.
+             * @description Identifier. At most 64 bytes.
              * @example trn_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A
              */
             id: string;
@@ -3142,14 +3142,14 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
-            /** @description Session in which it was made. */
+            /** @description Session in which it was made. At most 64 bytes. */
             session_id: string | null;
             /**
-             * @description Profile that it belongs to.
+             * @description Profile that it belongs to. At most 64 bytes.
              * @example pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A
              */
             profile_id: string;
-            /** @description Funnel it was made through. */
+            /** @description Funnel it was made through. At most 64 bytes. */
             funnel_id: string | null;
             /** @description The funnel. */
             funnel: components["schemas"]["FunnelSummary"] | null;
@@ -3178,11 +3178,11 @@ export interface components {
             /** @description Whether it is test data. */
             sandbox: boolean;
             /**
-             * @description Language of the funnel.
+             * @description Language of the funnel. At most 256 bytes.
              * @example en
              */
             funnel_locale: string | null;
-            /** @description Experiment that the session took part in. */
+            /** @description Experiment that the session took part in. At most 64 bytes. */
             experiment_id: string | null;
         };
         TransactionCreatedEvent: {
@@ -3212,7 +3212,7 @@ export interface components {
         };
         TransactionExport: {
             /**
-             * @description Identifier.
+             * @description Identifier. At most 64 bytes.
              * @example trn_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A
              */
             id: string;
@@ -3221,14 +3221,14 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
-            /** @description Session in which it was made. */
+            /** @description Session in which it was made. At most 64 bytes. */
             session_id: string | null;
             /**
-             * @description Profile that it belongs to.
+             * @description Profile that it belongs to. At most 64 bytes.
              * @example pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A
              */
             profile_id: string;
-            /** @description Funnel it was made through. */
+            /** @description Funnel it was made through. At most 64 bytes. */
             funnel_id: string | null;
             /** @description The funnel. */
             funnel: components["schemas"]["FunnelSummary"] | null;
@@ -3257,11 +3257,11 @@ export interface components {
             /** @description Whether it is test data. */
             sandbox: boolean;
             /**
-             * @description Language of the funnel.
+             * @description Language of the funnel. At most 256 bytes.
              * @example en
              */
             funnel_locale: string | null;
-            /** @description Experiment that the session took part in. */
+            /** @description Experiment that the session took part in. At most 64 bytes. */
             experiment_id: string | null;
             /**
              * Format: date-time

@@ -10,7 +10,7 @@ import { whyNot } from '../../lib/files.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import { openLog } from '../../lib/log.ts'
 import { errorForLog } from '../../lib/log-error.ts'
-import { causeOf, isUnavailable } from '../../lib/pg/errors.ts'
+import { causeOf, isRefusedData, isUnavailable } from '../../lib/pg/errors.ts'
 import { printable } from '../../lib/text.ts'
 import { rejectWhenAborted } from '../../lib/when-aborted.ts'
 
@@ -126,7 +126,7 @@ export async function guard(run: () => Promise<void>): Promise<void> {
   try {
     await run()
   } catch (error) {
-    const known = aboutFile(error) ?? aboutDatabase(error) ?? error
+    const known = aboutFile(error) ?? aboutDatabase(error) ?? aboutData(error) ?? error
     if (known instanceof pg.DatabaseError) return printDatabaseError(known)
     if (!(known instanceof UsageError || known instanceof Refusal)) throw error
     process.stderr.write(`${printable(hideSecrets(known.message))}\n`)
@@ -154,6 +154,17 @@ function aboutDatabase(error: unknown): Refusal | undefined {
   if (!isUnavailable(error)) return undefined
   return new Refusal(
     `The database became unavailable (${causeOf(error)}): check what the command did before you repeat it.`,
+  )
+}
+
+/** Data that passed every check and that the database refuses. Its own message may quote the values of the row. */
+function aboutData(error: unknown): Refusal | undefined {
+  if (!isRefusedData(error)) return undefined
+  const { code, table, column, constraint } = error
+  const place = [table && `table ${table}`, column && `column ${column}`, constraint && `rule ${constraint}`]
+  const where = place.filter(Boolean).join(', ') || 'no table was named'
+  return new Refusal(
+    `The database refused the data (${code}; ${where}): check what the command did before you repeat it, and report this error.`,
   )
 }
 

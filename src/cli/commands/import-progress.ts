@@ -1,6 +1,6 @@
 // The progress of an import on a terminal: how much is done, rows a second, and the time left.
 import { SingleBar } from 'cli-progress'
-import type { Progress } from '../../data/ingest/load.ts'
+import type { Progress } from '../../data/ingest/progress.ts'
 
 // Reading takes about this share of the time, writing the rest.
 const READING = 0.4

@@ -144,6 +144,7 @@ async function check(
   for (const { reason } of result.rejects) printLine(reason)
   const rejected = tally.rejected + result.rejected
   const report = reportOf({ ...tally, rejected, erased: result.erased })
+  report.rejects.forEach(printLine)
   const { differences: _differences, ...rest } = report
   return { json: { status: 'dry_run', ...rest }, text: describeReport(report, { isDry: true }) }
 }

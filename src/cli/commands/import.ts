@@ -131,7 +131,7 @@ class RejectedFiles {
 
   private async open(path: string): Promise<FileHandle> {
     const handle = await openRejected(path)
-    this.paths.push(path)
+    if (!this.paths.includes(path)) this.paths.push(path)
     return handle
   }
 }

@@ -6,8 +6,8 @@ import { all, field, record, shownFields } from './record.ts'
 
 const fields = {
   id: field(text('Identifier.', { example: 'exp_price' }), required(from.id)),
-  title: field(text('Title.', { nullable: true, example: 'Price on the first screen' }), from.text),
-  alias: field(text('Short name.', { nullable: true, example: 'price-first' }), from.text),
+  title: field(text('Title.', { nullable: true, example: 'Price on the first screen' }), from.name),
+  alias: field(text('Short name.', { nullable: true, example: 'price-first' }), from.label),
   enabled: field(boolean('Whether it is running.'), from.boolean),
   created_at: field(instant('When it was created.'), required(from.past)),
   updated_at: field(instant('When it was last changed.'), from.past),

@@ -6,17 +6,17 @@ import { all, field, record, shownFields } from './record.ts'
 
 const fields = {
   id: field(text('Identifier.', { example: 'fun_quiz' }), required(from.id)),
-  title: field(text('Title.', { example: 'Sleep quiz' }), required(folded(from.text))),
-  alias: field(text('Short name for URLs.', { nullable: true, example: 'sleep-quiz' }), from.label()),
+  title: field(text('Title.', { example: 'Sleep quiz' }), required(folded(from.name))),
+  alias: field(text('Short name for URLs.', { nullable: true, example: 'sleep-quiz' }), from.label),
   type: field(
     text('Kind of funnel, such as `default` or `cancellation`.', { example: 'default' }),
-    orElse('default', from.text),
+    orElse('default', from.label),
   ),
   status: field(
     text('Whether it is published.', { enum: ['draft', 'published', 'archived'] }),
     orElse('draft', from.oneOf('draft', 'published', 'archived')),
   ),
-  environment: field(text('Environment it runs in.', { example: 'production' }), orElse('production', from.text)),
+  environment: field(text('Environment it runs in.', { example: 'production' }), orElse('production', from.label)),
   version: field(integer('Version, which grows with each publication.', { example: 3 }), orElse(1, from.integer(0))),
   variation_count: field(
     integer('How many variations run at the same time.', { example: 1 }),

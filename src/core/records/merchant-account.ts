@@ -13,9 +13,9 @@ export const merchantAccountRecord = record({
   tenant: 'organization_id',
   key: ['psp', 'psp_merchant_id'],
   fields: {
-    psp: importedOnly(required(from.label())),
-    psp_merchant_id: importedOnly(required(from.label())),
-    region: importedOnly(from.text),
+    psp: importedOnly(required(from.label)),
+    psp_merchant_id: importedOnly(required(from.label)),
+    region: importedOnly(from.label),
     currencies: importedOnly(from.texts(readCode)),
   },
   added: stampedTimes,

@@ -7,7 +7,7 @@ import * as from from './import/types.ts'
 import { type Field, field, importedOnly, record, shownFields } from './record.ts'
 
 const nullable = { nullable: true }
-const optional = (description: string, read: Type = from.text): Field => field(text(description, nullable), read)
+const optional = (description: string, read: Type = from.label): Field => field(text(description, nullable), read)
 
 /** The fields that Tundish or an import sets. */
 const own = {
@@ -35,12 +35,12 @@ const own = {
     boolean('Whether it is a second attempt at another provider, after the first one failed.'),
     from.boolean,
   ),
-  psp: field(text('Payment provider.', { example: 'simulator' }), required(from.label())),
-  psp_merchant_id: optional('Merchant account at the provider.', from.label()),
-  meta_subs_id: optional('Subscription.', from.label()),
+  psp: field(text('Payment provider.', { example: 'simulator' }), required(from.label)),
+  psp_merchant_id: optional('Merchant account at the provider.'),
+  meta_subs_id: optional('Subscription.'),
   meta_subs_iteration: optional('Number of the subscription’s period.'),
   meta_retry_step: optional('Number of the attempt for the period.'),
-  meta_oneoff_id: optional('One-off purchase.', from.label()),
+  meta_oneoff_id: optional('One-off purchase.'),
   meta_client_svc_project_id: optional('Project at the client.'),
   meta_client_svc_session_id: optional('Session at the client.'),
   meta_client_svc_price_id: optional('Price at the client.'),
@@ -52,13 +52,13 @@ const provided = {
     text('`sale`, `refund`, `soft_refund` (no money moved), `chargeback` or `chargeback_reversal` (of a dispute).', {
       example: 'sale',
     }),
-    required(from.text),
+    required(from.label),
   ),
   psp_transaction_id: optional('Identifier at the provider.'),
   psp_status: optional('The provider’s status.'),
   psp_date: field(instant('When it happened, according to the provider.', nullable), from.instant),
   psp_card_token_type: optional('Kind of the card’s token.'),
-  psp_reason_message: optional('The provider’s message about why it was declined.'),
+  psp_reason_message: optional('The provider’s message about why it was declined.', from.freeText),
   psp_reason_type: optional('Kind of the reason.'),
   psp_reason_code: optional('Code of the reason.'),
   psp_reason_decline_type: optional('Whether trying again may help: `soft` or `hard`.'),
@@ -66,17 +66,17 @@ const provided = {
   threeds_protocol_version: optional('Version of 3-D Secure.'),
   threeds_response_code: optional('Response of 3-D Secure.'),
   threeds_reason_code: optional('Code of its reason.'),
-  threeds_reason_text: optional('Its reason.'),
+  threeds_reason_text: optional('Its reason.', from.freeText),
   authorization_type: optional('Kind of authorization.'),
   network: optional('Card network.'),
   pm_data_bin_account_funding_type: optional('Credit, debit or prepaid.'),
   pm_data_bin_account_number_type: optional('Kind of account number.'),
-  pm_data_bin_issuer_name: optional('Issuer of the card.'),
+  pm_data_bin_issuer_name: optional('Issuer of the card.', from.name),
   pm_data_bin_issuer_country_code: optional('Country of the issuer.'),
   pm_data_bin_issuer_currency_code: optional('Currency of the issuer.'),
   pm_data_bin_prepaid_reloadable_indicator: optional('Whether a prepaid card can be loaded again.'),
   pm_data_bin_product_code: optional('Code of the card product.'),
-  pm_data_bin_product_name: optional('Name of the card product.'),
+  pm_data_bin_product_name: optional('Name of the card product.', from.name),
   pm_data_bin_product_usage_type: optional('Consumer or commercial.'),
   pm_data_bin_regional_restriction: optional('Where the card may be used.'),
   pm_data_expiration_date: optional('When the card expires.'),
@@ -113,7 +113,7 @@ export const paymentRecord = record({
     ...flags,
     payment_method_token: importedOnly(from.cardToken),
     // The provider's customer that the card is attached to.
-    psp_customer_id: importedOnly(from.label()),
+    psp_customer_id: importedOnly(from.label),
   },
   misfits: [
     { reason: 'payment.external_id belongs to another project of the organization', where: belongsElsewhere },

@@ -6,12 +6,13 @@ import {
   type Fields,
   fieldsOf,
   group,
+  limited,
   type Reading,
   required,
   type Type,
 } from './import/fields.ts'
 import { currency, minor } from './import/money-types.ts'
-import { id, integer, oneOf, past, text } from './import/types.ts'
+import { id, integer, label, oneOf, past } from './import/types.ts'
 
 const INTERVALS = ['day', 'week', 'month', 'year'] as const
 export const interval = oneOf(...INTERVALS)
@@ -27,8 +28,8 @@ const UNIT = 'in the minor unit of the currency: 1999 with USD is $19.99'
 type Property = { schema: object; read: Type }
 
 const trial: Record<string, Property> = {
-  type: { schema: orNull('string', 'Kind of trial.'), read: text },
-  duration_interval: { schema: orNull('string', 'Unit of the duration.'), read: text },
+  type: { schema: orNull('string', 'Kind of trial.'), read: label },
+  duration_interval: { schema: orNull('string', 'Unit of the duration.'), read: label },
   duration_count: { schema: orNull('integer', 'Duration of the trial in these units.'), read: integer(0) },
   price: { schema: orNull('integer', `Price of the trial, ${UNIT}.`), read: minor },
   currency: { schema: orNull('string', 'ISO 4217 code.'), read: currency },
@@ -36,21 +37,21 @@ const trial: Record<string, Property> = {
 
 const price: Record<string, Property> = {
   id: { schema: { type: 'string', description: 'Identifier of the price.' }, read: required(id) },
-  external_id: { schema: orNull('string', 'Identifier in the system that it came from.'), read: text },
+  external_id: { schema: orNull('string', 'Identifier in the system that it came from.'), read: label },
   type: {
     schema: { type: 'string', enum: ['one_time', 'recurring'], description: 'Whether it is paid once or regularly.' },
     read: required(oneOf('one_time', 'recurring')),
   },
   amount: { schema: { type: 'integer', description: `Amount, ${UNIT}.` }, read: required(minor) },
   currency: { schema: { type: 'string', description: 'ISO 4217 code.' }, read: required(currency) },
-  status: { schema: orNull('string', 'State of the price.'), read: text },
+  status: { schema: orNull('string', 'State of the price.'), read: label },
   created_at: { schema: orNull('string', 'When it was created.', { format: 'date-time' }), read: past },
   interval: {
     schema: orNull('string', 'Unit of the billing interval.', { enum: [...INTERVALS, null] }),
     read: interval,
   },
   interval_count: { schema: orNull('integer', 'Number of units between two payments.'), read: integer(1) },
-  trial_type: { schema: orNull('string', 'Kind of trial.'), read: text },
+  trial_type: { schema: orNull('string', 'Kind of trial.'), read: label },
   trial: {
     schema: objectSchema(trial, {
       title: 'PriceTrial',
@@ -90,6 +91,8 @@ function objectSchema(properties: Record<string, Property>, head: object) {
     ...head,
     additionalProperties: false,
     required: Object.keys(properties),
-    properties: Object.fromEntries(Object.entries(properties).map(([name, { schema }]) => [name, schema])),
+    properties: Object.fromEntries(
+      Object.entries(properties).map(([name, { schema, read }]) => [name, limited(schema, read)]),
+    ),
   }
 }

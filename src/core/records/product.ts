@@ -7,16 +7,16 @@ import { all, field, record, shownFields } from './record.ts'
 
 const fields = {
   id: field(text('Identifier.', { example: 'prod_monthly' }), required(from.id)),
-  name: field(text('Name shown to customers.', { example: 'Monthly plan' }), required(from.text)),
+  name: field(text('Name shown to customers.', { example: 'Monthly plan' }), required(from.name)),
   status: field(
     text('Whether it is on sale.', { enum: ['active', 'archived'] }),
     required(from.oneOf('active', 'archived')),
   ),
-  platform: field(text('Where it is sold.', { nullable: true, example: 'web' }), from.text),
-  external_id: field(text('Identifier in the system that it came from.', { nullable: true }), from.text),
-  description: field(text('Description shown to customers.', { nullable: true }), from.text),
-  statement_descriptor: field(text("Text on the customer's card statement.", { nullable: true }), from.text),
-  entitlement: field(text('What a customer who owns it may use.', { nullable: true, example: 'premium' }), from.text),
+  platform: field(text('Where it is sold.', { nullable: true, example: 'web' }), from.label),
+  external_id: field(text('Identifier in the system that it came from.', { nullable: true }), from.label),
+  description: field(text('Description shown to customers.', { nullable: true }), from.freeText),
+  statement_descriptor: field(text("Text on the customer's card statement.", { nullable: true }), from.label),
+  entitlement: field(text('What a customer who owns it may use.', { nullable: true, example: 'premium' }), from.label),
   metadata: field(
     json('Any properties.', { schema: { type: 'object', additionalProperties: true }, example: {} }),
     orElse('{}', from.object),

@@ -10,13 +10,13 @@ const fields = {
   updated_at: field(instant('When it was last changed.'), from.past),
   email: field(
     text('E-mail address; null when unknown or erased.', { nullable: true, example: 'ada@example.com' }),
-    folded(from.label(320)),
+    folded(from.label),
     { erased: toNull },
   ),
-  phone: field(text('Phone number; null when unknown or erased.', { nullable: true }), from.text, { erased: toNull }),
-  password_hash: importedOnly(from.text, { erased: toNull }),
-  country: field(text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }), from.text),
-  locale: field(text('Language.', { nullable: true, example: 'de' }), from.text),
+  phone: field(text('Phone number; null when unknown or erased.', { nullable: true }), from.label, { erased: toNull }),
+  password_hash: importedOnly(from.freeText, { erased: toNull }),
+  country: field(text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }), from.label),
+  locale: field(text('Language.', { nullable: true, example: 'de' }), from.label),
   funnel_id: field(text('Funnel of the first session.', { nullable: true }), from.id, { refersTo: 'funnel' }),
   preview: field(boolean('Whether it comes from a preview of the funnel.'), from.boolean),
   integrations: field(

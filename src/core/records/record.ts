@@ -1,6 +1,6 @@
 // Declares a record once: its fields as the API shows them and as the import reads them, its table, references and counters.
 import type { Fields as ShapeFields } from '../../lib/shape/shape.ts'
-import { type Fields, fieldsOf, type Type } from './import/fields.ts'
+import { type Fields, fieldsOf, limited, type Type } from './import/fields.ts'
 
 export interface Field {
   /** How the API shows it; missing for a field that only the import knows. */
@@ -19,9 +19,9 @@ export type RecordFields = { readonly [name: string]: Field }
 
 type Options = Pick<Field, 'refersTo' | 'erased'>
 
-/** A field of both the API and the import. */
+/** A field of both the API and the import. Its description ends with the limit of the import. */
 export const field = (shown: ShapeFields[string], read: Type, options: Options = {}): Field => ({
-  shown,
+  shown: limited(shown, read),
   read,
   ...options,
 })

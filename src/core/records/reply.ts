@@ -7,7 +7,7 @@ import { field, importedOnly, record, shownFields } from './record.ts'
 const value = {
   nullable: true,
   schema: { type: ['string', 'array', 'null'], items: { type: 'string' } },
-  description: 'A string, an array of strings (multiple choice), or null if empty or erased.',
+  description: 'A string, an array of strings (multiple choice), or null if empty or erased. At most 64 KiB.',
 }
 
 const fields = {
@@ -18,7 +18,7 @@ const fields = {
       type: text('Kind of element.', { sql: 'r.element_type', example: 'Input' }),
       custom_id: text('Name given by the team.', { sql: 'r.element_custom_id', nullable: true }),
     }),
-    required(group({ id: required(from.id), type: required(from.text), custom_id: from.text })),
+    required(group({ id: required(from.id), type: required(from.label), custom_id: from.label })),
   ),
   screen: field(
     object('Screen that it is on.', {
@@ -26,7 +26,7 @@ const fields = {
       index: integer('Place in the funnel, from 0.', { sql: 'r.screen_index', example: 0 }),
       custom_id: text('Name given by the team.', { sql: 'r.screen_custom_id', nullable: true }),
     }),
-    required(group({ id: required(from.id), index: required(from.integer(0)), custom_id: from.text })),
+    required(group({ id: required(from.id), index: required(from.integer(0)), custom_id: from.label })),
   ),
   value: importedOnly(from.answer, { erased: () => "'null'" }),
 }

@@ -16,28 +16,34 @@ const fields = {
   experiment_id: field(text('Experiment that it took part in.', { nullable: true }), from.id, {
     refersTo: 'experiment',
   }),
-  locale: field(text('Language.', { nullable: true, example: 'en' }), from.text),
-  origin: field(text('URL at which it began; after an erasure, only scheme and host.', { nullable: true }), from.text, {
-    erased: (column) => `origin_only(${column})`,
+  locale: field(text('Language.', { nullable: true, example: 'en' }), from.label),
+  origin: field(
+    text('URL at which it began; after an erasure, only scheme and host.', { nullable: true }),
+    from.freeText,
+    {
+      erased: (column) => `origin_only(${column})`,
+    },
+  ),
+  user_agent: field(text('Browser; null when unknown or erased.', { nullable: true }), from.freeText, {
+    erased: toNull,
   }),
-  user_agent: field(text('Browser; null when unknown or erased.', { nullable: true }), from.text, { erased: toNull }),
   query_params: field(
     json('Query parameters of that URL; empty after an erasure.', anyObject),
     orElse('{}', from.object),
     { erased: toEmptyObject },
   ),
   attributes: nested((inner) => object('Where the visitor was.', inner, { name: 'SessionAttributes' }), {
-    ip: field(text('IP address; null when unknown or erased.', { nullable: true, example: '192.0.2.1' }), from.text, {
+    ip: field(text('IP address; null when unknown or erased.', { nullable: true, example: '192.0.2.1' }), from.label, {
       erased: toNull,
     }),
-    country: field(text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }), from.text),
-    region_code: field(text('Region.', { nullable: true }), from.text),
-    city: field(text('City.', { nullable: true }), from.text),
-    postal_code: field(text('Postal code; null when unknown or erased.', { nullable: true }), from.text, {
+    country: field(text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }), from.label),
+    region_code: field(text('Region.', { nullable: true }), from.label),
+    city: field(text('City.', { nullable: true }), from.label),
+    postal_code: field(text('Postal code; null when unknown or erased.', { nullable: true }), from.label, {
       erased: toNull,
     }),
-    timezone: field(text('Time zone, IANA name.', { nullable: true, example: 'Europe/Berlin' }), from.text),
-    locale_code: field(text('Language and region of the browser.', { nullable: true, example: 'de-DE' }), from.text),
+    timezone: field(text('Time zone, IANA name.', { nullable: true, example: 'Europe/Berlin' }), from.label),
+    locale_code: field(text('Language and region of the browser.', { nullable: true, example: 'de-DE' }), from.label),
   }),
   tracking_cookies: field(
     json('Cookies of advertising networks; empty after an erasure.', anyObject),

@@ -11,7 +11,7 @@ export const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled',
 
 const item = {
   id: field(text('Identifier.', { example: 'sub_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }), required(from.id)),
-  psp_id: field(text('Identifier at the payment provider.', { nullable: true }), from.text),
+  psp_id: field(text('Identifier at the payment provider.', { nullable: true }), from.label),
   status: field(text('State.', { enum: STATUSES }), required(from.oneOf(...STATUSES))),
   renews: field(boolean('Whether it continues after this period.'), required(from.boolean)),
   sandbox: field(boolean('Whether it is test data.'), from.boolean),
@@ -37,7 +37,7 @@ const item = {
   ),
   payment_provider: field(
     text('Payment provider that collects the payments.', { nullable: true, example: 'stripe' }),
-    from.label(),
+    from.label,
   ),
   period_starts_at: field(instant('Start of the current period.', { nullable: true }), from.instant),
   period_ends_at: field(instant('End of the current period.', { nullable: true }), from.instant),
@@ -69,7 +69,7 @@ const item = {
 const detail = {
   ...item,
   funnel: shownOnly(nestedFunnel('Funnel that it was sold through.')),
-  funnel_locale: field(text('Language of the funnel when it was sold.', { nullable: true, example: 'en' }), from.text),
+  funnel_locale: field(text('Language of the funnel when it was sold.', { nullable: true, example: 'en' }), from.label),
   experiment: shownOnly(
     object(
       'Experiment that the session took part in.',
@@ -108,10 +108,10 @@ const detail = {
   trial_transaction_id: field(text('Transaction that paid for the trial.', { nullable: true }), from.id),
   paused_at: field(instant('When it was paused.', { nullable: true }), from.instant),
   cancelled_at: field(instant('When it was cancelled.', { nullable: true }), from.instant),
-  cancellation_reason: field(text('Why it was cancelled.', { nullable: true }), from.text),
+  cancellation_reason: field(text('Why it was cancelled.', { nullable: true }), from.label),
   renewed_at: field(instant('When it was last renewed.', { nullable: true }), from.instant),
   upgrades_to: field(text('Product that will replace it.', { nullable: true }), from.id),
-  custom_entitlement: field(text('Entitlement that replaces the product’s own.', { nullable: true }), from.text),
+  custom_entitlement: field(text('Entitlement that replaces the product’s own.', { nullable: true }), from.label),
 }
 
 export const subscriptionRecord = record({

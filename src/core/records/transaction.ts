@@ -28,7 +28,7 @@ const fields = {
   ),
   price_usd: field(integer('Amount in US cents.', { nullable: true, example: 1999 }), minor),
   sandbox: field(boolean('Whether it is test data.'), from.boolean),
-  funnel_locale: field(text('Language of the funnel.', { nullable: true, example: 'en' }), from.text),
+  funnel_locale: field(text('Language of the funnel.', { nullable: true, example: 'en' }), from.label),
   experiment_id: field(text('Experiment that the session took part in.', { nullable: true }), from.id, {
     refersTo: 'experiment',
   }),

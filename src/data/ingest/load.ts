@@ -5,12 +5,14 @@ import type { Kind } from '../../core/records/record.ts'
 import { Refusal } from '../../lib/errors.ts'
 import type { Patience } from '../../lib/fair-queue.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { isUnavailable, sqlState } from '../../lib/pg/errors.ts'
+import { isRefusedData, isUnavailable, sqlState } from '../../lib/pg/errors.ts'
 import { type Applied, apply } from './apply.ts'
 import { rejectMisfits } from './check.ts'
 import { wipeLinked } from './erased.ts'
 import { raiseClock } from './payments.ts'
+import { type Progress, startProgress } from './progress.ts'
 import { readSources, type Source } from './reading.ts'
+import { rejectRefused } from './refused.ts'
 import { countRejected, firstRejected, type Reject, type RejectedLine, rejectedLines } from './rejected.ts'
 import { type Connection, endTurn, keepTurn, openSession, waitForTurn } from './session.ts'
 import { inSlot } from './slots.ts'
@@ -38,15 +40,6 @@ export interface ImportOptions {
   patience?: Patience
   signal?: AbortSignal
   onProgress?: (progress: Progress) => void
-}
-
-export interface Progress {
-  step: 'reading' | 'checking' | 'waiting' | 'writing'
-  bytes: number
-  /** Lines read. */
-  lines: number
-  /** Rows written, not committed yet. */
-  rows: number
 }
 
 export interface ImportResult {
@@ -92,7 +85,15 @@ async function importInSession(
   signal?.addEventListener('abort', breakOff)
   try {
     signal?.throwIfAborted()
-    const load: Load = { db, connection, projectId, organizationId, options, log, progress: startProgress(options) }
+    const load: Load = {
+      db,
+      connection,
+      projectId,
+      organizationId,
+      options,
+      log,
+      progress: startProgress(options.onProgress),
+    }
     return await carryOut(load, sources, () => signal?.removeEventListener('abort', breakOff))
   } catch (error) {
     if (error instanceof Refusal) throw error
@@ -141,13 +142,19 @@ async function carryOut(
   const kinds = await staging.finish()
   if (stopped) return { ...refused(lines, await firstRejected(query, names, REPORTED), REPORTED), stopped }
   await waitForTurn(connection, load.organizationId, () => progress({ step: 'waiting' }))
-  await rejectMisfits(query, kinds, tenantOf(load))
-  const rejected = await countRejected(query)
-  const rejects = await firstRejected(query, names, REPORTED)
-  if (rejected > 0 && !skipBadLines) return refused(lines, rejects, rejected)
-  if (rejected > 0 && saveRejected) await keepTurn(connection, () => saveRejected(rejectedLines(query, names)))
-  progress({ step: 'writing' })
-  const { tally, linked } = await write(load, kinds, atCommit)
+  let applied: Applied | 'refused' = 'refused'
+  let rejected = 0
+  let rejects: Reject[] = []
+  while (applied === 'refused') {
+    await rejectMisfits(query, kinds, tenantOf(load))
+    rejected = await countRejected(query)
+    rejects = await firstRejected(query, names, REPORTED)
+    if (rejected > 0 && !skipBadLines) return refused(lines, rejects, rejected)
+    if (rejected > 0 && saveRejected) await keepTurn(connection, () => saveRejected(rejectedLines(query, names)))
+    progress({ step: 'writing' })
+    applied = await write(load, kinds, atCommit).catch((error) => rejectAndRepeat(load, kinds, names, error))
+  }
+  const { tally, linked } = applied
   await endTurn(connection, load.organizationId).catch(throwLost)
   if (!options.dryRun) {
     await wipeLinked(load.db, query, load, linked).catch(throwLost)
@@ -156,6 +163,16 @@ async function carryOut(
   const { skipped, erased, unchanged } = tally.total()
   const written = lines - rejected - skipped - erased - unchanged
   return { read: lines, written, unchanged, skipped, erased, rejected, rejects }
+}
+
+/** After this the lines that the database refuses are rejected: writing the others can begin again. */
+async function rejectAndRepeat(load: Load, kinds: StagedKind[], sources: string[], error: unknown): Promise<'refused'> {
+  if (!isRefusedData(error)) throw error
+  const { connection, options } = load
+  await connection.query('rollback')
+  const scope = { ...tenantOf(load), live: options.live === true }
+  await rejectRefused(connection.query, kinds, scope, sources, error)
+  return 'refused'
 }
 
 const refused = (read: number, rejects: Reject[], rejected: number): ImportResult => ({
@@ -229,12 +246,4 @@ async function findOrganization(db: Db, projectId: string): Promise<string> {
 
 function tenantOf({ projectId, organizationId }: Load) {
   return { project_id: pg.escapeLiteral(projectId), organization_id: pg.escapeLiteral(organizationId) }
-}
-
-function startProgress({ onProgress }: ImportOptions): Load['progress'] {
-  let progress: Progress = { step: 'reading', bytes: 0, lines: 0, rows: 0 }
-  return (change) => {
-    progress = { ...progress, ...change }
-    onProgress?.(progress)
-  }
 }

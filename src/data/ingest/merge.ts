@@ -163,7 +163,8 @@ function countAdded(kind: Kind, counts: Counts, scope: Scope): string {
     where value is not null`
 }
 
-function insert(kind: Kind, scope: Scope): string {
+/** SQL: inserts the staged rows of a kind into its table, or into another one like it. */
+export function insert(kind: Kind, scope: Scope, table = kind.table): string {
   const { live, stamp } = scope
   const updated = live ? stamp : `coalesce(updated_at, ${stamp})`
   const columns = Object.entries({
@@ -173,6 +174,6 @@ function insert(kind: Kind, scope: Scope): string {
     ...(isDated(kind) && { [SOURCE]: UPDATED_AT }),
   })
   return `
-    insert into ${kind.table} (${columns.map(([name]) => name).join(', ')})
+    insert into ${table} (${columns.map(([name]) => name).join(', ')})
     select ${columns.map(([, sql]) => sql).join(', ')} from ${staged(kind)}`
 }

@@ -1,4 +1,5 @@
 // Classifies errors of PostgreSQL and of the connection: retry later, retry at once, or fail.
+import pg from 'pg'
 import { whyUntrusted } from './database-url.ts'
 
 const CLASHES = new Set(['40001', '40P01'])
@@ -8,6 +9,17 @@ const PROTOCOL_VIOLATION = '08P01'
 export function sqlState(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+}
+
+/**
+ * The classes of errors about data: values that do not fit their type (22), rows that break a constraint (23), and what exceeds a
+ * limit, such as the size of an index entry (54).
+ */
+export const REFUSED_CLASSES = ['22', '23', '54']
+
+/** Whether PostgreSQL refused the data, so that another try would fail too. */
+export function isRefusedData(error: unknown): error is pg.DatabaseError {
+  return error instanceof pg.DatabaseError && REFUSED_CLASSES.includes(error.code?.slice(0, 2) ?? '')
 }
 
 /** Whether a write failed because the server is a standby or read-only. Another host may be the primary now. */

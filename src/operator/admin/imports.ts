@@ -100,7 +100,7 @@ function schema(querystring: ObjectSchema): object {
     tags: ['Import'],
     summary: 'Import records',
     description:
-      'Newline-delimited JSON, one record on each line, all or nothing unless `skip_bad_lines` is true. When nothing is written because of bad lines, the response is 400, with the same counts.\n\nAt the command line: `tundish import`.',
+      'Newline-delimited JSON, one record on each line, all or nothing unless `skip_bad_lines` is true. Each text has a limit in bytes, which is part of the description of its field in the public API. When nothing is written because of bad lines, the response is 400, with the same counts.\n\nAt the command line: `tundish import`.',
     security: [{ operatorKey: [] }],
     params: Type.Object({ project_id: Type.String({ description: 'The project id.' }) }),
     querystring,

@@ -53,7 +53,9 @@ const shortResponse = Type.Object(progress, { title: 'StripeImport', additionalP
 const longResponse = Type.Object(
   {
     ...progress,
-    rejects: Type.Array(Type.String(), { description: 'The first hundred rejected objects, with the reason.' }),
+    rejects: Type.Array(Type.String(), {
+      description: 'The first hundred objects that were rejected, or lost a text that is too long, with the reason.',
+    }),
     differences: Type.Array(figure, { description: 'The figures that differ.' }),
     figures: Type.Array(figure, { description: 'Objects at Stripe, and those of them in Tundish.' }),
   },

@@ -56,7 +56,7 @@ test('1 when PostgreSQL rejects a row, without the values of the row', async () 
     const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
     const { code, stdout, stderr } = await tundish(['org', 'create', 'acme', '--name', 'hunter2'], env)
     assert.deepEqual([code, stdout], [1, ''])
-    assert.match(stderr, /never_so/)
+    assert.match(stderr, /^The database refused the data \(23514; table organizations, rule never_so\): .+\n$/)
     assert.doesNotMatch(stderr, /hunter2/)
   } finally {
     await database.drop()

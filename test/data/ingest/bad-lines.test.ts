@@ -1,6 +1,5 @@
 // Bad lines of an import: each is reported with its place, nothing is written, or the rest without them if so told.
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { KINDS } from '../../../src/core/records/records.ts'
 import { type Imports, line, openImports } from '../../support/imports.ts'
@@ -87,20 +86,6 @@ describe('a bad line', () => {
       }
       assert.ok(reasons > 200, `${reasons} lines were bad`)
     })
-
-  test('is one with a value that is too long for an index', async () => {
-    const project = await imports.project()
-    // PostgreSQL shortens what repeats itself.
-    const long = randomBytes(4500).toString('hex')
-    const result = await imports.run(project, [line.funnel({ alias: long }), line.customer({ email: long })])
-    assert.deepEqual(
-      result.rejects.map(({ source, line, reason }) => `${source}:${line}: ${reason}`),
-      [
-        'file:1: funnel.alias must have at most 256 characters',
-        'file:2: customer.email must have at most 320 characters',
-      ],
-    )
-  })
 
   test('is left out on request with all lines that refer to it, and returned as it came', async () => {
     const project = await imports.project()

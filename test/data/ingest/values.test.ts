@@ -51,13 +51,7 @@ test('texts are kept whole and folded for comparison', () => {
   assert.equal(columnsFor(line.funnel, { title: '' }).title_folded, '')
 })
 
-test('an indexed text has a limit in characters', () => {
-  assert.equal(problemOf(line.profile, { email: '😀'.repeat(320) }), 'none')
-  assert.equal(problemOf(line.profile, { email: 'x'.repeat(321) }), 'profile.email must have at most 320 characters')
-  assert.equal(problemOf(line.customer, { email: '😀'.repeat(320) }), 'none')
-  assert.equal(problemOf(line.customer, { email: 'x'.repeat(321) }), 'customer.email must have at most 320 characters')
-  assert.equal(problemOf(line.funnel, { alias: '😀'.repeat(256) }), 'none')
-  assert.equal(problemOf(line.funnel, { alias: 'x'.repeat(257) }), 'funnel.alias must have at most 256 characters')
+test('the id of a customer has a limit in characters, as in charges', () => {
   assert.equal(problemOf(line.customer, { external_id: '😀'.repeat(256) }), 'none')
   for (const external_id of ['', 'x'.repeat(257), 'a\u0007'])
     assert.equal(

@@ -1,6 +1,6 @@
 // Settling a charge: twice, by a verdict that does not fit, and when a restored backup has forgotten it.
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { ApiError } from '../../../src/lib/errors.ts'
 import { oneOffCharge } from '../../../src/payments/billing/charge/charge.ts'
@@ -34,9 +34,11 @@ describe('settling', () => {
     assert.deepEqual(await setup.shop.report({ order_id: answer.order_id }), [])
   })
 
-  test('fields of the provider that fit no column are left out, for money has moved', async () => {
+  test('fields of the provider that fit no column are cut or left out, for money has moved', async () => {
     const details = {
       ...verdict('succeeded').details,
+      psp_status: randomBytes(3000).toString('hex'),
+      psp_reason_message: 'é'.repeat(3000),
       psp_date: 'yesterday',
       pm_data_first6: '42424242',
       network: 'a\0b',
@@ -45,6 +47,7 @@ describe('settling', () => {
     const { order_id } = await oneOffCharge(odd, setup.shop.id, request())
     const [row] = await setup.shop.report({ order_id })
     assert.deepEqual([row.status, row.psp_date, row.pm_data_first6, row.network], ['succeeded', null, null, null])
+    assert.deepEqual([row.psp_status, row.psp_reason_message], [null, `${'é'.repeat(1998)}…`])
   })
 })
 

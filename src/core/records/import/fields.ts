@@ -1,6 +1,6 @@
 // Import fields: by name, each with a type that checks its value and returns what is stored.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/read.ts'
-import { shorten } from '../../../lib/text.ts'
+import { bytesText, cutToBytes, fitsBytes, shorten } from '../../../lib/text.ts'
 
 /** Why a line is rejected, as a word for programs. A code never changes its meaning. */
 export const REJECT_CODES = {
@@ -13,6 +13,7 @@ export const REJECT_CODES = {
   invalid_field: 'The value of a field breaks its rule.',
   unknown_reference: 'The record refers to one that does not exist.',
   conflicting_record: 'The record belongs to another project, or contradicts what is stored.',
+  refused_by_database: 'The line passes every check, and the database refuses it.',
 } as const
 export type RejectCode = keyof typeof REJECT_CODES
 
@@ -47,6 +48,10 @@ export interface Type {
   required?: boolean
   /** Whether null is an error, though the field may be absent. */
   notNull?: boolean
+  /** The most bytes of UTF-8; missing for values whose form limits them. */
+  maxBytes?: number
+  /** Whether a text from another service that is too long may be cut; the value of any other field is left out. */
+  cut?: true
   /** Whether its column is JSON. */
   json?: boolean
   /** Whether a second column, `<name>_folded`, holds the case-folded text. */
@@ -70,6 +75,27 @@ export const orElse = (absent: Stored, type: Type): Type => ({ ...type, absent }
 
 /** An object whose fields have columns of their own in the record's row. */
 export const group = (types: { readonly [name: string]: Type }): Type => ({ fields: fieldsOf(types), read: () => null })
+
+/** The description of a field together with the limit of its length. */
+export function limited<S extends { description?: string }>(shown: S, { maxBytes, json, fields }: Type): S {
+  const inner = (shown as { fields?: Record<string, object> }).fields
+  if (fields && inner) {
+    const types = new Map(fields.map(({ name, type }) => [name, type]))
+    const limitedInner = Object.entries(inner).map(([name, one]) => [name, limited(one, types.get(name)!)])
+    return { ...shown, fields: Object.fromEntries(limitedInner) }
+  }
+  if (maxBytes === undefined) return shown
+  return { ...shown, description: `${shown.description} At most ${bytesText(maxBytes)}${json ? ' as JSON' : ''}.` }
+}
+
+/**
+ * A text of another service in the form that its field takes: unchanged if it fits, cut if the field allows it, else null. What a
+ * service once returned does not get shorter, so that rejecting it would leave out the record for good.
+ */
+export function fitted(text: string, { maxBytes, cut }: Type): string | null {
+  if (maxBytes === undefined || fitsBytes(text, maxBytes)) return text
+  return cut ? cutToBytes(text, maxBytes) : null
+}
 
 /** Calls `take` for each declared field of an object; an undeclared name in the object is an error. */
 export function eachField(

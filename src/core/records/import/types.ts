@@ -2,23 +2,21 @@
 import { isCardNumber } from '../../../lib/card-data.ts'
 import { isUuid } from '../../../lib/ids.ts'
 import { isJsonObject, type JsonValue } from '../../../lib/json/read.ts'
-import { countCharacters, hasControlCharacters, isId, shorten } from '../../../lib/text.ts'
+import { bytesText, countCharacters, fitsBytes, hasControlCharacters, isId, shorten } from '../../../lib/text.ts'
 import { readInstant, TimeError } from '../../../lib/time.ts'
 import { BadLine, eachItem, type Type } from './fields.ts'
 
-/** Any text; only the length of a line limits it. */
-export const text: Type = { read: readText }
+/**
+ * An indexed text, or a dimension of figures: a code, an address, the name of something at another service. PostgreSQL limits
+ * the size of an index entry, and an entry may have several of these.
+ */
+export const label = textOf(256)
 
-/** An indexed text of at most `max` Unicode characters, because PostgreSQL limits the size of an index entry. */
-export function label(max = 256): Type {
-  return {
-    read(value) {
-      const given = readText(value)
-      if (countCharacters(given) > max) throw new BadLine(` must have at most ${max} characters`)
-      return given
-    },
-  }
-}
+/** The name of something, for people. */
+export const name: Type = { ...textOf(500), cut: true }
+
+/** What people or programs wrote. */
+export const freeText: Type = { ...textOf(4000), cut: true }
 
 /** The client's id of its user, by the rules of charges: a customer with another id could not be charged. */
 export const externalId: Type = {
@@ -32,14 +30,16 @@ export const externalId: Type = {
 
 /** The provider's token of a saved card. */
 export const cardToken: Type = {
-  read(value) {
-    const given = readText(value)
+  maxBytes: label.maxBytes!,
+  read(value, reading, siblings) {
+    const given = label.read(value, reading, siblings) as string
     if (isCardNumber(given)) throw new BadLine(" must be the payment provider's token, not a card number")
     return given
   },
 }
 
 export const id: Type = {
+  maxBytes: 64,
   read(value) {
     if (typeof value !== 'string' || !isId(value)) throw new BadLine(' must be 1 to 64 visible ASCII characters')
     return value
@@ -107,21 +107,26 @@ export const past: Type = {
   },
 }
 
+// The most bytes of an object, a list, or the value of a reply, as compact JSON.
+const MAX_JSON_BYTES = 64 * 1024
+
 /** Any object, stored unchanged down to the digits of its numbers. */
 export const object: Type = {
   json: true,
+  maxBytes: MAX_JSON_BYTES,
   read(value) {
     if (!isJsonObject(value)) throw new BadLine(' must be an object')
-    return JSON.stringify(value)
+    return json(value)
   },
 }
 
 /** An array of strings, each as `item` returns it. */
-export function texts(item: (text: string) => string = (given) => given): Type {
+export function texts(item: (text: string) => string = (given) => within(given, label.maxBytes!)): Type {
   return {
     json: true,
     absent: '[]',
-    read: (value) => JSON.stringify(eachItem(value, (given) => item(readText(given)))),
+    maxBytes: MAX_JSON_BYTES,
+    read: (value) => json(eachItem(value, (given) => item(readText(given)))),
   }
 }
 
@@ -129,11 +134,24 @@ export function texts(item: (text: string) => string = (given) => given): Type {
 export const answer: Type = {
   json: true,
   absent: 'null',
+  maxBytes: MAX_JSON_BYTES,
   read(value) {
-    if (typeof value === 'string') return JSON.stringify(value)
+    if (typeof value === 'string') return JSON.stringify(within(value, MAX_JSON_BYTES))
     if (!Array.isArray(value)) throw new BadLine(' must be a string, an array of strings or null')
-    return JSON.stringify(eachItem(value, readText))
+    return json(eachItem(value, readText))
   },
+}
+
+const json = (value: unknown) => within(JSON.stringify(value), MAX_JSON_BYTES, ' as JSON')
+
+/** A text of at most so many bytes of UTF-8. */
+function textOf(maxBytes: number): Type {
+  return { maxBytes, read: (value) => within(readText(value), maxBytes) }
+}
+
+function within(text: string, maxBytes: number, form = ''): string {
+  if (!fitsBytes(text, maxBytes)) throw new BadLine(` must have at most ${bytesText(maxBytes)}${form}`)
+  return text
 }
 
 export function readText(value: JsonValue): string {

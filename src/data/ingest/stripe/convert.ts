@@ -10,6 +10,11 @@ export interface Line {
   data: Record<string, unknown>
 }
 
+/** The id at Stripe of a line's object. */
+export function idIn({ data }: Line): string {
+  return String(data.psp_transaction_id ?? data.id ?? data.profile_id ?? data.external_id)
+}
+
 /** Why an object cannot be imported; the message completes the sentence "ID …". */
 export class Inconvertible extends Error {}
 

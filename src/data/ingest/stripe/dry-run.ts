@@ -1,10 +1,12 @@
 // Tests an import from Stripe: reads everything and runs one import that stores nothing.
+
 import { Readable } from 'node:stream'
 import type { App } from '../../../app.ts'
 import { type ImportResult, importRecords } from '../load.ts'
 import { type Context, linksInMemory, type Referred, storedIds } from './context.ts'
 import type { Line, Target } from './convert.ts'
 import { feesNowhere } from './fees.ts'
+import { fitLines } from './fit.ts'
 import type { StripeSource } from './source.ts'
 import { leaveOut, STEPS } from './steps.ts'
 import { textOf } from './store.ts'
@@ -48,6 +50,7 @@ export async function dryRun(
       try {
         for await (const objects of source.pages<{ id: string }>(step.path, { ...step.params, ...created })) {
           const converted = await step.convert(context, objects as never[])
+          fitLines(tally, converted)
           for (const line of converted) note(coming, line)
           tally.read += objects.length
           onProgress(step.name, tally.read)

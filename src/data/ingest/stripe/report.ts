@@ -21,18 +21,20 @@ export interface StripeReport {
   own: number
   erased: number
   rejected: number
-  /** The first hundred of the rejected objects, with the reason. */
+  /** Texts that were cut or left out. */
+  shortened: number
+  /** The first hundred objects that were rejected, or lost a text, with the reason. */
   rejects: string[]
   figures: ReportFigure[]
   differences: ReportFigure[]
 }
 
 export function reportOf(tally: Tally): StripeReport {
-  const { read, own, erased, rejected, rejects } = tally
+  const { read, own, erased, rejected, shortened = 0, rejects } = tally
   const all = figuresOf(tally)
   const figures = all.map(shown)
   const differences = figures.filter((_, n) => isDifferent(all[n]!))
-  return { read, own, erased, rejected, rejects, figures, differences }
+  return { read, own, erased, rejected, shortened, rejects, figures, differences }
 }
 
 function shown({ kind, month, currency, stripe, here }: Figure): ReportFigure {
@@ -54,7 +56,7 @@ export function describeReport(
   report: StripeReport,
   { status, isDry }: { status?: Status; isDry?: boolean } = {},
 ): string {
-  const { read, own, erased, rejected, figures, differences } = report
+  const { read, own, erased, rejected, shortened, figures, differences } = report
   const wrong = new Set(differences)
   const head = ['', 'month', 'currency', 'at Stripe', '', ...(isDry ? [] : ['here', ''])]
   const rows = figures.map((one) => [
@@ -69,6 +71,7 @@ export function describeReport(
     own > 0 ? `${own} were charged by Tundish itself and are here already.` : '',
     erased > 0 ? `${erased} lines about erased persons were stored without personal data.` : '',
     rejected > 0 ? `${rejected} could not be imported.` : '',
+    shortened > 0 ? `${shortened} texts were too long: names and descriptions were cut, others left out.` : '',
   ].filter((line) => line !== '')
   const end = isDry
     ? 'This was a dry run: nothing was stored.'

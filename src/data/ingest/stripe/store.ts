@@ -4,8 +4,9 @@ import type { App } from '../../../app.ts'
 import { readDecimal, toMinor } from '../../../lib/money.ts'
 import { importRecords } from '../load.ts'
 import type { Context } from './context.ts'
-import type { Line } from './convert.ts'
+import { idIn, type Line } from './convert.ts'
 import { addDollars } from './dollars.ts'
+import { fitLines } from './fit.ts'
 import { add, reject, type Tally } from './tally.ts'
 
 type Shared = Pick<App, 'db' | 'log'>
@@ -18,6 +19,7 @@ export async function storeLines(
   { live, signal }: { live: boolean; signal: AbortSignal },
 ): Promise<void> {
   if (lines.length === 0) return
+  fitLines(tally, lines)
   await keepLinks(app, target, lines)
   await addDollars(app, target, lines)
   const stream = () => Readable.from([Buffer.from(textOf(lines))])
@@ -48,11 +50,6 @@ async function keepLinks(
 }
 
 export const textOf = (lines: Line[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join('')
-
-/** The id at Stripe of a line's object. */
-function idIn({ data }: Line): string {
-  return String(data.psp_transaction_id ?? data.id ?? data.profile_id ?? data.external_id)
-}
 
 /** Adds the stored records of these lines to the tally. References of other kinds are not counted. */
 export async function countStored(app: Shared, { target, tally }: Context, step: string, lines: Line[]): Promise<void> {

@@ -20,9 +20,12 @@ export interface Figure {
 /** As it is kept in the database. */
 export interface Tally {
   figures: Record<string, { stripe: Sums; here: Sums }>
-  /** How many objects could not be imported, and the first hundred of them with the reason. */
+  /** How many objects could not be imported. */
   rejected: number
+  /** The first hundred objects that could not be imported, or not whole, with the reason. */
   rejects: string[]
+  /** How many texts were cut or left out because they are too long. */
+  shortened?: number
   /** Objects that were left out because Tundish itself made the charge. */
   own: number
   /** Lines about erased people, stored without personal data. */
@@ -54,7 +57,17 @@ export function add(
 
 export function reject(tally: Tally, id: string, reason: string): void {
   tally.rejected += 1
-  if (tally.rejects.length < MAX_REJECTS) tally.rejects.push(hideSecrets(`${id} ${reason}`))
+  name(tally, id, reason)
+}
+
+/** Counts and names a text that was too long. */
+export function shortened(tally: Tally, id: string, reason: string): void {
+  tally.shortened = (tally.shortened ?? 0) + 1
+  name(tally, id, reason)
+}
+
+function name({ rejects }: Tally, id: string, reason: string): void {
+  if (rejects.length < MAX_REJECTS) rejects.push(hideSecrets(`${id} ${reason}`))
 }
 
 /** The figures in the order of kind, month and currency. */

@@ -1,6 +1,7 @@
 // Adds rows to the transaction report: one for each movement of money whose outcome is known, in the order of commits.
 
-import { detailFlags } from '../../../core/records/payment.ts'
+import { fitted } from '../../../core/records/import/fields.ts'
+import { detailFlags, paymentRecord } from '../../../core/records/payment.ts'
 import { makeUuid } from '../../../lib/ids.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { readInstant, TimeError } from '../../../lib/time.ts'
@@ -105,8 +106,10 @@ function fitting(name: keyof PaymentDetails, value: string | boolean | null): st
   if (name === 'psp_date') return instantOrNull(value)
   if (name === 'pm_data_first6') return /^[0-9]{6}$/.test(value) ? value : null
   if (name === 'pm_data_last4') return /^[0-9]{4}$/.test(value) ? value : null
-  return value
+  return fitted(value, TYPES.get(name)!)
 }
+
+const TYPES = new Map(paymentRecord.fields.map(({ name, type }) => [name, type]))
 
 function instantOrNull(text: string): string | null {
   try {
