@@ -29,6 +29,7 @@ async function writeOneByOne(): Promise<void> {
         currency_code: 'USD',
         priceMinor: 1999n,
         usdMinor: 1999n,
+        psp_date: null,
         stamp: begun!.base,
       }
       await addTransactions(query, [transactionOf(payment)])

@@ -16,6 +16,7 @@ import {
   financeTotals,
   type Period,
   type PeriodGiven,
+  placeOf,
   readPeriod,
 } from '../../payments/billing/finance.ts'
 import { action, type Result } from './command.ts'
@@ -76,27 +77,21 @@ const TOTAL_COLUMNS = [
   'fees_unknown',
   'net_after_fees',
 ]
-const ROW_COLUMNS = [
-  'trx_created_at',
-  'kind',
-  'amount',
-  'currency_code',
-  'fee',
-  'fee_currency',
-  'external_id',
-  'order_id',
-]
+const ROW_COLUMNS = ['paid_at', 'kind', 'amount', 'currency_code', 'fee', 'fee_currency', 'external_id', 'order_id']
 
 const PAGE = 1000
 
 async function allRows(db: Db, org: string, period: Period): Promise<Row[]> {
   const all: Row[] = []
   for (;;) {
-    const page = await financeRows(db, org, period, { after: all.at(-1)?.text(0) ?? undefined, limit: PAGE })
+    const last = all.at(-1)
+    const page = await financeRows(db, org, period, { after: last && placeOf(last), limit: PAGE })
     all.push(...page)
     if (page.length < PAGE) return all
   }
 }
+
+const INSTANTS = ['trx_created_at', 'paid_at']
 
 type Texts = Record<string, string | null>
 
@@ -105,7 +100,7 @@ function namedTexts(shape: Shape, row: Row): Texts {
   const names = Object.keys(shape.schema.properties as object)
   const texts = row.texts()
   return Object.fromEntries(
-    names.map((name, n) => [name, name === 'trx_created_at' ? instantFromPg(texts[n]!) : texts[n]!]),
+    names.map((name, n) => [name, INSTANTS.includes(name) ? instantFromPg(texts[n]!) : texts[n]!]),
   )
 }
 

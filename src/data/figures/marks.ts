@@ -1,4 +1,5 @@
 // Marks of days whose figures have to be recomputed. Changes of records add them; a pass takes them in runs of days.
+import { paidAt } from '../../core/records/payment-time.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Days } from './compute.ts'
 import { families } from './families.ts'
@@ -43,8 +44,8 @@ const OF_REPORT = 'organization_id = (select organization_id from projects where
 const DAYS: [family: string, at: string, table: string, where?: string][] = [
   ['visits', 'created_at', 'sessions'],
   ['sales', 'created_at', 'transactions'],
-  ['sales', 'trx_created_at', 'report_transactions', OF_REPORT],
-  ['payments', 'trx_created_at', 'report_transactions', OF_REPORT],
+  ['sales', paidAt('report_transactions'), 'report_transactions', OF_REPORT],
+  ['payments', paidAt('report_transactions'), 'report_transactions', OF_REPORT],
   ['subscriptions', 'created_at', 'subscriptions'],
   ['subscriptions', 'created_at', 'transactions'],
   ['subscriptions', END, 'subscriptions', `project_id = $1 and status in ('paused', 'cancelled', 'expired', 'unpaid')`],

@@ -1,4 +1,5 @@
 // Figures of payment attempts: accepted and declined, with decline reasons, by the day of the attempt.
+import { paidAt } from '../../core/records/payment-time.ts'
 import { dayOf, type Family, orNone, within } from './family.ts'
 
 /** SQL: the merchant account `m` of a row `r` of the report. */
@@ -16,7 +17,7 @@ export const payments: Family = {
   money: false,
   measures: ['attempts', 'accepted', 'declined'],
   facts: `
-    select ${dayOf('r.trx_created_at')} as day, ${IS_TEST} as test,
+    select ${dayOf(paidAt('r'))} as day, ${IS_TEST} as test,
       ${orNone('r.psp')} as provider,
       -- With its provider, because two of them may use the same id.
       concat_ws(' ', r.psp, r.psp_merchant_id) as account,
@@ -24,7 +25,7 @@ export const payments: Family = {
       case when r.status = 'failed' then coalesce(r.psp_reason_code, r.psp_reason_type, '') else '' end as reason,
       1 as attempts, (r.status = 'succeeded')::int as accepted, (r.status = 'failed')::int as declined
     from projects j
-    join report_transactions r on r.organization_id = j.organization_id and ${within('r.trx_created_at')}
+    join report_transactions r on r.organization_id = j.organization_id and ${within(paidAt('r'))}
     join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
     ${ACCOUNT}
     where j.id = $1 and r.psp_transaction_type = 'sale' and r.status in ('succeeded', 'failed')`,

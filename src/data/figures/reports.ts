@@ -1,5 +1,6 @@
 // Marks the days whose figures were changed by charges and refunds, found by the clocks of organizations: charges do not write
 // marks, to stay fast. All other records are written by imports, which mark their days themselves.
+import { paidAt } from '../../core/records/payment-time.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { LOCK_CLASS, limitFigures } from './lock.ts'
@@ -55,16 +56,17 @@ export const beforeWriters = (writers: string, isProject: string) => `(
 export const HAS_NEWS = `c.last_trx_created_at > coalesce(f.reported, '-infinity')`
 
 // A clock and the rows that it stamped become visible together, in the order of the stamps: no row appears later with a stamp
-// below a visible clock. The transaction of a charge is stamped before its row, in the same database transaction.
+// below a visible clock. The transaction of a charge is stamped before its row, in the same database transaction; it has the time
+// of the payment, which may be much earlier. Then later payments of the month may no longer be the first of their payer.
 const MARK = `
   with due as materialized (
     select c.organization_id, c.last_trx_created_at as until, coalesce(f.reported, '-infinity') as reported
     from organization_clocks c left join figure_reports f using (organization_id) where ${HAS_NEWS} limit $1
   ), news as materialized (
-    select c.project_id, r.at
+    select c.project_id, r.at, r.paid_at
     from due
     cross join lateral (
-      select r.external_id, r.trx_created_at as at from report_transactions r
+      select r.external_id, r.trx_created_at as at, ${paidAt('r')} as paid_at from report_transactions r
       where r.organization_id = due.organization_id and r.trx_created_at > due.reported
         and r.trx_created_at <= due.until and not r.imported
       order by r.trx_created_at offset 0) r
@@ -72,12 +74,18 @@ const MARK = `
       select c.project_id from customers c
       where c.organization_id = due.organization_id and c.external_id = r.external_id offset 0) c
   ), changed as (
-    select project_id, days.family, days.at from news
+    select project_id, days.family, (days.at at time zone 'UTC')::date as day from news
     cross join lateral (
-      values ('sales', news.at), ('payments', news.at), ('sales', news.at - interval '15 minutes')) days (family, at)
+      values ('sales', news.at), ('sales', news.at - interval '15 minutes'), ('sales', paid_at), ('payments', paid_at)
+    ) days (family, at)
+    union all
+    select project_id, 'sales', day::date from news
+    cross join lateral generate_series(date_trunc('day', paid_at at time zone 'UTC'), least(
+      news.at at time zone 'UTC', date_trunc('month', paid_at at time zone 'UTC') + interval '1 month - 1 day'),
+      interval '1 day') day
   ), marked as (
     insert into figure_marks (project_id, family, day)
-    select distinct project_id, family, (at at time zone 'UTC')::date from changed
+    select distinct project_id, family, day from changed
   )
   insert into figure_reports as f (organization_id, reported, followed_at)
   select organization_id, until, ${beforeWriters('$2', 'in (select number from projects p where p.organization_id = due.organization_id)')}

@@ -1,5 +1,6 @@
 // Figures of revenue: sales, refunds and chargebacks, by the day on which the money moved.
 import { moveOf } from '../../core/records/payment-move.ts'
+import { paidAt } from '../../core/records/payment-time.ts'
 import { dayOf, type Family, inDollars, orNone, within } from './family.ts'
 import { ACCOUNT, IS_TEST } from './payments.ts'
 
@@ -43,17 +44,17 @@ const minor = (amount: string, currency: string) =>
   `round(${amount} * power(10::numeric, coalesce(($4::jsonb ->> ${currency})::int, 2)))`
 
 // A charge of Tundish itself settles together with the transaction of the customer's profile; while it is in progress
-// the customer has no other, so that no other transaction of theirs lies in between.
+// the customer has no other, so that no other transaction of theirs lies in between. It has the time of the payment.
 const HAS_TRANSACTION = `
   select from orders o join transactions t on t.project_id = c.project_id and t.profile_id = c.profile_id
-    and t.created_at >= o.created_at and t.created_at <= r.trx_created_at and t.currency = r.currency_code
+    and t.created_at >= least(o.created_at, ${paidAt('r')}) and t.created_at <= r.trx_created_at and t.currency = r.currency_code
   where o.organization_id = r.organization_id and o.order_id = r.order_id`
 
 const EARLIER_OF_CUSTOMER = `
   select from report_transactions o
   where o.organization_id = r.organization_id and o.external_id = r.external_id
     and o.psp_transaction_type = 'sale' and o.status = 'succeeded'
-    and o.trx_created_at >= ${monthStart('r.trx_created_at')} and o.trx_created_at < r.trx_created_at`
+    and ${paidAt('o')} >= ${monthStart(paidAt('r'))} and (${paidAt('o')}, o.trx_created_at) < (${paidAt('r')}, r.trx_created_at)`
 
 // The reason of a refund or dispute. A refund that failed later is subtracted under the reason of the refund.
 const REASON = `case move when 'sale' then '' when 'refund_failed' then coalesce((
@@ -65,7 +66,7 @@ const REASON = `case move when 'sale' then '' when 'refund_failed' then coalesce
 // Rows of the payment report, in which all amounts are positive. A refund that failed after it had succeeded has a second row with
 // the same transaction id of the provider, which cancels the first.
 const REPORT = `
-  select ${dayOf('r.trx_created_at')} as day, ${IS_TEST} as test,
+  select ${dayOf(paidAt('r'))} as day, ${IS_TEST} as test,
     ${orNone('p.funnel_id')} as funnel, '' as product, ${orNone('p.country')} as country, ${orNone('r.psp')} as provider,
     case move when 'sale' then 'one_off' else move end as kind, ${REASON} as reason, r.currency_code as currency,
     (move = 'sale')::int as sales, case when move = 'sale' then moved.amount else 0 end as gross,
@@ -79,7 +80,7 @@ const REPORT = `
     case move when 'chargeback' then usd when 'chargeback_reversal' then -usd else 0 end as charged_back_usd,
     (${AMOUNT_USD} is null)::int as without_usd
   from projects j
-  join report_transactions r on r.organization_id = j.organization_id and ${within('r.trx_created_at')}
+  join report_transactions r on r.organization_id = j.organization_id and ${within(paidAt('r'))}
   join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
   left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
   ${ACCOUNT}

@@ -1,5 +1,6 @@
 // Marks the days whose figures an import changes, in its transaction: only here both the old and the new record are known.
 
+import { paidAt } from '../../core/records/payment-time.ts'
 import type { Kind, Scope } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { pays } from '../figures/sales.ts'
@@ -50,11 +51,11 @@ const eachOf = (...ids: string[]) => `cross join lateral (values ${ids.map((id) 
 /** SQL: the rows of the report that are a customer's sales, refunds and disputes; an index has each half. */
 const reportRows = (customer: string, organization: string) => `
   cross join lateral (
-    select trx_created_at from report_transactions
+    select ${paidAt('report_transactions')} as paid_at from report_transactions
     where organization_id = ${organization} and external_id = ${customer}.external_id
       and psp_transaction_type = 'sale' and status = 'succeeded'
     union all
-    select trx_created_at from report_transactions
+    select ${paidAt('report_transactions')} as paid_at from report_transactions
     where organization_id = ${organization} and external_id = ${customer}.external_id and psp_transaction_type <> 'sale') r`
 
 const session: Rule = {
@@ -105,7 +106,11 @@ const profile: Rule = {
       `select 'subscriptions', d.at from ${from}
        join subscriptions o on o.project_id = ${project_id} and o.profile_id = t.id
        cross join lateral (values (o.created_at), (${end('o')})) d (at) where ${moved}`,
-      `select 'sales', r.trx_created_at from ${from}
+      // A payment of a subscription may be a transaction of another profile.
+      `select 'subscriptions', o.created_at from ${from}
+       join subscriptions u on u.project_id = ${project_id} and u.profile_id = t.id
+       join transactions o on o.project_id = ${project_id} and o.subscription_id = u.id where ${moved}`,
+      `select 'sales', r.paid_at from ${from}
        join customers c on c.project_id = ${project_id} and c.profile_id = t.id
        ${reportRows('c', organization_id)} where ${differ('country', 'funnel_id')}`,
     ]
@@ -195,7 +200,7 @@ const transaction: Rule = {
 
 const customer: Rule = {
   changed: (from, { organization_id }) => [
-    `select 'sales', r.trx_created_at from ${from} ${reportRows('t', organization_id)} where ${differ('profile_id')}`,
+    `select 'sales', r.paid_at from ${from} ${reportRows('t', organization_id)} where ${differ('profile_id')}`,
   ],
   added: () => [`select 'sales', null::timestamptz where false`],
 }
@@ -203,27 +208,30 @@ const customer: Rule = {
 const FAMILIES = `cross join (values ('sales'), ('payments')) families (family)`
 
 /** Other rows of the report that depend on the payment `row`. */
-const besidePayment = (from: string, organization: string, row: string) => [
+const besidePayment = (from: string, organization: string, row: string, at = paidAt(row)) => [
   // The first payment of their payer in the month may be earlier or later now.
-  `select 'sales', r.trx_created_at from ${from} join report_transactions r
+  `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
      on r.organization_id = ${organization} and r.external_id = ${row}.external_id
-     and r.psp_transaction_type = 'sale' and r.status = 'succeeded' and r.trx_created_at >= ${row}.trx_created_at
-     and r.trx_created_at < date_trunc('month', ${row}.trx_created_at, 'UTC') + interval '1 month'`,
+     and r.psp_transaction_type = 'sale' and r.status = 'succeeded' and ${paidAt('r')} >= ${at}
+     and ${paidAt('r')} < date_trunc('month', ${at}, 'UTC') + interval '1 month'`,
   // The row of a refund that failed later cancels the row of its success: both belong to one order.
-  `select 'sales', r.trx_created_at from ${from} join report_transactions r
+  `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
      on r.organization_id = ${organization} and r.order_id = ${row}.order_id
    where ${row}.psp_transaction_type = 'refund'`,
 ]
 
+// A stored row keeps its `trx_created_at`, whatever the line says.
+const PAID_AFTERWARDS = 'coalesce(s.psp_date, t.trx_created_at)'
+
 const payment: Rule = {
   changed: (from, { organization_id }) => [
-    `select family, t.trx_created_at from ${from} ${FAMILIES}`,
-    `select family, s.trx_created_at from ${from} ${FAMILIES}`,
+    `select family, ${paidAt('t')} from ${from} ${FAMILIES}`,
+    `select family, ${PAID_AFTERWARDS} from ${from} ${FAMILIES}`,
     ...besidePayment(from, organization_id, 't'),
-    ...besidePayment(from, organization_id, 's'),
+    ...besidePayment(from, organization_id, 's', PAID_AFTERWARDS),
   ],
   added: (from, { organization_id }) => [
-    `select family, s.trx_created_at from ${from} ${FAMILIES}`,
+    `select family, ${paidAt('s')} from ${from} ${FAMILIES}`,
     ...besidePayment(from, organization_id, 's'),
   ],
 }

@@ -2,8 +2,9 @@
 
 import { ApiError } from '../../lib/errors.ts'
 import { DAY_PATTERN, DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
+import { isUuid } from '../../lib/ids.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { instantFromPg, readInstant, TimeError } from '../../lib/time.ts'
+import { readInstant, TimeError } from '../../lib/time.ts'
 import {
   financeRow,
   financeRows,
@@ -11,6 +12,8 @@ import {
   financeTotals,
   type Period,
   type PeriodGiven,
+  type Place,
+  placeOf,
   readPeriod,
 } from '../../payments/billing/finance.ts'
 import { requireOrganization } from './exist.ts'
@@ -84,7 +87,7 @@ const rows: Reading = {
     'Oldest first: payments are positive, refunds and chargebacks negative. Rows that moved no money are left out.',
   query: Type.Object({
     ...periodFields,
-    after: Type.Optional(Type.String({ description: '`next_after` of the previous page.', maxLength: 40 })),
+    after: Type.Optional(Type.String({ description: '`next_after` of the previous page.', maxLength: 80 })),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: MAX_ROWS, default: DEFAULT_LIMIT, description: 'How many rows at most.' }),
     ),
@@ -104,7 +107,7 @@ const rows: Reading = {
     const page = { after: after === undefined ? undefined : readAfter(after), limit: limit + 1 }
     const found = await financeRows(db, params.organization_id!, period, page)
     const served = found.slice(0, limit)
-    const next = found.length > limit ? instantFromPg(served.at(-1)!.text(0)!) : null
+    const next = found.length > limit ? textOf(placeOf(served.at(-1)!)) : null
     const before = `${beginning(params.organization_id!, period)},"next_after":${JSON.stringify(next)},"rows":[`
     return financeRow.writeList(served, before, ']}').toString()
   },
@@ -113,9 +116,17 @@ const rows: Reading = {
 const beginning = (organization_id: string, { from, to }: Period) =>
   JSON.stringify({ organization_id, from, to }).slice(0, -1)
 
-function readAfter(text: string): string {
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+const textOf = ({ paid_at, trx_id }: Place) => `${paid_at}_${trx_id}`
+
+function readAfter(text: string): Place {
+  // An instant alone is after all rows of that instant.
+  const [at, trx_id = LAST_ID] = text.split('_', 2) as [string, string?]
+  if (!isUuid(trx_id))
+    throw new ApiError(400, 'invalid_parameter', 'after must be the next_after of the previous page, unchanged.')
   try {
-    return readInstant(text)
+    return { paid_at: readInstant(at), trx_id }
   } catch (error) {
     if (error instanceof TimeError) throw new ApiError(400, 'invalid_parameter', `after ${error.message}.`)
     throw error

@@ -1,4 +1,5 @@
 // Money that went back to customers: refunds and disputes of an organization.
+import { paidAt } from '../../core/records/payment-time.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { boolean, decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { equals, list, ofOrganization } from './list.ts'
@@ -36,7 +37,8 @@ export const movementFields = {
   psp: text('Payment provider.'),
   psp_reason_code: text('The provider’s code for the reason.', { nullable: true }),
   psp_reason_message: text('The provider’s reason.', { nullable: true }),
-  trx_created_at: instant('When it happened.'),
+  trx_created_at: instant('When it was recorded.'),
+  paid_at: instant('When it happened, according to the provider.', { sql: paidAt('r') }),
 }
 
 const { trx_id, order_id, external_id, ...others } = movementFields
@@ -72,7 +74,7 @@ export const moneyBack: Operation[] = [
     description: 'Refunds and disputes, including imported ones.',
     shape: movement,
     from: 'report_transactions r join customers c using (organization_id, external_id)',
-    at: 'r.trx_created_at',
+    at: paidAt('r'),
     key: 'r.trx_id',
     isKey: isUuid,
     where: `r.organization_id = $1 and r.psp_transaction_type <> 'sale'`,

@@ -1,5 +1,6 @@
 // A person: everything that is stored about them.
 
+import { paidAt } from '../../core/records/payment-time.ts'
 import type { Row } from '../../lib/pg/row-bytes.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, type Shape, shape, text } from '../../lib/shape/shape.ts'
@@ -100,7 +101,8 @@ const declined = shape('PersonDeclinedPayment', 'r', {
   psp_reason_decline_type: text('`soft`: a later attempt may succeed; `hard`: none will.', { nullable: true }),
   network: text('Network of the card.', { nullable: true }),
   pm_data_last4: text('Last four digits of the card.', { nullable: true }),
-  trx_created_at: instant('When it was declined.'),
+  trx_created_at: instant('When it was recorded.'),
+  paid_at: instant('When it was declined, according to the provider.', { sql: paidAt('r') }),
 })
 
 const event = shape('PersonEvent', 'v', {
@@ -175,14 +177,14 @@ const PARTS: Record<string, { shape: Shape; from: string; order: string }> = {
     from: `customers m join report_transactions r on r.organization_id = m.organization_id and r.external_id = m.external_id
         and r.psp_transaction_type = 'sale' and r.status = 'failed'
       where m.project_id = $1 and m.profile_id = $2`,
-    order: 'r.trx_created_at desc, r.trx_id desc',
+    order: `${paidAt('r')} desc, r.trx_id desc`,
   },
   money_back: {
     shape: moneyBack,
     from: `customers m join report_transactions r on r.organization_id = m.organization_id and r.external_id = m.external_id
         and r.psp_transaction_type <> 'sale'
       where m.project_id = $1 and m.profile_id = $2`,
-    order: 'r.trx_created_at desc, r.trx_id desc',
+    order: `${paidAt('r')} desc, r.trx_id desc`,
   },
   events: {
     shape: event,

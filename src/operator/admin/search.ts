@@ -1,4 +1,6 @@
 // Finds a person, or an object by its id, across all organizations and projects.
+
+import { paidAt } from '../../core/records/payment-time.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -68,7 +70,7 @@ async function find(db: Db, q: string) {
 }
 
 const CUSTOMER = 'project_id, external_id, email, profile_id, created_at'
-const MOVEMENT = 'organization_id, external_id, trx_id, order_id, status, trx_created_at'
+const MOVEMENT = `organization_id, external_id, trx_id, order_id, status, ${paidAt('report_transactions')} as paid_at`
 
 // The columns are kind, organization, project, id, e-mail address, profile, order, state and time.
 // Objects are looked up tenant by tenant: every index begins with the tenant, except that of the provider's charge ids.
@@ -127,14 +129,14 @@ const SEARCH = `
    order by t.created_at desc limit $4)
   union all
   (select 'payment', r.organization_id, c.project_id, r.trx_id::text, null, c.profile_id, r.order_id::text, r.status,
-     r.trx_created_at
+     r.paid_at
    from organizations g cross join lateral (
        select ${MOVEMENT} from report_transactions where organization_id = g.id and trx_id = $3::uuid
        union
        (select ${MOVEMENT} from report_transactions
         where organization_id = g.id and psp_transaction_id = $1 and imported limit $4)) r
      join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id
-   order by r.trx_created_at desc limit $4)
+   order by r.paid_at desc limit $4)
   union all
   (select 'refund', organization_id, project_id, refund_id::text, null, null, order_id::text, status, created_at from (
      select r.organization_id, o.project_id, r.refund_id, r.order_id, r.status, r.created_at

@@ -1,6 +1,7 @@
 // The figures of a month for bookkeeping: signed rows of the payment report, and their sums by month, currency and provider.
 
 import { INCOMING, MOVES, moveOf } from '../../core/records/payment-move.ts'
+import { paidAt } from '../../core/records/payment-time.ts'
 import { readDay, readMonth } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
@@ -8,6 +9,7 @@ import type { Row } from '../../lib/pg/row-bytes.ts'
 import type { Statement } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
+import { instantFromPg } from '../../lib/time.ts'
 
 /** From the beginning of a day to the beginning of another, in UTC: `2026-10-01T00:00:00Z`. */
 export interface Period {
@@ -91,7 +93,7 @@ export const financeTotal = shape('FinanceTotal', 'm', {
 })
 
 export const financeRow = shape('FinanceRow', 'm', {
-  trx_created_at: instant('When the outcome was known; as in the transaction report.'),
+  trx_created_at: instant('When the row was added to the transaction report.'),
   trx_id: text('Identifier of the row in the transaction report.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
   order_id: text('The order.', { example: '0199f0a6-5310-7d51-8f0f-6f3d1c1b6a56' }),
   external_id: text('The caller’s id of the customer.', { example: 'ada' }),
@@ -117,11 +119,12 @@ export const financeRow = shape('FinanceRow', 'm', {
   psp: text('Payment provider.', { example: 'simulator' }),
   psp_merchant_id: text('Merchant account at the provider.', { nullable: true }),
   psp_transaction_id: text('Identifier of the movement at the provider.', { nullable: true }),
+  paid_at: instant('When the money moved: `psp_date` of the report, or `trx_created_at` where there is none.'),
 })
 
 const REPORT = `
-  select r.*, ${moveOf('r')} as move, to_char(r.trx_created_at at time zone 'UTC', 'YYYY-MM') as month, c.project_id
-  from report_transactions r
+  select r.*, ${moveOf('r')} as move, to_char(r.paid_at at time zone 'UTC', 'YYYY-MM') as month, c.project_id
+  from (select r.*, ${paidAt('r')} as paid_at from report_transactions r) r
   join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id
   where r.organization_id = $1`
 
@@ -174,7 +177,7 @@ const TOTALS: Statement = {
   text: `
   with moved as materialized (
     select m.month, m.currency_code, m.psp, m.move, m.amount, f.fee, f.fee_currency
-    from (${REPORT} and r.trx_created_at >= $2 and r.trx_created_at < $3) m ${FEE}),
+    from (${REPORT} and r.paid_at >= $2 and r.paid_at < $3) m ${FEE}),
   summed as (
     select month, currency_code, psp, fee_currency, sum(fee) as fee
     from moved where fee is not null group by month, currency_code, psp, fee_currency),
@@ -186,24 +189,38 @@ const TOTALS: Statement = {
   group by m.month, m.currency_code, m.psp, f.fees order by m.month, m.currency_code, m.psp`,
 }
 
-/**
- * Rows of `financeRow` of a period, oldest first, after the instant `after` of the last row of the page before: no two rows
- * of an organization share an instant.
- */
+/** The place of a row in the list: payments may have the same time. */
+export interface Place {
+  paid_at: string
+  trx_id: string
+}
+
+/** Rows of `financeRow` of a period, oldest first, after the place of the last row of the page before. */
 export const financeRows = (
   db: Db,
   organizationId: string,
   { from, to }: Period,
-  page: { after: string | undefined; limit: number },
-): Promise<Row[]> => db.read(ROWS, [organizationId, from, to, page.after ?? null, page.limit])
+  page: { after: Place | undefined; limit: number },
+): Promise<Row[]> =>
+  db.read(ROWS, [organizationId, from, to, page.after?.paid_at ?? null, page.after?.trx_id ?? null, page.limit])
+
+/** The place of a row of `financeRow`. */
+export function placeOf(row: Row): Place {
+  const texts = row.texts()
+  const at = (name: string) => texts[FIELDS.indexOf(name)]!
+  return { paid_at: instantFromPg(at('paid_at')), trx_id: at('trx_id') }
+}
+
+const FIELDS = Object.keys(financeRow.schema.properties as object)
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 const ROWS: Statement = {
   name: 'list moved money',
   text: `
   select ${financeRow.columns} from (
     select * from (${REPORT}
-      and r.trx_created_at >= $2 and r.trx_created_at < $3
-      and r.trx_created_at > coalesce($4::timestamptz, '-infinity')) moved
-    where move is not null order by trx_created_at limit $5::int) m ${FEE}
-  order by m.trx_created_at`,
+      and r.paid_at >= $2 and r.paid_at < $3
+      and (r.paid_at, r.trx_id) > (coalesce($4::timestamptz, '-infinity'), coalesce($5::uuid, '${FIRST_ID}'))) moved
+    where move is not null order by paid_at, trx_id limit $6::int) m ${FEE}
+  order by m.paid_at, m.trx_id`,
 }

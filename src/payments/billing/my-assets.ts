@@ -1,6 +1,7 @@
 // What a customer owns: the linked profile's subscriptions, one-off purchases, and the consumables that charges granted.
 import type { FastifyInstance } from 'fastify'
 import { moveOf } from '../../core/records/payment-move.ts'
+import { paidAt } from '../../core/records/payment-time.ts'
 import { JOINS, subscription } from '../../core/records/subscription.ts'
 import { sendJson } from '../../lib/http/send-json.ts'
 import type { JsonBytes } from '../../lib/json/buffer.ts'
@@ -81,7 +82,7 @@ const ONEOFFS: Statement = {
   name: 'list one-off purchases',
   text: `
     select ${oneoff.columns} from (
-      select p.meta_oneoff_id as oneoff_id, p.order_id, p.amount, p.currency_code, p.trx_created_at as purchased_at,
+      select p.meta_oneoff_id as oneoff_id, p.order_id, p.amount, p.currency_code, ${paidAt('p')} as purchased_at,
         round(coalesce((
           select sum(case ${moveOf('r')} when 'refund' then r.amount when 'refund_failed' then -r.amount end)
           from report_transactions r where r.organization_id = $1 and r.order_id = p.order_id

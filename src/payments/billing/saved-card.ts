@@ -1,4 +1,5 @@
 // The payment whose saved card a charge uses, in SQL: `of` is a row with `organization_id` and `external_id`. And all cards of a customer.
+import { paidAt } from '../../core/records/payment-time.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import type { Card } from '../providers/provider.ts'
 import type { Order } from './charge/orders.ts'
@@ -8,9 +9,9 @@ export const paymentsOf = (of: string) => `from report_transactions r
   where r.organization_id = ${of}.organization_id and r.external_id = ${of}.external_id
     and r.psp_transaction_type = 'sale' and r.status = 'succeeded'`
 
-/** The latest of them that saved a card, unless the cards of the `customer` were erased. */
+/** The latest of them, by the time of the payment, that saved a card, unless the cards of the `customer` were erased. */
 export const savedCardOf = (of: string, customer: string) => `${paymentsOf(of)} and r.payment_method_token is not null
-    and ${customer}.cards_erased_at is null order by r.trx_created_at desc limit 1`
+    and ${customer}.cards_erased_at is null order by ${paidAt('r')} desc, r.trx_created_at desc limit 1`
 
 type CardRow = { token: string; customer: string | null }
 
@@ -31,5 +32,5 @@ const CARDS: Statement = {
   text: `select r.payment_method_token as token, max(r.psp_customer_id) as customer from report_transactions r
          where r.organization_id = $1 and r.external_id = $2 and r.psp = $3 and r.psp_merchant_id = $4
            and r.psp_transaction_type = 'sale' and r.payment_method_token <> $5
-         group by 1 order by max(r.trx_created_at) desc limit 10`,
+         group by 1 order by max(${paidAt('r')}) desc limit 10`,
 }

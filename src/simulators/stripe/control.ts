@@ -1,12 +1,14 @@
 // The dialect's control interface: actions that at Stripe happen by time, by a bank, or by a user of the dashboard.
 import type { FastifyInstance } from 'fastify'
 import { Type } from '../../lib/shape/schema.ts'
+import type { Dialect } from './call.ts'
 import { fillDemoAccount } from './demo-account.ts'
 import type { StripeDialect } from './dialect.ts'
 import { closeDispute, openDispute } from './disputes.ts'
 import { missing } from './errors.ts'
 import { rollSecret } from './events.ts'
 import type { OrderedFault } from './faults.ts'
+import { pay } from './payment-intents.ts'
 import { type RenewedCard, renewCard } from './payment-methods.ts'
 import { failRefund, refund } from './refunds.ts'
 import { renew } from './subscriptions.ts'
@@ -31,6 +33,12 @@ const bodies = {
     shuffled: Type.Optional(Type.Boolean()),
     isOff: Type.Optional(Type.Boolean()),
   }),
+  payment: Type.Object({
+    customer: Id,
+    payment_method: Id,
+    amount: Type.Integer({ minimum: 1 }),
+    ago_s: Type.Integer({ minimum: 0 }),
+  }),
   refund: Type.Object({ charge: Id, amount: Type.Optional(Type.Integer({ minimum: 1 })) }),
   dispute: Type.Object({ charge: Id, reason: Type.Optional(Type.String()) }),
   verdict: Type.Object({ status: Type.Union([Type.Literal('won'), Type.Literal('lost')]) }),
@@ -41,6 +49,13 @@ const bodies = {
     customers: Type.Integer({ minimum: 1, maximum: 100_000 }),
     seed: Type.Optional(Type.Integer()),
   }),
+}
+
+interface PastPayment {
+  customer: string
+  payment_method: string
+  amount: number
+  ago_s: number
 }
 
 type ById = { Params: { id: string } }
@@ -62,6 +77,11 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
   post('/faults/clear', undefined, () => dialect.faults.clear())
   post<object>('/events', bodies.events, (mode) => Object.assign(dialect.deliveries.mode, mode))
   post<{ key: string }>('/keys/revoke', bodies.key, ({ key }) => dialect.revokeKey(key))
+  // Made that long ago, without events: they are older than an import that begins now.
+  post<PastPayment>('/payments', bodies.payment, ({ ago_s, ...payment }) => {
+    const quiet: Dialect = { state: dialect.state, livemode: dialect.livemode, emit() {} }
+    return quiet.state.inThePast(quiet.state.now() - ago_s, () => pay(quiet, { ...payment, currency: 'usd' }))
+  })
   post<{ charge: string; amount?: number }>('/refunds', bodies.refund, ({ charge: id, amount }) => {
     const charge = dialect.state.find('charge', id)
     if (!charge) throw missing('charge', id, 'charge', 404)

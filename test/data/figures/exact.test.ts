@@ -12,7 +12,7 @@ import { type Imports, type Line, line, openImports, textOf, uuid } from '../../
 
 const FUNNELS = ['quiz', 'offer', undefined]
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
-const SEEDS = [1, 2, 3]
+const SEEDS = [1, 2, 11]
 const STEPS = 8
 
 describe('figures', () => {
@@ -239,6 +239,7 @@ function openWorld(seed: number) {
             : 'succeeded',
       psp_transaction_id: maybe('at_provider'),
       trx_created_at: at(),
+      psp_date: maybe(at()),
       amount: random.integer(1, 50),
       amount_usd: maybe(random.integer(1, 50)),
       currency_code: random.pick(['USD', 'JPY']),

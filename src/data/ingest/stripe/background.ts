@@ -10,6 +10,7 @@ import { storedFees } from './fees.ts'
 import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
 import { failureOf, runImport, Stopped } from './run.ts'
+import { secondsOf } from './since.ts'
 import { NotPermitted as ListNotPermitted, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
 import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
@@ -103,7 +104,8 @@ export async function refreshFromStripe(
       const target = { ...account, projectId, externalIdKey: options.external_id_key ?? undefined }
       const known = (table: Parameters<typeof storedIds>[1], ids: string[]) => storedIds(app.db, table, projectId, ids)
       const stored = { links: storedLinks(app.db, target), fees: storedFees(app, target) }
-      const context = { db: app.db, source, target, tally: emptyTally(), known, ...stored }
+      const sinceS = secondsOf(options.since)
+      const context = { db: app.db, source, target, sinceS, tally: emptyTally(), known, ...stored }
       count += await refresh(app, context, changed, signal)
     }
   } catch (error) {

@@ -12,6 +12,8 @@ export interface Context {
   db: App['db']
   source: StripeSource
   target: Target
+  /** Objects made before this time, in seconds as Stripe has it, are not imported. */
+  sinceS?: number | undefined
   tally: Tally
   /** Which of these ids are stored, or will be by the same import. */
   known(table: Referred, ids: string[]): Promise<Set<string>>

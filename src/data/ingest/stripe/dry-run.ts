@@ -7,6 +7,7 @@ import { type Context, linksInMemory, type Referred, storedIds } from './context
 import type { Line, Target } from './convert.ts'
 import { feesNowhere } from './fees.ts'
 import { fitLines } from './fit.ts'
+import { secondsOf } from './since.ts'
 import type { StripeSource } from './source.ts'
 import { leaveOut, STEPS } from './steps.ts'
 import { textOf } from './store.ts'
@@ -45,7 +46,8 @@ export async function dryRun(
     },
   }
   async function* lines() {
-    const created = since ? { created: { gte: Math.floor(Date.parse(since) / 1000) } } : {}
+    const sinceS = secondsOf(since)
+    const created = sinceS === undefined ? {} : { created: { gte: sinceS } }
     for (const step of STEPS) {
       try {
         for await (const objects of source.pages<{ id: string }>(step.path, { ...step.params, ...created })) {

@@ -4,6 +4,7 @@ import type { App } from '../../../app.ts'
 import { entryIdsOf } from '../../../payments/providers/stripe/fees.ts'
 import type { Context } from './context.ts'
 import { idOf } from './convert.ts'
+import { withoutOlder } from './since.ts'
 import { leaveOut, STEPS, type Step } from './steps.ts'
 import { storeLines } from './store.ts'
 
@@ -71,7 +72,8 @@ export async function refresh(
   const changed = await withoutKnownFees(context, given)
   let count = 0
   for (const step of STEPS) {
-    const objects = await readChanged(context, step, changed).catch((error) => leaveOut(step, context, error) ?? [])
+    const found = await readChanged(context, step, changed).catch((error) => leaveOut(step, context, error) ?? [])
+    const objects = await withoutOlder(context, step, found)
     count += objects.length
     if (objects.length === 0) continue
     await storeLines(app, context, await step.convert(context, objects as never[]), { live: true, signal })

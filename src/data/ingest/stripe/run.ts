@@ -6,6 +6,7 @@ import { type Context, storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import type { Held } from './hold.ts'
 import { type Changed, changedBy, refresh, type StripeEvent } from './refresh.ts'
+import { secondsOf } from './since.ts'
 import { CursorGone, type StripeSource, Unreachable } from './source.ts'
 import { type ImportState, isStopped, saveState } from './state.ts'
 import { leaveOut, STEPS, type Step } from './steps.ts'
@@ -96,8 +97,8 @@ async function readLists(run: Run): Promise<void> {
 async function readList(run: Run, step: Step): Promise<void> {
   const { app, source, state, options } = run
   const { signal } = options
-  const since = state.options.since
-  const created = since ? { created: { gte: Math.floor(Date.parse(since) / 1000) } } : {}
+  const sinceS = secondsOf(state.options.since)
+  const created = sinceS === undefined ? {} : { created: { gte: sinceS } }
   const pages = source.pages<{ id: string }>(step.path, { ...step.params, ...created }, state.after ?? undefined)
   for await (const objects of batches(pages)) {
     const context = contextOf(run)
@@ -177,6 +178,7 @@ function contextOf({ app, source, state }: Run): Context {
     db: app.db,
     source,
     target,
+    sinceS: secondsOf(options.since),
     tally: state.tally,
     known: (table, ids) => storedIds(app.db, table, projectId, ids),
     links: storedLinks(app.db, target),

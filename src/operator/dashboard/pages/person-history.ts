@@ -47,7 +47,7 @@ function completeSince(found: Result): string {
   return oldest.sort().at(-1) ?? ''
 }
 
-const instantOf = ({ created_at, trx_created_at }: Result): string => created_at ?? trx_created_at
+const instantOf = ({ created_at, paid_at }: Result): string => created_at ?? paid_at
 
 const list = (moments: Moment[]) =>
   html`<ol class="timeline">${moments.map(
@@ -74,13 +74,13 @@ function momentsOf(view: View, found: Result, names: Names): Moment[] {
       detail: html`${minorMoney(one.price, one.currency)} ${quiet(productOf(one.subscription_id))}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`,
     })),
     ...declined_payments.map((one: Result) => ({
-      at: one.trx_created_at,
+      at: one.paid_at,
       what: 'Payment declined',
       tone: 'poor' as const,
       detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))} ${quiet(productOf(one.subscription_id))}`,
     })),
     ...money_back.map((one: Result) => ({
-      at: one.trx_created_at,
+      at: one.paid_at,
       what: words(one.psp_transaction_type),
       tone: MONEY_BACK_TONES[one.psp_transaction_type],
       detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))}`,

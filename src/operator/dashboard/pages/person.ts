@@ -189,7 +189,7 @@ const declinedTable = (view: View, { declined_payments, orders }: Result): Table
   rows: declined_payments.map((one: Result) => [
     orderCell(view, one.order_id, orders),
     ...amountCells(one),
-    time(one.trx_created_at),
+    time(one.paid_at),
     reasonOf(one),
     one.psp_reason_decline_type ?? '',
     [one.network, one.pm_data_last4 && `…${one.pm_data_last4}`].filter(Boolean).join(' '),
@@ -218,7 +218,7 @@ function moneyBackTable(view: View, { money_back, orders }: Result): Table {
     rows: money_back.map((one: Result) => [
       words(one.psp_transaction_type),
       ...amountCells(one),
-      time(one.trx_created_at),
+      time(one.paid_at),
       reasonOf(one),
       orderCell(view, one.order_id, orders),
       one.psp,

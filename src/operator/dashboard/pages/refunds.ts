@@ -115,7 +115,7 @@ function movementTable(view: View, data: Result[]): Table {
       ...amountCells(one),
       words(one.psp_transaction_type),
       customerLink(view, one.external_id),
-      time(one.trx_created_at),
+      time(one.paid_at),
       reasonOf(one),
       status(one.status),
       one.psp,

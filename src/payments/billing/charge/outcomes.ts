@@ -129,7 +129,15 @@ function deliver(query: Query, done: Done[], moved: Movement[]): Promise<void>[]
   const transactions = bought.flatMap(({ order, verdict, usdMinor }) => {
     const { profile_id } = order
     if (profile_id === null) return []
-    return [transactionOf({ ...order, profile_id, priceMinor: verdict.amountMinor, usdMinor })]
+    return [
+      transactionOf({
+        ...order,
+        profile_id,
+        psp_date: verdict.details.psp_date,
+        priceMinor: verdict.amountMinor,
+        usdMinor,
+      }),
+    ]
   })
   const events = [
     ...done.map(({ order }) => ({ project_id: order.project_id, ...chargeEvent(order) })),

@@ -5,6 +5,7 @@ import { JsonNumber } from '../../../lib/json/read.ts'
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import { instantFromPg } from '../../../lib/time.ts'
+import { instantOrNull } from './report-rows.ts'
 
 export interface Payment {
   project_id: string
@@ -14,6 +15,8 @@ export interface Payment {
   currency_code: string
   priceMinor: bigint
   usdMinor: bigint | null
+  /** When the payment was made, according to the provider; null if that is not known. */
+  psp_date: string | null
   /** Not before the time that `begin_write` returned. */
   stamp: string
 }
@@ -28,18 +31,27 @@ export function transactionOf({
   currency_code,
   priceMinor,
   usdMinor,
+  psp_date,
   stamp,
 }: Payment) {
   return {
     project_id,
     id: makeRecordId('trn'),
-    created_at: stamp,
+    created_at: timeOfPayment(psp_date, stamp),
+    updated_at: stamp,
     profile_id,
     currency: currency_code,
     price: new JsonNumber(String(priceMinor)),
     price_usd: usdMinor === null ? null : new JsonNumber(String(usdMinor)),
     sandbox: sandbox === 't',
   }
+}
+
+/** A charge may be settled long after it was paid. The provider's clock may be ahead of ours. */
+function timeOfPayment(pspDate: string | null, stamp: string): string {
+  const last = instantFromPg(stamp)
+  const paid = pspDate === null ? null : instantOrNull(pspDate)
+  return paid !== null && paid < last ? paid : last
 }
 
 /** Adds transactions, and counts those of each project. Call `begin_write` first. */
@@ -57,6 +69,7 @@ const ADD = onGivenRows(
     project_id: 'text',
     id: 'text',
     created_at: 'timestamptz',
+    updated_at: 'timestamptz',
     profile_id: 'text',
     currency: 'text',
     price: 'bigint',
@@ -66,7 +79,7 @@ const ADD = onGivenRows(
   (rows) => `
     with added as (
       insert into transactions (project_id, id, created_at, updated_at, profile_id, currency, price, price_usd, sandbox)
-      select project_id, id, created_at, created_at, profile_id, currency, price, price_usd, sandbox
+      select project_id, id, created_at, updated_at, profile_id, currency, price, price_usd, sandbox
       from ${rows} returning project_id)
     insert into counts (project_id, list, field, value, n)
     select project_id, 'transactions', '', '', count(*) from added group by project_id`,
@@ -76,7 +89,7 @@ const ADD = onGivenRows(
 export function createdEvent({ id, created_at, profile_id, currency, price, price_usd, sandbox }: Added): Event {
   const data = {
     id,
-    created_at: instantFromPg(created_at),
+    created_at,
     session_id: null,
     profile_id,
     funnel_id: null,

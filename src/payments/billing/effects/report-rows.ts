@@ -111,7 +111,8 @@ function fitting(name: keyof PaymentDetails, value: string | boolean | null): st
 
 const TYPES = new Map(paymentRecord.fields.map(({ name, type }) => [name, type]))
 
-function instantOrNull(text: string): string | null {
+/** The instant that a provider sent; null if it is none. */
+export function instantOrNull(text: string): string | null {
   try {
     return readInstant(text)
   } catch (error) {

@@ -141,7 +141,8 @@ function readRefund(body: Fields): RefundAtProvider {
       ...refundDetails,
       psp_transaction_id: String(id),
       psp_status: textOf(status),
-      psp_date: at,
+      // Stripe has no time of the failure.
+      psp_date: hasFailed ? null : at,
       psp_reason_code: textOf(body['reason']),
       ...(hasFailed && reasonOfError({ code: failure_reason ?? status, message: 'The refund failed at the bank.' })),
     },
