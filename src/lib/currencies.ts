@@ -15,9 +15,26 @@ const LIST_ONE: Record<number, string> = {
   4: 'CLF UYW',
 }
 
-/** Code → number of decimals of the minor unit. */
-export const currencies: ReadonlyMap<string, number> = new Map(
-  Object.entries(LIST_ONE).flatMap(([decimals, codes]) =>
-    codes.split(/\s+/).map((code): [string, number] => [code, Number(decimals)]),
-  ),
-)
+// List three (historic currencies): those that a payment of the last decades can be in. The minor units are those of the list's
+// last edition with the code, and of the national law where the list gives none.
+const LIST_THREE: Record<number, string> = {
+  0: 'ADP BEF BYB BYR ESP GRD ITL LUF MGF PTE TPE TRL',
+  2: `AFA ANG ATS AYM AZM BGL BGN CSD CUC CYP DEM EEK FIM FRF GHC GWP HRK IEP LTL LVL MRO MTL MZM NLG ROL RUR SDD SIT
+      SKK SLL SRG STD TMM VEB VEF YUM ZMK ZWD ZWL ZWN ZWR`,
+}
+
+const tableOf = (list: Record<number, string>): ReadonlyMap<string, number> =>
+  new Map(
+    Object.entries(list).flatMap(([decimals, codes]) =>
+      codes.split(/\s+/).map((code): [string, number] => [code, Number(decimals)]),
+    ),
+  )
+
+/** The currencies that can be charged: code → number of decimals of the minor unit. */
+export const currencies = tableOf(LIST_ONE)
+
+/** Currencies that were legal tender once: they occur in history, and cannot be charged. */
+export const historicCurrencies = tableOf(LIST_THREE)
+
+/** Both: every currency of a stored amount. */
+export const allCurrencies: ReadonlyMap<string, number> = new Map([...historicCurrencies, ...currencies])

@@ -1,5 +1,5 @@
 // Amounts of money, exact from text to minor units and back, without floating point.
-import { currencies } from './currencies.ts'
+import { allCurrencies, currencies } from './currencies.ts'
 import { type JsonNumber, numberText } from './json/read.ts'
 
 /** The message is the phrase after the field's name: `must be greater than 0`. */
@@ -15,16 +15,24 @@ const MAX_WHOLE_DIGITS = 15
 /** The largest price of the data API in minor units, which other databases can store, too. */
 export const MAX_MINOR = 2n ** 63n - 1n
 
-/** The code of a known currency, in capitals, from a text in any case. */
+/** The code of a currency that can be charged, in capitals, from a text in any case. */
 export function readCurrency(text: string): string | undefined {
-  // Only ASCII letters: in Unicode "uſd" becomes "USD" in capitals.
-  const code = /^[A-Za-z]{3}$/.test(text) ? text.toUpperCase() : ''
+  const code = capitals(text)
   return currencies.has(code) ? code : undefined
 }
 
-/** How many decimals an amount in this currency may have; undefined for an unknown currency. */
+/** The same of a stored amount, which may also be in a currency that is no longer in use. */
+export function readAnyCurrency(text: string): string | undefined {
+  const code = capitals(text)
+  return allCurrencies.has(code) ? code : undefined
+}
+
+// Only ASCII letters: in Unicode "uſd" becomes "USD" in capitals.
+const capitals = (text: string) => (/^[A-Za-z]{3}$/.test(text) ? text.toUpperCase() : '')
+
+/** How many decimals an amount in this currency may have, also in a historic one; undefined for an unknown currency. */
 export function minorUnits(currency: string): number | undefined {
-  return currencies.get(currency)
+  return allCurrencies.get(currency)
 }
 
 /**
@@ -95,6 +103,7 @@ export function convertMinor(minor: bigint, from: string, fromRate: Decimal, to:
   return divideHalfEven(dividend, divisor)
 }
 
+/** Rounds to the nearest integer, and a half to the even one; `divisor` must be positive. */
 function divideHalfEven(dividend: bigint, divisor: bigint): bigint {
   const size = dividend < 0n ? -dividend : dividend
   const quotient = size / divisor
@@ -110,7 +119,7 @@ function wholePart({ digits, scale }: Decimal): bigint {
 }
 
 function knownMinorUnits(currency: string): number {
-  const units = currencies.get(currency)
+  const units = allCurrencies.get(currency)
   if (units === undefined) throw new Error(`Bug: the currency "${currency}" was not checked`)
   return units
 }

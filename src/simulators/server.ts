@@ -1,7 +1,7 @@
 // The provider simulator: an HTTP server that moves test money and keeps a ledger.
 import { Readable } from 'node:stream'
 import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
-import { minorUnits } from '../lib/money.ts'
+import { readCurrency } from '../lib/money.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { readQueryInstant, TimeError } from '../lib/time.ts'
 import { lineOf, outcomeOf } from './answers.ts'
@@ -116,7 +116,7 @@ function addKind(
   app.post<{ Body: MovementIn }>(path, { schema: { body: schema } }, async (request, reply) => {
     const { key, ...order } = request.body
     // The ledger lists major units, so the decimals of the currency must be known.
-    if (minorUnits(order.currency_code) === undefined) {
+    if (readCurrency(order.currency_code) !== order.currency_code) {
       return reply.code(400).send({ message: `currency_code ${order.currency_code} is not a known currency.` })
     }
     return answer(reply, await outcomes.take(kind, key, { token: '', charge_transaction_id: null, ...order }))

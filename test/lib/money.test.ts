@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import Big from 'big.js'
 import fc from 'fast-check'
-import { currencies } from '../../src/lib/currencies.ts'
+import { currencies, historicCurrencies } from '../../src/lib/currencies.ts'
 import { JsonNumber, readJson } from '../../src/lib/json/read.ts'
 import {
   convertMinor,
@@ -11,6 +11,7 @@ import {
   MoneyError,
   minorUnits,
   readAmount,
+  readAnyCurrency,
   readCurrency,
   readDecimal,
   readMinor,
@@ -53,6 +54,15 @@ describe('currencies', () => {
     for (const code of ['BGN', 'HRK', 'ANG', 'CUC', 'SLL', 'ZWL', 'DEM', 'XAU', 'XDR', 'XTS', 'XXX', 'XSU', 'BTC']) {
       assert.equal(readCurrency(code), undefined, code)
     }
+  })
+
+  test('withdrawn codes are known in history, each with the decimals that it had', () => {
+    const had = { BGN: 2, HRK: 2, ANG: 2, DEM: 2, CUC: 2, BYR: 0, ITL: 0, ESP: 0, TRL: 0, ZWL: 2 }
+    for (const [code, units] of Object.entries(had))
+      assert.deepEqual([readAnyCurrency(code.toLowerCase()), minorUnits(code)], [code, units])
+    for (const code of ['XAU', 'XXX', 'BTC', 'ﬅd']) assert.equal(readAnyCurrency(code), undefined, code)
+    for (const code of historicCurrencies.keys()) assert.ok(!currencies.has(code), code)
+    assert.equal(formatMinor(1050n, 'HRK'), '10.50')
   })
 
   test('a code is read in any case, in ASCII letters only', () => {

@@ -1,5 +1,5 @@
 // Computes the figures of some days from the records, and replaces the stored rows of these days.
-import { currencies } from '../../lib/currencies.ts'
+import { allCurrencies } from '../../lib/currencies.ts'
 import type { Param, Query } from '../../lib/pg/types.ts'
 import { families } from './families.ts'
 import type { Family } from './family.ts'
@@ -10,7 +10,7 @@ export interface Days {
   to: string
 }
 
-const DECIMALS = JSON.stringify(Object.fromEntries(currencies))
+const DECIMALS = JSON.stringify(Object.fromEntries(allCurrencies))
 
 /** Recomputes the families of this name for these days. Call it in a transaction that holds the project's lock on figures. */
 export async function compute(query: Query, projectId: string, name: string, { from, to }: Days): Promise<void> {

@@ -1,5 +1,5 @@
 // Reads figures: sums over days from the rollups, by period and dimension.
-import { currencies } from '../../lib/currencies.ts'
+import { allCurrencies } from '../../lib/currencies.ts'
 import { DAY_MS } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Param } from '../../lib/pg/types.ts'
@@ -71,7 +71,7 @@ export const byOrder = (a: Figure, b: Figure) => (order(a) < order(b) ? -1 : 1)
 
 /** Money is stored in minor units. */
 function scale({ unit }: Sum, currency: string | null): number {
-  return unit === 'money' ? 10 ** (currencies.get(currency ?? 'USD') ?? 2) : 1
+  return unit === 'money' ? 10 ** (allCurrencies.get(currency ?? 'USD') ?? 2) : 1
 }
 
 type Found = { figure: Figure; sums: Map<SumName, number> }

@@ -1,5 +1,5 @@
 // Parses the responses of the provider simulator. An unexpected response is an error, never an outcome.
-import { MAX_MINOR, minorUnits } from '../../lib/money.ts'
+import { MAX_MINOR, readCurrency } from '../../lib/money.ts'
 import type { Conflict, NotFound, Refused, Settled } from './outcomes.ts'
 import { type Movement, noDetails, type PaymentDetails, ProviderError, type RefundAtProvider } from './provider.ts'
 import { fieldsOf, type HttpResponse } from './transport.ts'
@@ -83,7 +83,7 @@ function parse(line: string): unknown {
 }
 
 function isPayable(amountMinor: bigint, currencyCode: string): boolean {
-  return amountMinor > 0n && amountMinor <= MAX_MINOR && minorUnits(currencyCode) !== undefined
+  return amountMinor > 0n && amountMinor <= MAX_MINOR && readCurrency(currencyCode) === currencyCode
 }
 
 function isDigits(value: unknown): value is string {

@@ -120,6 +120,7 @@ test('amounts are exact, with the decimals of their currency', () => {
 test('currencies are those of ISO 4217, in capitals; history may have withdrawn ones', () => {
   assert.equal(columnsFor(line.transaction, { currency: 'eur' }).currency, 'EUR')
   assert.equal(columnsFor(line.payment, { currency_code: 'HRK', amount: 1.5 }).amount, '1.50')
+  assert.equal(columnsFor(line.payment, { currency_code: 'BYR', amount: 1500 }).amount, '1500')
   for (const currency of ['XXX', 'US', 'ﬅd', 'EURO'])
     assert.equal(
       problemOf(line.transaction, { currency }),

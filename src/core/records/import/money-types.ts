@@ -1,6 +1,6 @@
 // The types of import fields that hold money: minor units in the data API, exact major units in the payment report.
 import { JsonNumber, type JsonObject, type JsonValue } from '../../../lib/json/read.ts'
-import { formatMinor, MoneyError, readAmount, readCurrency, toMinor } from '../../../lib/money.ts'
+import { formatMinor, MoneyError, readAmount, readAnyCurrency, toMinor } from '../../../lib/money.ts'
 import { shorten } from '../../../lib/text.ts'
 import { BadLine, type Type } from './fields.ts'
 import { integer, readText } from './types.ts'
@@ -10,15 +10,9 @@ export const minor: Type = integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTE
 
 export const currency: Type = { read: (value) => readCode(readText(value)) }
 
-// Currencies withdrawn since 2010, each with two decimals: accepted in history, not for new charges.
-const WITHDRAWN = new Set('ANG BGN CUC EEK HRK LTL LVL MRO SLL STD TMM VEF ZMK ZWL'.split(' '))
-const TWO_DECIMALS = 'USD'
-
-/** The code of a currency, in capitals. */
+/** The code of a currency, in capitals; historic ones are accepted in history, not for new charges. */
 export function readCode(given: string): string {
-  // ASCII only: "ﬅd" in capitals is "STD", too.
-  const withdrawn = /^[A-Za-z]{3}$/.test(given) && WITHDRAWN.has(given.toUpperCase())
-  const code = withdrawn ? given.toUpperCase() : readCurrency(given)
+  const code = readAnyCurrency(given)
   if (code === undefined) throw new BadLine(` must be a currency of ISO 4217, got ${JSON.stringify(shorten(given, 8))}`)
   return code
 }
@@ -34,12 +28,11 @@ export const amount: Type = {
 /** Zero or more, written with all decimals of the currency: `10.5` dollars are stored as `10.50`. */
 function readMajor(value: JsonValue, code: string): string {
   if (typeof value !== 'number' && !(value instanceof JsonNumber)) throw new BadLine(' must be a number')
-  const rules = WITHDRAWN.has(code) ? TWO_DECIMALS : code
   const exact = readExact(value)
   if (exact.digits < 0n) throw new BadLine(' must not be below 0')
-  const units = toMinor(exact, rules)
+  const units = toMinor(exact, code)
   if (units === undefined) throw new BadLine(` has more decimal places than ${code} allows`)
-  return formatMinor(units, rules)
+  return formatMinor(units, code)
 }
 
 function readExact(value: number | JsonNumber) {

@@ -1,4 +1,5 @@
 // Converts between ISO 4217 minor units and Stripe's, which differ for some currencies, and checks Stripe's limits.
+import { currencies } from '../../../lib/currencies.ts'
 import { formatMinor } from '../../../lib/money.ts'
 
 // The currencies for card payments on Stripe's page "Supported currencies", by the number of decimals of Stripe's amounts.
@@ -11,6 +12,8 @@ const DECIMALS: Record<number, string> = {
       XCG YER ZAR ZMW`,
   3: 'BHD JOD KWD OMR TND',
 }
+// Historic currencies that Stripe took while they were legal tender, each with two decimals.
+const HISTORIC = 'BGN EEK HRK LTL LVL MRO SLL STD VEF ZMK'
 // UGX is missing because Stripe's pages contradict each other: one gives it no decimals, another two.
 
 /** Currencies whose amounts must be multiples of more than Stripe's minor unit: their last digits must be 0. */
@@ -48,14 +51,15 @@ const SMALLEST: Record<string, bigint> = {
 const LARGEST = 99_999_999n
 
 const decimals = new Map(
-  Object.entries(DECIMALS).flatMap(([places, codes]) =>
+  Object.entries({ ...DECIMALS, 2: `${DECIMALS[2]} ${HISTORIC}` }).flatMap(([places, codes]) =>
     codes.split(/\s+/).map((code): [string, number] => [code, Number(places)]),
   ),
 )
 
-/** The convertible currencies, in capitals. */
-export const stripeCurrencies: readonly string[] = [...decimals.keys()].sort()
+/** The currencies that Stripe can charge, in capitals. */
+export const stripeCurrencies: readonly string[] = [...decimals.keys()].filter((code) => currencies.has(code)).sort()
 
+/** Whether amounts can be converted, also those of a historic currency. */
 export const isConvertible = (currencyCode: string): boolean => decimals.has(currencyCode)
 
 /** A sentence that says why Stripe cannot pay back this amount; undefined if it can. `amountMinor` is in units of ISO 4217. */
@@ -71,7 +75,8 @@ function notAStep(currencyCode: string): string {
 
 /** A sentence that says why Stripe cannot charge this amount; undefined if it can. `amountMinor` is in units of ISO 4217. */
 export function refusal(amountMinor: bigint, currencyCode: string): string | undefined {
-  if (!isConvertible(currencyCode)) return `currency_code ${currencyCode} cannot be charged through Stripe.`
+  if (!isConvertible(currencyCode) || !currencies.has(currencyCode))
+    return `currency_code ${currencyCode} cannot be charged through Stripe.`
   const amount = toStripeAmount(amountMinor, currencyCode)
   if (amount === undefined) return notAStep(currencyCode)
   if (amount > LARGEST) return `amount must be at most ${shown(largest(currencyCode), currencyCode)} with Stripe.`

@@ -57,6 +57,14 @@ for (const [what, minor, code, sent] of byName) {
   test(what, () => assert.equal(toStripeAmount(minor, code), sent))
 }
 
+test('a currency that is no longer legal tender is converted in history, and cannot be charged', () => {
+  for (const code of ['BGN', 'HRK', 'ANG']) {
+    assert.equal(fromStripeAmount(1050n, code), 1050n)
+    assert.equal(refusal(1050n, code), `currency_code ${code} cannot be charged through Stripe.`)
+    assert.ok(!stripeCurrencies.includes(code))
+  }
+})
+
 const limits: [minor: bigint, code: string, sentence: string | undefined][] = [
   [50n, 'USD', undefined],
   [49n, 'USD', 'amount must be at least 0.50 USD with Stripe.'],
