@@ -15,6 +15,7 @@ export const FLOORS: Readonly<Record<string, string[]>> = {
   ground: ['config.ts', 'core/tenants', 'core/records', 'payments/providers', 'simulators'],
   promises: ['core/events', 'core/audit', 'core/limits', 'core/lists'],
   erasure: ['core/erasure', 'core/metrics', 'data/figures', 'operations/failover'],
+  people: ['core/people'],
   app: ['app.ts'],
   slices: [
     'data/public',

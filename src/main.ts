@@ -38,7 +38,7 @@ const COMMANDS: Record<string, Record<string, Load | string>> = {
   },
   'People and orders': {
     search: 'Find people, subscriptions and orders',
-    profile: 'Show and erase people',
+    profile: () => import('./cli/commands/profile.ts'),
     subscription: 'List subscriptions',
     order: 'Show, refund and resolve custom charges',
     refund: 'List refunds, also those without an outcome',

@@ -155,6 +155,7 @@ const TENANT_PARAMS = { org_id: 'organization', organization_id: 'organization',
 const OBJECT_PARAMS: Record<string, keyof Tenant> = {
   id: 'mark',
   profile_id: 'mark',
+  into_id: 'mark',
   psp: 'mark',
   psp_merchant_id: 'mark',
   order_id: 'order',

@@ -92,6 +92,9 @@ export const RULES: Record<string, Rule> = {
   getFinanceReport: { ...list, query: () => ALWAYS },
   listFinanceRows: { ...list, query: () => ALWAYS },
   eraseProfile: item,
+  // Of a tenant's own objects both names are the same one, which cannot be merged into itself.
+  previewMerge: { ...item, own: 409 },
+  mergeProfiles: { ...item, own: 409 },
 
   listWebhooks: list,
   createWebhook: set({ url: 'http://127.0.0.1:9/' }),

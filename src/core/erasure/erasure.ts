@@ -5,6 +5,7 @@ import type { Query } from '../../lib/pg/types.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import type { Actor, Audit } from '../audit/audit.ts'
 import { write as writeEvents } from '../events/outbox.ts'
+import { aliasesOf, targetsOf } from './aliases.ts'
 import { ON_BELONGINGS, ON_PERSONS } from './effects.ts'
 import { type Erasure, enterInLedgers } from './ledger.ts'
 import { findTwins, idsOf, keepTwins } from './twins.ts'
@@ -40,9 +41,9 @@ export async function erase(
     const [, known] = await Promise.all([endWhenStalled(query), lockProfiles(query, projectId, given)])
     const missing = given.filter((id) => !known.has(id))
     if (missing.length > 0) return { missing, erased: [], twins: [] }
-    const reached = withTwins ? idsOf(await findTwins(query, projectId, given)) : []
-    const ids = [...given, ...reached]
+    const reached = withTwins ? idsOf(await findTwins(query, projectId, [...known.keys()])) : []
     const found = new Map([...known, ...(await lockProfiles(query, projectId, reached))])
+    const ids = [...found.keys()]
     // Before the address is gone.
     const twins = await findTwins(query, projectId, ids)
     const erased_at = await wipe(query, projectId, found)
@@ -106,26 +107,33 @@ type InTransaction = <T>(work: (query: Query) => Promise<T>) => Promise<T>
 export async function reapplyIn(inTransaction: InTransaction, ledgerPath: string, entries: AsyncIterable<Erasure>) {
   const result = { erased: 0, already_erased: 0, unknown: 0 }
   for await (const [projectId, batch] of batches(entries)) {
-    const [found, fresh] = await inTransaction((query) => reapplyBatch(query, ledgerPath, projectId, batch))
-    result.erased += fresh
-    result.already_erased += found - fresh
-    result.unknown += batch.length - found
+    const done = await inTransaction((query) => reapplyBatch(query, ledgerPath, projectId, batch))
+    result.erased += done.erased
+    result.already_erased += done.already_erased
+    result.unknown += done.unknown
   }
   return result
 }
 
 async function reapplyBatch(query: Query, ledgerPath: string, projectId: string, batch: Erasure[]) {
   const known = await query('select 1 from projects where id = $1', [projectId])
-  if (known.length === 0) return [0, 0] as const
+  if (known.length === 0) return { erased: 0, already_erased: 0, unknown: batch.length }
   const found = await lockProfiles(
     query,
     projectId,
     batch.map(({ profile_id }) => profile_id),
   )
-  await wipe(query, projectId, found)
+  const erased_at = await wipe(query, projectId, found)
+  const named = new Set(batch.map(({ profile_id }) => profile_id))
+  const others = [...found.keys()].filter((id) => !named.has(id))
   // Unknown profiles are entered too, so that an import that contains one finds it in the ledger.
-  await enterInLedgers(query, ledgerPath, batch)
-  return [found.size, personal(found).length] as const
+  await enterInLedgers(query, ledgerPath, [
+    ...batch,
+    ...others.map((profile_id) => ({ project_id: projectId, profile_id, erased_at })),
+  ])
+  const erased = personal(found).length
+  const unknown = batch.filter(({ profile_id }) => !found.has(profile_id)).length
+  return { erased, already_erased: found.size - erased, unknown }
 }
 
 const BATCH = 1000
@@ -144,7 +152,8 @@ async function* batches(entries: AsyncIterable<Erasure>): AsyncIterable<[project
 
 /**
  * Locks the rows, so that no transaction writes personal data of these profiles until the commit; returns which profiles
- * still have any. The strongest lock, because a charge that settles holds the weakest (a key share) while it writes an
+ * still have any. The person of a merged profile is the one that it was merged into: of each id, all ids of its person are
+ * locked and returned. The strongest lock, because a charge that settles holds the weakest (a key share) while it writes an
  * event about a person.
  */
 async function lockProfiles(
@@ -152,12 +161,26 @@ async function lockProfiles(
   projectId: string,
   ids: string[],
 ): Promise<Map<string, 'personal' | 'erased'>> {
-  await query('select id from profiles where project_id = $1 and id = any($2) order by id for update', [projectId, ids])
+  const all = new Set<string>()
+  const aliases = new Set<string>()
+  // Again after each lock, because a merge may have been committed while it was waited for.
+  for (let fresh = ids; fresh.length > 0; ) {
+    for (const id of fresh) all.add(id)
+    await query('select id from profiles where project_id = $1 and id = any($2) order by id for update', [
+      projectId,
+      fresh,
+    ])
+    const [targets, others] = [await targetsOf(query, projectId, [...all]), await aliasesOf(query, projectId, [...all])]
+    for (const alias of [...targets.keys(), ...others]) aliases.add(alias)
+    fresh = [...targets.values(), ...others].filter((id) => !all.has(id))
+  }
   const rows = await query('select id, anonymized_at from profiles where project_id = $1 and id = any($2)', [
     projectId,
-    ids,
+    [...all],
   ])
-  return new Map(rows.map((row) => [row.id!, row.anonymized_at === null ? 'personal' : 'erased']))
+  const states = new Map(rows.map((row) => [row.id!, row.anonymized_at === null ? 'personal' : 'erased'] as const))
+  const known = [...all].filter((id) => states.has(id) || aliases.has(id))
+  return new Map(known.map((id) => [id, states.get(id) ?? 'erased']))
 }
 
 const personal = (found: Map<string, 'personal' | 'erased'>) =>

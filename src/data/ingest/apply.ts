@@ -2,6 +2,7 @@
 import { mark } from '../../core/erasure/erasure.ts'
 import type { Kind, Scope } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
+import { dropAliases } from './aliases.ts'
 import { type Linked, wipeErased, wipeStored } from './erased.ts'
 import { createNotes, emitNoted, eventHooks } from './events.ts'
 import { figureHooks } from './figure-marks.ts'
@@ -38,10 +39,11 @@ export async function apply(
 ): Promise<Applied> {
   const { projectId, base, emitEvents, done } = writing
   const kinds = brought.map(({ kind }) => kind)
+  const tally = new Tally()
+  await dropAliases(query, kinds, scope, tally)
   const { isAnyErased, linked } = await wipeErased(query, kinds, scope)
   await beginStamps(query)
   if (emitEvents) await createNotes(query)
-  const tally = new Tally()
   async function write(one: StagedKind): Promise<void> {
     const { kind } = one
     const figures = figureHooks(query, kind, scope)

@@ -4,6 +4,7 @@ import type { RejectCode } from '../../core/records/import/fields.ts'
 import type { Kind, Tenant } from '../../core/records/record.ts'
 import { KINDS } from '../../core/records/records.ts'
 import type { Query } from '../../lib/pg/types.ts'
+import { followAliases } from './aliases.ts'
 import { sameKey } from './conditions.ts'
 import { isGiven } from './merged-lines.ts'
 import { type Column, requiredColumns } from './row.ts'
@@ -11,9 +12,11 @@ import { REJECTED, type StagedKind, staged } from './staging.ts'
 
 /**
  * Rejects lines whose reference will not exist, and lines that claim another project's record. `kinds` are
- * in the order of their references, so that a line is also rejected if it refers to a rejected one.
+ * in the order of their references, so that a line is also rejected if it refers to a rejected one. Call it in the turn of the
+ * import: a reference to a merged profile becomes one to the profile that it stands for.
  */
 export async function rejectMisfits(query: Query, brought: readonly StagedKind[], tenant: Tenant): Promise<void> {
+  await followAliases(query, brought, tenant)
   const kinds = brought.map(({ kind }) => kind)
   for (const { kind, needsStored } of brought) {
     if (needsStored) for (const column of requiredColumns(kind)) await query(rejectIncomplete(kind, column, tenant))

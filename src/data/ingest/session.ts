@@ -1,13 +1,11 @@
 // The database connection of one import: without timeouts, and one import at a time for each organization.
+import { IMPORT_TURN } from '../../core/tenants/import-turn.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { sqlState } from '../../lib/pg/errors.ts'
 import { STALLED_MS } from '../../lib/pg/stalled.ts'
 import type { Query } from '../../lib/pg/types.ts'
 
 export type Connection = Awaited<ReturnType<typeof openSession>>
-
-// Beside those of the migrations (7482), the writers (7483), the sweep (7484), and the demo and moves of shards (7485).
-const LOCK = '(7486, hashtext($1))'
 
 /**
  * A connection whose statements have no timeout. Release it with `release(true)`: that ends the
@@ -53,10 +51,10 @@ const STALLED = new Set(['57P05', '25P03'])
 export async function waitForTurn({ query }: Connection, organizationId: string, waiting: () => void): Promise<void> {
   // First, because a process may be frozen while it waits, and then gets its turn.
   await query(END_WHEN_STALLED)
-  const [free] = await query(`select pg_try_advisory_lock${LOCK} as mine`, [organizationId])
+  const [free] = await query(`select pg_try_advisory_lock${IMPORT_TURN} as mine`, [organizationId])
   if (free!.mine === 't') return
   waiting()
-  await query(`select pg_advisory_lock${LOCK}`, [organizationId])
+  await query(`select pg_advisory_lock${IMPORT_TURN}`, [organizationId])
 }
 
 // The last one is for a result that a frozen process does not receive, where the network has gone too.
@@ -66,7 +64,9 @@ const END_WHEN_STALLED = `
 
 /** Lets the next import write. The connection may stand still again. */
 export async function endTurn({ query }: Connection, organizationId: string): Promise<void> {
-  await query(`select pg_advisory_unlock${LOCK}, set_config('idle_session_timeout', '0', false)`, [organizationId])
+  await query(`select pg_advisory_unlock${IMPORT_TURN}, set_config('idle_session_timeout', '0', false)`, [
+    organizationId,
+  ])
 }
 
 /** Keeps the turn during work outside the database, such as writing to a slow disk, as long as this process is not frozen. */

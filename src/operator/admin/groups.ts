@@ -20,6 +20,7 @@ const GROUPS: Readonly<Record<string, () => Promise<Group[]>>> = {
   profile: async () => [
     (await import('./people.ts')).people,
     (await import('./erasures.ts')).erasures,
+    (await import('./merges.ts')).merges,
     (await import('./profiles.ts')).profiles,
   ],
   project: async () => [

@@ -7,6 +7,7 @@ import { figures } from './figures.ts'
 import { finance } from './finance.ts'
 import { keys } from './keys.ts'
 import { merchantAccounts } from './merchant-accounts.ts'
+import { merges } from './merges.ts'
 import { moneyBack } from './money-back.ts'
 import type { Operation } from './operation.ts'
 import { orders } from './orders.ts'
@@ -31,6 +32,7 @@ export const operations: readonly Operation[] = [
   ...refunds,
   ...finance,
   ...profiles,
+  ...merges,
   ...moneyBack,
   ...webhooks,
   ...events,

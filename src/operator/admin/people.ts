@@ -6,6 +6,7 @@ import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, type Shape, shape, text } from '../../lib/shape/shape.ts'
 import { savedCardOf } from '../../payments/billing/saved-card.ts'
 import { notFound, requireProject } from './exist.ts'
+import { aliasFields } from './merges.ts'
 import { movementFields } from './money-back.ts'
 import type { Operation, Reading } from './operation.ts'
 import { termsOf } from './subscriptions.ts'
@@ -27,7 +28,8 @@ const profile = shape('PersonProfile', 'p', {
   funnel_id: text('Funnel of the first visit.', { nullable: true }),
   preview: boolean('Whether it comes from a preview of the funnel.'),
   integrations: json('Ids in other systems.', { schema: anything }),
-  anonymized_at: instant('When the person was erased.', { nullable: true }),
+  anonymized_at: instant('When the person was erased, or merged into another profile.', { nullable: true }),
+  ...aliasFields,
 })
 
 const replies = `(select coalesce(json_agg(json_build_object('screen', r.screen_id, 'element', r.element_id,

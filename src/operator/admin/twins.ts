@@ -1,6 +1,7 @@
 // The likely twins of a person: other profiles of the project with the same e-mail address or customer.
 import type { App } from '../../app.ts'
 import { findTwins } from '../../core/erasure/twins.ts'
+import { mergeOrder } from '../../core/people/order.ts'
 import { Type } from '../../lib/shape/schema.ts'
 
 export const twinsSchema = Type.Array(
@@ -12,6 +13,10 @@ export const twinsSchema = Type.Array(
         description:
           '`email`: the same address. `customer`: the same customer, or a session of one led to a payment of the other.',
       }),
+      merge_from: Type.String({ description: 'Of the two, the profile to merge into the other.' }),
+      merge_into: Type.String({
+        description: 'The profile that should remain.',
+      }),
     },
     { title: 'Twin', additionalProperties: false },
   ),
@@ -20,5 +25,9 @@ export const twinsSchema = Type.Array(
 
 export async function twinsOf({ db }: Pick<App, 'db'>, projectId: string, profileId: string) {
   const twins = await findTwins(db.query, projectId, [profileId])
-  return twins.map(({ twin_id: id, reason }) => ({ id, reason }))
+  const order = await mergeOrder(db.query, projectId, [profileId, ...twins.map(({ twin_id }) => twin_id)])
+  return twins.map(({ twin_id: id, reason }) => {
+    const { from, into } = order(profileId, id)
+    return { id, reason, merge_from: from, merge_into: into }
+  })
 }

@@ -8,6 +8,7 @@ import { keys, makeKey, revokeKey, rotateKey } from './pages/keys.ts'
 import { audit, doctor, sync } from './pages/operations.ts'
 import { people } from './pages/people.ts'
 import { person } from './pages/person.ts'
+import { mergePerson } from './pages/person-twins.ts'
 import { makeOrganization, makeProject, projects } from './pages/projects.ts'
 import { refunds } from './pages/refunds.ts'
 import { revenue } from './pages/revenue.ts'
@@ -61,6 +62,7 @@ export const actions: Record<string, Form> = {
   '/charges/:organization_id/:order_id/refund': refundCharge,
   '/charges/:organization_id/:order_id/resolve': resolveCharge,
   '/people/:profile_id/erase': erasePerson,
+  '/people/:profile_id/merge': mergePerson,
   '/webhooks/new': addEndpoint,
   '/webhooks/:webhook_id/switch': switchEndpoint,
   '/webhooks/:webhook_id/test': testEndpoint,

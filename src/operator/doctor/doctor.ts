@@ -24,6 +24,7 @@ import { checkAccounts, checkCharges, checkMismatches, checkProviders } from './
 import { checkPooler } from './pooler.ts'
 import { checkAudit, checkCounts, checkLedgers, checkMasterKey, fixCounts } from './records.ts'
 import { checkReplica } from './replica.ts'
+import { checkTwins } from './twins.ts'
 
 export type { Finding } from './finding.ts'
 
@@ -170,6 +171,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     masterKey,
     ...(await checkCounts(db)),
     ...(await checkFigures(db)),
+    ...(await checkTwins(db)),
     ...(await checkLedgers(db, config.erasureLedger)),
     ...(await checkAudit(db, seal, auditHeadsPath(config))),
     ...(await checkProvidersOf(config, db, seal)),

@@ -96,7 +96,7 @@ const DIFFERENCES = `
   where coalesce(real.n, 0) <> coalesce(counted.n, 0)`
 
 /** Runs a statement that may take longer than the timeout of statements. */
-function withoutTimeout(db: Db, text: string) {
+export function withoutTimeout(db: Db, text: string) {
   return db.tx(async (query) => {
     await query('set local statement_timeout = 0')
     return query(text)

@@ -155,6 +155,10 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
     `/organizations/${ORGANIZATION}/orders/0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55/resolve`,
     { as: 'failed', because: 'asked' },
   ],
+  mergeProfiles: async () => [
+    `/projects/${PROJECT}/profiles/${await profileId('pro_leaves')}/merge/${await profileId('pro_remains')}`,
+    undefined,
+  ],
   eraseProfile: async () => [`/projects/${PROJECT}/profiles/${await profileId()}/erase`, undefined],
   importRecords: async () => [
     `/projects/${PROJECT}/import?dry_run=true`,
@@ -166,10 +170,10 @@ const keyId = async (kind: string, id: string) => {
   await admin.call('POST', `/${kind}/${id}/keys`, { name: 'one more' })
   return (await admin.call('GET', `/${kind}/${id}/keys`)).body.data.find((key: { living: boolean }) => key.living).id
 }
-const profileId = async () => {
-  const line = { record: 'profile', data: { id: 'pro_audited', created_at: '2026-01-01T00:00:00Z' } }
+const profileId = async (id = 'pro_audited') => {
+  const line = { record: 'profile', data: { id, created_at: '2026-01-01T00:00:00Z' } }
   await admin.call('POST', `/projects/${PROJECT}/import`, `${JSON.stringify(line)}\n`)
-  return 'pro_audited'
+  return id
 }
 const webhookId = () => events.endpoint('http://127.0.0.1:9/')
 /** An order that was charged somewhere else, so that a refund is refused: what was tried must be known all the same. */

@@ -9,6 +9,7 @@ import { noProject, type Page } from '../shell.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 import { orderTable } from './charges.ts'
 import { historyOf, paidOf } from './person-history.ts'
+import { twinsOf } from './person-twins.ts'
 import { reasonOf } from './refunds.ts'
 import { priceCells, priceColumns } from './subscriptions.ts'
 
@@ -23,7 +24,7 @@ export async function person(view: View): Promise<Page> {
   const { profile } = found
   const isErased = profile.anonymized_at !== null
   return {
-    title: isErased ? 'Erased person' : (profile.email ?? 'Person'),
+    title: profile.merged_into ? 'Merged person' : isErased ? 'Erased person' : (profile.email ?? 'Person'),
     actions: !isErased && view.mayWrite && html`<a href="#erasure">Erase…</a>`,
     body: html`
       ${facts({
@@ -36,9 +37,16 @@ export async function person(view: View): Promise<Page> {
         Paid: paidOf(found),
         Created: time(profile.created_at),
         Updated: time(profile.updated_at),
-        ...(isErased && {
-          Erased: html`${time(profile.anonymized_at)} <a href="${view.href(pathOf('erasures', profile_id))}">Receipt</a>`,
+        ...(profile.also_known_as.length > 0 && {
+          'Also known as': profile.also_known_as.map((one: string) => html`${id(one)} `),
         }),
+        ...(profile.merged_into && {
+          'Merged into': id(profile.merged_into, view.href(pathOf('people', profile.merged_into))),
+        }),
+        ...(isErased &&
+          !profile.merged_into && {
+            Erased: html`${time(profile.anonymized_at)} <a href="${view.href(pathOf('erasures', profile_id))}">Receipt</a>`,
+          }),
         ...(profile.preview && { Preview: 'Not counted in figures' }),
       })}
       ${twinsOf(view, found.twins)}
@@ -47,18 +55,6 @@ export async function person(view: View): Promise<Page> {
       ${!isErased && view.mayWrite && erasureOf(view, profile_id, found.twins)}`,
   }
 }
-
-/** Profiles that are probably the same person. */
-function twinsOf(view: View, twins: Result[]): Piece {
-  if (twins.length === 0) return ''
-  const links = twins.map(
-    ({ id: other, reason }) =>
-      html`<li>${id(other, view.href(pathOf('people', other)))} <span class="quiet">${REASONS[reason]}</span></li>`,
-  )
-  return section('Probably the same person', html`<ul>${links}</ul>`)
-}
-
-const REASONS: Record<string, string> = { email: 'has the same e-mail address', customer: 'has the same customer' }
 
 /** Last on the page, because it is rare and cannot be undone. */
 function erasureOf(view: View, profileId: string, twins: Result[]): Piece {

@@ -63,6 +63,10 @@ function columnsOf({ price, price_usd, sandbox, ...more }: Added) {
   return { ...more, price: price.text, price_usd: price_usd?.text ?? null, sandbox: String(sandbox) }
 }
 
+// The profile may have been merged into another since it was read.
+const TARGET = `coalesce((
+  select m.profile_id from profile_aliases m where m.project_id = a.project_id and m.alias = a.profile_id), a.profile_id)`
+
 const ADD = onGivenRows(
   'add transactions of charges',
   {
@@ -79,7 +83,7 @@ const ADD = onGivenRows(
   (rows) => `
     with added as (
       insert into transactions (project_id, id, created_at, updated_at, profile_id, currency, price, price_usd, sandbox)
-      select project_id, id, created_at, updated_at, profile_id, currency, price, price_usd, sandbox
+      select project_id, id, created_at, updated_at, ${TARGET}, currency, price, price_usd, sandbox
       from ${rows} returning project_id)
     insert into counts (project_id, list, field, value, n)
     select project_id, 'transactions', '', '', count(*) from added group by project_id`,

@@ -1,0 +1,31 @@
+// Takes staged rows that name a merged profile, or a known customer of the provider, as rows of the profile that it stands for.
+import type { Kind, Tenant } from '../../core/records/record.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { type StagedKind, staged } from './staging.ts'
+import type { Tally } from './tally.ts'
+
+/** Replaces the aliases of profiles in the staged rows. Call it in the turn of the import, which merges wait for. */
+export async function followAliases(query: Query, kinds: readonly StagedKind[], { project_id }: Tenant): Promise<void> {
+  const [found] = await query(`select exists (select from profile_aliases where project_id = ${project_id}) as any`)
+  if (found!.any === 'f') return
+  for (const { kind } of kinds) {
+    const columns = Object.keys(kind.references).filter((column) => kind.references[column] === 'profile')
+    for (const column of columns)
+      await query(`
+        update ${staged(kind)} s set ${column} = a.profile_id from profile_aliases a
+        where a.project_id = ${project_id} and a.alias = s.${column}`)
+  }
+}
+
+/** Drops staged lines about aliases: they change nothing. */
+export async function dropAliases(query: Query, kinds: readonly Kind[], { project_id }: Tenant, tally: Tally) {
+  const kind = kinds.find(({ name }) => name === 'profile')
+  if (!kind) return
+  await tally.add(
+    query,
+    `with gone as (
+       delete from ${staged(kind)} s using profile_aliases a where a.project_id = ${project_id} and a.alias = s.id
+       returning s.source)
+     select 'skipped' as counted, source, count(*) as n from gone group by source`,
+  )
+}

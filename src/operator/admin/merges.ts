@@ -1,0 +1,81 @@
+// The operations that merge two profiles of one person.
+import { mergeProfiles, previewMerge } from '../../core/people/merge.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { json, text } from '../../lib/shape/shape.ts'
+import { requireProject } from './exist.ts'
+import type { Act, Input, Operation, Reading } from './operation.ts'
+
+/** Fields of a profile `p`. */
+export const aliasFields = {
+  merged_into: text('The profile that it was merged into.', {
+    sql: '(select a.profile_id from profile_aliases a where a.project_id = p.project_id and a.alias = p.id)',
+    nullable: true,
+  }),
+  also_known_as: json('Other ids that stand for it: of merged profiles, and of customers at the payment provider.', {
+    sql: `(select coalesce(json_agg(a.alias order by a.alias), '[]') from profile_aliases a
+      where a.project_id = p.project_id and a.profile_id = p.id)`,
+    schema: { type: 'array', items: { type: 'string' } },
+  }),
+}
+
+const PATH = '/projects/:project_id/profiles/:profile_id/merge/:into_id'
+const TAG = 'Profiles'
+
+const moved = Type.Object(
+  {
+    from: Type.String({
+      description: 'The profile that ends. It remains without personal data, and its id stands for the other.',
+    }),
+    into: Type.String({ description: 'The profile that remains.' }),
+    sessions: Type.Integer({ description: 'Number of sessions that move.' }),
+    subscriptions: Type.Integer({ description: 'Number of subscriptions that move.' }),
+    transactions: Type.Integer({ description: 'Number of transactions that move.' }),
+    customers: Type.Integer({
+      description: 'Number of billing customers that move, with their orders, cards and credits.',
+    }),
+  },
+  { title: 'Merge', additionalProperties: false },
+)
+
+const pairOf = ({ params }: Input) => {
+  const { project_id, profile_id, into_id } = params as Record<'project_id' | 'profile_id' | 'into_id', string>
+  return { projectId: project_id, from: profile_id, into: into_id }
+}
+
+const preview: Reading = {
+  id: 'previewMerge',
+  command: 'profile preview-merge',
+  method: 'GET',
+  path: PATH,
+  tag: TAG,
+  summary: 'Get what a merge of two profiles would move',
+  response: moved,
+  async run({ db }, input) {
+    const pair = pairOf(input)
+    await requireProject(db.query, pair.projectId)
+    return { from: pair.from, into: pair.into, ...(await previewMerge(db.query, pair)) }
+  },
+}
+
+const merge: Act = {
+  id: 'mergeProfiles',
+  command: 'profile merge',
+  method: 'POST',
+  path: PATH,
+  tag: TAG,
+  summary: 'Merge a profile into another',
+  description:
+    'For two profiles of one person: sessions, subscriptions, transactions and billing customers move to the second profile, in one transaction and with new stamps. It gets what it lacks of the e-mail address, phone, country, language and ids in other systems. The first profile remains without personal data; whatever names it later is taken as naming the second. This cannot be undone.',
+  response: moved,
+  entry: (input) => {
+    const { projectId, from, into } = pairOf(input)
+    return { action: 'profile.merge_asked', target: `project ${projectId}`, after: { from, into } }
+  },
+  async act({ db, audit }, input, actor) {
+    const pair = pairOf(input)
+    await requireProject(db.query, pair.projectId)
+    return { from: pair.from, into: pair.into, ...(await mergeProfiles({ db, audit }, actor, pair)) }
+  },
+}
+
+export const merges: Operation[] = [preview, merge]
