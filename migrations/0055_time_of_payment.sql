@@ -5,7 +5,7 @@
 
 -- Figures of a day, the finance report of a month, and the list of refunds and disputes.
 create index report_transactions_by_payment on report_transactions
-  (organization_id, (coalesce(psp_date, trx_created_at)), trx_id);
+  (organization_id, (coalesce(psp_date, trx_created_at)), trx_created_at);
 
 -- Finds the saved card: the customer's latest successful payments.
 drop index report_transactions_by_customer;

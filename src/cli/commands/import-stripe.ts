@@ -8,7 +8,13 @@ import { alreadyRunning, holdImport } from '../../data/ingest/stripe/hold.ts'
 import { describeReport, reportOf } from '../../data/ingest/stripe/report.ts'
 import { FIRST_STEP, runImport, Stopped } from '../../data/ingest/stripe/run.ts'
 import type { StripeSource } from '../../data/ingest/stripe/source.ts'
-import { chooseAccount, openSource, openWithKey, requireProjectOf } from '../../data/ingest/stripe/start.ts'
+import {
+  chooseAccount,
+  openSource,
+  openWithKey,
+  requireAccount,
+  requireProjectOf,
+} from '../../data/ingest/stripe/start.ts'
 import { beginState, type ImportName, type StripeImportOptions } from '../../data/ingest/stripe/state.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
 import { causeOf, isUnavailable } from '../../lib/pg/errors.ts'
@@ -86,6 +92,11 @@ async function open(
 ): Promise<{ source: StripeSource; merchantId: string }> {
   if (secretKey !== undefined) {
     const { source, accountId } = await openWithKey(app, secretKey, signal)
+    if (merchantAccount !== undefined)
+      await requireAccount(app, { organizationId: org, merchantId: merchantAccount }, accountId).catch((error) => {
+        source.close()
+        throw error
+      })
     return { source, merchantId: merchantAccount ?? accountId }
   }
   const merchantId = await chooseAccount(app, org, merchantAccount)

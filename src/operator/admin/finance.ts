@@ -2,7 +2,6 @@
 
 import { ApiError } from '../../lib/errors.ts'
 import { DAY_PATTERN, DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
-import { isUuid } from '../../lib/ids.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'
 import {
@@ -116,17 +115,13 @@ const rows: Reading = {
 const beginning = (organization_id: string, { from, to }: Period) =>
   JSON.stringify({ organization_id, from, to }).slice(0, -1)
 
-const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+const textOf = ({ paid_at, trx_created_at }: Place) => `${paid_at}_${trx_created_at}`
 
-const textOf = ({ paid_at, trx_id }: Place) => `${paid_at}_${trx_id}`
-
+/** An instant alone is after all rows of that instant. */
 function readAfter(text: string): Place {
-  // An instant alone is after all rows of that instant.
-  const [at, trx_id = LAST_ID] = text.split('_', 2) as [string, string?]
-  if (!isUuid(trx_id))
-    throw new ApiError(400, 'invalid_parameter', 'after must be the next_after of the previous page, unchanged.')
+  const [paid, recorded] = text.split('_', 2) as [string, string?]
   try {
-    return { paid_at: readInstant(at), trx_id }
+    return { paid_at: readInstant(paid), trx_created_at: recorded === undefined ? 'infinity' : readInstant(recorded) }
   } catch (error) {
     if (error instanceof TimeError) throw new ApiError(400, 'invalid_parameter', `after ${error.message}.`)
     throw error

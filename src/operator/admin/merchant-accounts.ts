@@ -26,6 +26,10 @@ const merchantAccount = shape('MerchantAccount', 'm', {
     nullable: true,
     example: '4f2a',
   }),
+  provider_account: text('The provider’s own id of the account; null if it was never connected.', {
+    nullable: true,
+    example: 'acct_1Abc',
+  }),
   connected_at: instant('When its credentials were last set.', { nullable: true }),
   created_at: instant('When it was created.'),
   updated_at: instant('When it was last changed.'),

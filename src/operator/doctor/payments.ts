@@ -62,6 +62,12 @@ async function checkAccount(organizationId: string, provider: Provider): Promise
       CONNECT_AGAIN,
     )
   }
+  if (provider.accountId && described.accountId !== provider.accountId)
+    return failed(
+      'providers',
+      `The key of ${account} is of ${described.accountId}, and the account was connected to ${provider.accountId}.`,
+      CONNECT_AGAIN,
+    )
   if (!described.chargesEnabled)
     return failed(
       'providers',

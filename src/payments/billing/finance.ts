@@ -189,10 +189,10 @@ const TOTALS: Statement = {
   group by m.month, m.currency_code, m.psp, f.fees order by m.month, m.currency_code, m.psp`,
 }
 
-/** The place of a row in the list: payments may have the same time. */
+/** The place of a row in the list: of payments with the same time, in the order of their rows. */
 export interface Place {
   paid_at: string
-  trx_id: string
+  trx_created_at: string
 }
 
 /** Rows of `financeRow` of a period, oldest first, after the place of the last row of the page before. */
@@ -202,17 +202,16 @@ export const financeRows = (
   { from, to }: Period,
   page: { after: Place | undefined; limit: number },
 ): Promise<Row[]> =>
-  db.read(ROWS, [organizationId, from, to, page.after?.paid_at ?? null, page.after?.trx_id ?? null, page.limit])
+  db.read(ROWS, [organizationId, from, to, page.after?.paid_at ?? null, page.after?.trx_created_at ?? null, page.limit])
 
 /** The place of a row of `financeRow`. */
 export function placeOf(row: Row): Place {
   const texts = row.texts()
-  const at = (name: string) => texts[FIELDS.indexOf(name)]!
-  return { paid_at: instantFromPg(at('paid_at')), trx_id: at('trx_id') }
+  const at = (name: string) => instantFromPg(texts[FIELDS.indexOf(name)]!)
+  return { paid_at: at('paid_at'), trx_created_at: at('trx_created_at') }
 }
 
 const FIELDS = Object.keys(financeRow.schema.properties as object)
-const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 const ROWS: Statement = {
   name: 'list moved money',
@@ -220,7 +219,7 @@ const ROWS: Statement = {
   select ${financeRow.columns} from (
     select * from (${REPORT}
       and r.paid_at >= $2 and r.paid_at < $3
-      and (r.paid_at, r.trx_id) > (coalesce($4::timestamptz, '-infinity'), coalesce($5::uuid, '${FIRST_ID}'))) moved
-    where move is not null order by paid_at, trx_id limit $6::int) m ${FEE}
-  order by m.paid_at, m.trx_id`,
+      and (r.paid_at, r.trx_created_at) > (coalesce($4::timestamptz, '-infinity'), coalesce($5::timestamptz, '-infinity'))) moved
+    where move is not null order by paid_at, trx_created_at limit $6::int) m ${FEE}
+  order by m.paid_at, m.trx_created_at`,
 }

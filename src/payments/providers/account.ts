@@ -15,11 +15,13 @@ export interface Account extends AccountName {
   secretKey: string
   /** ISO 4217 codes in capitals. An empty list allows every currency that the provider can charge. */
   currencies: string[]
+  /** The provider's own id of the account that it was first connected to; null: not known. */
+  accountId: string | null
   /** Differs whenever a field that the open provider depends on has changed. */
   version: string
 }
 
-const COLUMNS = 'organization_id, psp, psp_merchant_id, is_sandbox, currencies, credentials'
+const COLUMNS = 'organization_id, psp, psp_merchant_id, is_sandbox, currencies, credentials, provider_account'
 
 const FIND = {
   name: 'find connected merchant account',
@@ -60,14 +62,15 @@ export const webhookSecretsIn = (seal: Seal, name: AccountName, sealed: string |
   sealed === null ? [] : JSON.parse(seal.open(bytesFromPg(sealed), webhookSecretsOf(name)))
 
 function open(seal: Seal, row: Row): Account {
-  const [organizationId, psp, merchantId, sandbox, currencies, sealed] = row.texts() as string[]
+  const [organizationId, psp, merchantId, sandbox, currencies, sealed, accountId] = row.texts() as string[]
   const name = { organizationId: organizationId!, psp: psp!, merchantId: merchantId! }
   return {
     ...name,
     isSandbox: sandbox === 't',
     secretKey: openCredentials(seal, name, sealed!),
     currencies: JSON.parse(currencies!),
-    version: `${sealed} ${sandbox} ${currencies}`,
+    accountId: accountId ?? null,
+    version: `${sealed} ${sandbox} ${currencies} ${accountId ?? ''}`,
   }
 }
 

@@ -20,7 +20,7 @@ export interface Adapter {
   title: string
   /** Opens one account. Each account has its own guard: deadline, circuit breaker, concurrency limit and rate limit. */
   open(
-    account: Pick<Account, 'secretKey' | 'merchantId' | 'isSandbox' | 'currencies'>,
+    account: Pick<Account, 'secretKey' | 'merchantId' | 'isSandbox' | 'currencies' | 'accountId'>,
     options: AdapterOptions,
   ): Provider
   /** The mode of a secret key, by its form; undefined if the text is not a secret key of this provider. */
@@ -56,7 +56,10 @@ const stripe: Adapter = {
   isSigned: isSignedByStripe,
   readNotification: readStripeEvent,
   async describe(secretKey, options) {
-    const provider = openStripe({ secretKey, merchantId: '', isSandbox: true, currencies: [] }, options)
+    const provider = openStripe(
+      { secretKey, merchantId: '', isSandbox: true, currencies: [], accountId: null },
+      options,
+    )
     return provider.describeAccount().finally(() => provider.close())
   },
 }

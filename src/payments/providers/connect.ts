@@ -4,7 +4,14 @@ import { ApiError, tryLater } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
-import { type AccountName, credentialsOf, webhookSecretsIn, webhookSecretsOf } from './account.ts'
+import {
+  type AccountName,
+  CredentialsUnreadable,
+  credentialsOf,
+  findAccount,
+  webhookSecretsIn,
+  webhookSecretsOf,
+} from './account.ts'
 import type { AccountDescription } from './account-description.ts'
 import { type Adapter, adapters } from './adapters.ts'
 
@@ -40,6 +47,7 @@ export async function connectAccount(context: ConnectContext, name: AccountName,
   checkSecrets(adapter, given, before)
   checkMode(adapter, given, before)
   const account = given.secretKey === undefined ? undefined : await describe(context, adapter, name, given)
+  if (account) await checkAccount(context, adapter, name, account, before)
   const currencies = offered(JSON.parse(before?.currencies ?? '[]'), account?.currencies)
   const { secretKey, webhookSecrets } = given
   const [row] = await db.query(CONNECT, [
@@ -49,7 +57,9 @@ export async function connectAccount(context: ConnectContext, name: AccountName,
     secretKey === undefined ? null : seal.seal(secretKey, credentialsOf(name)),
     secretKey?.slice(-4) ?? null,
     webhookSecrets === undefined ? null : seal.seal(JSON.stringify(webhookSecrets), webhookSecretsOf(name)),
+    account?.accountId ?? null,
   ])
+  if (!row) throw wrongAccount('another account', account!.accountId)
   return {
     psp: name.psp,
     psp_merchant_id: name.merchantId,
@@ -79,7 +89,7 @@ export async function disconnectAccount(query: Query, name: AccountName): Promis
 }
 
 const WHERE = 'organization_id = $1 and psp = $2 and psp_merchant_id = $3'
-const FIND = `select currencies, is_sandbox, credentials is not null as is_connected from merchant_accounts where ${WHERE}`
+const FIND = `select currencies, is_sandbox, credentials, provider_account, credentials is not null as is_connected from merchant_accounts where ${WHERE}`
 
 // The figures leave out the report rows of a sandbox account. When an account gets its mode, which happens once, the days
 // of its rows are marked to be computed again.
@@ -98,14 +108,17 @@ const CONNECT = `
     where not exists (
       select from merchant_accounts m where ${WHERE} and is_sandbox is not null))
   insert into merchant_accounts as m (organization_id, psp, psp_merchant_id, is_sandbox, currencies, credentials,
-    credentials_last4, webhook_secrets, connected_at, created_at, updated_at)
-  select $1, $2, $3, $4, $5, $6, $7, $8, at, at, at from (select db_clock() as at) now
+    credentials_last4, webhook_secrets, provider_account, connected_at, created_at, updated_at)
+  select $1, $2, $3, $4, $5, $6, $7, $8, $9, at, at, at from (select db_clock() as at) now
   on conflict (organization_id, psp, psp_merchant_id) do update set
     is_sandbox = excluded.is_sandbox, currencies = excluded.currencies,
     credentials = coalesce(excluded.credentials, m.credentials),
     credentials_last4 = coalesce(excluded.credentials_last4, m.credentials_last4),
     webhook_secrets = coalesce(excluded.webhook_secrets, m.webhook_secrets),
+    provider_account = coalesce(m.provider_account, excluded.provider_account),
     connected_at = excluded.connected_at, updated_at = greatest(excluded.updated_at, m.updated_at + interval '1 microsecond')
+  -- Another process may have connected another account meanwhile.
+  where m.provider_account is null or excluded.provider_account is null or m.provider_account = excluded.provider_account
   returning credentials_last4, webhook_secrets`
 
 const keyOf = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]
@@ -151,6 +164,36 @@ function checkMode(adapter: Adapter, { secretKey, isSandbox }: Connecting, befor
       `The merchant account was connected in ${was === 't' ? 'test' : 'live'} mode, and its charges are of that mode: use another psp_merchant_id.`,
     )
 }
+
+/** Throws if the merchant account was first connected to another account at the provider: its payments and cards are there. */
+async function checkAccount(
+  context: ConnectContext,
+  adapter: Adapter,
+  name: AccountName,
+  { accountId }: AccountDescription,
+  before: NamedRow | undefined,
+): Promise<void> {
+  const known = before?.provider_account ?? (before?.credentials && (await accountOfStoredKey(context, adapter, name)))
+  if (known && known !== accountId) throw wrongAccount(known, accountId)
+}
+
+/** The account of the stored key, for one that was connected before accounts were stored. It may have been revoked. */
+async function accountOfStoredKey(context: ConnectContext, adapter: Adapter, name: AccountName) {
+  const stored = await findAccount(context.db, context.seal, name).catch((error) => {
+    // Connecting again replaces credentials that another master key has sealed.
+    if (!(error instanceof CredentialsUnreadable)) throw error
+    return undefined
+  })
+  const found = stored && (await adapter.describe(stored.secretKey, context))
+  return found?.outcome === 'described' ? found.accountId : undefined
+}
+
+const wrongAccount = (known: string, given: string) =>
+  new ApiError(
+    400,
+    'wrong_account',
+    `The merchant account was connected to ${known}, where its payments and saved cards are, and this key belongs to ${given}: use another psp_merchant_id.`,
+  )
 
 async function describe(
   { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl }: ConnectContext,

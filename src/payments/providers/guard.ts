@@ -1,10 +1,11 @@
 // Limits the calls to one provider: a deadline for each call, a maximum of concurrent and of queued calls, an optional rate
-// limit, and a circuit breaker.
-import { type Clock, systemClock } from '../../lib/clock.ts'
+// limit, and a circuit breaker. Charges come before all other calls.
+import type { Clock } from '../../lib/clock.ts'
 import { rejectWhenAborted } from '../../lib/when-aborted.ts'
 import { Circuit, type CircuitLimits } from './circuit.ts'
 import type { NotBegun, Unknown } from './outcomes.ts'
 import { NotPermitted, ProviderError } from './provider.ts'
+import { type Purpose, Rate } from './rate.ts'
 
 export interface GuardOptions {
   /** For the circuit breaker. Deadlines use real time, because the connections do too. */
@@ -23,8 +24,6 @@ export interface GuardOptions {
 export const defaultMaxInFlight = 128
 const defaultMaxWaiting = 1_024
 const defaultDeadlineMs = 30_000
-// With a rate limit, a burst may use the calls of this many milliseconds at once; further calls are spread evenly.
-const BURST_MS = 250
 // No new charge begins while calls would wait longer than this for the rate limit.
 const MAX_BEHIND_MS = 1_000
 
@@ -39,23 +38,23 @@ export class Guard {
   readonly deadlineMs: number
   readonly #maxInFlight: number
   readonly #maxWaiting: number
-  readonly #waiting = new Set<() => void>()
-  readonly #msPerCall: number
+  readonly #charges = new Set<() => void>()
+  readonly #others = new Set<() => void>()
+  readonly #rate: Rate | undefined
   #inFlight = 0
-  /** The scheduled time of the last call, with a rate limit. */
-  #scheduledToMs = Number.NEGATIVE_INFINITY
+  #othersInFlight = 0
 
   constructor(options: GuardOptions) {
     this.circuit = new Circuit(options.clock, options.circuit)
     this.deadlineMs = options.deadlineMs ?? defaultDeadlineMs
     this.#maxInFlight = options.maxInFlight ?? defaultMaxInFlight
     this.#maxWaiting = options.maxWaiting ?? defaultMaxWaiting
-    this.#msPerCall = options.maxPerSecond === undefined ? 0 : 1000 / options.maxPerSecond
+    this.#rate = options.maxPerSecond === undefined ? undefined : new Rate(options.maxPerSecond)
   }
 
   admits(): boolean {
-    const isBehind = this.#scheduledToMs - performance.now() > MAX_BEHIND_MS
-    return !isBehind && this.#waiting.size < this.#maxWaiting && this.circuit.admits()
+    const isBehind = this.#rate !== undefined && this.#rate.waitMs() > MAX_BEHIND_MS
+    return !isBehind && this.#charges.size < this.#maxWaiting && this.circuit.admits()
   }
 
   /**
@@ -66,10 +65,10 @@ export class Guard {
   async run<T>(
     call: (signal: AbortSignal) => Promise<T>,
     outer?: AbortSignal,
-    { moves = true } = {},
+    { moves = true, purpose = moves ? 'charge' : 'look_up' }: { moves?: boolean; purpose?: Purpose } = {},
   ): Promise<T | Unknown> {
     try {
-      return await this.#attempt(call, moves, outer)
+      return await this.#attempt(call, purpose, outer)
     } catch (error) {
       return asUnknown(error)
     }
@@ -81,14 +80,19 @@ export class Guard {
    */
   async begin<T>(call: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T | Unknown | NotBegun> {
     try {
-      return await this.#attempt(call, true, outer)
+      return await this.#attempt(call, 'charge', outer)
     } catch (error) {
       if (error instanceof NeverSent) return { outcome: 'not_begun', why: error.message, cause: 'busy' }
       return asUnknown(error)
     }
   }
 
-  async #attempt<T>(call: (signal: AbortSignal) => Promise<T>, moves: boolean, outer?: AbortSignal): Promise<T> {
+  /** Resolves when a call that is made outside of the guard may be sent, or when the signal aborts. */
+  async takeTurn(signal: AbortSignal): Promise<void> {
+    await this.#rate?.take('reading', signal)
+  }
+
+  async #attempt<T>(call: (signal: AbortSignal) => Promise<T>, purpose: Purpose, outer?: AbortSignal): Promise<T> {
     const abort = new AbortController()
     const timer = setTimeout(
       () => abort.abort(new ProviderError(`no answer within ${this.deadlineMs} ms`)),
@@ -98,9 +102,9 @@ export class Guard {
     if (outer?.aborted) abandon()
     outer?.addEventListener('abort', abandon, { once: true })
     try {
-      if (this.#msPerCall > 0) await this.#keepRate(abort.signal)
-      await this.#enter(abort.signal)
-      return await this.#untilAborted(call, abort.signal, moves)
+      if (this.#rate) await keepRate(this.#rate, purpose, abort.signal)
+      await this.#enter(abort.signal, purpose)
+      return await this.#untilAborted(call, abort.signal, purpose)
     } finally {
       clearTimeout(timer)
       outer?.removeEventListener('abort', abandon)
@@ -108,7 +112,8 @@ export class Guard {
   }
 
   /** Runs the call and records its outcome in the circuit breaker. The race also ends a call that ignores its signal. */
-  async #untilAborted<T>(call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, moves: boolean): Promise<T> {
+  async #untilAborted<T>(call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, purpose: Purpose): Promise<T> {
+    const moves = purpose === 'charge'
     try {
       const outcome = await Promise.race([call(signal), rejectWhenAborted(signal)])
       if (moves) this.circuit.succeeded()
@@ -117,46 +122,56 @@ export class Guard {
       if (moves && error instanceof ProviderError && !(error instanceof Abandoned)) this.circuit.failed()
       throw error
     } finally {
-      this.#leave()
+      this.#leave(purpose)
     }
   }
 
-  async #keepRate(signal: AbortSignal): Promise<void> {
-    const now = performance.now()
-    this.#scheduledToMs = Math.max(this.#scheduledToMs, now - BURST_MS) + this.#msPerCall
-    const waitMs = this.#scheduledToMs - now
-    if (waitMs > 0) await systemClock.sleep(waitMs, signal)
-    if (signal.aborted) throw new NeverSent('not sent: the rate of the account did not allow it in time')
-  }
-
-  /** Takes a slot for a concurrent call, or waits for one. A freed slot goes to the call that has waited longest. */
-  async #enter(signal: AbortSignal): Promise<void> {
+  /** Takes a slot for a concurrent call, or waits for one. A freed slot goes to the charge that has waited longest, else to another call. */
+  async #enter(signal: AbortSignal, purpose: Purpose): Promise<void> {
     if (signal.aborted) throw new NeverSent('the call was given up')
-    if (this.#inFlight < this.#maxInFlight) {
-      this.#inFlight++
-      return
-    }
-    if (this.#waiting.size >= this.#maxWaiting) throw new NeverSent('not sent: too many calls are waiting')
+    if (this.#hasRoom(purpose)) return this.#occupy(purpose)
+    const waiting = purpose === 'charge' ? this.#charges : this.#others
+    if (waiting.size >= this.#maxWaiting) throw new NeverSent('not sent: too many calls are waiting')
     await new Promise<void>((resolve, reject) => {
       const turn = () => {
-        this.#waiting.delete(turn)
+        waiting.delete(turn)
         signal.removeEventListener('abort', quit)
+        this.#occupy(purpose)
         resolve()
       }
       const quit = () => {
-        this.#waiting.delete(turn)
+        waiting.delete(turn)
         reject(new NeverSent('not sent: no connection became free in time'))
       }
       signal.addEventListener('abort', quit, { once: true })
-      this.#waiting.add(turn)
+      waiting.add(turn)
     })
   }
 
-  #leave(): void {
-    const [next] = this.#waiting
-    if (next) next()
-    else this.#inFlight--
+  /** Other calls than charges take at most half of the slots, so that slow ones leave room for charges. */
+  #hasRoom(purpose: Purpose): boolean {
+    const isFree = this.#inFlight < this.#maxInFlight
+    return isFree && (purpose === 'charge' || this.#othersInFlight < Math.ceil(this.#maxInFlight / 2))
   }
+
+  #occupy(purpose: Purpose): void {
+    this.#inFlight++
+    if (purpose !== 'charge') this.#othersInFlight++
+  }
+
+  #leave(purpose: Purpose): void {
+    this.#inFlight--
+    if (purpose !== 'charge') this.#othersInFlight--
+    const [charge] = this.#charges
+    const [other] = this.#others
+    if (charge && this.#hasRoom('charge')) charge()
+    else if (other && this.#hasRoom('reading')) other()
+  }
+}
+
+async function keepRate(rate: Rate, purpose: Purpose, signal: AbortSignal): Promise<void> {
+  await rate.take(purpose, signal)
+  if (signal.aborted) throw new NeverSent('not sent: the rate of the account did not allow it in time')
 }
 
 function asUnknown(error: unknown): Unknown {

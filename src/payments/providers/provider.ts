@@ -97,6 +97,8 @@ export interface Provider {
   readonly merchantId: string
   /** Whether the account moves only test money. */
   readonly isSandbox: boolean
+  /** The provider’s own id of the account that it was first connected to, if that is known. */
+  readonly accountId?: string | null
   readonly traits: Traits
 
   /**

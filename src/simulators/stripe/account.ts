@@ -16,6 +16,9 @@ export const accountRoutes = [
   }),
 ]
 
+/** Another account, which has no objects. */
+export const accountOf = (id: string): Stripe.Account => ({ ...account, id })
+
 const account: Stripe.Account = {
   id: ID,
   object: 'account',

@@ -43,6 +43,7 @@ const bodies = {
   dispute: Type.Object({ charge: Id, reason: Type.Optional(Type.String()) }),
   verdict: Type.Object({ status: Type.Union([Type.Literal('won'), Type.Literal('lost')]) }),
   key: Type.Object({ key: Type.String() }),
+  other: Type.Object({ key: Type.String(), account: Id }),
   card: Type.Object({ last4: Type.Optional(Type.String()), exp_month: Type.Integer(), exp_year: Type.Integer() }),
   roll: Type.Object({ keep_ms: Milliseconds }),
   account: Type.Object({
@@ -82,6 +83,9 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
     const quiet: Dialect = { state: dialect.state, livemode: dialect.livemode, emit() {} }
     return quiet.state.inThePast(quiet.state.now() - ago_s, () => pay(quiet, { ...payment, currency: 'usd' }))
   })
+  post<{ key: string; account: string }>('/keys/assign', bodies.other, ({ key, account }) =>
+    dialect.others.assign(key, account),
+  )
   post<{ charge: string; amount?: number }>('/refunds', bodies.refund, ({ charge: id, amount }) => {
     const charge = dialect.state.find('charge', id)
     if (!charge) throw missing('charge', id, 'charge', 404)

@@ -1,6 +1,6 @@
 // Stripe's API as the simulator speaks it: keys, routes, idempotency, faults, and work that becomes due.
 import { type Form, FormError } from '../../lib/http/form.ts'
-import { accountRoutes } from './account.ts'
+import { accountOf, accountRoutes } from './account.ts'
 import { balanceTransactionRoutes, postWaitingCharge } from './balance-transactions.ts'
 import { type Call, checkNames, type Dialect, type Route } from './call.ts'
 import { chargeRoutes } from './charges.ts'
@@ -12,6 +12,7 @@ import { eventRoutes, recordEvent } from './events.ts'
 import { expand } from './expand.ts'
 import { Faults } from './faults.ts'
 import { invoiceRoutes } from './invoices.ts'
+import { answerOfEmptyAccount, OtherAccounts } from './other-accounts.ts'
 import { paymentIntentRoutes, settlePayment } from './payment-intents.ts'
 import { paymentMethodRoutes } from './payment-methods.ts'
 import { productRoutes } from './products.ts'
@@ -62,6 +63,7 @@ export class StripeDialect implements Dialect {
   readonly livemode: boolean
   readonly faults = new Faults()
   readonly deliveries: Deliveries
+  readonly others = new OtherAccounts()
   readonly #options: DialectOptions
   readonly #revoked = new Set<string>()
   readonly #running = new Set<string>()
@@ -114,7 +116,11 @@ export class StripeDialect implements Dialect {
     const key = asked.method === 'POST' && asked.idempotencyKey ? asked.idempotencyKey : undefined
     try {
       this.#authenticate(asked.secretKey)
+      const other = this.others.of(asked.secretKey)
+      const empty = other === undefined ? undefined : answerOfEmptyAccount(asked)
+      if (empty) return { status: 200, body: empty }
       const { call, route } = match(asked)
+      if (other !== undefined && call.path === '/v1/account') return { status: 200, body: accountOf(other) }
       const fault = this.faults.of(this, call, key)
       if (fault?.kind === 'drop_before') return 'dropped'
       if (fault?.kind === 'forbidden') throw forbidden()

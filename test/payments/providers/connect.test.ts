@@ -104,6 +104,48 @@ describe('connecting over HTTP', () => {
     assert.deepEqual([answer.status, answer.code], [400, 'credentials_refused'], answer.text)
   })
 
+  describe('a key of another account of the same mode', () => {
+    const OTHER = 'sk_test_other0000'
+    const other = { sandbox: true, secret_key: OTHER }
+    const keyIn = async (merchantId: string) => {
+      const where = 'where organization_id = $1 and psp_merchant_id = $2'
+      const [row] = await billing.db.query(`select credentials_last4 as key from merchant_accounts ${where}`, [
+        shop.id,
+        merchantId,
+      ])
+      return row!.key
+    }
+    const assertRefused = async (merchantId: string) => {
+      const answer = await post(`/stripe/${merchantId}/connect`, other)
+      assert.deepEqual([answer.status, answer.code], [400, 'wrong_account'], answer.text)
+      assert.match(answer.body.message, /acct_1TundishDialect0.*acct_1Other/)
+    }
+
+    test('400 wrong_account under a name that is connected, and the key that was stored stays', async () => {
+      await stripe.control('/keys/assign', { key: OTHER, account: 'acct_1Other' })
+      await post('/stripe/mine/connect', { sandbox: true, secret_key: 'sk_test_minemine1234' })
+      await assertRefused('mine')
+      assert.equal(await keyIn('mine'), '1234')
+      assert.equal((await post('/stripe/theirs/connect', other)).status, 200)
+    })
+
+    test('400 wrong_account under a name that was connected and is no longer', async () => {
+      await post('/stripe/left/connect', { sandbox: true, secret_key: KEY })
+      await post('/stripe/left/disconnect')
+      await assertRefused('left')
+      assert.equal((await post('/stripe/left/connect', { sandbox: true, secret_key: KEY })).status, 200)
+    })
+
+    test('400 wrong_account if the account was connected before accounts were stored, by its stored key', async () => {
+      await post('/stripe/old/connect', { sandbox: true, secret_key: 'sk_test_older1234' })
+      await billing.db.query(`update merchant_accounts set provider_account = null where psp_merchant_id = 'old'`)
+      await assertRefused('old')
+      assert.equal(await keyIn('old'), '1234')
+      await stripe.control('/keys/revoke', { key: 'sk_test_older1234' })
+      assert.equal((await post('/stripe/old/connect', { sandbox: true, secret_key: KEY })).status, 200)
+    })
+  })
+
   test('403 for an operator who may only read', async () => {
     const { key } = await billing.db.tx((query) => createOperator(query, { name: 'reader', scope: 'read' }))
     const { status } = await fetch(`${billing.server.adminUrl}/admin/v1${ACCOUNTS}/stripe/a/connect`, {

@@ -56,6 +56,33 @@ test('a rate spreads calls out behind a short burst, and refuses new charges whe
   assert.ok(outcomes.some((one) => one?.outcome === 'unknown'))
 })
 
+test('charges come before readings that came earlier, which get the rest of the rate', async () => {
+  const guard = new Guard({ clock: new HandClock(), maxPerSecond: 100 })
+  const read = { purpose: 'reading' } as const
+  let readings = 0
+  const stop = new AbortController()
+  const many = Array.from({ length: 300 }, () => guard.run(async () => void readings++, stop.signal, read))
+  await guard.run(async () => {}, undefined, { purpose: 'look_up' })
+  assert.equal(guard.admits(), true)
+  const before = readings
+  for (let n = 0; n < 5; n++) await guard.run(async () => {})
+  assert.ok(readings - before <= 5, `${readings - before} of ${before} readings came before five charges`)
+  stop.abort()
+  await Promise.all(many)
+})
+
+test('a look-up comes before readings, and while charges use up the rate too, one of ten calls is neither of them', async () => {
+  const guard = new Guard({ clock: new HandClock(), maxPerSecond: 100 })
+  const order: string[] = []
+  const run = (purpose: 'charge' | 'look_up' | 'reading') =>
+    guard.run(async () => void order.push(purpose), undefined, { purpose })
+  const charges = Array.from({ length: 80 }, () => run('charge'))
+  await Promise.all([...charges, run('reading'), run('reading'), run('look_up')])
+  const others = order.filter((purpose) => purpose !== 'charge')
+  assert.deepEqual(others, ['reading', 'look_up', 'reading'])
+  assert.ok(order.lastIndexOf('charge') > order.lastIndexOf('reading'), order.join(' '))
+})
+
 test('a full queue turns callers away, unsent, and its circuit stays closed', async () => {
   const guard = new Guard({
     clock: new HandClock(),

@@ -61,6 +61,23 @@ export async function hasAccount(
   return rows.length > 0
 }
 
+/** Throws a `Refusal` if the merchant account is connected to another account at Stripe than the key belongs to. */
+export async function requireAccount(
+  { db }: Pick<App, 'db'>,
+  { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
+  accountId: string,
+): Promise<void> {
+  const [row] = await db.query(
+    `select provider_account as id from merchant_accounts
+     where organization_id = $1 and psp = $2 and psp_merchant_id = $3`,
+    [organizationId, PSP, merchantId],
+  )
+  if (row?.id && row.id !== accountId)
+    throw new Refusal(
+      `Merchant account "${merchantId}" is connected to ${row.id}, and this key belongs to ${accountId}.`,
+    )
+}
+
 /** Opens the account for reading, with the key that it was connected with. */
 export async function openSource(
   app: Shared,

@@ -32,9 +32,13 @@ export interface Page {
 export class StripeApi {
   readonly #secretKey: string
   readonly #transport: Transport
+  /** Null once it is known that the key belongs to this account. */
+  #accountId: string | null
 
-  constructor(secretKey: string, apiUrl: string | (() => string), maxSockets: number) {
+  /** @param accountId Stripe's id of the account that the key has to belong to; null: any */
+  constructor(secretKey: string, apiUrl: string | (() => string), maxSockets: number, accountId: string | null = null) {
     this.#secretKey = secretKey
+    this.#accountId = accountId
     this.#transport = new Transport(typeof apiUrl === 'string' ? () => apiUrl : apiUrl, maxSockets)
   }
 
@@ -73,6 +77,18 @@ export class StripeApi {
     this.#transport.close()
   }
 
+  /** With a key of another account every object is missing. Throws `WrongAccount` then: a card that is missing is not a declined one. */
+  async #requireAccount(signal: AbortSignal): Promise<void> {
+    if (this.#accountId === null) return
+    const { status, body, error } = await this.get('/v1/account', {}, signal)
+    // Without the permission it cannot be known.
+    if (status === 403) return
+    if (status !== 200) throw responseError(status, error)
+    if (body['id'] !== this.#accountId)
+      throw new WrongAccount(`has another account, ${String(body['id'])}, for the secret key than ${this.#accountId}`)
+    this.#accountId = null
+  }
+
   async #send(
     method: 'GET' | 'POST' | 'DELETE',
     path: string,
@@ -97,9 +113,13 @@ export class StripeApi {
       signal,
     )
     const fields = fieldsOf(body)
+    if (fieldsOf(fields['error'])['code'] === 'resource_missing') await this.#requireAccount(signal)
     return { status, body: status === 200 ? fields : {}, error: fieldsOf(fields['error']) }
   }
 }
+
+/** The key belongs to another account than the merchant account was connected to, so nothing that it lacks is really gone. */
+export class WrongAccount extends ProviderError {}
 
 /** The items of all pages. `page` reads the page that follows the object with the id `after`. */
 export async function* eachItem(page: (after: string | undefined) => Promise<Page>): AsyncGenerator<Fields> {

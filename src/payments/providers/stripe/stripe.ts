@@ -17,7 +17,7 @@ import {
 } from '../provider.ts'
 import { NotSent } from '../transport.ts'
 import { describeAccount } from './account.ts'
-import { eachItem, type Page, type Params, STRIPE_API_URL, StripeApi } from './api.ts'
+import { eachItem, type Page, type Params, STRIPE_API_URL, StripeApi, WrongAccount } from './api.ts'
 import { confirm, findByKey, lookUp, refuse } from './charges.ts'
 import { eraseCustomer, savedCard } from './customers.ts'
 import { disputesOf, disputesSince } from './disputes.ts'
@@ -36,6 +36,8 @@ export interface StripeOptions extends GuardOptions {
   isSandbox: boolean
   /** ISO 4217 codes in capitals. An empty list allows every currency that Stripe can charge. */
   currencies?: readonly string[]
+  /** Stripe's id of the account that the key has to belong to; null: any. */
+  accountId?: string | null
 }
 
 // Stripe allows about 100 calls a second, which is 40 concurrent calls of 400 ms.
@@ -55,18 +57,28 @@ export class StripeProvider implements Provider {
   readonly traits = TRAITS
   readonly merchantId: string
   readonly isSandbox: boolean
+  readonly accountId: string | null
   readonly #currencies: ReadonlySet<string>
   readonly #guard: Guard
   readonly #api: StripeApi
 
   constructor(options: StripeOptions) {
-    const { secretKey, apiUrl = STRIPE_API_URL, merchantId, isSandbox, currencies = [], ...limits } = options
+    const {
+      secretKey,
+      apiUrl = STRIPE_API_URL,
+      merchantId,
+      isSandbox,
+      currencies = [],
+      accountId = null,
+      ...limits
+    } = options
     const maxInFlight = limits.maxInFlight ?? MAX_IN_FLIGHT
     this.merchantId = merchantId
     this.isSandbox = isSandbox
+    this.accountId = accountId
     this.#currencies = new Set(currencies)
     this.#guard = new Guard({ ...limits, maxInFlight })
-    this.#api = new StripeApi(secretKey, apiUrl, maxInFlight)
+    this.#api = new StripeApi(secretKey, apiUrl, maxInFlight, accountId)
   }
 
   accepts({ amountMinor, currencyCode }: { amountMinor: bigint; currencyCode: string }): string | undefined {
@@ -102,15 +114,15 @@ export class StripeProvider implements Provider {
   }
 
   lookUp(reference: Reference, signal?: AbortSignal) {
-    return this.#read(signal, (deadline) => lookUp(this.#api, reference, deadline))
+    return this.#find(signal, (deadline) => lookUp(this.#api, reference, deadline))
   }
 
   refuse(reference: Reference, signal?: AbortSignal) {
-    return this.#read(signal, (deadline) => refuse(this.#api, reference, deadline))
+    return this.#find(signal, (deadline) => refuse(this.#api, reference, deadline))
   }
 
   findByKey(request: Reference & { cards: readonly Card[] }, since: string, signal?: AbortSignal) {
-    return this.#read(signal, (deadline) => findByKey(this.#api, request, since, deadline))
+    return this.#find(signal, (deadline) => findByKey(this.#api, request, since, deadline))
   }
 
   refund(request: RefundRequest, signal?: AbortSignal) {
@@ -118,7 +130,7 @@ export class StripeProvider implements Provider {
   }
 
   lookUpRefund(reference: RefundReference, signal?: AbortSignal) {
-    return this.#read(signal, (deadline) => lookUpRefund(this.#api, reference, deadline))
+    return this.#find(signal, (deadline) => lookUpRefund(this.#api, reference, deadline))
   }
 
   refundsOf({ chargeTransactionId }: { chargeTransactionId: string }, signal?: AbortSignal) {
@@ -194,8 +206,8 @@ export class StripeProvider implements Provider {
   }
 
   /**
-   * Runs the first call of a charge or refund. If no connection was made, the outcome is `not_begun`, and the circuit counts a
-   * failure.
+   * Runs the first call of a charge or refund. If no connection was made, or the key belongs to another account, the outcome is
+   * `not_begun`, and the circuit counts a failure.
    */
   async #begin<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>) {
     let notSent: NotBegun | undefined
@@ -204,14 +216,20 @@ export class StripeProvider implements Provider {
         return await call(deadline)
       } catch (error) {
         if (error instanceof NotSent) notSent = { outcome: 'not_begun', why: error.message, cause: 'unreachable' }
+        if (error instanceof WrongAccount) notSent = { outcome: 'not_begun', why: error.message, cause: 'credentials' }
         throw error
       }
     }, signal)
     return notSent ?? outcome
   }
 
-  /** Runs a call that moves no money, so its failures do not open the circuit. */
+  /** Runs a call that moves no money, so its failures do not open the circuit, and which lets charges go first. */
   #read<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>): Promise<T | Unknown> {
-    return this.#guard.run(call, signal, { moves: false })
+    return this.#guard.run(call, signal, { purpose: 'reading' })
+  }
+
+  /** The same for a call that finds the outcome of a charge or refund. */
+  #find<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>): Promise<T | Unknown> {
+    return this.#guard.run(call, signal, { purpose: 'look_up' })
   }
 }
