@@ -28,8 +28,11 @@ export const within = (instant: string) =>
 /** SQL: the month in UTC of an instant, as `2026-01`. */
 export const monthOf = (instant: string) => `to_char(${instant} at time zone 'UTC', 'YYYY-MM')`
 
-/** SQL: a dimension that a record may lack. */
-export const orNone = (value: string) => `coalesce(${value}, '')`
+/**
+ * SQL: a dimension that a record may lack. Records that were stored before texts had limits may have longer ones than the index of
+ * figures can hold.
+ */
+export const orNone = (value: string) => `coalesce(left(${value}, 256), '')`
 
 /**
  * SQL: the value of an amount in US dollars: the stored one, or the amount itself if it is in US dollars or 0. An import may leave

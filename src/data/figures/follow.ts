@@ -17,7 +17,9 @@ interface Context {
 
 /** Starts keeping the figures of all projects up to date; returns a function that stops it. */
 export function followFigures({ db, clock, log }: Context): () => Promise<void> {
-  const follower = new Follower(db, clock)
+  const follower = new Follower(db, clock, (day, err) =>
+    log.error({ ...day, err }, 'The figures of a day cannot be computed.'),
+  )
   const options = { pauseMs: SHORTEST_PAUSE_MS, failure: 'Computing figures failed.' }
   return repeat({ clock, log }, options, (signal) => follower.step(signal))
 }
@@ -40,7 +42,8 @@ async function computeMarked(db: Db, projectId: string, options: Options): Promi
 }
 
 /**
- * Recomputes all figures of a project from its records; returns the number of days with figures. Each day keeps its old figures
+ * Recomputes all figures of a project from its records; returns the number of days with figures. A day that cannot be computed is
+ * in `failedDays`. Each day keeps its old figures
  * until it is recomputed.
  */
 export async function rebuildFigures(db: Db, projectId: string): Promise<number> {

@@ -2,6 +2,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
+import { markDueFailures, type OnFailedDay } from './failures.ts'
 import { markedProjects } from './marks.ts'
 import { beginPass, continuePass, type Pass } from './pass.ts'
 import { followReports, type Writers } from './reports.ts'
@@ -35,13 +36,15 @@ interface Unfinished {
 export class Follower {
   private readonly db: Db
   private readonly clock: Clock
+  private readonly onFailedDay: OnFailedDay | undefined
   private readonly unfinished = new Map<string, Unfinished>()
   private roundMs = 0
   private nextLookMs = Number.NEGATIVE_INFINITY
 
-  constructor(db: Db, clock: Clock) {
+  constructor(db: Db, clock: Clock, onFailedDay?: OnFailedDay) {
     this.db = db
     this.clock = clock
+    this.onFailedDay = onFailedDay
   }
 
   /** Does the next piece of work if one is due; returns the pause after it. */
@@ -65,6 +68,7 @@ export class Follower {
     let completedMs = 0
     try {
       const writers = await followReports(this.db)
+      await markDueFailures(this.db.query)
       for (const projectId of await markedProjects(this.db.query)) {
         if (signal?.aborted) return
         const beforeMs = this.clock.monotonicMs()
@@ -86,7 +90,7 @@ export class Follower {
     const nowMs = this.clock.monotonicMs()
     const earlier = this.unfinished.get(projectId)
     if (earlier && nowMs < earlier.newestMs + NEWEST_AGAIN_MS) return
-    const pass = await beginPass(this.db, projectId, { ifLocked: 'skip', writers })
+    const pass = await beginPass(this.db, projectId, { ifLocked: 'skip', writers, onFailedDay: this.onFailedDay })
     const result = pass && (await continuePass(this.db, pass, this.slice(signal)))
     if (pass && result === 'incomplete')
       this.unfinished.set(projectId, { pass: earlier?.pass ?? pass, newestMs: nowMs })

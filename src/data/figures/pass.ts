@@ -1,10 +1,12 @@
 // A pass over the marked days of a project: computes each of them once, newest first, in slices of time.
 
 import { readHorizon } from '../../core/lists/horizon.ts'
+import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { sqlState } from '../../lib/pg/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { compute } from './compute.ts'
+import { addFailure, isAboutDays, type OnFailedDay, removeFailures } from './failures.ts'
 import { LOCK_CLASS, limitFigures } from './lock.ts'
 import { beginRuns, expandMark, LONGEST_RUN, type Runs, takeMarks } from './marks.ts'
 import { beforeWriters, type Writers } from './reports.ts'
@@ -14,6 +16,7 @@ type IfLocked = 'skip' | 'wait'
 
 export interface Options {
   ifLocked: IfLocked
+  onFailedDay?: OnFailedDay | undefined
   /** The transactions that were writing when the days of charges and refunds were last marked. */
   writers: Writers
 }
@@ -65,22 +68,27 @@ const SHORT_RUN_MS = 250
 const LONG_RUN_MS = 1000
 
 /** Computes the next run of marked days. */
-async function computeNext(db: Db, { projectId, ifLocked, runs }: Pass): Promise<'computed' | 'none' | 'locked'> {
+async function computeNext(db: Db, pass: Pass): Promise<'computed' | 'none' | 'locked'> {
+  const { projectId, ifLocked, runs } = pass
   const begunMs = performance.now()
+  let marks: Awaited<ReturnType<typeof takeMarks>>
   try {
     const run = await withLock(db, projectId, ifLocked, async (query) => {
-      const marks = await takeMarks(query, projectId, runs)
+      marks = await takeMarks(query, projectId, runs)
       if (!marks) return 'none'
       await compute(query, projectId, marks.family, marks.days)
+      await removeFailures(query, projectId, marks.family, marks.days)
       await query('update figure_progress set updated_at = db_clock() where project_id = $1', [projectId])
-      return marks
+      return 'computed'
     })
-    if (run === undefined) return 'locked'
-    if (run === 'none') return 'none'
-    runs.taken.set(run.family, run.days.from)
+    if (run !== 'computed') return run ?? 'locked'
+    runs.taken.set(marks!.family, marks!.days.from)
   } catch (error) {
-    // The transaction was rolled back, so the marks are still there. The same run would take too long again: try fewer days.
-    if (sqlState(error) !== CANCELED || runs.days === 1) throw error
+    // The transaction was rolled back, so the marks are still there. Fewer days may take less time, or be without the bad one.
+    if (!marks || !isAboutDays(error)) throw error
+    if (addDays(marks.days.from, 1) === marks.days.to) await leaveOut(db, pass, marks.family, marks.days.from, error)
+    else runs.days = Math.ceil(runs.days / 4)
+    return 'computed'
   }
   const tookMs = performance.now() - begunMs
   if (tookMs < SHORT_RUN_MS) runs.days = Math.min(2 * runs.days, LONGEST_RUN)
@@ -88,8 +96,13 @@ async function computeNext(db: Db, { projectId, ifLocked, runs }: Pass): Promise
   return 'computed'
 }
 
-// query_canceled: a statement took longer than its limit.
-const CANCELED = '57014'
+/** Records a day that cannot be computed, and goes on with the day before it. */
+async function leaveOut(db: Db, { projectId, runs, onFailedDay }: Pass, family: string, day: string, error: unknown) {
+  const code = sqlState(error)!
+  await addFailure(db, projectId, family, day, code)
+  runs.taken.set(family, day)
+  onFailedDay?.({ project_id: projectId, family, day, code }, error)
+}
 
 /** Runs `work` in a transaction that holds the project's lock on figures. Returns undefined if it is skipped. */
 export function withLock<T>(

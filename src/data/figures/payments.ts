@@ -22,7 +22,7 @@ export const payments: Family = {
       -- With its provider, because two of them may use the same id.
       concat_ws(' ', r.psp, r.psp_merchant_id) as account,
       case when r.status = 'failed' then ${orNone('r.psp_reason_decline_type')} else '' end as decline,
-      case when r.status = 'failed' then coalesce(r.psp_reason_code, r.psp_reason_type, '') else '' end as reason,
+      case when r.status = 'failed' then ${orNone('coalesce(r.psp_reason_code, r.psp_reason_type)')} else '' end as reason,
       1 as attempts, (r.status = 'succeeded')::int as accepted, (r.status = 'failed')::int as declined
     from projects j
     join report_transactions r on r.organization_id = j.organization_id and ${within(paidAt('r'))}

@@ -58,7 +58,7 @@ const EARLIER_OF_CUSTOMER = `
 
 // The reason of a refund or dispute. A refund that failed later is subtracted under the reason of the refund.
 const REASON = `case move when 'sale' then '' when 'refund_failed' then coalesce((
-    select o.psp_reason_code from report_transactions o
+    select left(o.psp_reason_code, 256) from report_transactions o
     where o.organization_id = r.organization_id and o.order_id = r.order_id and o.psp_transaction_type = 'refund'
       and o.status = 'refunded' and o.psp_transaction_id = r.psp_transaction_id
     order by o.trx_created_at limit 1), '') else ${orNone('r.psp_reason_code')} end`

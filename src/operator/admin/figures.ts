@@ -3,6 +3,7 @@ import type { App } from '../../app.ts'
 import { readHorizon } from '../../core/lists/horizon.ts'
 import { readOrganizationHorizon } from '../../core/lists/organization-horizon.ts'
 import { comparedDays, withPrevious } from '../../data/figures/compare.ts'
+import { failedDays } from '../../data/figures/failures.ts'
 import { rebuildFigures } from '../../data/figures/follow.ts'
 import { figuresAsOf, readFigures } from '../../data/figures/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -14,6 +15,15 @@ import type { Act, Operation, Reading } from './operation.ts'
 const TAG = 'Figures'
 const values = { type: 'object', additionalProperties: { type: ['number', 'null'] } }
 
+const failedDay = Type.Object(
+  {
+    project_id: Type.String({ description: 'The project.' }),
+    day: Type.String({ description: 'The day.' }),
+    code: Type.String({ description: 'SQLSTATE of the error, which is in the log of the server.' }),
+  },
+  { title: 'FailedDay', additionalProperties: false },
+)
+
 const response = Type.Object(
   {
     from: Type.String({ description: 'The first day.' }),
@@ -23,7 +33,12 @@ const response = Type.Object(
       { description: 'The period of the `previous` values.' },
     ),
     as_of: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
-      description: 'Every change before this instant is counted; null until the records were first counted.',
+      description:
+        'Every change before this instant is counted, except on the days in `missing`; null until the records were first counted.',
+    }),
+    missing: Type.Array(failedDay, {
+      description:
+        'The newest hundred days that cannot be computed: their changes are not counted, whatever `as_of` is.',
     }),
     data: Type.Array(
       Type.Object(
@@ -58,7 +73,8 @@ async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], r
   const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
   const question = questionOf(request, projects, now!.today!)
   const days = request.compare && comparedDays(question, request.compare)
-  const [figures, before] = await Promise.all([
+  const [missing, figures, before] = await Promise.all([
+    failedDays(db, projects),
     readFigures(db, question),
     days ? readFigures(db, { ...question, ...days }) : undefined,
   ])
@@ -67,6 +83,7 @@ async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], r
     to: question.to,
     compared_with: days ?? null,
     as_of: asOf && instantFromPg(asOf),
+    missing,
     data: before ? withPrevious(figures, before, question, days!) : figures,
   }
 }
@@ -121,13 +138,17 @@ const rebuild: Act = {
   summary: 'Compute all figures of a project again from its records',
   description: 'For a project whose figures `tundish doctor` finds wrong. Figures can be read meanwhile.',
   response: Type.Object(
-    { days: Type.Integer({ description: 'Number of days that have figures.' }) },
+    {
+      days: Type.Integer({ description: 'Number of days that have figures.' }),
+      missing: Type.Array(failedDay, { description: 'The newest hundred days that cannot be computed.' }),
+    },
     { title: 'FiguresRebuilt', additionalProperties: false },
   ),
   entry: ({ params }) => ({ action: 'figures.rebuilt', target: `project ${params.project_id}` }),
   async act({ db }, { params }) {
     await requireProject(db.query, params.project_id!)
-    return { days: await rebuildFigures(db, params.project_id!) }
+    const days = await rebuildFigures(db, params.project_id!)
+    return { days, missing: await failedDays(db, [params.project_id!]) }
   },
 }
 

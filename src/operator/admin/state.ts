@@ -1,6 +1,7 @@
 // The state of a project at this moment (charges, endpoints, erasures, horizon), delivery statistics, and names by their ids.
 
 import { readHorizon } from '../../core/lists/horizon.ts'
+import { failedDays } from '../../data/figures/failures.ts'
 import { figuresAsOf } from '../../data/figures/read.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
@@ -42,6 +43,9 @@ const state: Reading = {
       horizon_lag_seconds: Type.Number({ description: 'How far the horizon is behind the clock.' }),
       oldest_writer_seconds: seconds('Age of the oldest running transaction that writes records.'),
       figures_as_of: nullable(dateTime, 'Every change before this instant is counted in the figures.'),
+      figures_missing: Type.Array(Type.String(), {
+        description: 'The newest hundred days whose figures cannot be computed.',
+      }),
       subscriptions: Type.Record(Type.Integer(), { description: 'Number of subscriptions in each state.' }),
     },
     { title: 'ProjectState', additionalProperties: false },
@@ -49,9 +53,10 @@ const state: Reading = {
   async run({ db }, { params }) {
     const organizationId = await requireProject(db.query, params.project_id!)
     const horizon = await readHorizon(db, params.project_id!)
-    const [[row], figures_as_of] = await Promise.all([
+    const [[row], figures_as_of, missing] = await Promise.all([
       db.query(STATE, [params.project_id!, organizationId, horizon]),
       figuresAsOf(db, [params.project_id!]),
+      failedDays(db, [params.project_id!]),
     ])
     const { oldest_charge_at, subscriptions, ...rest } = row!
     const numbers = Object.entries(rest).map(([name, value]) => [name, value === null ? null : Number(value)])
@@ -60,6 +65,7 @@ const state: Reading = {
       ...Object.fromEntries(numbers),
       oldest_charge_at: oldest_charge_at && instantFromPg(oldest_charge_at),
       figures_as_of: figures_as_of && instantFromPg(figures_as_of),
+      figures_missing: missing.map(({ day }) => day),
       horizon,
       subscriptions: JSON.parse(subscriptions ?? '{}'),
     }

@@ -23,6 +23,12 @@ export async function checkFigures(db: Db): Promise<Finding[]> {
     const message = `The figures of project ${id} differ from its records on ${wrong[0]}.`
     findings.push(failed('figures', message, `Run: tundish figures rebuild --project ${id}`))
   }
+  for (const { project_id, day, code, days } of await db.query(FAILED, [PROJECTS])) {
+    const others = days === '1' ? '' : `, and of ${count(Number(days) - 1, 'more day')}`
+    const message = `The figures of project ${project_id} on ${day}${others} cannot be computed (SQLSTATE ${code}).`
+    const fix = `See the server's log, correct the records of the day, and run: tundish figures rebuild --project ${project_id}`
+    findings.push(failed('figures', message, fix))
+  }
   const late = await db.query(LATE, [BEHIND])
   if (late.length > 0) {
     const message = `The figures of ${count(late.length, 'project')} are more than ${BEHIND} behind (${late[0]!.project_id}).`
@@ -54,12 +60,17 @@ const SAMPLE = `
     select distinct day from figures_sales where project_id = $1 and split = ''
     union select distinct day from figures_visits where project_id = $1 and split = '') known
   where not exists (select from figure_marks m where m.project_id = $1 and (m.day = known.day or m.family = 'all'))
+    and not exists (select from figure_failures e where e.project_id = $1 and e.day = known.day)
     and not exists (
       select from projects p join organization_clocks c using (organization_id)
       left join figure_reports f using (organization_id)
       where p.id = $1 and ${HAS_NEWS}
         and known.day >= coalesce(((f.reported - interval '15 minutes') at time zone 'UTC')::date, '-infinity'))
   order by random() limit $2`
+
+const FAILED = `
+  select project_id, max(day)::text as day, min(code) as code, count(distinct day) as days from figure_failures
+  group by project_id order by project_id limit $1`
 
 const LATE = `
   select f.project_id from figure_progress f

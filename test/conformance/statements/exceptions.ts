@@ -32,6 +32,7 @@ export const EXCEPTIONS: Readonly<Record<string, Partial<Record<Rule, string>>>>
   'src/core/events/queue.ts': { tenant: QUEUE, lock: QUEUE },
   'src/core/events/retention.ts': { tenant: SWEEP, lock: SWEEP },
   'src/operations/failover/announce.ts': { tenant: 'A loss is told to all projects of the server that lost commits.' },
+  'src/data/figures/failures.ts': { tenant: QUEUE },
   'src/data/figures/marks.ts': { tenant: QUEUE },
   'src/data/figures/reports.ts': { tenant: QUEUE },
   'src/data/ingest/stripe/state.ts': { tenant: QUEUE },

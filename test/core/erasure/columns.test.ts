@@ -35,6 +35,7 @@ const IMPERSONAL: Record<string, string> = {
   erasures: 'project_id profile_id',
   exchange_rates: 'organization_id currency_code',
   failovers: 'loss',
+  figure_failures: 'project_id family code',
   figure_marks: 'project_id family',
   figure_progress: 'project_id',
   figure_reports: 'organization_id',

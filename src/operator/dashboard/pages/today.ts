@@ -7,7 +7,7 @@ import { section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import type { View } from '../view.ts'
+import { organizationOf, type View } from '../view.ts'
 
 const SLOW_LAG_SECONDS = 60
 // A charge that takes longer needs attention; the doctor has the same limit.
@@ -27,7 +27,12 @@ export async function today(view: View): Promise<Page> {
   ])
   const now = state && section('Right now', rightNow(view, state))
   if (state && !state.figures_as_of) return { title: 'Today', body: html`${firstSteps(view)}${now}` }
-  const isUrgent = state && (isLong(state) || failingOf(state) > 0 || state.horizon_lag_seconds >= SLOW_LAG_SECONDS)
+  const isUrgent =
+    state &&
+    (isLong(state) ||
+      state.figures_missing.length > 0 ||
+      failingOf(state) > 0 ||
+      state.horizon_lag_seconds >= SLOW_LAG_SECONDS)
   const body = html`
     ${isUrgent && now}
     ${tiles(
@@ -80,6 +85,11 @@ const failingOf = ({ endpoints_failing, endpoints_disabled }: Result): number =>
 
 /** For a whole organization: its projects in one table. */
 async function projectSection(view: View): Promise<Piece> {
+  const { from, to } = view.span
+  const { missing }: Result = await view.call('getOrganizationFigures', {
+    params: { organization_id: organizationOf(view).id },
+    query: { metric: 'sales', from, to },
+  })
   const each = await figures(view, 'revenue,net_revenue,sales,sessions,conversion_rate,new_subscriptions,paying,mrr', {
     by: 'project',
   })
@@ -107,11 +117,13 @@ async function projectSection(view: View): Promise<Piece> {
         valueCell('usd', values.mrr ?? 0),
       ]),
   }
-  return tableSection(view, 'projects', content)
+  const failed = missing.map(({ project_id, day }: Result) => html`<li>${nameOf(project_id)}: ${day}</li>`)
+  return html`${failed.length > 0 && section('Days that cannot be computed', html`<ul>${failed}</ul>`, { note: 'Changes of these days are not counted.' })}
+    ${tableSection(view, 'projects', content)}`
 }
 
 function rightNow(view: View, state: Result): Piece {
-  const { endpoints, endpoints_failing } = state
+  const { endpoints, endpoints_failing, figures_missing } = state
   const lag = state.horizon_lag_seconds as number
   const failing = failingOf(state)
   const line = (isFine: boolean, title: string, href: string, text: Piece) =>
@@ -129,10 +141,17 @@ function rightNow(view: View, state: Result): Piece {
           : html`${number(endpoints_failing)} failing, ${number(state.endpoints_disabled)} disabled, ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} pending.`,
     )}
     ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', lag < 1 ? 'Readers get every change within a second.' : html`Changes of the last ${duration(lag)} are not visible to readers yet.`)}
+    ${line(figures_missing.length === 0, 'Figures', '/doctor', notComputed(figures_missing))}
     ${line(true, 'Erasures', '/erasures', html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days, ${number(state.erasures)} in total.`)}
     <li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings">Checks of the installation and their findings.</span></li>
   </ul>
   ${state.figures_as_of && html`<p class="quiet">Figures include all changes before ${time(state.figures_as_of)}.</p>`}`
+}
+
+function notComputed(days: string[]): Piece {
+  if (days.length === 0) return 'All days are computed.'
+  const more = days.length > 1 ? html` and ${plural(days.length - 1, 'earlier day')}` : ''
+  return html`${days[0]!}${more} cannot be computed: changes of them are not counted.`
 }
 
 function inProgress({ charges_in_progress: charges, oldest_charge_at, refunds_in_progress }: Result): Piece {
