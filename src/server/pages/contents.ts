@@ -46,6 +46,9 @@ export const CONTENTS: readonly Group[] = [
     title: 'Operate',
     entries: [
       entry('operating', 'From an empty machine to a service: systemd, proxy, backups, upgrades, keys.'),
+      entry('containers', 'Images, a compose file, and a Helm chart for Kubernetes.'),
+      entry('upgrading', 'What a version promises, how to upgrade, and how to go back.'),
+      entry('managed-postgresql', 'What a hosted PostgreSQL has to offer, without a superuser.'),
       entry('production', 'Limits, what to watch, and what to do for each alert.'),
       entry('operators', 'The operator’s API: find a person, refund a charge, rotate a key.'),
       entry('configuration', 'Every setting with its default.'),
@@ -62,6 +65,7 @@ export const CONTENTS: readonly Group[] = [
     entries: [
       entry('contributing', 'Where things are, how to add a field, a list, an event or a provider.'),
       entry('dependencies', 'The libraries with their reasons.'),
+      entry('releasing', 'How the artefacts of a version are made, checked and published.'),
       entry('changelog', 'What changed, and what to do after an update.'),
     ],
   },
