@@ -1,0 +1,43 @@
+// Tries the artefacts of a release as their users would: npm run release -- --check. Needs root on Debian, for bare roots and images.
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { has } from '../run.ts'
+import { tryArchive } from './archive.ts'
+import { tryChart } from './chart.ts'
+import { tryDebian } from './debian.ts'
+import { tryImage } from './image.ts'
+import { tryJavaScript, tryPython } from './packages.ts'
+
+interface Check {
+  name: string
+  /** Programs that it needs; without one of them it is skipped, and the table says so. */
+  needs: string[]
+  run: (out: string, version: string) => Promise<string>
+}
+
+const CHECKS: readonly Check[] = [
+  { name: 'archive in a bare Debian root', needs: ['debootstrap', 'chroot'], run: tryArchive },
+  { name: '.deb in a bare Debian root', needs: ['debootstrap', 'chroot'], run: tryDebian },
+  { name: 'image, read-only, not root', needs: ['buildah', 'podman', 'runc', 'debootstrap'], run: tryImage },
+  { name: 'chart with three sets of values', needs: ['go'], run: tryChart },
+  { name: 'JavaScript package on Node 20, 22 and 24', needs: ['npm'], run: tryJavaScript },
+  { name: 'Python packages', needs: ['python3'], run: tryPython },
+]
+
+/** Runs all checks, or those whose name contains one of `only`, and prints a table. Returns whether none failed. */
+export async function check(out: string, version: string, only: readonly string[] = []): Promise<boolean> {
+  if (!existsSync(join(out, 'SHA256SUMS')))
+    throw new Error(`${out} has no release: it has ${readdirSync(out).join(', ')}.`)
+  let sound = true
+  for (const { name, needs, run } of CHECKS) {
+    if (only.length > 0 && !only.some((part) => name.includes(part))) continue
+    const missing = [...needs.filter((program) => !has(program)), ...(process.getuid?.() === 0 ? [] : ['root'])]
+    const result =
+      missing.length > 0
+        ? `skipped: needs ${missing.join(', ')}`
+        : await run(out, version).catch((error: Error) => error)
+    if (result instanceof Error) sound = false
+    process.stdout.write(`| ${name} | ${result instanceof Error ? `FAILED: ${result.message}` : result} |\n`)
+  }
+  return sound
+}
