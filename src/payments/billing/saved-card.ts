@@ -9,9 +9,15 @@ export const paymentsOf = (of: string) => `from report_transactions r
   where r.organization_id = ${of}.organization_id and r.external_id = ${of}.external_id
     and r.psp_transaction_type = 'sale' and r.status = 'succeeded'`
 
-/** The latest of them, by the time of the payment, that saved a card, unless the cards of the `customer` were erased. */
+/**
+ * The latest of them, by the time of the payment, that saved a card which is not detached, unless the cards of the `customer` were
+ * erased. A row that is stored after the card was detached still names it.
+ */
 export const savedCardOf = (of: string, customer: string) => `${paymentsOf(of)} and r.payment_method_token is not null
-    and ${customer}.cards_erased_at is null order by ${paidAt('r')} desc, r.trx_created_at desc limit 1`
+    and ${customer}.cards_erased_at is null and not exists (
+      select from detached_cards d where d.organization_id = r.organization_id and d.token = r.payment_method_token
+        and d.psp = r.psp and d.psp_merchant_id = r.psp_merchant_id)
+    order by ${paidAt('r')} desc, r.trx_created_at desc limit 1`
 
 type CardRow = { token: string; customer: string | null }
 

@@ -25,7 +25,7 @@ export async function updateSavedCard(
     await db.query(KEEP, [...key, network, digits, expirationDate, saved.at!])
     return
   }
-  await db.query(FORGET, key)
+  await db.query(FORGET, [...key, saved.at!])
   log.info(
     { organization_id: organizationId, psp, psp_merchant_id: merchantId },
     'A saved card was detached at the provider.',
@@ -34,15 +34,21 @@ export async function updateSavedCard(
 
 const MATCHING = `
   where organization_id = $1 and payment_method_token = $2 and psp = $3 and psp_merchant_id = $4`
+const SAME_CARD = 'where organization_id = $1 and token = $2 and psp = $3 and psp_merchant_id = $4'
 
 const IS_SAVED = {
   name: 'find saved card by token',
-  text: `select db_clock() as at from report_transactions ${MATCHING} limit 1`,
+  text: `
+    select db_clock() as at from (
+      (select from report_transactions ${MATCHING} limit 1) union all (select from detached_cards ${SAME_CARD})
+    ) known limit 1`,
 }
 
 const KEEP = {
   name: 'keep saved card',
   text: `
+    with attached as (
+      delete from detached_cards ${SAME_CARD} and detached_at < $8)
     insert into saved_cards as k (organization_id, token, psp, psp_merchant_id, network, last4, expiration_date, looked_up_at)
     values ($1, $2, $3, $4, $5, $6, $7, $8)
     on conflict (organization_id, token, psp, psp_merchant_id) do update set network = excluded.network,
@@ -55,6 +61,10 @@ const FORGET = {
   name: 'forget saved card',
   text: `
     with forgotten as (
-      delete from saved_cards where organization_id = $1 and token = $2 and psp = $3 and psp_merchant_id = $4)
+      delete from saved_cards ${SAME_CARD}
+    ), detached as (
+      insert into detached_cards as d (organization_id, token, psp, psp_merchant_id, detached_at) values ($1, $2, $3, $4, $5)
+      on conflict (organization_id, token, psp, psp_merchant_id) do update
+        set detached_at = greatest(d.detached_at, excluded.detached_at))
     update report_transactions set payment_method_token = null ${MATCHING}`,
 }

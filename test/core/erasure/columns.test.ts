@@ -33,6 +33,7 @@ const IMPERSONAL: Record<string, string> = {
   erasure_marks: 'project_id',
   erasure_twins: 'project_id profile_id twin_id',
   erasures: 'project_id profile_id',
+  detached_cards: 'organization_id psp psp_merchant_id token',
   exchange_rates: 'organization_id currency_code',
   failovers: 'loss',
   figure_failures: 'project_id family code',
@@ -46,7 +47,7 @@ const IMPERSONAL: Record<string, string> = {
   figures_visits: 'project_id split key subkey',
   instance: 'name value',
   merchant_accounts:
-    'organization_id psp psp_merchant_id region currencies credentials credentials_last4 webhook_secrets',
+    'organization_id psp psp_merchant_id region currencies credentials credentials_last4 provider_account webhook_secrets',
   operator_keys: 'name hash scope',
   order_log: 'organization_id call outcome',
   organization_clocks: 'organization_id',

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { runOperation } from '../../../src/cli/commands/operations.ts'
+import { settled } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
 import { setUpStripeShop } from '../../support/connected-stripe.ts'
 import type { Json } from '../../support/server.ts'
@@ -106,6 +107,18 @@ describe('by notification', () => {
       const { body } = await setup.shop.charge(user)
       return body.message === 'The customer has no saved card.'
     })
+  })
+
+  test('a card that was detached while it was being charged does not come back when the charge settles', async () => {
+    const { user, card } = await setup.account.customer('pm_sim_processing_600000ms')
+    const charge = (idempotency_key: string) => setup.shop.charge(user, { idempotency_key })
+    assert.equal((await charge('one')).body.checkout_status, 'processing')
+    await setup.stripe.client().paymentMethods.detach(card.payment_method)
+    const message = async (key: string) => (await charge(key)).body.message
+    await until('the card to be gone', async () => (await message('two')) === 'The customer has no saved card.')
+    await setup.stripe.control('/clock', { advance_ms: 600_000 })
+    assert.equal((await settled(() => charge('one'))).body.checkout_status, 'succeeded')
+    assert.equal(await message('three'), 'The customer has no saved card.')
   })
 
   test('a card that its bank or its owner has renewed is shown as it is now, and reported by the next charge', async () => {
