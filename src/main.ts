@@ -38,7 +38,7 @@ const COMMANDS: Record<string, Record<string, Load | string>> = {
   },
   'People and orders': {
     search: 'Find people, subscriptions and orders',
-    profile: () => import('./cli/commands/profile.ts'),
+    profile: 'Show, merge and erase people',
     subscription: 'List subscriptions',
     order: 'Show, refund and resolve custom charges',
     refund: 'List refunds, also those without an outcome',

@@ -31,12 +31,12 @@ function changes(): string[][] {
   const file = join(folder, 'late.ndjson')
   writeFileSync(file, `${LINE}\n`)
   return [
-    ['keys', 'regenerate', '--project', 'shop-app'],
-    ['keys', 'regenerate', '--org', 'shop', '--overlap', '24h'],
+    ['keys', 'regenerate', '--yes', '--project', 'shop-app'],
+    ['keys', 'regenerate', '--yes', '--org', 'shop', '--overlap', '24h'],
     ['keys', 'create', '--project', 'shop-app', '--name', 'More'],
     ['org', 'set', 'shop', '--one-off-charge', 'off'],
     ['project', 'create', 'shop-second', '--org', 'shop'],
-    ['profile', 'erase', 'user-3', '--project', 'shop-app'],
+    ['profile', 'erase', 'user-3', '--yes', '--project', 'shop-app'],
     ['import', '--project', 'shop-app', file],
   ]
 }

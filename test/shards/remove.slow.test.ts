@@ -79,7 +79,7 @@ test('refused where the other copy lacks charges or erasures of this one, and wh
     remove('b', '--yes'),
     /^a lacks 1 charge and 0 refunds of "shop" that b has: remove the copy on a instead, or add --lose-charges\.\n$/,
   )
-  await succeed(on('a', 'profile', 'erase', 'user-3', '--project', 'shop-app'))
+  await succeed(on('a', 'profile', 'erase', 'user-3', '--yes', '--project', 'shop-app'))
   await assertRefused(
     remove('a', '--yes', '--lose-charges'),
     /^1 person was erased in the copy of "shop" on a only, and would be back: run "tundish erasures reapply" on b with the ledger of a first\.\n$/,

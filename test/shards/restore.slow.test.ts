@@ -46,7 +46,7 @@ const on = (shard: Shard, ...words: string[]) => succeed(...words, '--env-file',
 const onEach = (...words: string[]) => succeed('shards', 'run', '--in', settings, '--', ...words)
 const move = (from: Shard, to: Shard) => succeed('shards', 'move', 'shop', '--in', settings, '--from', from, '--to', to)
 const erase = (shard: Shard, user: string, shop: string) =>
-  on(shard, 'profile', 'erase', user, '--project', `${shop}-app`)
+  on(shard, 'profile', 'erase', user, '--yes', '--project', `${shop}-app`)
 const directory = () => tundish(['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--json'])
 const ledgerOf = (shard: Shard) => join(folder, shard, 'erasures.ndjson')
 

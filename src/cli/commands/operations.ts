@@ -11,6 +11,7 @@ import type { ObjectSchema } from '../../lib/shape/schema.ts'
 import { operationsOf } from '../../operator/admin/groups.ts'
 import { type Input, isReading, type Operation, perform } from '../../operator/admin/operation.ts'
 import { action } from './command.ts'
+import { addYes, confirm } from './confirm.ts'
 import { describeResponse } from './text.ts'
 import { readDuration } from './times.ts'
 
@@ -31,12 +32,16 @@ export async function runOperation(
   return run(operation, app, input)
 }
 
-/** Refusals become the errors of the command line, with their exit codes. */
 async function run(operation: Operation, app: App, input: Partial<Input>): Promise<Record<string, unknown>> {
+  const { params = {}, query = {}, body = {} } = input
+  const response = await asCommand(operation, () => perform(operation, app, commandLine(), { params, query, body }))
+  return readOwnJson(typeof response === 'string' ? response : JSON.stringify(response)) as Record<string, unknown>
+}
+
+/** Refusals become the errors of the command line, with their exit codes. */
+async function asCommand<T>(operation: Operation, work: () => Promise<T>): Promise<T> {
   try {
-    const { params = {}, query = {}, body = {} } = input
-    const response = await perform(operation, app, commandLine(), { params, query, body })
-    return readOwnJson(typeof response === 'string' ? response : JSON.stringify(response)) as Record<string, unknown>
+    return await work()
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     throw isBadUsage(operation, error) ? new UsageError(error.message) : new Refusal(error.message)
@@ -47,7 +52,7 @@ async function run(operation: Operation, app: App, input: Partial<Input>): Promi
 const isBadUsage = (operation: Operation, { status, code }: ApiError) =>
   status === 400 && (!('act' in operation) || Object.hasOwn(HTTP_CODES, code) || MALFORMED.has(code))
 
-const MALFORMED = new Set(['invalid_amount', 'amount_not_positive', 'idempotency_key_required'])
+const MALFORMED = new Set(['invalid_value', 'invalid_amount', 'amount_not_positive', 'idempotency_key_required'])
 
 /** Registers a group whose commands are all operations, or a single operation that has the group's name. */
 export async function addGroup(program: Command, name: string, description: string): Promise<void> {
@@ -102,11 +107,18 @@ function addCommand(command: Command, alike: Operation[]): void {
     if (schemaOf(first)?.required?.includes(name)) command.requiredOption(flag, helpOf(first, name))
     else command.option(flag, helpOf(first, name))
   }
+  if (describeOf(first)) addYes(command)
   action(command, async (app: App, ...given: unknown[]) => {
     const options = given[positionals.length] as Record<string, string | undefined>
     const values = Object.fromEntries(positionals.map((name, n) => [name, given[n] as string]))
     const operation = choose(alike, options)
-    const json = await run(operation, app, await inputOf(operation, options, values))
+    const input = await inputOf(operation, options, values)
+    const describe = describeOf(operation)
+    if (describe) {
+      await asCommand(operation, async () => operation.checkInput?.(input, app))
+      await confirm('yes' in options, () => asCommand(operation, () => describe(app, input)))
+    }
+    const json = await run(operation, app, input)
     return { json, text: describeResponse(json, isReading(operation) ? operation.columns : undefined) }
   })
 }
@@ -194,6 +206,7 @@ function readValue(name: string, { type }: Schema, text: string): unknown {
   return text
 }
 
+const describeOf = (operation: Operation) => ('describe' in operation ? operation.describe : undefined)
 const paramsOf = ({ path }: Operation) => [...path.matchAll(/:([a-z_]+)/g)].map(([, name]) => name!)
 const schemaOf = (operation: Operation): ObjectSchema | undefined =>
   isReading(operation) ? operation.query : operation.body

@@ -18,9 +18,9 @@ export function register(program: Command): void {
       .option('--org <id>', 'Only for this organization; by default for all'),
     async (app, file: string, { org }: { org?: string }) => {
       const { db } = app
+      const read = readRates(await readTextFile(file), file)
       if (org !== undefined) await requireOrganization(db.query, org)
       await refuseLeaving(db.query, { organization_id: org })
-      const read = readRates(await readTextFile(file), file)
       const days = [...new Set(read.map(({ day }) => day))].sort()
       const result = {
         rates: read.length,

@@ -38,8 +38,8 @@ export function register(program: Command): void {
     .description('Sum payments, refunds, chargebacks and fees by month, currency and provider; see docs/finance.md')
     .requiredOption('--org <id>', 'The organization')
     .option('--month <month>', 'A month in UTC, such as 2026-10')
-    .option('--from <day>', 'Instead of a month: the first day')
-    .option('--to <day>', 'The day after the last')
+    .option('--from <day>', 'Instead of a month: the first day; or a date-time, such as 2026-01-31T12:00:00Z')
+    .option('--to <day>', 'The last day, which is included; or a date-time, which is excluded')
     .option('--rows', 'Print the rows with their signs instead of the sums')
     .addOption(
       new Option('--format <format>', 'Format of the output').choices(['table', 'csv', 'json']).default('table'),

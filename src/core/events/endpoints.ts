@@ -42,7 +42,7 @@ export async function createEndpoint(
   settings: EndpointSettings,
   rules: UrlRules,
 ): Promise<string> {
-  const url = checkUrl(settings.url, rules)
+  const url = checkEndpointUrl(settings.url, rules)
   const kinds = checkKinds(settings.kinds)
   // The lock of the project's row keeps the count exact while two endpoints are created concurrently.
   await query('select 1 from projects where id = $1 for no key update', [projectId])
@@ -70,7 +70,7 @@ export async function setEndpoint(
   rules: UrlRules,
 ): Promise<void> {
   await findEndpoint(query, projectId, id)
-  const url = change.url === undefined ? null : checkUrl(change.url, rules)
+  const url = change.url === undefined ? null : checkEndpointUrl(change.url, rules)
   const kinds = change.kinds === undefined ? null : JSON.stringify(checkKinds(change.kinds))
   await query(
     `update webhook_endpoints set url = coalesce($3, url), kinds = coalesce($4::jsonb, kinds),
@@ -167,7 +167,7 @@ const LOCAL =
   'For a program on this machine, run "tundish webhook listen --forward-to URL", or set WEBHOOK_ALLOW_PRIVATE=true.'
 
 /** The normalized address, or a 400 for one that is visibly wrong. Host names are checked at each delivery. */
-function checkUrl(given: string, { allowPrivate }: UrlRules): string {
+export function checkEndpointUrl(given: string, { allowPrivate }: UrlRules): string {
   const url = URL.canParse(given) ? new URL(given) : undefined
   const rule = allowPrivate ? 'begin with https:// or http://' : 'begin with https://'
   const protocols = allowPrivate ? ['https:', 'http:'] : ['https:']

@@ -44,10 +44,16 @@ export function checkName(name: string | undefined): void {
   throw new UsageError(`A name must have 1 to ${LONGEST_NAME} characters and no control characters.`)
 }
 
-/** Creates an organization with its first key, which is returned once and not stored. */
-export async function createOrganization(db: Writing, seal: Seal, { id, name }: { id: string; name?: string }) {
-  checkId('organization', id)
+/** Checks the id and the name of a new tenant. */
+export function checkTenant(what: 'organization' | 'project', { id, name }: { id: string; name?: string }): void {
+  checkId(what, id)
   checkName(name)
+}
+
+/** Creates an organization with its first key, which is returned once and not stored. */
+export async function createOrganization(db: Writing, seal: Seal, organization: { id: string; name?: string }) {
+  checkTenant('organization', organization)
+  const { id, name } = organization
   return db.tx(async (query) => {
     await refuseReserved(query, 'organization', id)
     await insertOnce('organization', id, () =>
@@ -76,8 +82,7 @@ export async function createProject(
   project: { id: string; organization: string; name?: string },
 ) {
   const { id, organization, name } = project
-  checkId('project', id)
-  checkName(name)
+  checkTenant('project', project)
   return db.tx(async (query) => {
     await requireOrganization(query, organization)
     await refuseReserved(query, 'project', id)
@@ -120,6 +125,9 @@ export async function setOrganization(db: Writing, id: string, change: Organizat
     one_off_charge_max_amount: JSON.parse(row.one_off_charge_max_amount!) as Record<string, string>,
   }
 }
+
+/** Throws a `UsageError` for a maximum that `setOrganization` refuses. */
+export const checkMaxAmounts = (texts: string[]): void => void texts.map(readLimit)
 
 function readLimit(text: string): [currency: string, amount: string] {
   const [, code = '*', amount] = /^(?:([A-Za-z]{3})=)?([0-9]{1,15}(?:\.[0-9]{1,9})?)$/.exec(text) ?? []

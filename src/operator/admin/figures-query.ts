@@ -27,10 +27,11 @@ const DIMENSIONS = [
 const PERIODS = ['day', 'week', 'month']
 // Ten years of days.
 const MAX_DAYS = 3660
+const DEFAULT_DAYS = 30
 const MAX_METRICS = 20
 
 const day = (description: string) =>
-  Type.String({ description, pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
+  Type.String({ description, maxLength: 40, [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
 
 const listOf = (names: readonly string[], max: number) => `^(${names.join('|')})(,(${names.join('|')})){0,${max - 1}}$`
 const PERIOD = PERIODS.join('|')
@@ -42,8 +43,8 @@ export const query = Type.Object({
     maxLength: 1000,
     [DECLARED_ONLY]: { pattern: listOf(metricNames, MAX_METRICS) },
   }),
-  from: Type.Optional(day('The first day, in UTC; by default 30 days before the end.')),
-  to: Type.Optional(day('The day after the last; by default tomorrow.')),
+  from: Type.Optional(day('The first day, in UTC; by default the period is 30 days long.')),
+  to: Type.Optional(day('The last day, which is included; by default today.')),
   by: Type.Optional(
     Type.String({
       description: `A period (\`day\`, \`week\`, \`month\`), a dimension (${DIMENSIONS.map((name) => `\`${name}\``).join(', ')}), or both separated by a comma.`,
@@ -91,6 +92,7 @@ export function readQuery(query: unknown): FiguresRequest {
   const { metric, by, funnel, money = 'usd', test = false, ...days } = query as Given
   const metrics = readMetrics(metric)
   for (const name of ['from', 'to'] as const) if (days[name] !== undefined) readDay(name, days[name])
+  if (days.from !== undefined && days.to !== undefined) checkDays(days.from, days.to)
   return { ...days, about: { metrics, ...splitBy(by), ...(funnel !== undefined && { funnel }), money, test } }
 }
 
@@ -111,12 +113,16 @@ function readMetrics(metric: string): MetricName[] {
  * possible.
  */
 export function questionOf(request: FiguresRequest, projects: readonly string[], today: string): Question {
-  const to = request.to ?? addDays(today, 1)
-  const from = request.from ?? readDay('from', addDays(to, -30))
-  if (from >= to) throw new ApiError(400, 'invalid_parameter', `from must be before to, got ${from} and ${to}.`)
-  if ((Date.parse(to) - Date.parse(from)) / DAY_MS > MAX_DAYS)
-    throw new ApiError(400, 'invalid_parameter', `from and to must be at most ${MAX_DAYS} days apart.`)
-  return { ...request.about, projects, from, to }
+  const last = request.to ?? today
+  const from = request.from ?? readDay('from', addDays(last, 1 - DEFAULT_DAYS))
+  checkDays(from, last)
+  return { ...request.about, projects, from, to: addDays(last, 1) }
+}
+
+function checkDays(from: string, last: string): void {
+  if (from > last) throw new ApiError(400, 'invalid_parameter', `from must not be after to, got ${from} and ${last}.`)
+  if ((Date.parse(last) - Date.parse(from)) / DAY_MS >= MAX_DAYS)
+    throw new ApiError(400, 'invalid_parameter', `from and to must include at most ${MAX_DAYS} days.`)
 }
 
 function splitBy(by: string | undefined): Pick<Question, 'period' | 'dimension'> {

@@ -6,6 +6,7 @@ import { comparedDays, withPrevious } from '../../data/figures/compare.ts'
 import { failedDays } from '../../data/figures/failures.ts'
 import { rebuildFigures } from '../../data/figures/follow.ts'
 import { figuresAsOf, readFigures } from '../../data/figures/read.ts'
+import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireOrganization, requireProject } from './exist.ts'
@@ -27,10 +28,10 @@ const failedDay = Type.Object(
 const response = Type.Object(
   {
     from: Type.String({ description: 'The first day.' }),
-    to: Type.String({ description: 'The day after the last.' }),
+    to: Type.String({ description: 'The last day.' }),
     compared_with: Type.Union(
       [Type.Object({ from: Type.String(), to: Type.String() }, { additionalProperties: false }), Type.Null()],
-      { description: 'The period of the `previous` values.' },
+      { description: 'The first and the last day of the `previous` values.' },
     ),
     as_of: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
       description:
@@ -80,8 +81,8 @@ async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], r
   ])
   return {
     from: question.from,
-    to: question.to,
-    compared_with: days ?? null,
+    to: addDays(question.to, -1),
+    compared_with: days ? { ...days, to: addDays(days.to, -1) } : null,
     as_of: asOf && instantFromPg(asOf),
     missing,
     data: before ? withPrevious(figures, before, question, days!) : figures,

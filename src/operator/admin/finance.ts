@@ -1,7 +1,7 @@
 // Finance: the sums of a month by currency and provider, and the signed rows that add up to them.
 
 import { ApiError } from '../../lib/errors.ts'
-import { DAY_PATTERN, DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
+import { DAY_OR_INSTANT_PATTERN, DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'
 import {
@@ -33,16 +33,16 @@ const periodFields = {
   ),
   from: Type.Optional(
     Type.String({
-      description: 'Instead of `month`: the first day.',
-      maxLength: 10,
-      [DECLARED_ONLY]: { pattern: DAY_PATTERN },
+      description: 'Instead of `month`: the first day; or a date-time, which is an instant.',
+      maxLength: 40,
+      [DECLARED_ONLY]: { pattern: DAY_OR_INSTANT_PATTERN },
     }),
   ),
   to: Type.Optional(
     Type.String({
-      description: 'The day after the last.',
-      maxLength: 10,
-      [DECLARED_ONLY]: { pattern: DAY_PATTERN },
+      description: 'The last day, which is included; or a date-time, which is excluded.',
+      maxLength: 40,
+      [DECLARED_ONLY]: { pattern: DAY_OR_INSTANT_PATTERN },
     }),
   ),
 }

@@ -65,6 +65,7 @@ export function list(declaration: ListDeclaration): Reading {
     method: 'GET',
     query: listQuery(filters ?? {}),
     response: pageOf(shape),
+    checkInput: (input) => void placeOf(declaration, input),
     async run(app, input) {
       await check?.(app, input)
       return page(app, declaration, input)
@@ -100,24 +101,18 @@ function pageOf(shape: Shape): Schema {
 }
 
 async function page(app: App, declaration: ListDeclaration, { params, query }: Input): Promise<string> {
-  const { id, shape, from, at, key, isKey, where, filters = {} } = declaration
-  const { limit = DEFAULT_LIMIT, cursor, ...given } = query as { limit?: number; cursor?: string }
+  const { shape, from, at, key, where, filters = {} } = declaration
+  const { limit = DEFAULT_LIMIT, cursor: _cursor, ...given } = query as { limit?: number; cursor?: string }
   const values: Param[] = (declaration.params ?? []).map((name) => params[name]!)
-  const binding = JSON.stringify([id, values, given])
+  const binding = bindingOf(declaration, { params, query })
   const conditions = where ? [where] : []
   for (const [name, value] of Object.entries(given)) {
     const { where: condition, param } = filters[name]!
     values.push(param ? param(value as never) : (value as Param))
     conditions.push(condition(`$${values.length}`))
   }
-  if (cursor !== undefined) {
-    const place = readCursor(cursor, binding)
-    if (!place || isKey?.(place.id) === false)
-      throw new ApiError(
-        400,
-        'invalid_cursor',
-        'cursor must be a next_cursor of this list with the same filters, unchanged.',
-      )
+  const place = placeOf(declaration, { params, query })
+  if (place) {
     values.push(...(at ? [place.at] : []), place.id)
     conditions.push(
       at ? `(${at}, ${key}) < ($${values.length - 1}::timestamptz, $${values.length})` : `${key} < $${values.length}`,
@@ -137,4 +132,25 @@ async function page(app: App, declaration: ListDeclaration, { params, query }: I
     last && writeCursor({ at: at ? instantFromPg(last.text(0)!) : NO_INSTANT, id: last.text(1)!, total: 0 }, binding)
   const pagination = { has_more: next !== undefined, ...(next !== undefined && { next_cursor: next }) }
   return shape.writeList(served, '{"data":[', `],"pagination":${JSON.stringify(pagination)}}`, 2).toString()
+}
+
+type Place = NonNullable<ReturnType<typeof readCursor>>
+
+/** The place after which the page begins; undefined for the first page. Throws a 400 for a cursor of another list. */
+function placeOf(declaration: ListDeclaration, input: Pick<Input, 'params' | 'query'>): Place | undefined {
+  const { cursor } = input.query as { cursor?: string }
+  if (cursor === undefined) return undefined
+  const place = readCursor(cursor, bindingOf(declaration, input))
+  if (place && declaration.isKey?.(place.id) !== false) return place
+  throw new ApiError(
+    400,
+    'invalid_cursor',
+    'cursor must be a next_cursor of this list with the same filters, unchanged.',
+  )
+}
+
+/** What a cursor belongs to: the list, its tenant and its filters. */
+function bindingOf({ id, params: names = [] }: ListDeclaration, { params, query }: Pick<Input, 'params' | 'query'>) {
+  const { limit: _limit, cursor: _cursor, ...given } = query
+  return JSON.stringify([id, names.map((name) => params[name]), given])
 }

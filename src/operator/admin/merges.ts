@@ -71,6 +71,15 @@ const merge: Act = {
     const { projectId, from, into } = pairOf(input)
     return { action: 'profile.merge_asked', target: `project ${projectId}`, after: { from, into } }
   },
+  async describe({ db }, input) {
+    const pair = pairOf(input)
+    await requireProject(db.query, pair.projectId)
+    const { sessions, subscriptions, transactions, customers } = await previewMerge(db.query, pair)
+    return [
+      `${pair.from} moves into ${pair.into}: sessions ${sessions}, subscriptions ${subscriptions}, transactions ${transactions}, billing customers ${customers}.`,
+      `${pair.from} loses its personal data, and its id stands for ${pair.into}.`,
+    ].join('\n')
+  },
   async act({ db, audit }, input, actor) {
     const pair = pairOf(input)
     await requireProject(db.query, pair.projectId)

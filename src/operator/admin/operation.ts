@@ -27,6 +27,8 @@ interface Declared {
   description?: string
   /** The schema of the response. */
   response: Schema
+  /** Checks what the schemas cannot, before anything is looked up: a malformed request is a 400 for any tenant. */
+  checkInput?(input: Input, app: App): void
 }
 
 /** Changes nothing. Returns an object, or the JSON text of one. */
@@ -51,6 +53,8 @@ export interface Act extends Declared {
   body?: ObjectSchema
   entry(input: Input): Entry
   act(app: App, input: Input, actor: Actor): Promise<object>
+  /** Set if it cannot be undone: says what will happen, and the command asks for confirmation. It throws as `act` would. */
+  describe?(app: App, input: Input): Promise<string>
 }
 
 export type Operation = Reading | Change | Act
@@ -60,6 +64,7 @@ export const isReading = (operation: Operation): operation is Reading => operati
 /** Performs an operation for the API and for commands. */
 export async function perform(operation: Operation, app: App, actor: Actor, input: Input): Promise<object | string> {
   try {
+    operation.checkInput?.(input, app)
     if (isReading(operation)) return await operation.run(app, input)
     if ('change' in operation) {
       const result = await audited(app, actor, async (query) => {

@@ -1,5 +1,6 @@
 // Orders: the list, an order with its timeline, refunding and resolving it, and charges in progress for too long.
 import type { App } from '../../app.ts'
+import { ApiError } from '../../lib/errors.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { JsonObject } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -11,7 +12,7 @@ import { readRefundRequest, refundIn } from '../../payments/billing/refund/reque
 import { findEither, type Resolution, resolve } from '../../payments/billing/unknown/resolve.ts'
 import { notFound } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import type { Act, Operation, Reading } from './operation.ts'
+import type { Act, Input, Operation, Reading } from './operation.ts'
 import { listStuck } from './stuck.ts'
 import { readTimeline, timelineEntry } from './timeline.ts'
 
@@ -107,13 +108,37 @@ const refundOrder: Act = {
       after: { amount: amount ?? 'all that is left', soft_refund: soft_refund ?? false, idempotency_key },
     }
   },
+  checkInput: ({ params, body, exact = body }) => void refundRequest(params, exact),
+  async describe({ db }, { params, body }) {
+    const { organization_id, order_id } = params as { organization_id: string; order_id: string }
+    const [found] = isUuid(order_id)
+      ? await db.query(
+          `select external_id, currency_code, status, amount, round(amount_refunded, scale(amount)) as refunded,
+             amount - round(amount_refunded, scale(amount)) as remaining
+           from orders where organization_id = $1 and order_id = $2`,
+          [organization_id, order_id],
+        )
+      : []
+    if (!found) throw notFound('order', order_id)
+    const { external_id, currency_code, status, amount, refunded, remaining } = found
+    const sum = `${body.amount ?? remaining} ${currency_code}`
+    return [
+      body.soft_refund === true
+        ? `Records a soft refund of ${sum}: no money moves.`
+        : `Refunds ${sum} to the card of customer ${external_id}; a full refund revokes what the charge granted.`,
+      `Order ${order_id}: ${status}, ${amount} ${currency_code}, of which ${refunded} refunded so far.`,
+    ].join('\n')
+  },
   async act(app, { params, body, exact = body }) {
     const { organization_id, order_id } = params as { organization_id: string; order_id: string }
     const external_id = await customerOf(app, organization_id, order_id)
     const context = billingContext(app)
-    return refund(context, organization_id, readRefundRequest({ ...(exact as JsonObject), external_id, order_id }))
+    return refund(context, organization_id, refundRequest(params, exact, external_id))
   },
 }
+
+const refundRequest = ({ order_id }: Input['params'], exact: Input['body'], external_id = '') =>
+  readRefundRequest({ ...(exact as JsonObject), external_id, order_id: order_id! })
 
 const resolveOrder: Act = {
   id: 'resolveOrder',
@@ -142,6 +167,9 @@ const resolveOrder: Act = {
     },
     { title: 'OrderResolved', additionalProperties: false },
   ),
+  checkInput({ body }) {
+    if (String(body.because).trim() === '') throw new ApiError(400, 'invalid_value', 'because must say why.')
+  },
   entry: ({ params, body }) => ({
     action: 'order.resolve_asked',
     target: `order ${params.order_id} of organization ${params.organization_id}`,

@@ -6,6 +6,7 @@ import { fold } from '../../lib/text.ts'
 import { notFound, requireProject } from './exist.ts'
 import { equals, list, ofProject } from './list.ts'
 import type { Act, Operation } from './operation.ts'
+import { twinsOf } from './twins.ts'
 
 const profile = shape('ProfileSummary', 'p', {
   id: text('Identifier.'),
@@ -80,6 +81,28 @@ const eraseProfile: Act = {
     target: `project ${params.project_id}`,
     after: { profile_ids: [params.profile_id], ...(body.with_twins === true && { with_twins: true }) },
   }),
+  async describe({ db }, { params, body }) {
+    const { project_id, profile_id } = params as { project_id: string; profile_id: string }
+    await requireProject(db.query, project_id)
+    const [found] = await db.query(
+      `select p.anonymized_at, (select count(*) from sessions s where s.project_id = p.project_id and s.profile_id = p.id) as sessions
+       from profiles p where p.project_id = $1 and p.id = $2`,
+      [project_id, profile_id],
+    )
+    if (!found) throw notFound('profile', profile_id)
+    const twins = (await twinsOf({ db }, project_id, profile_id)).map(({ id }) => id).join(', ')
+    const sentences = [
+      `Erases the personal data of profile ${profile_id} of project ${project_id}: e-mail address, phone number, replies, and the visitor's data in its sessions (${found.sessions}). Subscriptions and transactions stay.`,
+    ]
+    if (found.anonymized_at !== null) sentences.push('It has been erased before.')
+    if (twins !== '')
+      sentences.push(
+        body.with_twins === true
+          ? `Also erases the other profiles of this person: ${twins}.`
+          : `Not erased, though probably the same person: ${twins}. Add --with-twins to erase them too.`,
+      )
+    return sentences.join('\n')
+  },
   async act({ db, audit, config }, { params, body }, actor) {
     const { project_id, profile_id } = params as { project_id: string; profile_id: string }
     await requireProject(db.query, project_id)

@@ -1,6 +1,6 @@
 // Rate limits: requests a second of an organization's key, or of each key of a project.
 
-import { setRateLimit } from '../../core/limits/setting.ts'
+import { checkRateLimit, setRateLimit } from '../../core/limits/setting.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -26,7 +26,13 @@ const response = Type.Object(
 )
 
 /** What the operations for organizations and projects have in common. */
-const about = { method: 'PUT', tag: 'Tenants', body, response } as const
+const about = {
+  method: 'PUT',
+  tag: 'Tenants',
+  body,
+  response,
+  checkInput: ({ body }: Input) => checkRateLimit(body.rate_limit as string),
+} as const
 
 const ofOrganization: Change = {
   ...about,

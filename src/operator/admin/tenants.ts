@@ -2,6 +2,8 @@
 
 import { isNamed } from '../../core/tenants/listing.ts'
 import {
+  checkMaxAmounts,
+  checkTenant,
   createOrganization,
   createProject,
   type EraseAtProvider,
@@ -129,6 +131,7 @@ const postProject: Change = {
   summary: 'Create a project with its first key',
   body: Type.Object({ id: newId('Id of the project.'), name }, { title: 'NewProject', additionalProperties: false }),
   response: made('project'),
+  checkInput: ({ body }) => checkTenant('project', body as { id: string; name?: string }),
   async change(query, { params, body }, { seal }) {
     await requireOrganization(query, params.organization_id!)
     const given = { ...(body as { id: string; name?: string }), organization: params.organization_id! }
@@ -171,25 +174,27 @@ const patchOrganization: Change = {
     { title: 'OrganizationSettings', additionalProperties: false },
   ),
   response: Type.Object({}, { title: 'OrganizationRules' }),
+  checkInput: ({ body, exact = body }) => checkMaxAmounts(maxAmountsOf(exact)),
   async change(query, { params, body, exact = body }) {
     const { organization_id } = params as { organization_id: string }
     await requireOrganization(query, organization_id)
-    const given = exact as {
-      one_off_charge_enabled?: boolean
-      one_off_charge_max_amount?: Record<string, unknown>
-      erase_at_provider?: EraseAtProvider
-    }
+    const given = exact as { one_off_charge_enabled?: boolean; erase_at_provider?: EraseAtProvider }
     const before = await settingsOf(query, organization_id)
     const result = await setOrganization(within(query), organization_id, {
       enabled: given.one_off_charge_enabled,
       eraseAtProvider: given.erase_at_provider,
-      maxAmounts: Object.entries(given.one_off_charge_max_amount ?? {}).map(([currency, amount]) =>
-        currency === '*' ? textOf(amount) : `${currency}=${textOf(amount)}`,
-      ),
+      maxAmounts: maxAmountsOf(exact),
     })
     const { id: _id, ...after } = result
     return { entry: { action: 'organization.set', target: `organization ${organization_id}`, before, after }, result }
   },
+}
+
+/** The maxima as texts: `500`, or `JPY=50000`. */
+function maxAmountsOf({ one_off_charge_max_amount = {} }: Record<string, unknown>): string[] {
+  return Object.entries(one_off_charge_max_amount as Record<string, unknown>).map(([currency, amount]) =>
+    currency === '*' ? textOf(amount) : `${currency}=${textOf(amount)}`,
+  )
 }
 
 /** The digits of an amount as they were sent. */

@@ -1,6 +1,8 @@
 // Webhook endpoints of a project.
+import type { App } from '../../app.ts'
 import { eventTypes } from '../../core/events/catalogue.ts'
 import {
+  checkEndpointUrl,
   createEndpoint,
   type EndpointSettings,
   endpoint,
@@ -15,7 +17,7 @@ import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { notFound, requireProject } from './exist.ts'
 import { list, ofProject } from './list.ts'
-import type { Change, Operation, Reading } from './operation.ts'
+import type { Change, Input, Operation, Reading } from './operation.ts'
 
 const TAG = 'Webhooks'
 const PATH = '/projects/:project_id/webhooks'
@@ -36,6 +38,10 @@ const settings = {
     },
   ),
   enabled: Type.Boolean({ description: 'Whether events are delivered to the endpoint.' }),
+}
+
+function checkInput({ body }: Input, { config }: App): void {
+  if (typeof body.url === 'string') checkEndpointUrl(body.url, { allowPrivate: config.webhookAllowPrivate })
 }
 
 const target = (params: Record<string, string>, id = params.webhook_id) =>
@@ -68,6 +74,7 @@ const create: Change = {
     { title: 'NewWebhook', additionalProperties: false },
   ),
   response: endpoint.schema,
+  checkInput,
   async change(query, { params, body }, { config }) {
     await requireProject(query, params.project_id!)
     const given = { kinds: [], enabled: true, ...(body as Partial<EndpointSettings> & { url: string }) }
@@ -107,6 +114,7 @@ const set: Change = {
     { title: 'WebhookSettings', additionalProperties: false },
   ),
   response: endpoint.schema,
+  checkInput,
   async change(query, { params, body }, { config }) {
     const { project_id, webhook_id } = params as { project_id: string; webhook_id: string }
     const before = settingsOf(await findEndpoint(query, project_id, webhook_id))

@@ -1,4 +1,5 @@
 // Reads figures for pages by the operations of the API, and turns them into tables.
+import { addDays } from '../../lib/days.ts'
 import type { Result } from './call.ts'
 import { dollars, number, percent } from './format.ts'
 import { comparable, type Span } from './period.ts'
@@ -39,7 +40,7 @@ export async function figures(view: View, metric: string, query: FigureQuery = {
     query: {
       metric,
       from,
-      to,
+      to: addDays(to, -1),
       money,
       test,
       ...(by !== undefined && { by }),

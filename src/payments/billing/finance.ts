@@ -2,16 +2,17 @@
 
 import { INCOMING, MOVES, moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
-import { readDay, readMonth } from '../../lib/days.ts'
+import { addDays, readDay, readMonth } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Row } from '../../lib/pg/row-bytes.ts'
 import type { Statement } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
-import { instantFromPg } from '../../lib/time.ts'
+import { shorten } from '../../lib/text.ts'
+import { instantFromPg, readInstant, TimeError } from '../../lib/time.ts'
 
-/** From the beginning of a day to the beginning of another, in UTC: `2026-10-01T00:00:00Z`. */
+/** From an instant to another, which is excluded: `2026-10-01T00:00:00.000Z`. */
 export interface Period {
   from: string
   to: string
@@ -141,7 +142,7 @@ const FEE = `
 type PeriodNames = Record<keyof PeriodGiven, string>
 const PARAMETERS: PeriodNames = { month: 'month', from: 'from', to: 'to' }
 
-/** Reads a month, or a first day and the day after the last. Throws a 400 whose sentence has these names. */
+/** Reads a month, or a first and a last day, or two instants. Throws a 400 whose sentence has these names. */
 export function readPeriod({ month, from, to }: PeriodGiven, names = PARAMETERS): Period {
   if (month !== undefined && from === undefined && to === undefined) {
     const first = instantOf(readMonth(names.month, month))
@@ -149,16 +150,36 @@ export function readPeriod({ month, from, to }: PeriodGiven, names = PARAMETERS)
   }
   if (month !== undefined || from === undefined || to === undefined)
     throw new ApiError(400, 'invalid_parameter', `Give ${names.month}, or ${names.from} and ${names.to}.`)
-  const period = { from: instantOf(readDay(names.from, from)), to: instantOf(readDay(names.to, to)) }
-  if (period.from >= period.to)
-    throw new ApiError(400, 'invalid_parameter', `${names.from} must be before ${names.to}, got ${from} and ${to}.`)
-  if (period.to > monthsAfter(period.from, MAX_MONTHS))
+  const period = {
+    from: readBound(names.from, from, instantOf),
+    to: readBound(names.to, to, (day) => instantOf(addDays(day, 1))),
+  }
+  if (Date.parse(period.from) >= Date.parse(period.to))
+    throw new ApiError(
+      400,
+      'invalid_parameter',
+      `${names.from} must be before the end of ${names.to}, got ${from} and ${to}.`,
+    )
+  if (Date.parse(period.to) > Date.parse(monthsAfter(period.from, MAX_MONTHS)))
     throw new ApiError(
       400,
       'invalid_parameter',
       `${names.from} and ${names.to} must be at most ${MAX_MONTHS} months apart.`,
     )
   return period
+}
+
+/** A full date-time is an instant; a day is what `ofDay` makes of it. */
+function readBound(name: string, text: string, ofDay: (day: string) => string): string {
+  if (!/^\d{4}-\d{2}-\d{2}[Tt]/.test(text)) return ofDay(readDay(name, text))
+  try {
+    const instant = readInstant(text)
+    readDay(name, instant.slice(0, 10))
+    return instant
+  } catch (error) {
+    if (!(error instanceof TimeError)) throw error
+    throw new ApiError(400, 'invalid_parameter', `${name} ${error.message}, got "${shorten(text, 40)}".`)
+  }
 }
 
 const instantOf = (day: string) => new Date(`${day}T00:00:00Z`).toISOString()

@@ -33,7 +33,7 @@ const ORDER = '0191d0a3-6a1f-7c44-9a50-0a4a3c7e1f01'
 const commands: [words: string[], at: RegExp][] = [
   [['org', 'list'], /from organizations/],
   [['project', 'create', 'other', '--org', ORGANIZATION], /insert into projects/],
-  [['keys', 'regenerate', '--org', ORGANIZATION], /insert into secret_keys/],
+  [['keys', 'regenerate', '--yes', '--org', ORGANIZATION], /insert into secret_keys/],
   [['webhook', 'list', '--project', PROJECT], /from webhook_endpoints/],
   [['webhook', 'listen', '--project', PROJECT, '--forward-to', 'http://127.0.0.1:9/'], /from events/],
   [['charges', 'resolve', ORDER, '--as', 'failed', '--because', 'nobody knows'], /from orders/],

@@ -125,7 +125,11 @@ test('profile erase removes the personal data of a person, and the audit log say
   const line = { record: 'profile', data: { id: 'pro_1', created_at: '2026-01-31T09:00:00Z', email: 'a@example.com' } }
   const imported = await tundish(['import', '--project', PROJECT, '-'], env, JSON.stringify(line))
   assert.equal(imported.code, 0, imported.stderr)
-  assert.deepEqual(await json('profile', 'erase', 'pro_1', '--project', PROJECT), { id: 'pro_1' })
+  assert.deepEqual(await json('profile', 'erase', 'pro_1', '--yes', '--project', PROJECT), {
+    id: 'pro_1',
+    erased: ['pro_1'],
+    same_person: [],
+  })
   const [row] = await events.app.db.query(`select email from profiles where id = 'pro_1'`)
   assert.equal(row!.email, null)
   const { data } = await json('audit', 'list', '--limit', '2')
@@ -184,9 +188,9 @@ test('fields of a response are one block, and several lists have their names abo
     '--from',
     '2026-01-01',
     '--to',
-    '2026-02-01',
+    '2026-01-31',
   )
-  assert.match(figures, /^from +2026-01-01\nto +2026-02-01\ncompared_with +-\nas_of +\S+\n\nperiod +key /)
+  assert.match(figures, /^from +2026-01-01\nto +2026-01-31\ncompared_with +-\nas_of +\S+\n\nperiod +key /)
   const file = join(env['DATA_DIR']!, 'person.ndjson')
   const person = { id: 'pro_ada', created_at: '2026-01-31T09:00:00Z', email: 'ada@example.com' }
   await writeFile(file, JSON.stringify({ record: 'profile', data: person }))
@@ -195,7 +199,7 @@ test('fields of a response are one block, and several lists have their names abo
   assert.match(shown, /^profile:\nid +pro_ada\n/)
   for (const list of ['sessions', 'orders', 'declined_payments'])
     assert.match(shown, new RegExp(`\n\n${list}:\nNothing found\\.\n`), list)
-  await tundishAgain(['profile', 'erase', person.id, '--project', PROJECT], env)
+  await tundishAgain(['profile', 'erase', person.id, '--yes', '--project', PROJECT], env)
   const receipt = await said('profile', 'receipt', person.id, '--project', PROJECT)
   assert.match(receipt, /^removed +E-mail address, .+\n {13}IP addresses, .+\n/m)
 })

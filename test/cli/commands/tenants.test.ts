@@ -140,12 +140,12 @@ describe('organizations, projects and keys', () => {
 
   test('keys regenerate creates another key, and with an overlap prints until when the old one is valid', async () => {
     const { secret_key: first } = await json('org', 'create', 'rotating')
-    const second = await json('keys', 'regenerate', '--org', 'rotating')
+    const second = await json('keys', 'regenerate', '--yes', '--org', 'rotating')
     assert.match(second.secret_key, KEY)
     assert.notEqual(second.secret_key, first)
     assert.equal(second.previous_expires_at, null)
-    const third = await json('keys', 'regenerate', '--org', 'rotating', '--overlap', '24h')
-    const fourth = await json('keys', 'regenerate', '--org', 'rotating', '--overlap', '0s')
+    const third = await json('keys', 'regenerate', '--yes', '--org', 'rotating', '--overlap', '24h')
+    const fourth = await json('keys', 'regenerate', '--yes', '--org', 'rotating', '--overlap', '0s')
     assert.equal(fourth.previous_expires_at, null)
     const hours = (Date.parse(third.previous_expires_at) - Date.now()) / 3_600_000
     assert.ok(hours > 23.9 && hours < 24.1, third.previous_expires_at)
@@ -157,8 +157,8 @@ describe('organizations, projects and keys', () => {
     ['--org', 'acme', '--overlap', '24'],
     ['--org', 'acme', '--overlap', '400d'],
   ]) {
-    test(`2 for keys regenerate ${args.join(' ')}`, async () => {
-      const { code, stdout } = await run('keys', 'regenerate', ...args)
+    test(`2 for keys regenerate --yes ${args.join(' ')}`, async () => {
+      const { code, stdout } = await run('keys', 'regenerate', '--yes', ...args)
       assert.deepEqual([code, stdout], [2, ''])
     })
   }

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import { noTerminal, openTerminal } from '../../support/terminal.ts'
+import { CTRL_C, noTerminal, openTerminal } from '../../support/terminal.ts'
 import { titled } from '../../support/titled.ts'
 
 const events = await openEvents()
@@ -67,7 +67,7 @@ test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () 
     ]),
     [['org', 'create', ORGANIZATION], 1, /exists already/],
     [['operator', 'create', '--name', 'x', '--expires', '0d'], 2, /^--expires must be more than 0/],
-    [['profile', 'erase', 'nobody', '--project', PROJECT], 1, /^There is no profile "nobody"/],
+    [['profile', 'erase', 'nobody', '--project', PROJECT, '--yes'], 1, /^There is no profile "nobody"/],
     [['webhook', 'listen', '--project', PROJECT, '--forward-to', 'localhost:3000'], 2, /^--forward-to must be an http/],
     [
       ['webhook', 'listen', '--project', PROJECT, '--forward-to', 'http://x', '--kinds', 'x'],
@@ -83,4 +83,91 @@ test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () 
     assert.match(outcome.stderr, sentence)
     assert.equal(outcome.stdout, '')
   }
+})
+
+test('bad usage is 2 for a tenant that does not exist, before anything is looked up', async () => {
+  const none = { org: ['--org', 'nowhere'], project: ['--project', 'nowhere'] }
+  const cases: [args: string[], sentence: RegExp][] = [
+    ...['lots', 'JPY=1.5', 'QQQ=1'].map((amount): [string[], RegExp] => [
+      ['org', 'set', 'nowhere', '--max-amount', amount],
+      /^(A maximum must be|JPY has 0 decimal places|"QQQ" is not a currency)/,
+    ]),
+    [['org', 'set', 'nowhere', '--rate-limit', 'lots'], /^A rate limit must be/],
+    [['project', 'create', 'a b', ...none.org], /^The project id "a b" must be/],
+    [['project', 'create', 'public', ...none.org], /^"public" is reserved/],
+    [['project', 'set', 'nowhere', '--rate-limit', 'lots'], /^A rate limit must be/],
+    [['keys', 'list', ...none.project, '--cursor', 'x'], /^cursor must be a next_cursor/],
+    [['order', 'list', ...none.org, '--cursor', 'x'], /^cursor must be a next_cursor/],
+    [['order', 'refund', 'x', ...none.org, '--yes', '--amount', '1'], /^idempotency_key is required/],
+    [['order', 'refund', 'x', ...none.org, '--yes', '--amount', 'lots', '--idempotency-key', 'k'], /^amount must/],
+    [['order', 'resolve', 'x', ...none.org, '--as', 'failed', '--because', ' '], /^because must say why/],
+    [['webhook', 'create', ...none.project, '--url', 'ftp://x'], /^url must be a URL/],
+    [['webhook', 'set', 'x', ...none.project, '--url', 'ftp://x'], /^url must be a URL/],
+    [['figures', 'show', 'sales', ...none.project, '--from', '2026-02-02', '--to', '2026-02-01'], /^from must not be/],
+    [['figures', 'show', 'sales', ...none.project, '--from', 'x'], /^from must be a day such as 2026-01-31, got "x"/],
+    [['report', ...none.org, '--from', '2026-02-02', '--to', '2026-02-01'], /^--from must be before the end of --to/],
+    ...[
+      ['keys', 'regenerate', ...none.project],
+      ['profile', 'erase', 'x', ...none.project],
+      ['order', 'refund', 'x', ...none.org],
+    ].map((args): [string[], RegExp] => [args, /^This cannot be undone, and there is no terminal .+: add --yes\.$/m]),
+  ]
+  for (const [args, sentence] of cases) {
+    const { code, stdout, stderr } = await tundishAgain(args, env)
+    assert.deepEqual([code, stdout], [2, ''], `${args.join(' ')}: ${stderr}`)
+    assert.match(stderr, sentence)
+  }
+})
+
+describe(titled('a command that cannot be undone asks at the terminal', noTerminal), { skip: noTerminal }, () => {
+  const PROFILES = ['pro_asked', 'pro_twin'].map((id) =>
+    JSON.stringify({ record: 'profile', data: { id, created_at: '2026-01-31T09:00:00Z', email: 'asked@example.com' } }),
+  )
+  const erase = ['profile', 'erase', 'pro_asked', '--project', PROJECT]
+  const emailOf = async () => {
+    const [row] = await events.app.db.query(`select email from profiles where project_id = $1 and id = 'pro_asked'`, [
+      PROJECT,
+    ])
+    return row!.email
+  }
+  before(async () => {
+    const { code, stderr } = await tundish(['import', '--project', PROJECT, '-'], env, PROFILES.join('\n'))
+    assert.equal(code, 0, stderr)
+  })
+
+  for (const [name, keys] of Object.entries({ no: 'no\r', 'an empty line': '\r', 'Ctrl-C': CTRL_C })) {
+    test(`1 and nothing is changed for ${name}`, async () => {
+      const terminal = openTerminal(erase, env)
+      await terminal.untilPrinted(/Type "yes" to go on: /)
+      terminal.press(keys)
+      assert.equal(await terminal.ended, 1)
+      assert.match(terminal.output(), /^Erases the personal data of profile pro_asked of project \S+: .+\(0\)/)
+      assert.match(terminal.output(), /Not erased, though probably the same person: pro_twin\. Add --with-twins/)
+      assert.match(terminal.output(), /Not confirmed: nothing was changed\./)
+      assert.equal(await emailOf(), 'asked@example.com')
+    })
+  }
+
+  test('1 at once for a profile that does not exist', async () => {
+    const terminal = openTerminal(erase.with(2, 'pro_nobody'), env)
+    assert.equal(await terminal.ended, 1)
+    assert.equal(terminal.output(), 'There is no profile "pro_nobody".\r\n')
+  })
+
+  test('0 after yes, for an erasure and for a new key', async () => {
+    for (const [args, shown] of [
+      [erase, /This cannot be undone\./],
+      [
+        ['keys', 'regenerate', '--org', ORGANIZATION],
+        /Creates a new key for organization \S+ and ends its valid keys \(1\) at once/,
+      ],
+    ] as const) {
+      const terminal = openTerminal([...args], env)
+      await terminal.untilPrinted(/Type "yes" to go on: /)
+      terminal.press('yes\r')
+      assert.equal(await terminal.ended, 0, terminal.output())
+      assert.match(terminal.output(), shown)
+    }
+    assert.equal(await emailOf(), null)
+  })
 })

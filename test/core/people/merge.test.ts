@@ -259,12 +259,12 @@ test('a merge waits for an import that has checked its lines', async () => {
   assert.equal((await merging).status, 200)
 })
 
-test('without a terminal `profile merge` says what it would do and ends with 2; with --yes it merges', async () => {
+test('2 for `profile merge` without a terminal; with --yes it merges', async () => {
   const shop = await shopWith()
   const command = ['profile', 'merge', 'cus_ada', 'pro_ada', '--project', shop.id]
   const asked = await tundish(command, dashboard.server.env)
   assert.equal(asked.code, 2)
-  assert.match(asked.stderr, /sessions 1, subscriptions 1, transactions 1, billing customers 1/)
+  assert.match(asked.stderr, /no terminal to ask for confirmation: add --yes/)
   assert.deepEqual(await owners(shop), [1, 0, 0, 0])
   const done = await tundish([...command, '--yes', '--json'], dashboard.server.env)
   assert.deepEqual([done.code, JSON.parse(done.stdout).subscriptions], [0, 1])
@@ -276,7 +276,9 @@ test('on a terminal `profile merge` asks', { skip: noTerminal }, async () => {
   const ask = async (answer: string) => {
     const command = ['profile', 'merge', 'cus_ada', 'pro_ada', '--project', shop.id]
     const terminal = openTerminal(command, dashboard.server.env)
-    await terminal.untilPrinted(/This cannot be undone\.\s+Do it\? \(yes\/no\)/)
+    await terminal.untilPrinted(
+      /sessions 1, subscriptions 1, transactions 1, billing customers 1\.\s[\s\S]+Type "yes" to go on: /,
+    )
     terminal.press(`${answer}\r`)
     return terminal.ended
   }

@@ -182,7 +182,7 @@ describe('authentication of the data API', () => {
       assert.equal((await ask(fresh)).status, 200)
 
       const { code, stdout } = await tundish(
-        ['keys', 'regenerate', '--project', project.id, '--overlap', '24h', '--json'],
+        ['keys', 'regenerate', '--yes', '--project', project.id, '--overlap', '24h', '--json'],
         server.env,
       )
       const printed = JSON.parse(stdout)

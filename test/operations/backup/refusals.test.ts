@@ -210,7 +210,7 @@ describe('data in the way', () => {
 test('a restore into the empty database of a running server is served by it', async () => {
   const server = await startTestServer({ MASTER_KEY: source.env.MASTER_KEY! })
   try {
-    const { secret_key: key } = await source.json('keys', 'regenerate', '--project', 'app')
+    const { secret_key: key } = await source.json('keys', 'regenerate', '--yes', '--project', 'app')
     const path = join(source.folder, 'served.backup')
     await source.json('backup', path)
     const { code, stderr } = await tundish(['restore', path, '--without-erasures'], server.env)

@@ -36,7 +36,7 @@ describe('figures of a project', () => {
   const ask = async (query: string) => (await admin.call('GET', `/projects/${PROJECT}/figures?${query}`)).body
 
   test('a day begins at midnight UTC, and `to` is the day after the last', async () => {
-    const { data, as_of } = await ask('metric=revenue&from=2026-01-10&to=2026-01-12&by=day')
+    const { data, as_of } = await ask('metric=revenue&from=2026-01-10&to=2026-01-11&by=day')
     assert.match(as_of, /^\d{4}-.*Z$/)
     assert.deepEqual(data, [
       { period: '2026-01-10', key: null, currency: 'USD', values: { revenue: 1 } },
@@ -52,8 +52,8 @@ describe('figures of a project', () => {
     })
 
   test('a period is compared with as many days before', async () => {
-    const { data, compared_with } = await ask('metric=revenue,sales&from=2026-02-01&to=2026-03-01&compare=previous')
-    assert.deepEqual(compared_with, { from: '2026-01-04', to: '2026-02-01' })
+    const { data, compared_with } = await ask('metric=revenue,sales&from=2026-02-01&to=2026-02-28&compare=previous')
+    assert.deepEqual(compared_with, { from: '2026-01-04', to: '2026-01-31' })
     assert.deepEqual(data, [
       {
         period: null,
@@ -67,15 +67,15 @@ describe('figures of a project', () => {
 
   const periodPairs: [query: string, pairs: string[]][] = [
     // Each day, week or month, and the revenue of the one it is compared with.
-    ['by=month&from=2026-02-01&to=2026-05-01&compare=previous', ['2026-02-01 10 -', '2026-04-01 0 3.5']],
-    ['by=month&from=2026-04-01&to=2026-06-01&compare=previous', ['2026-04-01 0 10']],
-    ['by=month&from=2026-01-01&to=2026-03-01&compare=month', ['2026-01-01 3.5 -', '2026-02-01 10 3.5']],
-    ['by=month&from=2027-01-01&to=2027-03-01&compare=year', ['2027-01-01 0 3.5', '2027-02-01 0 10']],
-    ['by=week&from=2026-02-02&to=2026-03-02&compare=month', ['2026-02-02 10 3.5']],
-    ['by=week&from=2027-02-01&to=2027-02-15&compare=year', ['2027-02-01 0 10']],
-    ['by=day&from=2026-03-02&to=2026-03-05&compare=month', ['2026-03-03 0 10']],
-    ['by=currency&from=2026-02-01&to=2026-03-01&compare=month', ['EUR 0 2.5', 'USD 10 1']],
-    ['from=2026-03-01&to=2026-04-01&compare=month', ['all 0 10']],
+    ['by=month&from=2026-02-01&to=2026-04-30&compare=previous', ['2026-02-01 10 -', '2026-04-01 0 3.5']],
+    ['by=month&from=2026-04-01&to=2026-05-31&compare=previous', ['2026-04-01 0 10']],
+    ['by=month&from=2026-01-01&to=2026-02-28&compare=month', ['2026-01-01 3.5 -', '2026-02-01 10 3.5']],
+    ['by=month&from=2027-01-01&to=2027-02-28&compare=year', ['2027-01-01 0 3.5', '2027-02-01 0 10']],
+    ['by=week&from=2026-02-02&to=2026-03-01&compare=month', ['2026-02-02 10 3.5']],
+    ['by=week&from=2027-02-01&to=2027-02-14&compare=year', ['2027-02-01 0 10']],
+    ['by=day&from=2026-03-02&to=2026-03-04&compare=month', ['2026-03-03 0 10']],
+    ['by=currency&from=2026-02-01&to=2026-02-28&compare=month', ['EUR 0 2.5', 'USD 10 1']],
+    ['from=2026-03-01&to=2026-03-31&compare=month', ['all 0 10']],
   ]
   for (const [query, pairs] of periodPairs)
     test(`compared one by one, also what has ceased: ${query}`, async () => {
@@ -90,10 +90,10 @@ describe('figures of a project', () => {
     })
 
   const sameDays: [days: string, compared: string][] = [
-    ['2024-02-01 2024-02-29', '2023-02-01 2023-03-01'],
-    ['2024-02-01 2024-03-01', '2023-02-01 2023-03-01'],
-    ['2025-02-01 2025-03-01', '2024-02-01 2024-03-01'],
-    ['2025-02-10 2025-02-20', '2024-02-10 2024-02-20'],
+    ['2024-02-01 2024-02-28', '2023-02-01 2023-02-28'],
+    ['2024-02-01 2024-02-29', '2023-02-01 2023-02-28'],
+    ['2025-02-01 2025-02-28', '2024-02-01 2024-02-29'],
+    ['2025-02-10 2025-02-19', '2024-02-10 2024-02-19'],
   ]
   for (const [days, compared] of sameDays)
     test(`a year before ${days} are ${compared}`, async () => {
@@ -103,12 +103,12 @@ describe('figures of a project', () => {
     })
 
   const monthEarlier: [days: string, compared: string][] = [
-    ['2026-02-01 2026-03-01', '2026-01-01 2026-02-01'],
-    ['2026-11-01 2026-12-01', '2026-10-01 2026-11-01'],
-    ['2026-11-10 2026-11-24', '2026-10-10 2026-10-24'],
-    ['2026-03-01 2026-03-31', '2026-02-01 2026-03-01'],
-    ['2026-03-30 2026-04-02', '2026-02-28 2026-03-02'],
-    ['2026-01-05 2026-01-06', '2025-12-05 2025-12-06'],
+    ['2026-02-01 2026-02-28', '2026-01-01 2026-01-31'],
+    ['2026-11-01 2026-11-30', '2026-10-01 2026-10-31'],
+    ['2026-11-10 2026-11-23', '2026-10-10 2026-10-23'],
+    ['2026-03-01 2026-03-30', '2026-02-01 2026-02-28'],
+    ['2026-03-30 2026-04-01', '2026-02-28 2026-03-01'],
+    ['2026-01-05 2026-01-05', '2025-12-05 2025-12-05'],
   ]
   for (const [days, compared] of monthEarlier)
     test(`a month before ${days} are ${compared}`, async () => {
@@ -118,7 +118,7 @@ describe('figures of a project', () => {
     })
 
   test('an organization is the sum of its projects, and can be split by them', async () => {
-    const path = '/organizations/acme/figures?metric=revenue&from=2026-01-01&to=2026-03-01'
+    const path = '/organizations/acme/figures?metric=revenue&from=2026-01-01&to=2026-02-28'
     assert.equal((await admin.call('GET', path)).body.data[0].values.revenue, 13.5)
     assert.equal((await admin.call('GET', `${path}&by=project`)).body.data[0].key, PROJECT)
   })
@@ -130,8 +130,9 @@ describe('figures of a project', () => {
     'metric=sales&from=0001-01-01&to=0001-02-01&compare=year':
       /from must be from 1900-01-01 to 2999-12-31, got 0001-01-01/,
     'metric=sales&from=2026-02-02&to=9999-12-31': /to must be from 1900-01-01 to 2999-12-31/,
-    'metric=sales&from=2026-02-02&to=2026-02-02': /from must be before to/,
-    'metric=sales&from=2010-01-01&to=2026-02-02': /at most 3660 days apart/,
+    'metric=sales&from=2026-02-03&to=2026-02-02': /from must not be after to/,
+    'metric=sales&from=2010-01-01&to=2026-02-02': /include at most 3660 days/,
+    'metric=sales&from=2026-02-02T00:00:00Z': /from must be a day such as 2026-01-31/,
     'metric=sales&by=day,week': /by must be/,
     'metric=sales&money=eur': /money/,
     'metric=sales&nothing=1': /nothing/,

@@ -142,7 +142,9 @@ describe('the finance report', () => {
     ['month=3000-01', /^month must be from 1900-01 to 2999-12, got 3000-01\.$/],
     ['from=0001-01-01&to=0001-02-01', /^from must be from 1900-01-01 to 2999-12-31, got 0001-01-01\.$/],
     ['from=2999-01-01&to=3000-01-01', /^to must be from 1900-01-01 to 2999-12-31, got 3000-01-01\.$/],
-    ['from=2025-03-01&to=2025-03-01', /^from must be before to/],
+    ['from=2025-03-02&to=2025-03-01', /^from must be before the end of to/],
+    ['from=2025-03-01T00:00:00Z&to=2025-03-01T00:00:00Z', /^from must be before the end of to/],
+    ['from=2025-03-01T00:00&to=2025-03-01', /^from must be an RFC 3339 date-time/],
     ['from=2020-01-01&to=2025-03-01', /^from and to must be at most 36 months apart\.$/],
     ['month=2025-10&to=2025-12-01', /^Give month, or from and to\.$/],
   ] as const) {

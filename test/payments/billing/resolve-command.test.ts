@@ -24,7 +24,7 @@ test('order show and its --json write amounts with all decimals', async () => {
 
 test('order refund: 2 for an invalid amount or without a key, 1 for more than is left', async () => {
   const { order_id } = (await shop.charge(await shop.customer(), { amount: '7' })).body
-  const refund = (...more: string[]) => run('order', 'refund', order_id, '--org', shop.id, ...more)
+  const refund = (...more: string[]) => run('order', 'refund', order_id, '--yes', '--org', shop.id, ...more)
   for (const [code, ...args] of [
     [2, '--amount', '1e1', '--idempotency-key', 'k'],
     [2, '--amount', '0', '--idempotency-key', 'k'],
