@@ -2,7 +2,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { repeat } from '../../lib/repeat.ts'
-import { adapters } from '../../payments/providers/adapters.ts'
 import type { Provider, Providers } from '../../payments/providers/provider.ts'
 
 interface Shared {
@@ -11,38 +10,6 @@ interface Shared {
   clock: Clock
   log: { info(details: object, message: string): void; error(details: object, message: string): void }
 }
-
-const PSPS = Object.keys(adapters)
-  .map((psp) => `'${psp}'`)
-  .join(', ')
-
-/**
- * Statements of an erasure, with the project as $1 and the profiles as $2. If the organization has switched it on, they
- * stop charges to the cards of the customers and queue the erasure at the providers. Repeating them changes nothing.
- */
-export const QUEUE_AT_PROVIDER = [
-  `update customers c set cards_erased_at = db_clock() from organizations o
-   where c.project_id = $1 and c.profile_id = any($2) and c.cards_erased_at is null
-     and o.id = c.organization_id and o.erase_at_provider <> 'off'`,
-  `insert into provider_erasures (organization_id, psp, psp_merchant_id, target, project_id, profile_id, how, created_at,
-     next_attempt_at)
-   select distinct on (c.organization_id, t.psp, t.psp_merchant_id, t.target)
-     c.organization_id, t.psp, t.psp_merchant_id, t.target, c.project_id, c.profile_id,
-     case o.erase_at_provider when 'delete' then 'delete' else 'empty' end, now.at, now.at
-   from (select db_clock() as at) now, customers c
-   join organizations o on o.id = c.organization_id and o.erase_at_provider <> 'off'
-   cross join lateral (
-     select r.psp, r.psp_merchant_id, coalesce(r.psp_customer_id, r.payment_method_token) as target
-     from report_transactions r where r.organization_id = c.organization_id and r.external_id = c.external_id
-     union select d.psp, d.psp_merchant_id, coalesce(d.provider_customer, d.payment_method_token)
-     from orders d where d.organization_id = c.organization_id and d.external_id = c.external_id
-     -- An imported customer without payments is known by the provider's own id.
-     union select m.psp, m.psp_merchant_id, c.external_id
-     from merchant_accounts m where m.organization_id = c.organization_id and c.external_id like 'cus\\_%') t
-   where c.project_id = $1 and c.profile_id = any($2)
-     and t.psp in (${PSPS}) and t.psp_merchant_id is not null and t.target is not null
-   on conflict do nothing`,
-]
 
 // The interval at which an idle process looks for due erasures. Its workers take turns.
 const POLL_MS = 1_000
@@ -74,9 +41,14 @@ type Due = {
   psp: string
   psp_merchant_id: string
   target: string
+  project_id: string
+  profile_id: string
+  customer: string | null
   how: 'empty' | 'delete'
   attempts: string
 }
+
+const KEY = 'e.organization_id, e.psp, e.psp_merchant_id, e.target, e.project_id, e.profile_id'
 
 // Taking an erasure moves its next attempt past the lease. A time further in the future than any pause is due too: it was set
 // before the clock was set back. Accounts with fewer erasures under way in this process come first.
@@ -84,7 +56,7 @@ const TAKE_DUE = {
   name: 'take erasure at provider',
   text: `
     with now as materialized (select db_clock() as at), due as (
-      select e.organization_id, e.psp, e.psp_merchant_id, e.target from now, provider_erasures e
+      select ${KEY} from now, provider_erasures e
       left join (
         select u.*, count(*) as n from unnest($2::text[], $3::text[], $4::text[]) as u (organization_id, psp, psp_merchant_id)
         group by 1, 2, 3) busy using (organization_id, psp, psp_merchant_id)
@@ -93,9 +65,8 @@ const TAKE_DUE = {
       order by coalesce(busy.n, 0), e.next_attempt_at limit 1 for update of e skip locked)
     update provider_erasures e set attempts = e.attempts + 1, next_attempt_at = now.at + make_interval(secs => $1)
     from due, now
-    where (e.organization_id, e.psp, e.psp_merchant_id, e.target) =
-      (due.organization_id, due.psp, due.psp_merchant_id, due.target)
-    returning e.organization_id, e.psp, e.psp_merchant_id, e.target, e.how, e.attempts`,
+    where (${KEY}) = (due.organization_id, due.psp, due.psp_merchant_id, due.target, due.project_id, due.profile_id)
+    returning ${KEY}, e.customer, e.how, e.attempts`,
 }
 
 /** Makes one attempt at a due erasure; returns whether there was one. */
@@ -113,37 +84,82 @@ async function eraseNext(app: Shared, underWay: Set<Due>, signal: AbortSignal): 
   return true
 }
 
-async function attempt({ db, providers, log }: Shared, due: Due, signal: AbortSignal): Promise<void> {
-  const { organization_id, psp, psp_merchant_id, target } = due
-  const provider = await providers.of(organization_id, psp, psp_merchant_id)
-  const why = provider ? await erase(provider, due, signal) : 'the merchant account is not connected'
-  const pause = PAUSES_S[Math.min(Number(due.attempts), PAUSES_S.length) - 1]!
-  await db.query(SETTLE, [organization_id, psp, psp_merchant_id, target, why ?? null, pause])
-  if (why === undefined) log.info({ organization_id, psp, psp_merchant_id }, 'A customer was erased at the provider.')
+async function attempt(app: Shared, due: Due, signal: AbortSignal): Promise<void> {
+  const { organization_id, psp, psp_merchant_id } = due
+  const provider = await app.providers.of(organization_id, psp, psp_merchant_id)
+  const ending = provider ? await erase(app.db, provider, due, signal) : again('the merchant account is not connected')
+  const pauseS = PAUSES_S[Math.min(Number(due.attempts), PAUSES_S.length) - 1]!
+  await settle(app.db, due, ending, pauseS)
+  if (ending.end === 'done')
+    app.log.info({ organization_id, psp, psp_merchant_id }, 'A customer was erased at the provider.')
 }
+
+/** How an attempt ended. `unreachable`: the provider knows no customer for what is known here, and never will. */
+type Ending = { end: 'done' } | { end: 'again' | 'unreachable'; why: string }
+
+const again = (why: string): Ending => ({ end: 'again', why })
+
+const keyOf = (due: Due) => [
+  due.organization_id,
+  due.psp,
+  due.psp_merchant_id,
+  due.target,
+  due.project_id,
+  due.profile_id,
+]
+
+async function settle(db: Db, due: Due, ending: Ending, pauseS: number): Promise<void> {
+  await db.query(SETTLE, [...keyOf(due), ending.end, ending.end === 'done' ? null : ending.why, pauseS])
+}
+
+const OF_KEY = `organization_id = $1 and psp = $2 and psp_merchant_id = $3 and target = $4 and project_id = $5 and profile_id = $6`
 
 const SETTLE = {
   name: 'settle erasure at provider',
   text: `
-    update provider_erasures set why = $5, done_at = case when $5::text is null then db_clock() end,
-      next_attempt_at = case when $5::text is not null then db_clock() + make_interval(secs => $6) end
-    where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and target = $4 and done_at is null`,
+    update provider_erasures set why = $8, done_at = case when $7 = 'done' then db_clock() end,
+      next_attempt_at = case when $7 = 'again' then db_clock() + make_interval(secs => $9) end
+    where ${OF_KEY} and done_at is null`,
 }
 
-/** Returns why the erasure has to be tried again; undefined if it is done. */
-async function erase(provider: Provider, { target, how }: Due, signal: AbortSignal): Promise<string | undefined> {
-  if (!provider.eraseCustomer) return 'the provider has no such call'
-  const isCustomer = target.startsWith('cus_')
-  const customer = isCustomer ? target : await customerOf(provider, target, signal)
-  if (customer === null) return undefined
-  if (typeof customer === 'object') return customer.why
-  const outcome = await provider.eraseCustomer(customer, how, signal, isCustomer ? undefined : target)
-  return outcome.outcome === 'unknown' ? outcome.why : undefined
+async function erase(db: Db, provider: Provider, due: Due, signal: AbortSignal): Promise<Ending> {
+  if (!provider.eraseCustomer) return again('the provider has no such call')
+  const { target, how } = due
+  const customer = due.customer ?? (await customerOf(db, provider, due, signal))
+  if (customer === null) return { end: 'unreachable', why: UNREACHABLE }
+  if (typeof customer === 'object') return again(customer.why)
+  // A card that has been detached meanwhile no longer names its customer.
+  await db.query(`update provider_erasures set customer = $7 where ${OF_KEY}`, [...keyOf(due), customer])
+  const card = target === customer || isPayment(target) ? undefined : target
+  const outcome = await provider.eraseCustomer(customer, how, signal, card)
+  return outcome.outcome === 'unknown' ? again(outcome.why) : { end: 'done' }
 }
 
-/** The customer of a saved card; null if the card is attached to none. */
-async function customerOf(provider: Provider, token: string, signal: AbortSignal) {
-  const card = await provider.savedCard?.(token, signal)
+const UNREACHABLE =
+  'no customer is found there: the card belongs to none, and neither do the payments that were made with it; erase by hand what the account still has of the person'
+
+const isPayment = (target: string) => /^(ch|py|pi)_/.test(target)
+
+/** The provider's customer behind a target: the owner of the card, else of one of its latest payments; null if there is none. */
+async function customerOf(db: Db, provider: Provider, due: Due, signal: AbortSignal) {
+  const { target, organization_id, psp, psp_merchant_id } = due
+  if (target.startsWith('cus_')) return target
+  const card = isPayment(target) ? undefined : await provider.savedCard?.(target, signal)
   if (card && 'outcome' in card) return card
-  return card?.customer ?? null
+  if (card?.customer) return card.customer
+  const known = isPayment(target)
+    ? [{ id: target }]
+    : await db.query(PAYMENTS, [organization_id, target, psp, psp_merchant_id])
+  for (const { id } of known) {
+    const payer = await provider.payerOf?.(id!, signal)
+    if (payer && 'outcome' in payer) return payer
+    if (payer?.customer) return payer.customer
+  }
+  return null
 }
+
+const PAYMENTS = `
+  select psp_transaction_id as id from report_transactions
+  where organization_id = $1 and payment_method_token = $2 and psp = $3 and psp_merchant_id = $4
+    and psp_transaction_id ~ '^(ch|py|pi)_'
+  order by trx_created_at desc limit 5`

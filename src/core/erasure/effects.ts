@@ -5,7 +5,7 @@ import { profileRecord } from '../records/profile.ts'
 import { erasedColumns, hasPersonalData } from '../records/record.ts'
 import { replyRecord } from '../records/reply.ts'
 import { sessionRecord } from '../records/session.ts'
-import { QUEUE_AT_PROVIDER } from './at-provider.ts'
+import { QUEUE_AT_PROVIDER } from './provider-targets.ts'
 
 // $1 is the project, $2 the profiles, $3 the least stamp.
 const STAMP = "greatest(db_clock(), $3::timestamptz, updated_at + interval '1 microsecond')"

@@ -8,6 +8,7 @@ import { write as writeEvents } from '../events/outbox.ts'
 import { aliasesOf, targetsOf } from './aliases.ts'
 import { ON_BELONGINGS, ON_PERSONS } from './effects.ts'
 import { type Erasure, enterInLedgers } from './ledger.ts'
+import { REPEAT_AT_PROVIDER } from './provider-targets.ts'
 import { findTwins, idsOf, keepTwins } from './twins.ts'
 
 /** What an erasure did. */
@@ -47,6 +48,7 @@ export async function erase(
     // Before the address is gone.
     const twins = await findTwins(query, projectId, ids)
     const erased_at = await wipe(query, projectId, found)
+    await query(REPEAT_AT_PROVIDER, [projectId, ids])
     await keepTwins(query, projectId, twins)
     // Profiles that are erased already are entered too: they may have been imported as anonymized.
     await enterInLedgers(

@@ -6,15 +6,15 @@ import { instant, shape, text } from '../../lib/shape/shape.ts'
 const atProvider = shape('ErasureAtProvider', 'e', {
   psp: text('Payment provider.', { example: 'stripe' }),
   psp_merchant_id: text('Merchant account at the provider.'),
-  target: text('The provider’s id of the customer, or of a saved card whose customer is looked up.', {
+  target: text('The provider’s id of the customer, or of a saved card or a payment whose customer is looked up.', {
     example: 'cus_NffrFeUfNV2Hib',
   }),
   how: text('`empty` removes the personal data of the customer, `delete` the customer.', { enum: ['empty', 'delete'] }),
-  status: text('`pending` until the provider has confirmed it.', {
-    sql: `case when e.done_at is null then 'pending' else 'done' end`,
-    enum: ['pending', 'done'],
+  status: text('`pending` until the provider has confirmed it; `unreachable` if no customer is found there.', {
+    sql: `case when e.done_at is not null then 'done' when e.next_attempt_at is null then 'unreachable' else 'pending' end`,
+    enum: ['pending', 'done', 'unreachable'],
   }),
-  why: text('Why the last attempt failed.', { nullable: true }),
+  why: text('Why the last attempt failed, or the customer is unreachable.', { nullable: true }),
   done_at: instant('When it was done.', { nullable: true }),
 })
 

@@ -65,7 +65,10 @@ const erasure = shape('Erasure', 'e', {
     sql: `(${AT_PROVIDER})`,
   }),
   at_provider_pending: integer('Number of them that are still pending.', {
-    sql: `(${AT_PROVIDER} and a.done_at is null)`,
+    sql: `(${AT_PROVIDER} and a.next_attempt_at is not null)`,
+  }),
+  at_provider_unreachable: integer('Number of them whose customer is not found there: erase it by hand.', {
+    sql: `(${AT_PROVIDER} and a.next_attempt_at is null and a.done_at is null)`,
   }),
 })
 

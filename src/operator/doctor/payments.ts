@@ -113,6 +113,14 @@ export async function checkAccounts(db: Db): Promise<Finding[]> {
         'See why: tundish profile receipt',
       ),
     )
+  if (n('unreachable') > 0)
+    findings.push(
+      warning(
+        'erasures',
+        `${count(n('unreachable'), 'erasure')} at payment providers found no customer there.`,
+        'See the receipt (tundish profile receipt), and erase by hand what the account still has of the person.',
+      ),
+    )
   if (n('emails') > 0)
     findings.push(
       warning(
@@ -133,6 +141,7 @@ const ACCOUNTS = `
         and o.settled_at > greatest(m.connected_at, m.notified_at) + interval '1 hour')) as silent,
     (select count(*) from provider_erasures
      where next_attempt_at is not null and created_at < db_clock() - interval '1 hour') as erasures,
+    (select count(*) from provider_erasures where next_attempt_at is null and done_at is null) as unreachable,
     (select count(*) from (select from customers where external_id like '%_@_%.__%' limit 1000) few) as emails
   from merchant_accounts m where m.credentials is not null`
 

@@ -170,6 +170,8 @@ export interface Provider {
   disputesOf?(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<Dispute[] | Unknown>
   /** Looks up a saved card; undefined if it does not exist. Its customer is null if the card was detached. */
   savedCard?(token: string, signal?: AbortSignal): Promise<SavedCard | Unknown | undefined>
+  /** The customer of a charge or payment, null if it has none; undefined if it does not exist. */
+  payerOf?(transactionId: string, signal?: AbortSignal): Promise<{ customer: string | null } | Unknown | undefined>
   /** Erases the data of a customer there, then detaches its cards, `card` last, which named it. Repeating changes nothing. */
   eraseCustomer?(
     customer: string,

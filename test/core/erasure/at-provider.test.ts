@@ -1,9 +1,13 @@
 // An erasure reaches Stripe where the organization asks for it: cards detached, the customer emptied or deleted, until it is done.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import { setOrganization } from '../../../src/core/tenants/tenants.ts'
+import { checkAccounts } from '../../../src/operator/doctor/payments.ts'
 import { until } from '../../support/cluster.ts'
-import { startStripeBilling } from '../../support/stripe-billing.ts'
+import { type Line, line, textOf } from '../../support/imports.ts'
+import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
+import { savedCard } from '../../support/stripe-simulator.ts'
 
 const billing = await startStripeBilling()
 after(() => billing.stop())
@@ -100,6 +104,101 @@ for (const [how, method] of [
     assert.deepEqual((await stripe.client().customers.listPaymentMethods(customer)).data, [])
   })
 }
+
+const emailAt = async (id: string) => ((await customerAt(id)) as { email: string | null }).email || null
+const comesBack = (customer: string) => stripe.client().customers.update(customer, { email: 'again@example.com' })
+
+/** Imports a payment of a new customer with a profile. */
+async function imported(profileId: string, payment: object) {
+  const external_id = `of-${profileId}`
+  const lines = [
+    line.profile({ id: profileId }),
+    line.customer({ external_id, profile_id: profileId }),
+    line.payment({ external_id, order_id: randomUUID(), psp: 'stripe', psp_merchant_id: MERCHANT, ...payment }),
+  ]
+  await importLines(lines)
+}
+
+async function importLines(lines: Line[]) {
+  const headers = ['Content-Type', 'application/x-ndjson']
+  const call = { method: 'POST', body: textOf(lines), headers }
+  const { status, body } = await billing.server.admin(`/projects/${shop.projectId}/import`, call)
+  assert.deepEqual([status, body['written']], [200, lines.length], JSON.stringify(body))
+}
+
+test('a person who comes back as the same customer of Stripe is erased there again, each time', async () => {
+  await set('on')
+  const { customer, profileId } = await person()
+  await erase(profileId)
+  await until('it to be erased at Stripe', () => isDone(profileId))
+  await comesBack(customer)
+  await erase(profileId)
+  await until('the same profile', async () => (await emailAt(customer)) === null && isDone(profileId))
+  await comesBack(customer)
+  const next = `${profileId}_again`
+  await imported(next, { psp_customer_id: customer })
+  await erase(next)
+  await until('the next profile', async () => (await emailAt(customer)) === null && isDone(next))
+  // Both receipts are complete.
+  assert.ok(await isDone(profileId))
+})
+
+test('a payment whose card was detached leads to the customer; without one the receipt and the doctor say so', async () => {
+  await set('on')
+  const { customer, payment_method } = await savedCard(stripe.client())
+  const params = { amount: 1000, currency: 'usd', customer, payment_method, confirm: true, off_session: true }
+  const { latest_charge } = await stripe.client().paymentIntents.create(params)
+  await stripe.client().paymentMethods.detach(payment_method)
+  await imported('by-charge', { payment_method_token: payment_method, psp_transaction_id: latest_charge })
+  await erase('by-charge')
+  await until('it to be erased at Stripe', () => isDone('by-charge'))
+  assert.equal(await emailAt(customer), null)
+
+  const { customer: lost, payment_method: card } = await savedCard(stripe.client())
+  await stripe.client().paymentMethods.detach(card)
+  await imported('by-nothing', { payment_method_token: card })
+  await erase('by-nothing')
+  const status = async () => (await receipt('by-nothing')).body.at_provider[0]
+  await until('the end of the search', async () => (await status())?.['status'] !== 'pending')
+  assert.equal((await status())!['status'], 'unreachable')
+  assert.match(String((await status())!['why']), /^no customer is found there/)
+  assert.equal(await emailAt(lost), 'grace@example.com')
+  const findings = await checkAccounts(billing.db)
+  assert.ok(findings.some(({ message }) => message === '1 erasure at payment providers found no customer there.'))
+})
+
+test('a payment without a card leads to the customer', async () => {
+  await set('on')
+  const { customer, payment_method } = await savedCard(stripe.client())
+  const params = { amount: 1000, currency: 'usd', customer, payment_method, confirm: true, off_session: true }
+  const { id } = await stripe.client().paymentIntents.create(params)
+  await imported('by-intent', { psp_transaction_id: id })
+  await erase('by-intent')
+  await until('it to be erased at Stripe', () => isDone('by-intent'))
+  assert.equal(await emailAt(customer), null)
+})
+
+test('an imported customer without a payment is erased, also as the customer of the organization’s own profile', async () => {
+  await set('on')
+  const made = async (user_id: string) =>
+    (await stripe.client().customers.create({ email: 'ida@example.com', metadata: { user_id } })).id
+  const [alone, linked] = [await made('user-42'), await made('user-43')]
+  await importLines([line.profile({ id: 'own' }), line.customer({ external_id: 'user-43', profile_id: 'own' })])
+  const path = `/projects/${shop.projectId}/stripe-imports/${MERCHANT}`
+  await billing.server.admin(path, { method: 'POST', body: { external_id_key: 'user_id' } })
+  await until('the import', async () => (await billing.server.admin(path)).body['status'] === 'done')
+  for (const [profileId, customer] of [
+    [alone, alone],
+    ['own', linked],
+    // The profile of the import, whose billing customer is linked to the other one.
+    [linked, linked],
+  ] as const) {
+    await comesBack(customer)
+    await erase(profileId)
+    await until(`${profileId} to be erased at Stripe`, async () => (await emailAt(customer)) === null)
+    await until('its receipt', () => isDone(profileId))
+  }
+})
 
 test('404 for a profile that was not erased, in the words of one that does not exist', async () => {
   const { profileId } = await person()

@@ -20,14 +20,35 @@ export async function storeLines(
 ): Promise<void> {
   if (lines.length === 0) return
   fitLines(tally, lines)
+  const customers = customersIn(lines)
   await keepLinks(app, target, lines)
   await addDollars(app, target, lines)
   const stream = () => Readable.from([Buffer.from(textOf(lines))])
   const options = { projectId: target.projectId, live, skipBadLines: true, signal }
   const result = await importRecords(app, options, [{ name: 'stripe', stream }])
+  await rememberCustomers(app, target, customers)
   tally.erased += result.erased
   for (const { line, reason } of result.rejects) reject(tally, idIn(lines[line - 1]!), reason)
   tally.rejected += result.rejected - result.rejects.length
+}
+
+/** The id at Stripe of each billing customer: until links are kept, it is that of the profile. */
+const customersIn = (lines: Line[]) =>
+  lines
+    .filter(({ record }) => record === 'customer')
+    .map(({ data }) => [String(data.external_id), String(data.profile_id)] as const)
+
+/** Stores which customers at Stripe a billing customer has, so that an erasure finds those without a payment. */
+async function rememberCustomers({ db }: Shared, target: Context['target'], customers: (readonly [string, string])[]) {
+  if (customers.length === 0) return
+  await db.query(
+    `insert into provider_customers (organization_id, external_id, psp, psp_merchant_id, customer)
+     select c.organization_id, c.external_id, 'stripe', $2, given.customer
+     from unnest($3::text[], $4::text[]) given (external_id, customer)
+     join customers c on c.organization_id = $1 and c.external_id = given.external_id
+     on conflict do nothing`,
+    [target.organizationId, target.merchantId, customers.map(([id]) => id), customers.map(([, id]) => id)],
+  )
 }
 
 /**

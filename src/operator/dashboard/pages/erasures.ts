@@ -57,8 +57,10 @@ export async function erasures(view: View): Promise<Page> {
   }
 }
 
-function providersOf({ at_provider, at_provider_pending }: Result): Piece {
+function providersOf({ at_provider, at_provider_pending, at_provider_unreachable }: Result): Piece {
   if (at_provider === 0) return html`<span class="quiet">no requests</span>`
+  if (at_provider_unreachable > 0)
+    return html`${status('unreachable')} ${number(at_provider_unreachable)} of ${number(at_provider)}`
   return at_provider_pending > 0
     ? html`${status('pending')} ${number(at_provider_pending)} of ${number(at_provider)}`
     : status('done')

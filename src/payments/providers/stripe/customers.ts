@@ -18,6 +18,19 @@ export async function savedCard(api: StripeApi, token: string, signal: AbortSign
   }
 }
 
+/** The customer of a charge or PaymentIntent; undefined if the account has no such payment. */
+export async function payerOf(
+  api: StripeApi,
+  transactionId: string,
+  signal: AbortSignal,
+): Promise<{ customer: string | null } | undefined> {
+  const collection = transactionId.startsWith('pi_') ? 'payment_intents' : 'charges'
+  const { status, body, error } = await api.get(pathOf(collection, transactionId), {}, signal)
+  if (status === 404) return undefined
+  if (status !== 200) throw responseError(status, error)
+  return { customer: idOf(body['customer']) }
+}
+
 /**
  * Clears name, e-mail, phone and addresses of a customer, or deletes the customer; then detaches every card, and `card` last.
  * Repeating it changes nothing. A customer that no longer exists counts as erased.

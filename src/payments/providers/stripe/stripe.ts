@@ -19,7 +19,7 @@ import { NotSent } from '../transport.ts'
 import { describeAccount } from './account.ts'
 import { eachItem, type Page, type Params, STRIPE_API_URL, StripeApi, WrongAccount } from './api.ts'
 import { confirm, findByKey, lookUp, refuse } from './charges.ts'
-import { eraseCustomer, savedCard } from './customers.ts'
+import { eraseCustomer, payerOf, savedCard } from './customers.ts'
 import { disputesOf, disputesSince } from './disputes.ts'
 import { feeOf, feesPage } from './fees.ts'
 import { refundRefusal, refusal } from './money.ts'
@@ -180,6 +180,11 @@ export class StripeProvider implements Provider {
   /** The saved card with this id; undefined if the account has no such card. */
   savedCard(token: string, signal?: AbortSignal) {
     return this.#read(signal, (deadline) => savedCard(this.#api, token, deadline))
+  }
+
+  /** The customer of a charge or PaymentIntent; undefined if the account has no such payment. */
+  payerOf(transactionId: string, signal?: AbortSignal) {
+    return this.#read(signal, (deadline) => payerOf(this.#api, transactionId, deadline))
   }
 
   feeOf(entryId: string, signal?: AbortSignal) {
