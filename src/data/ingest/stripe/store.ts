@@ -6,6 +6,7 @@ import { importRecords } from '../load.ts'
 import type { Context } from './context.ts'
 import { idIn, type Line } from './convert.ts'
 import { addDollars } from './dollars.ts'
+import { keepExternalIds } from './external-ids.ts'
 import { fitLines } from './fit.ts'
 import { add, reject, type Tally } from './tally.ts'
 
@@ -20,6 +21,7 @@ export async function storeLines(
 ): Promise<void> {
   if (lines.length === 0) return
   fitLines(tally, lines)
+  await keepExternalIds(app.db, target, lines)
   const customers = customersIn(lines)
   await keepLinks(app, target, lines)
   await addDollars(app, target, lines)
