@@ -104,7 +104,7 @@ export function convertMinor(minor: bigint, from: string, fromRate: Decimal, to:
 }
 
 /** Rounds to the nearest integer, and a half to the even one; `divisor` must be positive. */
-function divideHalfEven(dividend: bigint, divisor: bigint): bigint {
+export function divideHalfEven(dividend: bigint, divisor: bigint): bigint {
   const size = dividend < 0n ? -dividend : dividend
   const quotient = size / divisor
   const twice = (size % divisor) * 2n

@@ -2985,6 +2985,11 @@ export interface components {
             upgrades_to: string | null;
             /** @description Entitlement that replaces the product’s own. At most 256 bytes. */
             custom_entitlement: string | null;
+            /**
+             * @description What `price` does not include, such as metered usage; null if it includes everything. At most 4000 bytes.
+             * @example null
+             */
+            price_note: string | null;
         };
         SubscriptionDetailLine: {
             /**

@@ -130,7 +130,6 @@ async function carryOut(
     const report = reportOf(state.tally)
     const { read, rejected, differences } = report
     await writeEntry(app, name, 'stripe_import.ended', { read, rejected, differences: differences.length })
-    report.rejects.forEach(printLine)
     return { json: { status: state.status, ...report }, text: describeReport(report, state) }
   } finally {
     progress.stop()
@@ -150,12 +149,9 @@ async function check(
   signal: AbortSignal,
 ): Promise<Result> {
   const progress = showProgress()
-  const options = { since: since ?? undefined, signal, onProgress: progress.update }
-  const { tally, result } = await dryRun(app, source, { ...name, externalIdKey }, options).finally(progress.stop)
-  for (const { reason } of result.rejects) printLine(reason)
-  const rejected = tally.rejected + result.rejected
-  const report = reportOf({ ...tally, rejected, erased: result.erased })
-  report.rejects.forEach(printLine)
+  const options = { since: since ?? undefined, signal, onProgress: progress.update, onRejected: printLine }
+  const tally = await dryRun(app, source, { ...name, externalIdKey }, options).finally(progress.stop)
+  const report = reportOf(tally)
   const { differences: _differences, ...rest } = report
   return { json: { status: 'dry_run', ...rest }, text: describeReport(report, { isDry: true }) }
 }

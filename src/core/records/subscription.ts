@@ -112,6 +112,13 @@ const detail = {
   renewed_at: field(instant('When it was last renewed.', { nullable: true }), from.instant),
   upgrades_to: field(text('Product that will replace it.', { nullable: true }), from.id),
   custom_entitlement: field(text('Entitlement that replaces the product’s own.', { nullable: true }), from.label),
+  price_note: field(
+    text('What `price` does not include, such as metered usage; null if it includes everything.', {
+      nullable: true,
+      example: null,
+    }),
+    from.freeText,
+  ),
 }
 
 export const subscriptionRecord = record({

@@ -16,6 +16,8 @@ export interface Reject {
 export interface RejectedLine {
   source: string
   bytes: Buffer
+  code: RejectCode
+  reason: string
 }
 
 export async function countRejected(query: Query): Promise<number> {
@@ -42,13 +44,19 @@ export async function* rejectedLines(query: Query, sources: readonly string[]): 
   await query('begin')
   await query(`
     declare rejected no scroll cursor for
-    select source, encode(bytes, 'base64') as bytes, lead(part, 1, 0) over (order by source, line, part) = 0 as ends
+    select source, encode(bytes, 'base64') as bytes, lead(part, 1, 0) over (order by source, line, part) = 0 as ends,
+      code, reason
     from ${REJECTED} order by source, line, part`)
   for (;;) {
     const rows = await query(`fetch ${FETCHED} from rejected`)
-    for (const { source, bytes, ends } of rows) {
+    for (const { source, bytes, ends, code, reason } of rows) {
       const line = Buffer.from(bytes!, 'base64')
-      yield { source: sources[Number(source) - 1]!, bytes: ends === 't' ? Buffer.concat([line, LINE_FEED]) : line }
+      yield {
+        source: sources[Number(source) - 1]!,
+        bytes: ends === 't' ? Buffer.concat([line, LINE_FEED]) : line,
+        code: code as RejectCode,
+        reason: hideSecrets(reason!),
+      }
     }
     if (rows.length < FETCHED) break
   }

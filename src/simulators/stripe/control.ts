@@ -11,6 +11,7 @@ import type { OrderedFault } from './faults.ts'
 import { pay } from './payment-intents.ts'
 import { type RenewedCard, renewCard } from './payment-methods.ts'
 import { failRefund, refund } from './refunds.ts'
+import type { Kind, Objects } from './state.ts'
 import { renew } from './subscriptions.ts'
 
 const Id = Type.String({ minLength: 1, maxLength: 255 })
@@ -45,6 +46,7 @@ const bodies = {
   key: Type.Object({ key: Type.String() }),
   other: Type.Object({ key: Type.String(), account: Id }),
   card: Type.Object({ last4: Type.Optional(Type.String()), exp_month: Type.Integer(), exp_year: Type.Integer() }),
+  objects: Type.Object({ objects: Type.Array(Type.Object({ id: Id, object: Id })) }),
   roll: Type.Object({ keep_ms: Milliseconds }),
   account: Type.Object({
     customers: Type.Integer({ minimum: 1, maximum: 100_000 }),
@@ -102,6 +104,9 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
   post<{ customers: number; seed?: number }>('/accounts', bodies.account, (account) =>
     fillDemoAccount(dialect, { seed: 1, ...account }),
   )
+  post<{ objects: Objects[Kind][] }>('/objects', bodies.objects, ({ objects }) => {
+    for (const object of objects) dialect.state.put(object)
+  })
   post('/subscriptions/:id/renew', undefined, (_body, id) => renew(dialect, id))
   post<{ keep_ms: number }>('/webhook_endpoints/:id/roll', bodies.roll, ({ keep_ms }, id) =>
     rollSecret(dialect, id, keep_ms),

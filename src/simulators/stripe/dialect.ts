@@ -4,6 +4,7 @@ import { accountOf, accountRoutes } from './account.ts'
 import { balanceTransactionRoutes, postWaitingCharge } from './balance-transactions.ts'
 import { type Call, checkNames, type Dialect, type Route } from './call.ts'
 import { chargeRoutes } from './charges.ts'
+import { couponRoutes } from './coupons.ts'
 import { customerRoutes } from './customers.ts'
 import { Deliveries } from './deliveries.ts'
 import { disputeRoutes, openDispute } from './disputes.ts'
@@ -11,6 +12,7 @@ import { type ErrorBody, forbidden, invalid, StripeError, unavailable } from './
 import { eventRoutes, recordEvent } from './events.ts'
 import { expand } from './expand.ts'
 import { Faults } from './faults.ts'
+import { hide } from './hidden.ts'
 import { invoiceRoutes } from './invoices.ts'
 import { answerOfEmptyAccount, OtherAccounts } from './other-accounts.ts'
 import { paymentIntentRoutes, settlePayment } from './payment-intents.ts'
@@ -18,12 +20,14 @@ import { paymentMethodRoutes } from './payment-methods.ts'
 import { productRoutes } from './products.ts'
 import { failRefund, refundRoutes, settleRefund } from './refunds.ts'
 import { type EventType, type Job, State, type StateOptions } from './state.ts'
+import { subscriptionItemRoutes } from './subscription-items.ts'
 import { subscriptionRoutes } from './subscriptions.ts'
 
 const ROUTES: readonly Route[] = [
   ...accountRoutes,
   ...balanceTransactionRoutes,
   ...chargeRoutes,
+  ...couponRoutes,
   ...customerRoutes,
   ...disputeRoutes,
   ...eventRoutes,
@@ -32,6 +36,7 @@ const ROUTES: readonly Route[] = [
   ...paymentMethodRoutes,
   ...productRoutes,
   ...refundRoutes,
+  ...subscriptionItemRoutes,
   ...subscriptionRoutes,
 ]
 
@@ -159,7 +164,7 @@ export class StripeDialect implements Dialect {
   #run(call: Call, route: Route): Answer & { isOutcome: boolean } {
     try {
       checkNames(call, route)
-      return { status: 200, body: expand(this.state, call, route.handler(this, call)), isOutcome: true }
+      return { status: 200, body: hide(call, expand(this.state, call, route.handler(this, call))), isOutcome: true }
     } catch (error) {
       return answerOf(error)
     }

@@ -7,7 +7,9 @@ import type { Kind, State } from './state.ts'
 const FIELDS: Record<string, Kind | Kind[]> = {
   balance_transaction: 'balance_transaction',
   charge: 'charge',
+  coupon: 'coupon',
   customer: 'customer',
+  discounts: 'discount',
   latest_charge: 'charge',
   payment_intent: 'payment_intent',
   payment_method: 'payment_method',
@@ -20,6 +22,7 @@ const FIELDS: Record<string, Kind | Kind[]> = {
   // Of a balance transaction.
   source: ['charge', 'refund', 'dispute'],
 }
+const SHOWN_IF_ANY = ['applies_to', 'currency_options', 'tiers']
 // Stripe's own limit.
 const DEEPEST = 4
 
@@ -38,7 +41,12 @@ function expandPath(state: State, object: object, [field, ...rest]: string[], pa
   if (field === undefined) return object
   const value = fields[field]
   if (value === null) return object
-  if (Array.isArray(value)) return { ...object, [field]: value.map((item) => expandPath(state, item, rest, path)) }
+  // Without a value, such as the tiers of a price that has none.
+  if (value === undefined && rest.length === 0 && SHOWN_IF_ANY.includes(field)) return object
+  if (Array.isArray(value)) {
+    const items = value.map((item) => (typeof item === 'string' ? (findIn(state, field, item) ?? item) : item))
+    return { ...object, [field]: items.map((item) => expandPath(state, item, rest, path)) }
+  }
   const inner = typeof value === 'string' ? findIn(state, field, value) : value
   if (typeof inner !== 'object' || inner === null) {
     throw invalid(`This property cannot be expanded (${path}).`, { param: 'expand' })

@@ -1,33 +1,36 @@
 // Invoices: one for each period of a subscription, paid with the customer's saved card.
 import type { Stripe } from 'stripe'
-import { type Call, type Dialect, inPath, route, text } from './call.ts'
+import { type Call, type Dialect, existing, inPath, required, route, text } from './call.ts'
 import { StripeError } from './errors.ts'
 import { LIST_PARAMS, list } from './lists.ts'
 import { idOf, pay } from './payment-intents.ts'
+import type { State } from './state.ts'
 
 type Invoice = Stripe.Invoice
 
 export const invoiceRoutes = [
-  route('GET', '/v1/invoices', [...LIST_PARAMS, 'customer', 'subscription'], listAll),
-  route('GET', '/v1/invoices/:id', [], (dialect, call) => shown(call, inPath(dialect, call, 'invoice'))),
+  route('GET', '/v1/invoices', [...LIST_PARAMS, 'customer', 'status', 'subscription'], listAll),
+  route('GET', '/v1/invoices/:id', [], (dialect, call) => inPath(dialect, call, 'invoice')),
+  route('GET', '/v1/invoice_payments', [...LIST_PARAMS, 'invoice'], listPayments),
 ]
 
 function listAll(dialect: Dialect, call: Call): object {
   const { state } = dialect
-  const [customer, subscription] = [text(call, 'customer'), text(call, 'subscription')]
+  const [customer, status, subscription] = [text(call, 'customer'), text(call, 'status'), text(call, 'subscription')]
   const found = customer ? state.related('invoice', 'customer', customer) : state.all('invoice')
-  const page = list(
+  return list(
     call,
-    found.filter((one) => !subscription || one.parent?.subscription_details?.subscription === subscription),
+    found.filter(
+      (one) =>
+        (!subscription || one.parent?.subscription_details?.subscription === subscription) &&
+        (!status || one.status === status),
+    ),
   )
-  return { ...page, data: page.data.map((invoice) => shown(call, invoice)) }
 }
 
-/** Its payments are shown only where a call asks for them. */
-function shown(call: Call, { payments, ...invoice }: Invoice): Invoice {
-  const expanded = call.params['expand']
-  const asked = Array.isArray(expanded) && expanded.some((path) => path === 'payments' || path === 'data.payments')
-  return asked && payments ? { ...invoice, payments } : invoice
+function listPayments(dialect: Dialect, call: Call): object {
+  const { payments } = existing(dialect, 'invoice', required(call, 'invoice'), 'invoice')
+  return list(call, payments?.data.toReversed() ?? [])
 }
 
 /** Makes the invoice of a subscription's present period and pays it. Returns whether it was paid. */
@@ -37,10 +40,10 @@ export function collect(
   reason: 'subscription_create' | 'subscription_cycle',
 ): boolean {
   const { state } = dialect
-  const amount = subscription.items.data.reduce(
-    (sum, item) => sum + (item.price.unit_amount ?? 0) * (item.quantity ?? 1),
-    0,
-  )
+  const amount = subscription.items.data.reduce((sum, { price, quantity }) => {
+    const { unit_amount } = price.currency_options?.[subscription.currency] ?? price
+    return sum + (unit_amount ?? 0) * (quantity ?? 1)
+  }, 0)
   const invoice = state.put(initialInvoice(dialect, subscription, amount, reason))
   state.put({ ...state.find('subscription', subscription.id)!, latest_invoice: invoice.id })
   dialect.emit('invoice.created', invoice)
@@ -179,7 +182,7 @@ function initialInvoice(
     discounts: [],
     effective_at: now,
     issuer: { type: 'self' },
-    lines: { object: 'list', data: [], has_more: false, url: `/v1/invoices/${id}/lines` },
+    lines: { object: 'list', data: linesOf(state, id, subscription), has_more: false, url: `/v1/invoices/${id}/lines` },
     livemode,
     metadata: {},
     parent: {
@@ -201,4 +204,43 @@ function initialInvoice(
     total_pretax_credit_amounts: [],
     total_taxes: [],
   }
+}
+
+/** A line for each item with its present period. */
+function linesOf(state: State, invoice: string, { id, currency, items, livemode }: Stripe.Subscription) {
+  return items.data.map(({ id: subscription_item, price, quantity = 0, ...item }): Stripe.InvoiceLineItem => {
+    const amount = (price.unit_amount ?? 0) * quantity
+    return {
+      id: state.newId('il'),
+      object: 'line_item',
+      amount,
+      currency,
+      description: null,
+      discount_amounts: [],
+      discountable: true,
+      discounts: [],
+      invoice,
+      livemode,
+      metadata: {},
+      parent: {
+        invoice_item_details: null,
+        subscription_item_details: {
+          invoice_item: null,
+          proration: false,
+          proration_details: null,
+          subscription: id,
+          subscription_item,
+        },
+        type: 'subscription_item_details',
+      },
+      period: { start: item.current_period_start, end: item.current_period_end },
+      pretax_credit_amounts: [],
+      pricing: null,
+      quantity,
+      quantity_decimal: null,
+      subscription: id,
+      subtotal: amount,
+      taxes: [],
+    }
+  })
 }

@@ -15,19 +15,24 @@ import {
   route,
   text,
 } from './call.ts'
+import { invalid } from './errors.ts'
+import { hide } from './hidden.ts'
 import { LIST_PARAMS, list } from './lists.ts'
-import { readTiers, shown, withoutTiers } from './tiers.ts'
+import { readTiers } from './tiers.ts'
 
 const PRODUCT_FIELDS = ['active', 'description', 'metadata', 'name', 'statement_descriptor']
 const TIER_FIELDS = ['billing_scheme', 'tiers', 'tiers_mode']
 const PRICE_FIELDS = [
   'currency',
+  'currency_options',
   'lookup_key',
   'metadata',
   'nickname',
   'product',
   'recurring',
+  'transform_quantity',
   'unit_amount',
+  'unit_amount_decimal',
   ...TIER_FIELDS,
 ]
 const INTERVALS = ['day', 'week', 'month', 'year'] as const
@@ -41,7 +46,7 @@ export const productRoutes = [
   route('POST', '/v1/products/:id', PRODUCT_FIELDS, updateProduct),
   route('POST', '/v1/prices', PRICE_FIELDS, createPrice),
   route('GET', '/v1/prices', [...LIST_PARAMS, 'active', 'product'], listPrices),
-  route('GET', '/v1/prices/:id', [], (dialect, call) => shown(call, inPath(dialect, call, 'price'), 'tiers')),
+  route('GET', '/v1/prices/:id', [], (dialect, call) => inPath(dialect, call, 'price')),
   route('POST', '/v1/prices/:id', ['active', 'metadata', 'nickname'], updatePrice),
 ]
 
@@ -96,8 +101,7 @@ function createPrice(dialect: Dialect, call: Call): object {
   const { state, livemode } = dialect
   const product = existing(dialect, 'product', required(call, 'product'), 'product')
   const currency = required(call, 'currency').toLowerCase()
-  const unit_amount = integer(call, 'unit_amount') ?? 0
-  if (unit_amount > 0) checkAmount(unit_amount, currency)
+  const amount = readAmount(call, currency)
   const recurring = readRecurring(call)
   const made: Stripe.Price = {
     id: state.newId('price'),
@@ -115,14 +119,47 @@ function createPrice(dialect: Dialect, call: Call): object {
     recurring,
     tax_behavior: 'unspecified',
     tiers_mode: null,
-    transform_quantity: null,
+    transform_quantity: readTransform(call),
     type: recurring ? 'recurring' : 'one_time',
-    unit_amount,
-    unit_amount_decimal: String(unit_amount) as never,
+    ...amount,
     ...readTiers(call),
+    ...readOptions(call),
   }
-  dialect.emit('price.created', withoutTiers(state.put(made)))
-  return shown(call, made, 'tiers')
+  dialect.emit('price.created', hide(call, state.put(made)))
+  return made
+}
+
+/** As an integer, or as a decimal, which is an integer only if it has no fraction. */
+function readAmount(call: Call, currency: string): Pick<Stripe.Price, 'unit_amount' | 'unit_amount_decimal'> {
+  const decimal = text(call, 'unit_amount_decimal')
+  const unit_amount = decimal === undefined ? (integer(call, 'unit_amount') ?? 0) : Number(decimal)
+  if (Number.isNaN(unit_amount)) throw invalid(`Invalid decimal: ${decimal}`, { param: 'unit_amount_decimal' })
+  if (unit_amount > 0 && decimal === undefined) checkAmount(unit_amount, currency)
+  return {
+    unit_amount: Number.isInteger(unit_amount) ? unit_amount : null,
+    unit_amount_decimal: (decimal ?? String(unit_amount)) as never,
+  }
+}
+
+function readTransform(call: Call): Stripe.Price.TransformQuantity | null {
+  const given = call.params['transform_quantity']
+  if (typeof given !== 'object' || Array.isArray(given)) return null
+  const inner: Call = { ...call, params: given }
+  return { divide_by: integer(inner, 'divide_by') ?? 1, round: oneOf(inner, 'round', ['up', 'down']) ?? 'up' }
+}
+
+/** The amounts in other currencies; Stripe adds that of the price's own. */
+function readOptions(call: Call): Pick<Stripe.Price, 'currency_options'> {
+  const given = call.params['currency_options']
+  if (typeof given !== 'object' || Array.isArray(given)) return {}
+  const all = { ...given, [required(call, 'currency').toLowerCase()]: call.params }
+  const options = Object.entries(all).map(([currency, option]) => {
+    const inner: Call = { ...call, params: option as Form }
+    const tiers = readTiers({ ...inner, params: { ...call.params, ...inner.params } }).tiers
+    const amount = tiers ? { unit_amount: null, unit_amount_decimal: null } : readAmount(inner, currency)
+    return [currency, { custom_unit_amount: null, tax_behavior: 'unspecified', ...(tiers && { tiers }), ...amount }]
+  })
+  return { currency_options: Object.fromEntries(options) }
 }
 
 function readRecurring(call: Call): Stripe.Price.Recurring | null {
@@ -134,17 +171,14 @@ function readRecurring(call: Call): Stripe.Price.Recurring | null {
     interval_count: integer(inner, 'interval_count') ?? 1,
     meter: null,
     trial_period_days: integer(inner, 'trial_period_days') ?? null,
-    usage_type: 'licensed',
+    usage_type: oneOf(inner, 'usage_type', ['licensed', 'metered']) ?? 'licensed',
   }
 }
 
 function listPrices({ state }: Dialect, call: Call): object {
   const product = text(call, 'product')
   const prices = activeOnes(call, product ? state.related('price', 'product', product) : state.all('price'))
-  return list(
-    call,
-    prices.map((price) => shown(call, price, 'data.tiers')),
-  )
+  return list(call, prices)
 }
 
 function updatePrice(dialect: Dialect, call: Call): object {
@@ -155,6 +189,6 @@ function updatePrice(dialect: Dialect, call: Call): object {
     metadata: metadata(call, before.metadata),
     nickname: text(call, 'nickname') ?? before.nickname,
   } satisfies Stripe.Price)
-  dialect.emit('price.updated', withoutTiers(changed))
-  return shown(call, changed, 'tiers')
+  dialect.emit('price.updated', hide(call, changed))
+  return changed
 }

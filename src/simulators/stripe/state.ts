@@ -6,7 +6,9 @@ import { Journal } from '../journal.ts'
 export interface Objects {
   balance_transaction: Stripe.BalanceTransaction
   charge: Stripe.Charge
+  coupon: Stripe.Coupon
   customer: Stripe.Customer | Stripe.DeletedCustomer
+  discount: Stripe.Discount
   dispute: Stripe.Dispute
   event: Stripe.Event
   invoice: Stripe.Invoice

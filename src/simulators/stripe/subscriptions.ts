@@ -3,14 +3,23 @@ import type { Stripe } from 'stripe'
 import { DAY_S } from '../../lib/days.ts'
 import type { Form } from '../../lib/http/form.ts'
 import { type Call, type Dialect, existing, flag, inPath, integer, metadata, required, route, text } from './call.ts'
+import { addDiscounts } from './coupons.ts'
 import { invalid } from './errors.ts'
 import { collect } from './invoices.ts'
 import { LIST_PARAMS, list } from './lists.ts'
-import { withoutTiers } from './tiers.ts'
 
 type Subscription = Stripe.Subscription
 
-const CREATE_FIELDS = ['customer', 'default_payment_method', 'items', 'metadata', 'off_session', 'trial_period_days']
+const CREATE_FIELDS = [
+  'currency',
+  'customer',
+  'default_payment_method',
+  'discounts',
+  'items',
+  'metadata',
+  'off_session',
+  'trial_period_days',
+]
 const UPDATE_FIELDS = ['cancel_at_period_end', 'default_payment_method', 'metadata', 'pause_collection']
 
 export const subscriptionRoutes = [
@@ -90,11 +99,11 @@ function initialSubscription(dialect: Dialect, call: Call, customer: Stripe.Cust
     cancellation_details: { comment: null, feedback: null, feedback_option: null, reason: null },
     collection_method: 'charge_automatically',
     created: now,
-    currency: items[0]!.price.currency,
+    currency: text(call, 'currency') ?? items[0]!.price.currency,
     customer: customer.id,
     default_payment_method: text(call, 'default_payment_method') ?? null,
     default_tax_rates: [],
-    discounts: [],
+    discounts: addDiscounts(dialect, call, { subscription: id, customer: customer.id }),
     invoice_settings: {
       account_tax_ids: null,
       custom_fields: null,
@@ -121,19 +130,20 @@ function readItems(dialect: Dialect, call: Call, subscription: string, trialDays
     const inner: Call = { ...call, params: item as Form }
     const price = existing(dialect, 'price', required(inner, 'price'), 'items[0][price]')
     if (!price.recurring) throw invalid('The price specified is set to `type=one_time`.', { param: 'items[0][price]' })
+    const itemId = dialect.state.newId('si')
     return {
-      id: dialect.state.newId('si'),
+      id: itemId,
       object: 'subscription_item',
       billing_thresholds: null,
       created: now,
       current_period_end: trialDays > 0 ? now + trialDays * DAY_S : periodEnd(now, price.recurring),
       current_period_start: now,
       current_trial: null,
-      discounts: [],
+      discounts: addDiscounts(dialect, inner, { subscription, subscription_item: itemId }),
       metadata: {},
       plan: { id: price.id, object: 'plan', product: price.product } as Stripe.Plan,
-      price: withoutTiers(price),
-      quantity: integer(inner, 'quantity') ?? 1,
+      price,
+      ...(price.recurring.usage_type === 'licensed' && { quantity: integer(inner, 'quantity') ?? 1 }),
       subscription,
       tax_rates: [],
     }

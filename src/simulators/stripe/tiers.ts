@@ -1,4 +1,4 @@
-// Prices in tiers: shown with their tiers only where a call expands them, as at Stripe.
+// Prices in tiers.
 import type { Stripe } from 'stripe'
 import type { Form } from '../../lib/http/form.ts'
 import { type Call, integer, oneOf, text } from './call.ts'
@@ -21,24 +21,13 @@ export function readTiers(call: Call): Partial<Price> {
 }
 
 function readTier(call: Call): Tier {
-  const [flat_amount, unit_amount] = [integer(call, 'flat_amount') ?? null, integer(call, 'unit_amount') ?? null]
-  const decimal = (amount: number | null) => (amount === null ? null : String(amount)) as never
   return {
-    flat_amount,
-    flat_amount_decimal: decimal(flat_amount),
-    unit_amount,
-    unit_amount_decimal: decimal(unit_amount),
+    flat_amount: integer(call, 'flat_amount') ?? null,
+    flat_amount_decimal: decimalOf(call, 'flat_amount'),
+    unit_amount: integer(call, 'unit_amount') ?? null,
+    unit_amount_decimal: decimalOf(call, 'unit_amount'),
     up_to: text(call, 'up_to') === 'inf' ? null : (integer(call, 'up_to') ?? null),
   }
 }
 
-export function withoutTiers({ tiers: _tiers, ...price }: Price): Price {
-  return price
-}
-
-/** `path` is the value of `expand[]` that shows them. */
-export function shown(call: Call, price: Price, path: 'tiers' | 'data.tiers'): Price {
-  const asked = call.params['expand']
-  const isAsked = Array.isArray(asked) && asked.includes(path)
-  return isAsked ? { ...price, tiers: price.tiers ?? (null as never) } : withoutTiers(price)
-}
+const decimalOf = (call: Call, name: string) => (text(call, `${name}_decimal`) ?? text(call, name) ?? null) as never

@@ -85,7 +85,13 @@ const details = {
   experiment,
   session: { id: 'ses', created_at: T1, locale: 'de', user_agent: 'Mozilla/5.0' },
   ...{ trial_offer: { days: 7 }, trial_transaction_id: 'trn', paused_at: T0, cancelled_at: T1 },
-  ...{ cancellation_reason: 'too loud', renewed_at: T2, upgrades_to: 'prod-0', custom_entitlement: 'gold' },
+  ...{
+    cancellation_reason: 'too loud',
+    renewed_at: T2,
+    upgrades_to: 'prod-0',
+    custom_entitlement: 'gold',
+    price_note: 'Plus usage.',
+  },
 }
 const unknownSubscription = {
   ...{ id: 'sub-0', psp_id: null, status: 'created', renews: false, sandbox: false, created_at: T0, updated_at: T0 },
@@ -97,7 +103,7 @@ const unknownSubscription = {
 const unknownDetails = {
   ...{ funnel: null, funnel_locale: null, experiment: null, session: null, trial_offer: null },
   ...{ trial_transaction_id: null, paused_at: null, cancelled_at: null, cancellation_reason: null },
-  ...{ renewed_at: null, upgrades_to: null, custom_entitlement: null },
+  ...{ renewed_at: null, upgrades_to: null, custom_entitlement: null, price_note: null },
 }
 const transaction = {
   ...{ id: 'trn', created_at: T3, session_id: 'ses', profile_id: 'pro', funnel_id: funnel.id, funnel: details.funnel },

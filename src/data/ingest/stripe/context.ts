@@ -3,18 +3,17 @@ import type { App } from '../../../app.ts'
 import type { Fee } from '../../../payments/providers/fees.ts'
 import type { Target } from './convert.ts'
 import type { StripeSource } from './source.ts'
-import type { Tally } from './tally.ts'
+import type { Rejecting } from './tally.ts'
 
 /** The tables that Stripe's objects refer to. */
 export type Referred = 'profiles' | 'products' | 'subscriptions'
 
-export interface Context {
+export interface Context extends Rejecting {
   db: App['db']
   source: StripeSource
   target: Target
   /** Objects made before this time, in seconds as Stripe has it, are not imported. */
   sinceS?: number | undefined
-  tally: Tally
   /** Which of these ids are stored, or will be by the same import. */
   known(table: Referred, ids: string[]): Promise<Set<string>>
   links: Links

@@ -49,10 +49,18 @@ export function uuidOf(purpose: 'order' | 'payment' | 'failure', stripeId: strin
   ].join('-')
 }
 
-/** Stripe's seconds since 1970 as a date-time; null for none. */
+/** Stripe's seconds since 1970 as a date-time; null for none. Throws `Inconvertible` for no time. */
 export function time(seconds: number | null | undefined): string | null {
-  return seconds === null || seconds === undefined ? null : new Date(seconds * 1000).toISOString()
+  if (seconds === null || seconds === undefined) return null
+  // Years of more than four digits have another form.
+  if (Number.isSafeInteger(seconds) && Math.abs(seconds) <= LAST_SECOND) return new Date(seconds * 1000).toISOString()
+  throw new Inconvertible(`has a time that cannot be stored: ${seconds}`)
 }
+
+const LAST_SECOND = Date.UTC(9999, 11, 31) / 1000
+
+/** The month of Stripe's seconds, as `2026-10`. */
+export const monthOf = (seconds: number): string => time(seconds)!.slice(0, 7)
 
 /** Stripe's amount in minor units of ISO 4217. */
 export function minorUnits(amount: number, currency: string): bigint {

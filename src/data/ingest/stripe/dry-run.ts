@@ -1,36 +1,30 @@
 // Tests an import from Stripe: reads everything and runs one import that stores nothing.
 
-import { Readable } from 'node:stream'
 import type { App } from '../../../app.ts'
-import { type ImportResult, importRecords } from '../load.ts'
 import { type Context, linksInMemory, type Referred, storedIds } from './context.ts'
-import type { Line, Target } from './convert.ts'
+import { idIn, type Line, type Target } from './convert.ts'
 import { feesNowhere } from './fees.ts'
 import { fitLines } from './fit.ts'
 import { secondsOf } from './since.ts'
 import type { StripeSource } from './source.ts'
 import { leaveOut, STEPS } from './steps.ts'
-import { textOf } from './store.ts'
-import { emptyTally, type Tally } from './tally.ts'
-
-export interface DryRun {
-  /** Its figures have only Stripe's side, because nothing is stored. */
-  tally: Tally
-  result: ImportResult
-}
+import { importLines } from './store.ts'
+import { emptyTally, reject, type Tally } from './tally.ts'
 
 interface Options {
   since: string | undefined
   signal: AbortSignal
   onProgress: (step: string, read: number) => void
+  onRejected: (line: string) => void
 }
 
+/** Returns a tally whose figures have only Stripe's side, because nothing is stored. */
 export async function dryRun(
   app: Pick<App, 'db' | 'log'>,
   source: StripeSource,
   target: Target,
-  { since, signal, onProgress }: Options,
-): Promise<DryRun> {
+  { since, signal, onProgress, onRejected }: Options,
+): Promise<Tally> {
   const tally = emptyTally()
   const coming: Record<Referred, Set<string>> = { profiles: new Set(), products: new Set(), subscriptions: new Set() }
   const context: Context = {
@@ -38,6 +32,7 @@ export async function dryRun(
     source,
     target,
     tally,
+    onRejected,
     links: linksInMemory(),
     fees: feesNowhere,
     async known(table, ids) {
@@ -45,27 +40,32 @@ export async function dryRun(
       return new Set(ids.filter((id) => stored.has(id) || coming[table].has(id)))
     },
   }
-  async function* lines() {
+  async function* pages() {
     const sinceS = secondsOf(since)
     const created = sinceS === undefined ? {} : { created: { gte: sinceS } }
     for (const step of STEPS) {
       try {
         for await (const objects of source.pages<{ id: string }>(step.path, { ...step.params, ...created })) {
           const converted = await step.convert(context, objects as never[])
-          fitLines(tally, converted)
+          fitLines(context, converted)
           for (const line of converted) note(coming, line)
           tally.read += objects.length
           onProgress(step.name, tally.read)
-          yield textOf(converted)
+          yield converted
         }
       } catch (error) {
         leaveOut(step, context, error)
       }
     }
   }
-  const options = { projectId: target.projectId, dryRun: true, skipBadLines: true, signal }
-  const result = await importRecords(app, options, [{ name: 'stripe', stream: () => Readable.from(lines()) }])
-  return { tally, result }
+  const options = {
+    dryRun: true,
+    signal,
+    onRejected: (line: Line, _code: string, reason: string) => reject(context, idIn(line), reason),
+  }
+  const { erased } = await importLines(app, target, pages(), options)
+  tally.erased += erased
+  return tally
 }
 
 const TABLES: Record<string, Referred> = { profile: 'profiles', product: 'products', subscription: 'subscriptions' }

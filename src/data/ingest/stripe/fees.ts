@@ -7,22 +7,23 @@ import type { Fields } from '../../../payments/providers/stripe/api.ts'
 import { readFee } from '../../../payments/providers/stripe/fees.ts'
 import { gatherStatistics } from '../statistics.ts'
 import type { Context, Fees } from './context.ts'
-import type { Line, Target } from './convert.ts'
-import { add, reject } from './tally.ts'
+import { Inconvertible, type Line, type Target } from './convert.ts'
+import { each } from './each.ts'
+import { add } from './tally.ts'
 
 const KIND = 'fees'
 
 /** Fees are no records of a project: they are stored for the merchant account, and make no lines. */
-export async function convertFees({ tally, fees }: Context, entries: Fields[]): Promise<Line[]> {
-  const found = entries.flatMap((entry) => {
+export async function convertFees(context: Context, entries: (Fields & { id: string })[]): Promise<Line[]> {
+  const { tally, fees } = context
+  const read = await each(context, entries, (entry) => {
     try {
       return readFee(entry) ?? []
     } catch (error) {
-      if (!(error instanceof ProviderError)) throw error
-      reject(tally, String(entry['id']), error.message)
-      return []
+      throw error instanceof ProviderError ? new Inconvertible(error.message) : error
     }
   })
+  const found = read.flat()
   for (const { at, currencyCode, amountMinor } of found)
     add(tally, 'stripe', { kind: KIND, month: at.slice(0, 7), currency: currencyCode }, 1, amountMinor)
   for (const { month, currency, count, minor } of await fees.add(found))

@@ -3,17 +3,17 @@ import { fitted, type Type } from '../../../core/records/import/fields.ts'
 import { KINDS } from '../../../core/records/records.ts'
 import { bytesText } from '../../../lib/text.ts'
 import { idIn, type Line } from './convert.ts'
-import { shortened, type Tally } from './tally.ts'
+import { type Rejecting, shortened } from './tally.ts'
 
 const FIELDS = new Map(
   KINDS.map(({ name, fields }) => [name, fields.filter(({ type }) => type.maxBytes !== undefined)]),
 )
 
 /**
- * Cuts names and free texts that are too long, leaves out other values, and names both in the tally. An id, or another value that
+ * Cuts names and free texts that are too long, leaves out other values, and names both. An id, or another value that
  * the record cannot be without, stays: its line is rejected.
  */
-export function fitLines(tally: Tally, lines: readonly Line[]): void {
+export function fitLines(rejecting: Rejecting, lines: readonly Line[]): void {
   for (const line of lines) {
     for (const { name, type } of FIELDS.get(line.record) ?? []) {
       const given = line.data[name]
@@ -22,7 +22,7 @@ export function fitLines(tally: Tally, lines: readonly Line[]): void {
       if (fits === given || (fits === null && type.required)) continue
       line.data[name] = fits
       const what = fits === null ? 'was left out' : 'was cut'
-      shortened(tally, idIn(line), `${line.record}.${name} ${what}: it has more than ${bytesText(type.maxBytes!)}`)
+      shortened(rejecting, idIn(line), `${line.record}.${name} ${what}: it has more than ${bytesText(type.maxBytes!)}`)
     }
   }
 }

@@ -3,7 +3,18 @@ import type { Stripe } from 'stripe'
 import { noDetails, type PaymentDetails } from '../../../payments/providers/payment-details.ts'
 import { cardDetails, reasonOfError } from '../../../payments/providers/stripe/details.ts'
 import { returnedAmount } from '../../../payments/providers/stripe/disputes.ts'
-import { idOf, type Line, majorNumber, minorNumber, recordId, type Target, textOr, time, uuidOf } from './convert.ts'
+import {
+  Inconvertible,
+  idOf,
+  type Line,
+  majorNumber,
+  minorNumber,
+  recordId,
+  type Target,
+  textOr,
+  time,
+  uuidOf,
+} from './convert.ts'
 import { type AnyCustomer, externalIdOf } from './customers.ts'
 
 /** A charge with `customer` and `payment_intent.payment_method` expanded. */
@@ -36,7 +47,9 @@ export function guestLines(charge: Stripe.Charge): Line[] {
 
 /** Whether money moved, or was refused: a pending or only authorized charge is skipped. */
 export function isDecided({ status, captured }: Stripe.Charge): boolean {
-  return status === 'failed' || (status === 'succeeded' && captured)
+  if (status === 'succeeded') return captured
+  if (status === 'failed' || status === 'pending') return status === 'failed'
+  throw new Inconvertible(`has the unknown status ${JSON.stringify(status)}`)
 }
 
 /** A payment, and if it succeeded also a transaction. `cards` are the customers' default payment methods that are cards. */
@@ -132,19 +145,31 @@ function errorOf({ failure_code, failure_message, outcome }: Stripe.Charge) {
   }
 }
 
+/** Whether the money was paid back, and whether that failed, which may be later. A pending refund is neither. */
+export function statusOfRefund({ status, failure_balance_transaction }: Stripe.Refund): {
+  refunded: boolean
+  failed: boolean
+} {
+  // Refunds that were made before Stripe gave them a status have succeeded.
+  const refunded = status === 'succeeded' || status === null
+  const failed = status === 'failed' || status === 'canceled'
+  if (!refunded && !failed && status !== 'pending' && status !== 'requires_action')
+    throw new Inconvertible(`has the unknown status ${JSON.stringify(status)}`)
+  return { refunded: refunded || (failed && failure_balance_transaction !== null), failed }
+}
+
 /**
  * A refund that is decided. One that failed after it had succeeded has a row for each, so that a reader of the report who
  * has seen the first gets the second.
  */
 export function refundLines(refund: Stripe.Refund, target: Target): Line[] {
   const charge = refund.charge as Stripe.Charge
-  const failed = refund.status === 'failed' || refund.status === 'canceled'
+  const { refunded, failed } = statusOfRefund(refund)
   const movement = { id: refund.id, amount: refund.amount, created: refund.created, type: 'refund' }
   const reason = { psp_status: 'succeeded', psp_reason_code: textOr(refund.reason) }
   const failure = { psp_status: refund.status, psp_reason_code: textOr(refund.failure_reason) ?? refund.status }
-  const paidBack = refund.status === 'succeeded' || (failed && refund.failure_balance_transaction)
   return [
-    ...(paidBack ? [movementLine(charge, target, { ...movement, status: 'refunded', more: reason })] : []),
+    ...(refunded ? [movementLine(charge, target, { ...movement, status: 'refunded', more: reason })] : []),
     ...(failed ? [movementLine(charge, target, { ...movement, status: 'failed', more: failure })] : []),
   ]
 }

@@ -1,10 +1,12 @@
 // Reads objects that other objects refer to and that are not stored, because they are older than `since` or were deleted.
 import type { Stripe } from 'stripe'
+import { complete, type Prices } from './complete.ts'
 import type { Context } from './context.ts'
 import { idOf, type Line, recordId } from './convert.ts'
 import { type AnyCustomer, customerLines, deletedCustomerLines } from './customers.ts'
+import { each } from './each.ts'
 import { type Charge, defaultMethod, usedCard } from './payments.ts'
-import { missingProductLine, productLine, productOf } from './products.ts'
+import { missingProductLine, priceOf, productLine, productOf } from './products.ts'
 import { subscriptionLine } from './subscriptions.ts'
 
 /** An object that refers to a customer, which may be expanded, at a time in seconds. */
@@ -39,67 +41,62 @@ export async function defaultCards({ source }: Context, charges: Charge[]): Prom
 }
 
 /** The lines of products that are not stored. */
-async function missingProducts(
-  { source, known }: Context,
-  references: { product: string; seenAt: number }[],
-): Promise<Line[]> {
+async function missingProducts(context: Context, references: { product: string; seenAt: number }[]): Promise<Line[]> {
+  const { source, known } = context
   const byId = new Map(references.map((one) => [one.product, one]))
   const stored = await known('products', [...byId.keys()].map(recordId))
   const lines: Line[] = []
   for (const [id, { seenAt }] of byId) {
     if (stored.has(recordId(id))) continue
     const found = await source.one<Stripe.Product>('products', id)
-    lines.push(found ? productLine(found, await pricesOf(source, id)) : missingProductLine(id, seenAt))
+    lines.push(found ? await productWithPrices(context, found) : missingProductLine(id, seenAt))
   }
   return lines
 }
 
 /**
- * The lines of subscriptions that are not stored, with what they refer to; `gone` are the ids that no longer exist at Stripe.
+ * The lines of subscriptions that are not stored, with what they refer to; `absent` are the ids of those that no longer exist at
+ * Stripe or cannot be imported.
  */
 export async function missingSubscriptions(
   context: Context,
   ids: string[],
-): Promise<{ lines: Line[]; gone: Set<string> }> {
+): Promise<{ lines: Line[]; absent: Set<string> }> {
   const distinct = [...new Set(ids)]
   const stored = await context.known('subscriptions', distinct.map(recordId))
+  const missing = distinct.filter((id) => !stored.has(recordId(id)))
   const found: Stripe.Subscription[] = []
-  const gone = new Set<string>()
-  for (const id of distinct) {
-    if (stored.has(recordId(id))) continue
-    const subscription = await context.source.one<Stripe.Subscription>('subscriptions', id)
+  for (const id of missing) {
+    const subscription = await context.source.one<Stripe.Subscription>('subscriptions', id, { expand: ['customer'] })
     if (subscription) found.push(subscription)
-    else gone.add(id)
   }
-  await readTiers(context, found)
-  const references = await subscriptionReferences(context, found)
-  return { lines: [...references, ...found.map(subscriptionLine)], gone }
+  const lines = await subscriptionLines(context, found)
+  const there = new Set(lines.filter(({ record }) => record === 'subscription').map(({ data }) => data.id))
+  return { lines, absent: new Set(missing.filter((id) => !there.has(recordId(id)))) }
 }
 
-/** The lines of objects that subscriptions refer to and that are not stored. */
-export async function subscriptionReferences(context: Context, found: Stripe.Subscription[]): Promise<Line[]> {
-  const customers = found.map(({ customer, created }) => ({ customer, seenAt: created }))
-  const products = found.flatMap(({ items, created }) =>
-    items.data.slice(0, 1).map(({ price }) => ({ product: productOf(price), seenAt: created })),
-  )
-  return [...(await missingCustomers(context, customers)), ...(await missingProducts(context, products))]
+/** The lines of subscriptions whose customers are expanded, and of what they refer to and is not stored. */
+export async function subscriptionLines(context: Context, found: Stripe.Subscription[]): Promise<Line[]> {
+  const prices: Prices = new Map()
+  const converted = await each(context, found, async (one) => {
+    const completed = await complete(context, one, prices)
+    return { line: subscriptionLine(completed), subscription: completed.subscription }
+  })
+  const references = converted.map(({ subscription: { customer, created, items } }) => ({
+    ...{ customer, seenAt: created },
+    product: productOf(items.data[0]!.price),
+  }))
+  return [
+    ...(await missingCustomers(context, references)),
+    ...(await missingProducts(context, references)),
+    ...converted.map(({ line }) => line),
+  ]
 }
 
-/** Puts the tiers into the prices of subscriptions: Stripe returns them only when a price is read by itself. */
-export async function readTiers({ source }: Context, subscriptions: Stripe.Subscription[]): Promise<void> {
-  const read = new Map<string, Stripe.Price | undefined>()
-  for (const item of subscriptions.flatMap(({ items }) => items?.data ?? [])) {
-    if (item.price?.billing_scheme !== 'tiered') continue
-    const { id } = item.price
-    if (!read.has(id)) read.set(id, await source.one<Stripe.Price>('prices', id, { expand: ['tiers'] }))
-    item.price = read.get(id) ?? item.price
-  }
-}
-
-/** All prices of a product, including inactive ones. */
-export async function pricesOf(source: Context['source'], product: string): Promise<Stripe.Price[]> {
+/** The line of a product with all its prices, including inactive ones; a price that cannot be imported is left out. */
+export async function productWithPrices(context: Context, product: Stripe.Product): Promise<Line> {
   const prices: Stripe.Price[] = []
-  for await (const page of source.pages<Stripe.Price>('/v1/prices', { product, expand: ['data.tiers'] }))
-    prices.push(...page)
-  return prices
+  const params = { product: product.id, expand: ['data.tiers'] }
+  for await (const page of context.source.pages<Stripe.Price>('/v1/prices', params)) prices.push(...page)
+  return productLine(product, await each(context, prices, priceOf))
 }

@@ -1,5 +1,5 @@
 // The report of an import from Stripe: the sums at Stripe beside those stored here, and the differences.
-import { formatMinor } from '../../../lib/money.ts'
+import { formatMinor, minorUnits } from '../../../lib/money.ts'
 import type { Status } from './state.ts'
 import { type Figure, figuresOf, isDifferent, type Tally } from './tally.ts'
 
@@ -38,8 +38,9 @@ export function reportOf(tally: Tally): StripeReport {
 }
 
 function shown({ kind, month, currency, stripe, here }: Figure): ReportFigure {
-  const sum = (minor: string) =>
-    currency === '' || kind === 'subscriptions' ? null : formatMinor(BigInt(minor), currency)
+  // An amount in an unknown currency cannot be imported, so it is not in a sum.
+  const hasSum = kind !== 'subscriptions' && minorUnits(currency) !== undefined
+  const sum = (minor: string) => (hasSum ? formatMinor(BigInt(minor), currency) : null)
   return {
     kind,
     month: month || null,

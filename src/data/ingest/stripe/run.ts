@@ -17,7 +17,7 @@ export interface RunOptions {
   signal: AbortSignal
   /** Called when something was stored. */
   onProgress?: (state: ImportState) => void
-  /** Called for an object that changed and cannot be imported: its id and the reason. */
+  /** Called for an object that cannot be imported: its id and the reason. */
   onRejected?: (line: string) => void
   /** How long to wait before looking for new events. */
   pollMs?: number
@@ -85,7 +85,7 @@ async function readLists(run: Run): Promise<void> {
   await save(run, { status: 'running', error: null })
   try {
     for (const step of STEPS.slice(STEPS.findIndex(({ name }) => name === state.step))) {
-      await readList(run, step).catch((error) => leaveOut(step, run.state, error))
+      await readList(run, step).catch((error) => leaveOut(step, contextOf(run), error))
       await save(run, { step: STEPS[STEPS.indexOf(step) + 1]?.name ?? EVENTS, after: null })
     }
   } catch (error) {
@@ -156,10 +156,8 @@ async function readEvents(run: Run, seen: Set<string>): Promise<void> {
     if (unseen.length === 0) break
   }
   if (fresh.length === 0) return
-  const tally = emptyTally()
   const changed = fresh.flatMap((event) => event.changed)
-  await refresh(app, { ...contextOf(run), tally }, changed, options.signal)
-  for (const line of tally.rejects) options.onRejected?.(line)
+  await refresh(app, { ...contextOf(run), tally: emptyTally() }, changed, options.signal)
   if (seen.size > MAX_SEEN) seen.clear()
   for (const { id } of fresh) seen.add(id)
   await save(run, { eventsSince: new Date(Math.max(from, ...fresh.map((one) => one.created)) * 1000).toISOString() })
@@ -171,7 +169,7 @@ async function save(run: Run, change: Partial<ImportState>): Promise<void> {
   run.options.onProgress?.(run.state)
 }
 
-function contextOf({ app, source, state }: Run): Context {
+function contextOf({ app, source, state, options: { onRejected } }: Run): Context {
   const { organizationId, projectId, merchantId, options } = state
   const target = { organizationId, projectId, merchantId, externalIdKey: options.external_id_key ?? undefined }
   return {
@@ -180,6 +178,7 @@ function contextOf({ app, source, state }: Run): Context {
     target,
     sinceS: secondsOf(options.since),
     tally: state.tally,
+    onRejected,
     known: (table, ids) => storedIds(app.db, table, projectId, ids),
     links: storedLinks(app.db, target),
     fees: storedFees(app, target),

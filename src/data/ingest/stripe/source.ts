@@ -86,12 +86,13 @@ export class StripeSource {
     }
   }
 
-  /** One object; undefined when Stripe does not have it. */
+  /** One object; undefined when Stripe does not have it, or does not show it with these expansions. */
   async one<T>(collection: string, id: string, params: Params = {}): Promise<T | undefined> {
     const { status, body, error } = await this.#get(pathOf(collection, id), params)
-    if (status === 404) return undefined
-    if (status !== 200) throw refusal(collection, status, error)
-    return body as T
+    if (status === 200) return body as T
+    // Only wrong credentials and outages end an import.
+    if (status === 401 || status === 403) throw refusal(collection, status, error)
+    return undefined
   }
 
   /** The id of the account that the key belongs to. */

@@ -1,37 +1,80 @@
 // Imports lines, and counts the stored records.
 import { Readable } from 'node:stream'
 import type { App } from '../../../app.ts'
+import type { RejectCode } from '../../../core/records/import/fields.ts'
 import { readDecimal, toMinor } from '../../../lib/money.ts'
-import { importRecords } from '../load.ts'
+import { type ImportOptions, type ImportResult, importRecords, type RejectedLine } from '../load.ts'
 import type { Context } from './context.ts'
-import { idIn, type Line } from './convert.ts'
+import { idIn, type Line, type Target } from './convert.ts'
 import { addDollars } from './dollars.ts'
 import { keepExternalIds } from './external-ids.ts'
 import { fitLines } from './fit.ts'
-import { add, reject, type Tally } from './tally.ts'
+import { add, type Rejecting, reject, type Tally } from './tally.ts'
 
 type Shared = Pick<App, 'db' | 'log'>
 
 /** Imports lines; bad ones are left out and named in the tally. `live`: as a feed, each change stamped now. */
 export async function storeLines(
   app: Shared,
-  { target, tally }: Pick<Context, 'target' | 'tally'>,
+  context: Pick<Context, 'target'> & Rejecting,
   lines: Line[],
-  { live, signal }: { live: boolean; signal: AbortSignal },
+  how: { live: boolean; signal: AbortSignal },
 ): Promise<void> {
   if (lines.length === 0) return
-  fitLines(tally, lines)
+  const { target, tally } = context
+  fitLines(context, lines)
   await keepExternalIds(app.db, target, lines)
   const customers = customersIn(lines)
   await keepLinks(app, target, lines)
   await addDollars(app, target, lines)
-  const stream = () => Readable.from([Buffer.from(textOf(lines))])
-  const options = { projectId: target.projectId, live, skipBadLines: true, signal }
-  const result = await importRecords(app, options, [{ name: 'stripe', stream }])
+  const unlinked: Line[] = []
+  const result = await importLines(app, target, [lines], {
+    ...how,
+    onRejected: (line, code, reason) => {
+      // The money counts also without its subscription, which is named by itself.
+      if (code === 'unknown_reference' && isOfSubscription(line)) unlinked.push(withoutSubscription(line))
+      else reject(context, idIn(line), reason)
+    },
+  })
   await rememberCustomers(app, target, customers)
   tally.erased += result.erased
-  for (const { line, reason } of result.rejects) reject(tally, idIn(lines[line - 1]!), reason)
-  tally.rejected += result.rejected - result.rejects.length
+  if (unlinked.length > 0) await storeLines(app, context, unlinked, how)
+}
+
+const isOfSubscription = ({ record, data }: Line) =>
+  record === 'transaction' && typeof data.subscription_id === 'string'
+const withoutSubscription = ({ record, data }: Line): Line => ({ record, data: { ...data, subscription_id: null } })
+
+type LineImport = Pick<ImportOptions, 'live' | 'dryRun' | 'signal'> & {
+  onRejected: (line: Line, code: RejectCode, reason: string) => void
+}
+
+/** Imports pages of lines; `onRejected` receives each line that cannot be imported. */
+export function importLines(
+  app: Shared,
+  { projectId }: Pick<Target, 'projectId'>,
+  pages: Iterable<Line[]> | AsyncIterable<Line[]>,
+  { onRejected, ...options }: LineImport,
+): Promise<ImportResult> {
+  const saveRejected = async (rejected: AsyncIterable<RejectedLine>) => {
+    for await (const { bytes, code, reason } of rejected) onRejected(lineIn(bytes), code, reason)
+  }
+  const stream = () => Readable.from(textsOf(pages))
+  const importing = { projectId, skipBadLines: true, saveRejected, ...options }
+  return importRecords(app, importing, [{ name: 'stripe', stream }])
+}
+
+async function* textsOf(pages: Iterable<Line[]> | AsyncIterable<Line[]>): AsyncGenerator<Buffer> {
+  for await (const lines of pages) yield Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+}
+
+/** A line that is too long for memory comes in parts, which are no JSON. */
+function lineIn(bytes: Buffer): Line {
+  try {
+    return JSON.parse(bytes.toString('utf8'))
+  } catch {
+    return { record: 'unknown', data: { id: bytes.toString('utf8', 0, 60) } }
+  }
 }
 
 /** The id at Stripe of each billing customer: until links are kept, it is that of the profile. */
@@ -71,8 +114,6 @@ async function keepLinks(
   const links = new Map(rows.map(({ external_id, profile_id }) => [external_id, profile_id]))
   for (const data of customers) data.profile_id = links.get(String(data.external_id)) ?? data.profile_id
 }
-
-export const textOf = (lines: Line[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join('')
 
 /** Adds the stored records of these lines to the tally. References of other kinds are not counted. */
 export async function countStored(app: Shared, { target, tally }: Context, step: string, lines: Line[]): Promise<void> {

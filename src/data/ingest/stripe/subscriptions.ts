@@ -1,40 +1,56 @@
 // Stripe's subscriptions as subscriptions of the data API.
 import type { Stripe } from 'stripe'
-import { Inconvertible, idOf, type Line, minorNumber, recordId, textOr, time } from './convert.ts'
-import { costOf, productOf } from './products.ts'
+import type { Completed } from './complete.ts'
+import { Inconvertible, idOf, type Line, recordId, textOr, time } from './convert.ts'
+import { periodPrice } from './period-price.ts'
+import { productOf } from './products.ts'
 
-export function subscriptionLine(subscription: Stripe.Subscription): Line {
+/** Throws `Inconvertible`. */
+export function subscriptionLine(completed: Completed): Line {
+  const { subscription, paid } = completed
   const { id, currency, items, cancellation_details, trial_start, trial_end } = subscription
-  const first = items?.data?.[0]
-  if (!first?.price?.recurring) throw new Inconvertible('has no item with a price of its own')
-  const units = items.data.reduce((sum, item) => sum + costOf(item.price, item.quantity ?? 1), 0)
-  const price = minorNumber(units, currency)
+  const { price, note, item } = periodPrice(completed)
   const status = statusOf(subscription)
+  const period = periodOf(completed, status, item)
   return {
     record: 'subscription',
     data: {
       id: recordId(id),
       psp_id: id,
       status,
-      renews: renews(subscription),
+      renews: renews(subscription, item),
       sandbox: !subscription.livemode,
       created_at: time(subscription.created),
-      billing_interval: first.price.recurring.interval,
-      billing_interval_count: first.price.recurring.interval_count,
+      billing_interval: item.price.recurring.interval,
+      billing_interval_count: item.price.recurring.interval_count,
       price,
+      price_note: note,
       currency,
       price_usd: currency === 'usd' ? price : null,
       payment_provider: 'stripe',
-      period_starts_at: time(first.current_period_start),
-      period_ends_at: time(first.current_period_end),
+      period_starts_at: time(period?.start),
+      period_ends_at: time(period?.end),
       profile_id: recordId(idOf(subscription.customer)!),
-      product_id: recordId(productOf(first.price)),
+      product_id: recordId(productOf(items.data[0]!.price)),
       trial_offer: trial_end === null ? null : { starts_at: time(trial_start), ends_at: time(trial_end) },
+      // Stripe does not tell when the collection was paused; what is paid counts until its end.
+      paused_at: status === 'paused' ? time(paid?.end ?? subscription.start_date) : null,
       cancelled_at: time(subscription.canceled_at),
       cancellation_reason: textOr(cancellation_details?.feedback) ?? textOr(cancellation_details?.reason),
-      renewed_at: first.current_period_start > subscription.start_date ? time(first.current_period_start) : null,
+      renewed_at: period && period.start > subscription.start_date ? time(period.start) : null,
     },
   }
+}
+
+/** The present period; of an unpaid subscription the last paid one, and of one that is over the one that it ended in. */
+function periodOf(
+  { subscription, paid }: Completed,
+  status: string,
+  { current_period_start: start, current_period_end: end }: Stripe.SubscriptionItem,
+): { start: number; end: number } | null {
+  if (status === 'unpaid') return paid ?? null
+  const { ended_at, canceled_at } = subscription
+  return { start, end: subscription.status === 'canceled' ? (ended_at ?? canceled_at ?? end) : end }
 }
 
 const STATUSES: Record<string, string> = {
@@ -43,25 +59,26 @@ const STATUSES: Record<string, string> = {
   paused: 'paused',
   past_due: 'unpaid',
   unpaid: 'unpaid',
+  canceled: 'expired',
   incomplete: 'created',
   incomplete_expired: 'expired',
 }
 
 /**
- * A cancelled subscription is `expired` once its last period is over. One whose payments are paused at Stripe keeps the
- * status `active` there and is `paused` here, because nothing is collected for it.
+ * A subscription whose payments are paused at Stripe keeps the status `active` there and is `paused` here, because nothing is
+ * collected for it.
  */
-function statusOf({ status, pause_collection, ended_at, items }: Stripe.Subscription): string {
-  if (status === 'canceled') {
-    const end = Math.max(ended_at ?? 0, ...items.data.map(({ current_period_end }) => current_period_end ?? 0))
-    return end * 1000 <= Date.now() ? 'expired' : 'cancelled'
-  }
+function statusOf({ status, pause_collection }: Stripe.Subscription): string {
   if (status === 'active' && pause_collection) return 'paused'
-  const known = STATUSES[status]
+  const known = Object.hasOwn(STATUSES, status) ? STATUSES[status] : undefined
   if (known === undefined) throw new Inconvertible(`has the unknown status ${JSON.stringify(status)}`)
   return known
 }
 
-function renews({ status, cancel_at_period_end, cancel_at }: Stripe.Subscription): boolean {
-  return ['trialing', 'active', 'past_due', 'paused'].includes(status) && !cancel_at_period_end && !cancel_at
+function renews(
+  { status, cancel_at_period_end, cancel_at }: Stripe.Subscription,
+  { current_period_end }: Stripe.SubscriptionItem,
+): boolean {
+  const ends = cancel_at_period_end || (cancel_at !== null && cancel_at <= current_period_end)
+  return ['trialing', 'active', 'past_due', 'paused'].includes(status) && !ends
 }

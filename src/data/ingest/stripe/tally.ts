@@ -55,19 +55,32 @@ export function add(
   sums.minor = String(BigInt(sums.minor) + minor)
 }
 
-export function reject(tally: Tally, id: string, reason: string): void {
+/** Where rejected objects are counted and named. */
+export interface Rejecting {
+  tally: Tally
+  /** Called for each, because the tally names only the first hundred. */
+  onRejected?: ((line: string) => void) | undefined
+}
+
+/** Counts and names an object that cannot be imported; one that is found again by another object only once. */
+export function reject({ tally, onRejected }: Rejecting, id: string, reason: string): void {
+  const line = hideSecrets(`${id} ${reason}`)
+  if (tally.rejects.includes(line)) return
   tally.rejected += 1
-  name(tally, id, reason)
+  name(tally, line)
+  onRejected?.(line)
 }
 
 /** Counts and names a text that was too long. */
-export function shortened(tally: Tally, id: string, reason: string): void {
+export function shortened({ tally, onRejected }: Rejecting, id: string, reason: string): void {
+  const line = hideSecrets(`${id} ${reason}`)
   tally.shortened = (tally.shortened ?? 0) + 1
-  name(tally, id, reason)
+  name(tally, line)
+  onRejected?.(line)
 }
 
-function name({ rejects }: Tally, id: string, reason: string): void {
-  if (rejects.length < MAX_REJECTS) rejects.push(hideSecrets(`${id} ${reason}`))
+function name({ rejects }: Tally, line: string): void {
+  if (rejects.length < MAX_REJECTS) rejects.push(line)
 }
 
 /** The figures in the order of kind, month and currency. */

@@ -109,8 +109,8 @@ export function nearestStripeAmount(amount: number, currencyCode: string): numbe
   return Math.round(amount / step) * step
 }
 
-/** The number of decimals of Stripe's amounts minus that of ISO 4217. */
-function shiftOf(currencyCode: string): number | undefined {
+/** The number of decimals of Stripe's amounts minus that of ISO 4217; undefined for a currency that cannot be converted. */
+export function shiftOf(currencyCode: string): number | undefined {
   const places = decimals.get(currencyCode)
   return places === undefined ? undefined : places - (ISO_DECIMALS[currencyCode] ?? places)
 }

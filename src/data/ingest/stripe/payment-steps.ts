@@ -1,0 +1,142 @@
+// How pages of charges, refunds and disputes become lines of an import.
+import type { Stripe } from 'stripe'
+import { isUuid } from '../../../lib/ids.ts'
+import { returnedAmount } from '../../../payments/providers/stripe/disputes.ts'
+import type { Context } from './context.ts'
+import { Inconvertible, idOf, type Line, minorUnits, monthOf } from './convert.ts'
+import { each } from './each.ts'
+import {
+  type Charge,
+  chargeLines,
+  customerOf,
+  disputeLines,
+  guestLines,
+  isDecided,
+  refundLines,
+  statusOfRefund,
+} from './payments.ts'
+import { defaultCards, missingCustomers, missingSubscriptions, type Reference } from './references.ts'
+import { add } from './tally.ts'
+
+export async function convertCharges(context: Context, all: Charge[]): Promise<Line[]> {
+  const decided = await each(context, all, (charge) => (isDecided(charge) ? [charge] : []))
+  const charges = await each(context, await foreign(context, decided.flat(), (charge) => charge), (charge) => {
+    const succeeded = charge.status === 'succeeded'
+    const amount = succeeded ? charge.amount_captured : charge.amount
+    count(context, succeeded ? 'payments' : 'failed payments', amount, charge)
+    return charge
+  })
+  const payments = charges.flatMap((charge) => [idOf(charge.payment_intent) ?? [], charge.id].flat())
+  const links = await context.links.find(payments)
+  const linked = (charge: Charge) => links.get(idOf(charge.payment_intent) ?? '') ?? links.get(charge.id)
+  const subscriptions = await missingSubscriptions(
+    context,
+    charges.flatMap((charge) => linked(charge) ?? []),
+  )
+  const references = [
+    ...(await missingCustomers(context, charges.flatMap(customerReference))),
+    ...subscriptions.lines,
+    ...charges.filter((charge) => customerOf(charge) === undefined).flatMap(guestLines),
+  ]
+  const cards = await defaultCards(context, charges)
+  const lines = await each(context, charges, (charge) => {
+    const subscriptionId = linked(charge)
+    const isThere = subscriptionId !== undefined && !subscriptions.absent.has(subscriptionId)
+    return chargeLines(charge, context.target, { invoiced: isThere ? { subscriptionId } : undefined, cards })
+  })
+  return [...references, ...lines.flat()]
+}
+
+export async function convertRefunds(context: Context, all: Stripe.Refund[]): Promise<Line[]> {
+  const counted = await each(context, await withCharges(context, all), (refund) => {
+    const { refunded, failed } = statusOfRefund(refund)
+    if (refunded) count(context, 'refunds', refund.amount, refund)
+    if (failed) count(context, 'failed refunds', refund.amount, refund)
+    return refund
+  })
+  const references = await chargeReferences(context, counted)
+  const lines = await each(context, counted, (refund) => refundLines(refund, context.target))
+  return [...references, ...lines.flat()]
+}
+
+export async function convertDisputes(context: Context, all: Stripe.Dispute[]): Promise<Line[]> {
+  const counted = await each(context, await withCharges(context, all), (dispute) => {
+    const { balance_transactions, currency } = dispute
+    for (const { amount, created } of balance_transactions) {
+      const took = amount < 0
+      const moved = took ? dispute.amount : returnedAmount({ ...dispute })
+      const kind = took ? 'chargebacks' : 'reversed chargebacks'
+      if (amount !== 0) count(context, kind, moved, { created, currency })
+    }
+    return dispute
+  })
+  const references = await chargeReferences(context, counted)
+  const lines = await each(context, counted, (dispute) => disputeLines(dispute, context.target))
+  return [...references, ...lines.flat()]
+}
+
+/** An object that belongs to a charge, which Stripe may leave out. */
+interface OfCharge {
+  id: string
+  charge: string | Charge | null
+  payment_intent: string | Stripe.PaymentIntent | null
+}
+
+/** The objects with their charges, without those of charges that Tundish made. One without a charge is rejected. */
+async function withCharges<T extends OfCharge>(context: Context, objects: T[]): Promise<(T & { charge: Charge })[]> {
+  const found = await each(context, objects, async (object) => ({ ...object, charge: await chargeOf(context, object) }))
+  return foreign(context, found, ({ charge }) => charge)
+}
+
+async function chargeOf({ source }: Context, { charge, payment_intent }: OfCharge): Promise<Charge> {
+  if (charge !== null && typeof charge === 'object') return charge
+  const expand = ['customer']
+  const [id, intent] = [idOf(charge), idOf(payment_intent)]
+  const found = id === undefined ? undefined : await source.one<Charge>('charges', id, { expand })
+  if (found) return found
+  const params = { expand: expand.map((path) => `latest_charge.${path}`) }
+  const paid = intent && (await source.one<Stripe.PaymentIntent>('payment_intents', intent, params))
+  if (paid && paid.latest_charge !== null && typeof paid.latest_charge === 'object') return paid.latest_charge
+  throw new Inconvertible('belongs to no charge, so it is not the money of a payment here')
+}
+
+/** Without the objects of charges made by Tundish itself, whose own records are authoritative. */
+async function foreign<T>(context: Context, objects: T[], chargeOf: (object: T) => Stripe.Charge): Promise<T[]> {
+  const orderOf = (object: T) => chargeOf(object)?.metadata?.['tundish_order'] ?? ''
+  const orders = objects.map(orderOf).filter(isUuid)
+  if (orders.length === 0) return objects
+  const rows = await context.db.query(
+    'select order_id from orders where organization_id = $1 and order_id = any($2::uuid[])',
+    [context.target.organizationId, orders],
+  )
+  const ours = new Set(rows.map(({ order_id }) => order_id))
+  const others = objects.filter((object) => !ours.has(orderOf(object).toLowerCase()))
+  context.tally.own += objects.length - others.length
+  return others
+}
+
+async function chargeReferences(context: Context, objects: { charge: Charge }[]): Promise<Line[]> {
+  const charges = objects.map(({ charge }) => charge)
+  const guests = charges.filter((charge) => customerOf(charge) === undefined)
+  return [...(await missingCustomers(context, charges.flatMap(customerReference))), ...guests.flatMap(guestLines)]
+}
+
+function customerReference({ customer, created }: Charge): Reference[] {
+  return customer === null ? [] : [{ customer: customer as Reference['customer'], seenAt: created }]
+}
+
+/** Adds an amount at Stripe to the tally; one that cannot be converted is rejected later, with its lines. */
+function count(
+  { tally }: Context,
+  kind: string,
+  amount: number,
+  { created, currency }: { created: number; currency: string },
+): void {
+  const key = { kind, month: monthOf(created), currency: currency.toUpperCase() }
+  try {
+    add(tally, 'stripe', key, 1, minorUnits(amount, currency))
+  } catch (error) {
+    if (!(error instanceof Inconvertible)) throw error
+    add(tally, 'stripe', key, 1)
+  }
+}
