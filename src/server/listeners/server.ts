@@ -9,6 +9,7 @@ import { sweepCounts } from '../../core/lists/counts.ts'
 import { openReads } from '../../core/lists/reads.ts'
 import { openSyncReaders } from '../../core/lists/sync-readers.ts'
 import { followFigures } from '../../data/figures/follow.ts'
+import { expireSubscriptions } from '../../data/ingest/expire.ts'
 import { carryOutImports } from '../../data/ingest/stripe/background.ts'
 import { publicApi } from '../../data/public/api.ts'
 import { UsageError } from '../../lib/errors.ts'
@@ -91,6 +92,7 @@ export function startWork(app: App): () => Promise<void> {
     deleteOldDeliveries(app),
     followFigures(app),
     carryOutImports(app),
+    expireSubscriptions(app),
     ...(app.embedded ? [] : [watchFailovers(app)]),
   ]
   return async () => {
