@@ -8,6 +8,7 @@ import { deleteOldDeliveries } from '../../core/events/retention.ts'
 import { sweepCounts } from '../../core/lists/counts.ts'
 import { openReads } from '../../core/lists/reads.ts'
 import { openSyncReaders } from '../../core/lists/sync-readers.ts'
+import { foldEmails } from '../../core/records/folded-emails.ts'
 import { followFigures } from '../../data/figures/follow.ts'
 import { expireSubscriptions } from '../../data/ingest/expire.ts'
 import { carryOutImports } from '../../data/ingest/stripe/background.ts'
@@ -88,6 +89,7 @@ export function startWork(app: App): () => Promise<void> {
     startSettling({ ...app, providerTimeoutMs }),
     readMissedNotifications(notificationContext(app)),
     eraseAtProviders(app),
+    foldEmails(app),
     deliverEvents(app),
     deleteOldDeliveries(app),
     followFigures(app),
