@@ -26,6 +26,7 @@ import { billingContext } from '../../payments/billing/context.ts'
 import { startSettling } from '../../payments/billing/unknown/settling.ts'
 import { notificationsApi } from '../notifications/api.ts'
 import { readMissedNotifications } from '../notifications/missed.ts'
+import { handlePending, openPending } from '../notifications/pending.ts'
 import { serveHome } from '../pages/home.ts'
 import { health } from './health.ts'
 import { describePublic } from './openapi.ts'
@@ -88,6 +89,7 @@ export function startWork(app: App): () => Promise<void> {
     sweepCounts(app),
     startSettling({ ...app, providerTimeoutMs }),
     readMissedNotifications(notificationContext(app)),
+    handlePending(notificationContext(app)),
     eraseAtProviders(app),
     foldEmails(app),
     deliverEvents(app),
@@ -125,7 +127,11 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
     prefix: '/public/v1',
   })
   const { providerTimeoutMs, trustedProxies } = config
-  listener.register((scope) => notificationsApi(scope, notificationContext(app)), { prefix: '/:org_id/v1' })
+  const pending = openPending(notificationContext(app))
+  listener.addHook('onClose', () => pending.close())
+  listener.register((scope) => notificationsApi(scope, { ...notificationContext(app), pending }), {
+    prefix: '/:org_id/v1',
+  })
   listener.register((scope) => billingApi(scope, { ...app, providerTimeoutMs, trustedProxies }), {
     prefix: '/:org_id/v1',
   })
