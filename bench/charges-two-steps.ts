@@ -119,6 +119,7 @@ async function chargeFor(context: BillingContext, { psp }: Card, clients: number
         amountSent: AMOUNT,
         currencyCode: 'USD',
         clientMetadata: null,
+        grants: null,
       })
       if (answer.checkout_status !== 'succeeded') throw new Error(`A charge is ${answer.checkout_status}.`)
       times.push(performance.now() - begun)

@@ -41,6 +41,7 @@ const COMMANDS: Record<string, Record<string, Load | string>> = {
     profile: 'Show, merge and erase people',
     subscription: 'List subscriptions',
     order: 'Show, refund and resolve custom charges',
+    credits: 'Units of credits, what charges grant, and balances of customers',
     refund: 'List refunds, also those without an outcome',
     charges: () => import('./cli/commands/charges.ts'),
     erasures: () => import('./cli/commands/erasures.ts'),
@@ -102,7 +103,7 @@ async function programOf(words: string[]): Promise<Command> {
     for (const [name, load] of Object.entries(commands)) if ((named ?? name) === name) await add(program, name, load)
   }
   program.commandsGroup('Help:').helpCommand(...HELP)
-  for (const command of [program, ...program.commands, ...program.commands.flatMap(({ commands }) => commands)]) {
+  for (const command of allOf(program)) {
     // Subcommands copy this setting from their parent when they are created, which was before it was set here.
     command.exitOverride()
     if (command === program || command.commands.length === 0) continue
@@ -111,6 +112,9 @@ async function programOf(words: string[]): Promise<Command> {
   }
   return program
 }
+
+/** A command and all below it. */
+const allOf = (command: Command): Command[] => [command, ...command.commands.flatMap(allOf)]
 
 async function add(program: Command, name: string, load: Load | string): Promise<void> {
   if (typeof load === 'string') await (await import('./cli/commands/operations.ts')).addGroup(program, name, load)

@@ -42,11 +42,13 @@ function helpOf(words: string[]): Promise<string> {
 }
 
 /** The commands that the words name: `keys list|create` names two. `import` has a command and files after it. */
-async function named([group = '', second = '']: string[]): Promise<string[][]> {
-  const isGroup = (await helpOf([group])).includes('\nCommands:\n')
-  if (!isGroup || (group === 'import' && second !== 'stripe')) return [[group]]
+async function named([first = '', second = '', ...more]: string[], above: string[] = []): Promise<string[][]> {
+  const group = [...above, first]
+  const isGroup = (await helpOf(group)).includes('\nCommands:\n')
+  if (!isGroup || (first === 'import' && second !== 'stripe')) return [group]
   const subcommands = second.split('|').filter((word) => /^[a-z-]+$/.test(word) && !word.startsWith('--'))
-  return subcommands.length > 0 ? subcommands.map((word) => [group, word]) : [[group]]
+  if (subcommands.length === 0) return [group]
+  return (await Promise.all(subcommands.map((word) => named([word, ...more], group)))).flat()
 }
 
 for (const page of PAGES)

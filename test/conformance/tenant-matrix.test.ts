@@ -156,6 +156,7 @@ const OBJECT_PARAMS: Record<string, keyof Tenant> = {
   id: 'mark',
   profile_id: 'mark',
   into_id: 'mark',
+  unit: 'mark',
   psp: 'mark',
   psp_merchant_id: 'mark',
   order_id: 'order',

@@ -78,6 +78,21 @@ export const RULES: Record<string, Rule> = {
     body: (it, ours) => ({ external_id: ours.customer, order_id: it.order, ...partOfIt() }),
   },
   listMyAssets: { foreign: absent(200), body: (it) => ({ external_id: it.customer }) },
+  spendCredits: { foreign: absent(400), body: (it) => creditsOf(it) },
+  holdCredits: { foreign: absent(400), body: (it) => creditsOf(it) },
+  captureCredits: {
+    foreign: absent(400),
+    body: (it) => ({ hold_id: it.order, idempotency_key: randomUUID() }),
+  },
+  releaseCredits: {
+    foreign: absent(400),
+    own: 400,
+    body: (it) => ({ hold_id: it.order, idempotency_key: randomUUID() }),
+  },
+  grantCredits: { foreign: absent(400), body: (it) => creditsOf(it) },
+  adjustCredits: { foreign: absent(400), body: (it) => ({ ...creditsOf(it), reason: 'asked' }) },
+  listCreditBalances: { foreign: absent(200), body: (it) => ({ external_id: it.customer }) },
+  listCreditEntries: { foreign: absent(200), body: (it) => ({ external_id: it.customer }) },
   listConsumables: list,
   listSettledRefunds: list,
   listDisputes: list,
@@ -167,6 +182,19 @@ export const RULES: Record<string, Rule> = {
   setOrganizationRateLimit: set({ rate_limit: 'default' }),
   setProjectRateLimit: set({ rate_limit: 'default' }),
 
+  getCreditTotals: list,
+  getCreditBalances: filtered((it) => ({ external_id: it.customer })),
+  listOrganizationCreditEntries: filtered((it) => ({ external_id: it.customer })),
+  grantCustomerCredits: { foreign: absent(400), body: (it) => creditsOf(it) },
+  adjustCustomerCredits: { foreign: absent(400), body: (it) => ({ ...creditsOf(it), reason: 'asked' }) },
+  setCredits: set({ debt: true }),
+  listCreditUnits: list,
+  createCreditUnit: { foreign: unnamed, own: 409, body: () => ({}) },
+  setCreditUnit: { ...item, body: () => ({ name: 'Mine' }) },
+  listCreditRules: list,
+  setCreditRule: { ...item, body: () => ({ ...CHARGE_OF_RULE, amount: 1 }) },
+  removeCreditRule: { ...item, body: () => CHARGE_OF_RULE },
+
   listAuditEntries: everywhere,
   verifyAudit: everywhere,
 
@@ -178,6 +206,15 @@ export const RULES: Record<string, Rule> = {
     },
   },
 }
+
+const CHARGE_OF_RULE = { currency_code: 'USD', charged: '5' }
+
+const creditsOf = (it: Tenant) => ({
+  external_id: it.customer,
+  unit: it.mark,
+  amount: 1,
+  idempotency_key: randomUUID(),
+})
 
 /** A refund of a part, so that the next one is possible. */
 const partOfIt = () => ({ amount: '1.00', idempotency_key: randomUUID() })

@@ -96,6 +96,7 @@ export class Clients {
       amountSent: `0.0${minor}`,
       currencyCode: 'EUR',
       clientMetadata: this.#random.chance(0.5) ? '{"n":1}' : null,
+      grants: null,
     }
     for (let pauseMs = 1_000; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       const answer = await this.#ask(`charge ${customer} ${key}`, (context) =>

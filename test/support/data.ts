@@ -15,6 +15,9 @@ export type Table =
   | 'customers'
   | 'orders'
   | 'refunds'
+  | 'credit_units'
+  | 'credit_accounts'
+  | 'credit_entries'
   | 'events'
 
 /** A row of a table by column; times as date-times. */
@@ -80,12 +83,24 @@ const DEFAULTS: Record<Table, Columns> = {
     settled_at: T,
     updated_at: T,
   },
+  credit_units: { name: 'Tokens', created_at: T },
+  credit_accounts: { unit: 'tokens', account_id: '00000000-0000-7000-8000-000000000000', created_at: T, updated_at: T },
+  credit_entries: {
+    unit: 'tokens',
+    created_at: T,
+    entry_id: '00000000-0000-7000-8000-000000000000',
+    account: 'spent',
+    amount: -1,
+    balance: 0,
+    cause: 'spend',
+  },
   events: { created_at: T, sequence: 1, pending: false, data: {} },
 }
 
 // The tables in an order in which references exist.
 const ORDER = Object.keys(DEFAULTS) as Table[]
-const OF_ORGANIZATIONS = new Set<Table>(['customers', 'orders', 'refunds'])
+const OF_NO_PROJECT = new Set<Table>(['refunds', 'credit_units', 'credit_accounts', 'credit_entries'])
+const OF_ORGANIZATIONS = new Set<Table>(['customers', 'orders', ...OF_NO_PROJECT])
 
 /** Inserts rows into a project, with omitted columns from `DEFAULTS`, and counts them as every writer does. */
 export async function insert(db: Db, project: { id: string; organizationId: string }, rows: Rows): Promise<void> {
@@ -113,7 +128,7 @@ async function insertRows(
   const owner = OF_ORGANIZATIONS.has(table) ? { organization_id: project.organizationId } : {}
   const full: Columns[] = rows.map((row) => ({
     ...DEFAULTS[table],
-    ...(table !== 'refunds' && { project_id: project.id }),
+    ...(!OF_NO_PROJECT.has(table) && { project_id: project.id }),
     ...owner,
     ...folded(table, row),
     ...row,
@@ -129,7 +144,7 @@ async function insertRows(
 
 function folded(table: Table, row: Columns): Columns {
   if (table === 'funnels') return { title_folded: fold(String(row.title ?? DEFAULTS.funnels.title)) }
-  if ((table === 'profiles' || table === 'customers') && row.email) return { email_folded: fold(String(row.email)) }
+  if (table === 'profiles' && row.email) return { email_folded: fold(String(row.email)) }
   return {}
 }
 

@@ -22,6 +22,7 @@ export const chargeOf = (externalId: string, amount = '10.50', idempotencyKey = 
   amountSent: amount,
   currencyCode: 'USD',
   clientMetadata: null,
+  grants: null,
 })
 
 /** A refund of the remaining amount with the key `r`, unless `more` changes it. */

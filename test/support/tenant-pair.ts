@@ -6,7 +6,8 @@ import { createKey } from '../../src/core/tenants/secret-keys.ts'
 import { followProject } from '../../src/data/figures/follow.ts'
 import { beginState } from '../../src/data/ingest/stripe/state.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
-import type { Billing } from './billing.ts'
+import type { Billing, Organization } from './billing.ts'
+import { addUnit } from './credits.ts'
 import { type Columns, insert } from './data.ts'
 
 /** The names of a tenant and its objects. */
@@ -72,6 +73,7 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
      values ($1, 'stripe', $1, true, 'sealed', '0000', db_clock(), db_clock(), db_clock())`,
     [mark],
   )
+  await addCredits(billing, organization, ofOrder)
   const imported = { organizationId: mark, projectId: project, merchantId: mark }
   await beginState(db.query, imported, { external_id_key: mark }, { background: false, firstStep: 'products' })
   const names = { mark, organization: mark, project, customer, order: body.order_id as string }
@@ -85,6 +87,27 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
   const webhook = await makeWebhook(db, names)
   const event = await makeEvent(db, names, webhook)
   return { ...names, organizationKey, projectKey, webhook, event, spareKey: '' }
+}
+
+/** A unit with the name of the tenant, a rule, an entry, and an open hold with the id of the order. */
+async function addCredits(
+  { db }: Billing,
+  { post }: Pick<Organization, 'post'>,
+  [mark, orderId, external_id]: string[],
+): Promise<void> {
+  await addUnit(db, mark!, mark!)
+  await db.query(
+    `insert into credit_rules (organization_id, currency_code, charged, unit, amount, created_at)
+     values ($1, 'USD', 5, $1, 1, db_clock())`,
+    [mark!],
+  )
+  await post('/credits/grant', { external_id, unit: mark, amount: 1000, idempotency_key: 'first' })
+  await db.query(
+    `insert into credit_holds (organization_id, hold_id, external_id, unit, amount, expires_at, created_at)
+     values ($1, $2, $3, $1, 1, db_clock() + interval '1 day', db_clock())`,
+    [mark!, orderId!, external_id!],
+  )
+  await db.query('update credit_accounts set held = 1 where organization_id = $1', [mark!])
 }
 
 /** The same tenant with a new endpoint, event or key, if the path names one. */

@@ -376,7 +376,7 @@ export interface paths {
         put?: never;
         /**
          * Receive a notification of a payment provider
-         * @description For the payment provider, which signs its requests (`Stripe-Signature`). A notification is only a hint: it is stored, and its object is looked up at the provider. The response is 200 once it is stored.
+         * @description For the payment provider, which signs its requests (`Stripe-Signature`). A notification is only a hint: its object is looked up at the provider. The response is 200 after all its effects are committed.
          */
         post: operations["receiveProviderNotification"];
         delete?: never;
@@ -519,6 +519,166 @@ export interface paths {
         get: operations["listDisputes"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/credits/spend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Spend credits
+         * @description Spends a customer’s credits, at most once for each `idempotency_key`; what expires first is used first. Send the same key with every retry.
+         */
+        post: operations["spendCredits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/credits/hold": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Hold credits
+         * @description Reserves credits for a use whose amount is not known yet. Capture or release the hold.
+         */
+        post: operations["holdCredits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/credits/capture": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Capture a hold
+         * @description Spends what was used of a hold, and releases the rest.
+         */
+        post: operations["captureCredits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/credits/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Release a hold
+         * @description Ends a hold without spending anything.
+         */
+        post: operations["releaseCredits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/credits/grant": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Grant credits
+         * @description Adds credits to a customer’s account. A debt is paid first.
+         */
+        post: operations["grantCredits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/credits/adjust": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Correct a balance
+         * @description Adds or takes credits for a reason. It takes at most what is available.
+         */
+        post: operations["adjustCredits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/credits/balance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show a customer’s balances
+         * @description What has expired is not counted. For an unknown customer the list is empty.
+         */
+        post: operations["listCreditBalances"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/credits/entries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * List entries of the ledger
+         * @description Oldest first. If you pass the `created_at` of the last entry as the next `after`, you get every entry exactly once, whatever is written meanwhile.
+         */
+        post: operations["listCreditEntries"];
         delete?: never;
         options?: never;
         head?: never;
@@ -987,6 +1147,106 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "credits.granted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * credits.granted
+         * @description Credits were added to a customer’s account. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onCreditsGranted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "credits.spent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * credits.spent
+         * @description A customer’s credits were spent. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onCreditsSpent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "credits.expired": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * credits.expired
+         * @description Credits expired. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onCreditsExpired"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "credits.revoked": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * credits.revoked
+         * @description A refund, a dispute or an adjustment took credits from a customer’s account. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onCreditsRevoked"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "credits.low": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * credits.low
+         * @description What a customer can spend fell below the limit of the unit. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onCreditsLow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "project.commits_lost": {
         parameters: {
             query?: never;
@@ -1171,6 +1431,23 @@ export interface components {
             sequence: number;
             data: components["schemas"]["ChargeEventData"];
         };
+        ChargeGrant: {
+            /**
+             * @description The unit: `tokens`, `minutes`, … as the operator created it.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * @description What the charge grants: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @example 10
+             */
+            amount: number | string;
+            /**
+             * @description How long it lasts, such as `90d` or `12h`; without it, it does not expire.
+             * @example 90d
+             */
+            expires_after?: string | null;
+        };
         ChargeProblem: {
             /** @description A sentence for the caller: the field, the rule, and the value. */
             message: string;
@@ -1308,6 +1585,708 @@ export interface components {
              */
             sequence: number;
             data: components["schemas"]["Consumable"];
+        };
+        CreditEntry: {
+            /**
+             * Format: date-time
+             * @description When it was committed; unique and growing in the organization.
+             */
+            created_at: string;
+            /**
+             * @description Identifier (UUID).
+             * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
+             */
+            entry_id: string;
+            /**
+             * @description The customer.
+             * @example ada
+             */
+            external_id: string;
+            /**
+             * @description The unit.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * @description The other side of the movement, which changes by the opposite amount.
+             * @example spent
+             * @enum {string}
+             */
+            account: "granted" | "spent" | "expired" | "revoked" | "adjusted";
+            /**
+             * Format: double
+             * @description Change of the customer’s balance.
+             * @example -10
+             */
+            amount: number;
+            /**
+             * Format: double
+             * @description The balance after it.
+             * @example 90
+             */
+            balance: number;
+            /**
+             * @description What it came from.
+             * @example spend
+             */
+            cause: string;
+            /** @description The grant, if it is about a single one. */
+            grant_id: string | null;
+            /** @description The hold that was captured. */
+            hold_id: string | null;
+            /** @description Order of the charge that granted it. */
+            order_id: string | null;
+            /** @description Key of the request. */
+            idempotency_key: string | null;
+            /** @description Why it was adjusted; null after an erasure. */
+            reason: string | null;
+            /** @description Metadata of the request; null if there was none, and after an erasure. */
+            metadata: components["schemas"]["CreditEntryMetadata"] | null;
+        };
+        CreditEntryMetadata: {
+            [key: string]: unknown;
+        };
+        CreditsAdjustIn: {
+            /**
+             * @description Your own unique identifier of the user.
+             * @example ada
+             */
+            external_id: string;
+            /**
+             * @description The unit: `tokens`, `minutes`, … as the operator created it.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * @description The correction, which may be negative but not below what is available: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @example 10
+             */
+            amount: number | string;
+            /**
+             * @description Why.
+             * @example Outage of 12 March
+             */
+            reason: string;
+            /**
+             * @description One key for each purchase intent, unique for the customer. Send the same key with every retry.
+             * @example topup-2026-01-31-7f3a
+             */
+            idempotency_key: string;
+            /**
+             * @description Any data of your own, up to 16 KiB; never card data.
+             * @example {
+             *       "pack": "tokens-100"
+             *     }
+             */
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
+        CreditsAdjustOut: {
+            /**
+             * Format: uuid
+             * @description The entry of the ledger.
+             */
+            entry_id: string;
+            /**
+             * Format: double
+             * @description The balance after it.
+             * @example 90
+             */
+            balance: number;
+            /**
+             * Format: double
+             * @description What is held.
+             * @example 0
+             */
+            held: number;
+            /**
+             * Format: double
+             * @description What can be spent or held.
+             * @example 90
+             */
+            available: number;
+            /** @description Whether this is the response to an earlier request with the same key. This request did nothing. */
+            idempotent_replay: boolean;
+        };
+        CreditsBalance: {
+            /**
+             * @description The unit.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * Format: double
+             * @description All that the customer has. Negative: a debt, which the next grant pays first.
+             * @example 100
+             */
+            balance: number;
+            /**
+             * Format: double
+             * @description What is reserved by open holds.
+             * @example 10
+             */
+            held: number;
+            /**
+             * Format: double
+             * @description What can be spent or held.
+             * @example 90
+             */
+            available: number;
+            /** @description What expires, earliest first. Holds keep from expiring what they reserve. */
+            expires: components["schemas"]["CreditsExpiry"][];
+        };
+        CreditsBalanceIn: {
+            /**
+             * @description Your own unique identifier of the user.
+             * @example ada
+             */
+            external_id: string;
+        };
+        CreditsBalances: {
+            /** @description One for each unit that the customer has had, by name. */
+            balances: components["schemas"]["CreditsBalance"][];
+        };
+        CreditsCaptureIn: {
+            /**
+             * Format: uuid
+             * @description The hold.
+             * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
+             */
+            hold_id: string;
+            /**
+             * @description What was used, at most what is held; all of it if left out: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @example 10
+             */
+            amount?: number | string;
+            /**
+             * @description One key for each purchase intent, unique for the customer. Send the same key with every retry.
+             * @example topup-2026-01-31-7f3a
+             */
+            idempotency_key: string;
+            /**
+             * @description Any data of your own, up to 16 KiB; never card data.
+             * @example {
+             *       "pack": "tokens-100"
+             *     }
+             */
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
+        CreditsCaptureOut: {
+            /**
+             * Format: uuid
+             * @description The entry of the ledger.
+             */
+            entry_id: string;
+            /**
+             * Format: uuid
+             * @description The hold.
+             */
+            hold_id: string;
+            /**
+             * Format: double
+             * @description The balance after it.
+             * @example 90
+             */
+            balance: number;
+            /**
+             * Format: double
+             * @description What is held.
+             * @example 0
+             */
+            held: number;
+            /**
+             * Format: double
+             * @description What can be spent or held.
+             * @example 90
+             */
+            available: number;
+            /** @description Whether this is the response to an earlier request with the same key. This request did nothing. */
+            idempotent_replay: boolean;
+        };
+        CreditsEntries: {
+            /** @description Oldest first. */
+            entries: components["schemas"]["CreditEntry"][];
+        };
+        CreditsEntriesIn: {
+            /**
+             * @description Your own unique identifier of the user.
+             * @example ada
+             */
+            external_id?: string;
+            /**
+             * @description The unit: `tokens`, `minutes`, … as the operator created it.
+             * @example tokens
+             */
+            unit?: string;
+            /**
+             * Format: date-time
+             * @description Only entries with a later `created_at`: pass that of the last entry to read on.
+             * @example 2026-01-31T23:59:59.123456Z
+             */
+            after?: string;
+            /**
+             * Format: int64
+             * @description Maximum number of entries.
+             * @default 100
+             */
+            limit: number;
+        };
+        CreditsEventData: {
+            /**
+             * Format: uuid
+             * @description The entry of the ledger.
+             */
+            entry_id: string;
+            /** @description Identifier of the user. */
+            external_id: string;
+            /**
+             * @description Unit of the credits.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * Format: double
+             * @description Change of the balance; negative for what was taken.
+             * @example 100
+             */
+            amount: number;
+            /**
+             * Format: double
+             * @description Balance after it.
+             * @example 100
+             */
+            balance: number;
+            /**
+             * @description `charge`, `grant`, `spend`, `capture`, `adjustment`, `expiry`, `refund`, `refund_failed`, `dispute` or `dispute_won`.
+             * @example spend
+             */
+            cause: string;
+            /**
+             * Format: uuid
+             * @description The grant; null if it is not about a single one.
+             */
+            grant_id: string | null;
+            /**
+             * Format: uuid
+             * @description The hold that was captured.
+             */
+            hold_id: string | null;
+            /**
+             * Format: uuid
+             * @description Order of the charge that granted it.
+             */
+            order_id: string | null;
+        };
+        CreditsExpiredEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "credits.expired";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
+             */
+            sequence: number;
+            data: components["schemas"]["CreditsEventData"];
+        };
+        CreditsExpiry: {
+            /**
+             * Format: date-time
+             * @description When it expires.
+             */
+            at: string;
+            /**
+             * Format: double
+             * @description How much expires then, unless it is used before.
+             * @example 50
+             */
+            amount: number;
+        };
+        CreditsGrantIn: {
+            /**
+             * @description Your own unique identifier of the user.
+             * @example ada
+             */
+            external_id: string;
+            /**
+             * @description The unit: `tokens`, `minutes`, … as the operator created it.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * @description What to grant, greater than 0: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @example 10
+             */
+            amount: number | string;
+            /**
+             * Format: date-time
+             * @description When what is left of it expires; never if left out.
+             * @example 2026-12-31T23:59:59Z
+             */
+            expires_at?: string | null;
+            /**
+             * @description One key for each purchase intent, unique for the customer. Send the same key with every retry.
+             * @example topup-2026-01-31-7f3a
+             */
+            idempotency_key: string;
+            /**
+             * @description Any data of your own, up to 16 KiB; never card data.
+             * @example {
+             *       "pack": "tokens-100"
+             *     }
+             */
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
+        CreditsGrantOut: {
+            /**
+             * Format: uuid
+             * @description The entry of the ledger.
+             */
+            entry_id: string;
+            /**
+             * Format: uuid
+             * @description The grant.
+             */
+            grant_id: string;
+            /**
+             * Format: double
+             * @description The balance after it.
+             * @example 90
+             */
+            balance: number;
+            /**
+             * Format: double
+             * @description What is held.
+             * @example 0
+             */
+            held: number;
+            /**
+             * Format: double
+             * @description What can be spent or held.
+             * @example 90
+             */
+            available: number;
+            /** @description Whether this is the response to an earlier request with the same key. This request did nothing. */
+            idempotent_replay: boolean;
+        };
+        CreditsGrantedEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "credits.granted";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
+             */
+            sequence: number;
+            data: components["schemas"]["CreditsEventData"];
+        };
+        CreditsHoldIn: {
+            /**
+             * @description Your own unique identifier of the user.
+             * @example ada
+             */
+            external_id: string;
+            /**
+             * @description The unit: `tokens`, `minutes`, … as the operator created it.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * @description What to reserve, greater than 0: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @example 10
+             */
+            amount: number | string;
+            /**
+             * Format: int64
+             * @description Seconds until the hold ends unless it is captured or released.
+             * @default 3600
+             */
+            expires_in: number;
+            /**
+             * @description One key for each purchase intent, unique for the customer. Send the same key with every retry.
+             * @example topup-2026-01-31-7f3a
+             */
+            idempotency_key: string;
+        };
+        CreditsHoldOut: {
+            /**
+             * Format: uuid
+             * @description The hold.
+             */
+            hold_id: string;
+            /**
+             * Format: double
+             * @description The balance after it.
+             * @example 90
+             */
+            balance: number;
+            /**
+             * Format: double
+             * @description What is held.
+             * @example 0
+             */
+            held: number;
+            /**
+             * Format: double
+             * @description What can be spent or held.
+             * @example 90
+             */
+            available: number;
+            /** @description Whether this is the response to an earlier request with the same key. This request did nothing. */
+            idempotent_replay: boolean;
+        };
+        CreditsLowData: {
+            /** @description Identifier of the user. */
+            external_id: string;
+            /**
+             * @description Unit of the credits.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * Format: double
+             * @description What can be spent.
+             * @example 100
+             */
+            available: number;
+            /**
+             * Format: double
+             * @description The limit of the unit, which it fell below.
+             * @example 100
+             */
+            low_below: number;
+        };
+        CreditsLowEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "credits.low";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
+             */
+            sequence: number;
+            data: components["schemas"]["CreditsLowData"];
+        };
+        CreditsProblem: {
+            /** @description A sentence for the caller: the field, the rule, and the value. */
+            message: string;
+            /**
+             * @description A code for programs, only for these refusals. `X-Error-Code` has one for all.
+             * @enum {string}
+             */
+            code?: "idempotency_key_reused" | "insufficient_credits";
+            /**
+             * Format: double
+             * @description The balance, if there is not enough.
+             * @example 5
+             */
+            balance?: number;
+            /**
+             * Format: double
+             * @description What is held.
+             * @example 0
+             */
+            held?: number;
+            /**
+             * Format: double
+             * @description What can be spent or held.
+             * @example 5
+             */
+            available?: number;
+        };
+        CreditsReleaseIn: {
+            /**
+             * Format: uuid
+             * @description The hold.
+             * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
+             */
+            hold_id: string;
+            /**
+             * @description One key for each purchase intent, unique for the customer. Send the same key with every retry.
+             * @example topup-2026-01-31-7f3a
+             */
+            idempotency_key: string;
+        };
+        CreditsReleaseOut: {
+            /**
+             * Format: uuid
+             * @description The hold.
+             */
+            hold_id: string;
+            /**
+             * Format: double
+             * @description The balance after it.
+             * @example 90
+             */
+            balance: number;
+            /**
+             * Format: double
+             * @description What is held.
+             * @example 0
+             */
+            held: number;
+            /**
+             * Format: double
+             * @description What can be spent or held.
+             * @example 90
+             */
+            available: number;
+            /** @description Whether this is the response to an earlier request with the same key. This request did nothing. */
+            idempotent_replay: boolean;
+        };
+        CreditsRevokedEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "credits.revoked";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
+             */
+            sequence: number;
+            data: components["schemas"]["CreditsEventData"];
+        };
+        CreditsSpendIn: {
+            /**
+             * @description Your own unique identifier of the user.
+             * @example ada
+             */
+            external_id: string;
+            /**
+             * @description The unit: `tokens`, `minutes`, … as the operator created it.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * @description What to spend, greater than 0: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @example 10
+             */
+            amount: number | string;
+            /**
+             * @description One key for each purchase intent, unique for the customer. Send the same key with every retry.
+             * @example topup-2026-01-31-7f3a
+             */
+            idempotency_key: string;
+            /**
+             * @description Any data of your own, up to 16 KiB; never card data.
+             * @example {
+             *       "pack": "tokens-100"
+             *     }
+             */
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
+        CreditsSpendOut: {
+            /**
+             * Format: uuid
+             * @description The entry of the ledger.
+             */
+            entry_id: string;
+            /**
+             * Format: double
+             * @description The balance after it.
+             * @example 90
+             */
+            balance: number;
+            /**
+             * Format: double
+             * @description What is held.
+             * @example 0
+             */
+            held: number;
+            /**
+             * Format: double
+             * @description What can be spent or held.
+             * @example 90
+             */
+            available: number;
+            /** @description Whether this is the response to an earlier request with the same key. This request did nothing. */
+            idempotent_replay: boolean;
+        };
+        CreditsSpentEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "credits.spent";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
+             */
+            sequence: number;
+            data: components["schemas"]["CreditsEventData"];
         };
         DisputeEventData: {
             /** @description The provider’s identifier of the dispute. */
@@ -1762,6 +2741,11 @@ export interface components {
             client_metadata?: {
                 [key: string]: unknown;
             };
+            /**
+             * @description Credits that the charge grants when it succeeds, in place of what the organization’s rules grant for its amount. A repeated request must have the same.
+             * @example []
+             */
+            grants?: components["schemas"]["ChargeGrant"][];
         };
         OneOffChargeOut: {
             /** @description Always empty: a custom charge has no authentication step. */
@@ -3333,7 +4317,7 @@ export interface components {
         /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
         "X-Request-Id": string;
         /** @description Why the request was refused: a stable code for programs. The introduction lists them. */
-        "X-Error-Code": "body_incomplete" | "body_required" | "invalid_host" | "invalid_http" | "invalid_json" | "invalid_parameter" | "invalid_property" | "invalid_query_string" | "invalid_url" | "parameter_required" | "property_required" | "repeated_parameter" | "unknown_parameter" | "unknown_property" | "path_not_found" | "method_not_allowed" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "unsupported_content_encoding" | "expectation_failed" | "headers_too_large" | "internal_error" | "database_timeout" | "database_unavailable" | "server_busy" | "write_conflict" | "invalid_cursor" | "unauthorized" | "object_not_found" | "rate_limited" | "profiles_not_found" | "amount_above_what_is_left" | "amount_not_positive" | "amount_too_many_decimals" | "charge_reference_unknown" | "idempotency_key_required" | "idempotency_key_reused" | "invalid_amount" | "nothing_left_to_refund" | "order_not_charged_here" | "order_not_succeeded" | "provider_not_set_up" | "refund_in_progress" | "unknown_order" | "provider_unavailable" | "amount_above_maximum" | "amount_too_large" | "card_data_in_metadata" | "charge_in_progress" | "currency_not_offered" | "metadata_too_large" | "no_saved_card" | "no_successful_payment" | "not_accepted_by_provider" | "one_off_charge_disabled" | "unknown_currency" | "unknown_customer" | "invalid_signature" | "audit_log_busy" | "master_key_replaced" | "migrations_pending";
+        "X-Error-Code": "body_incomplete" | "body_required" | "invalid_host" | "invalid_http" | "invalid_json" | "invalid_parameter" | "invalid_property" | "invalid_query_string" | "invalid_url" | "parameter_required" | "property_required" | "repeated_parameter" | "unknown_parameter" | "unknown_property" | "path_not_found" | "method_not_allowed" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "unsupported_content_encoding" | "expectation_failed" | "headers_too_large" | "internal_error" | "database_timeout" | "database_unavailable" | "server_busy" | "write_conflict" | "invalid_cursor" | "unauthorized" | "object_not_found" | "rate_limited" | "profiles_not_found" | "amount_above_what_is_left" | "amount_not_positive" | "amount_too_many_decimals" | "charge_reference_unknown" | "idempotency_key_required" | "idempotency_key_reused" | "invalid_amount" | "nothing_left_to_refund" | "order_not_charged_here" | "order_not_succeeded" | "provider_not_set_up" | "refund_in_progress" | "unknown_order" | "provider_unavailable" | "amount_above_maximum" | "amount_too_large" | "card_data_in_metadata" | "charge_in_progress" | "currency_not_offered" | "metadata_too_large" | "no_saved_card" | "no_successful_payment" | "not_accepted_by_provider" | "one_off_charge_disabled" | "unknown_currency" | "unknown_customer" | "hold_not_open" | "insufficient_credits" | "invalid_credit_amount" | "unknown_hold" | "unknown_unit" | "invalid_signature" | "audit_log_busy" | "master_key_replaced" | "migrations_pending";
     };
     pathItems: never;
 }
@@ -5054,7 +6038,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The notification is stored, or was handled before. */
+            /** @description The notification is handled, or was before. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5881,6 +6865,902 @@ export interface operations {
             };
         };
     };
+    spendCredits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsSpendIn"];
+            };
+        };
+        responses: {
+            /** @description What was done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsSpendOut"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsProblem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    holdCredits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsHoldIn"];
+            };
+        };
+        responses: {
+            /** @description What was done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsHoldOut"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsProblem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    captureCredits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsCaptureIn"];
+            };
+        };
+        responses: {
+            /** @description What was done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsCaptureOut"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsProblem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    releaseCredits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsReleaseIn"];
+            };
+        };
+        responses: {
+            /** @description What was done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsReleaseOut"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsProblem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    grantCredits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsGrantIn"];
+            };
+        };
+        responses: {
+            /** @description What was done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsGrantOut"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsProblem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    adjustCredits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsAdjustIn"];
+            };
+        };
+        responses: {
+            /** @description What was done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsAdjustOut"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsProblem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listCreditBalances: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsBalanceIn"];
+            };
+        };
+        responses: {
+            /** @description The balances. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsBalances"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listCreditEntries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CreditsEntriesIn"];
+            };
+        };
+        responses: {
+            /** @description The next entries. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreditsEntries"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     onSubscriptionCreated: {
         parameters: {
             query?: never;
@@ -6529,6 +8409,151 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ConsumableRevokedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onCreditsGranted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsGrantedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onCreditsSpent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsSpentEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onCreditsExpired: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsExpiredEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onCreditsRevoked: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsRevokedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onCreditsLow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsLowEvent"];
             };
         };
         responses: {

@@ -67,8 +67,17 @@ export async function addOperations(group: Command, except: readonly string[] = 
   const mine = (await operationsOf(group.name())).filter(({ command }) => !except.includes(command))
   // Keys are an organization's or a project's: two operations, one command.
   for (const [words, alike] of Map.groupBy(mine, ({ command }) => command)) {
-    addCommand(group.command(words.split(' ')[1]!), alike)
+    const [, ...names] = words.split(' ')
+    addCommand(subgroupOf(group, names.slice(0, -1)).command(names.at(-1)!), alike)
   }
+}
+
+/** The group of `credits unit create` in `credits`. */
+function subgroupOf(group: Command, names: string[]): Command {
+  return names.reduce((parent, name) => {
+    const known = parent.commands.find((one) => one.name() === name)
+    return known ?? parent.command(name).description(`Commands of a ${name}: create, list, …`)
+  }, group)
 }
 
 // Tenants are given by option, all other parameters of the path by position; `org show ID` takes its tenant by position.

@@ -64,6 +64,8 @@ export const ON_BELONGINGS = [
    where (organization_id, external_id) in (${CUSTOMERS}) and client_metadata is not null`,
   `update refunds set reason = '', comment = ''
    where (organization_id, external_id) in (${CUSTOMERS}) and (reason <> '' or comment <> '')`,
+  `update credit_entries set reason = null, metadata = null
+   where (organization_id, external_id) in (${CUSTOMERS}) and (reason is not null or metadata is not null)`,
   `update customers set ${erasedColumns(customerRecord)}
    where project_id = $1 and profile_id = any($2) and ${hasPersonalData(customerRecord)}`,
   ...emptied(Object.values(EVENTS_BESIDE).join(' union ')),

@@ -37,6 +37,11 @@ const KINDS = {
   'refund.failed': 'profile',
   'consumable.granted': 'profile',
   'consumable.revoked': 'profile',
+  'credits.granted': 'profile',
+  'credits.spent': 'profile',
+  'credits.expired': 'profile',
+  'credits.revoked': 'profile',
+  'credits.low': 'profile',
   'project.commits_lost': 'no person',
   'endpoint.test': 'no person',
 } as const satisfies Record<string, Holds>

@@ -26,12 +26,17 @@ export async function write(query: Query, projectId: string, events: Event[]): P
   )
 }
 
+/** Like `write`, for several projects. */
+export async function writeAll(query: Query, events: OfProject[]): Promise<void> {
+  await send(query, WRITE, events)
+}
+
 /** Like `write`, for objects of any projects that had no event before; one event for each object. */
 export async function writeFirst(query: Query, events: OfProject[]): Promise<void> {
   await send(query, WRITE_FIRST, events)
 }
 
-type OfProject = Event & { project_id: string }
+export type OfProject = Event & { project_id: string }
 
 async function send(query: Query, statement: Statement, events: OfProject[]): Promise<void> {
   await query(statement, [JSON.stringify(events.map((event) => ({ id: makeUuid(), ...event })))])

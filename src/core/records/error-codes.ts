@@ -67,7 +67,22 @@ const CHARGE: ErrorCodes = {
   unknown_customer: { status: 400, meaning: 'There is no customer with this `external_id`.' },
 }
 
+const CREDITS: ErrorCodes = {
+  hold_not_open: { status: 400, meaning: 'The hold was captured or released before, or has expired.' },
+  insufficient_credits: {
+    status: 400,
+    meaning: 'The customer has not enough credits; `balance`, `held` and `available` say how many.',
+  },
+  invalid_credit_amount: {
+    status: 400,
+    meaning: 'The amount of credits is no decimal number, not positive, or has more digits than its unit.',
+  },
+  unknown_hold: { status: 400, meaning: 'The organization has no such hold.' },
+  unknown_unit: { status: 400, meaning: 'The organization has no such unit of credits.' },
+}
+
 const OPERATOR: ErrorCodes = {
+  unknown_customer: CHARGE.unknown_customer!,
   body_not_allowed: { status: 400, meaning: 'The operation takes no body.' },
   endpoint_address_not_public: { status: 400, meaning: 'The webhook endpoint is not at a public address.' },
   invalid_endpoint_url: { status: 400, meaning: 'The URL of the webhook endpoint breaks a rule.' },
@@ -110,6 +125,7 @@ export const PUBLIC_CODES: ErrorCodes = {
   ...DATA_API,
   ...REFUND,
   ...CHARGE,
+  ...CREDITS,
   invalid_signature: {
     status: 400,
     meaning: 'A notification is not signed by the payment provider of the merchant account.',
@@ -120,4 +136,4 @@ export const PUBLIC_CODES: ErrorCodes = {
 }
 
 /** The codes of the operator's listener. */
-export const OPERATOR_CODES: ErrorCodes = { ...COMMON, ...RECORDS, ...REFUND, ...OPERATOR }
+export const OPERATOR_CODES: ErrorCodes = { ...COMMON, ...RECORDS, ...REFUND, ...CREDITS, ...OPERATOR }

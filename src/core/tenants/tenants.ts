@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Refusal, UsageError } from '../../lib/errors.ts'
 import { minorUnits } from '../../lib/money.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { sqlState } from '../../lib/pg/errors.ts'
+import { isDuplicate } from '../../lib/pg/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
 import { isName } from '../../lib/text.ts'
@@ -219,7 +219,7 @@ export async function addKey(query: Query, seal: Seal, tenant: Tenant, name = ''
 
 async function insertOnce(what: string, id: string, insert: () => Promise<unknown>): Promise<void> {
   await insert().catch((error) => {
-    if (sqlState(error) === '23505') throw new Refusal(`The ${what} "${id}" exists already.`)
+    if (isDuplicate(error)) throw new Refusal(`The ${what} "${id}" exists already.`)
     throw error
   })
 }

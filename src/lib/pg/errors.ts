@@ -37,6 +37,11 @@ export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === '55P03'
 }
 
+/** Whether a row was refused because another one has its key. */
+export function isDuplicate(error: unknown): boolean {
+  return sqlState(error) === '23505'
+}
+
 /** Whether a transaction failed by a deadlock or a serialization failure. */
 export function isClash(error: unknown): boolean {
   return CLASHES.has(sqlState(error) ?? '')
@@ -64,12 +69,6 @@ export function isUnavailable(error: unknown): boolean {
   return /^(Connection terminated|timeout e(xceeded|xpired)|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/.test(
     message ?? '',
   )
-}
-
-/** Where and by which SQLSTATE PostgreSQL refused data, without its own message, which may quote the values of a row. */
-export function placeOfRefusal({ code, table, column, constraint }: pg.DatabaseError): string {
-  const place = [table && `table ${table}`, column && `column ${column}`, constraint && `rule ${constraint}`]
-  return [code, place.filter(Boolean).join(', ')].filter(Boolean).join('; ')
 }
 
 /** Why a database is unavailable, in a few words. Node's error for a host with several addresses has a code alone. */

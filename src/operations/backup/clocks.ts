@@ -8,6 +8,8 @@ export async function keepClocks(query: Query): Promise<void> {
   await query(`
     create temporary table former_organization_clocks on commit drop as
     select organization_id, last_trx_created_at from organization_clocks`)
+  await query(`
+    create temporary table former_credit_clocks on commit drop as select organization_id, last_entry_at from credit_clocks`)
   await query('create temporary table former_commit_beat on commit drop as select * from commit_beat')
 }
 
@@ -33,4 +35,7 @@ export async function raiseClocks(query: Query): Promise<void> {
   await query(`
     update organization_clocks c set last_trx_created_at = greatest(c.last_trx_created_at, db_clock(),
       (select f.last_trx_created_at from former_organization_clocks f where f.organization_id = c.organization_id))`)
+  await query(`
+    update credit_clocks c set last_entry_at = greatest(c.last_entry_at, db_clock(),
+      (select f.last_entry_at from former_credit_clocks f where f.organization_id = c.organization_id))`)
 }

@@ -31,6 +31,10 @@ export async function raiseClocks(
      where organization_id = $1`,
     [organization, at],
   )
+  await query(
+    'update credit_clocks set last_entry_at = greatest(last_entry_at, $2::timestamptz) where organization_id = $1',
+    [organization, at],
+  )
 }
 
 /**

@@ -121,7 +121,8 @@ export const count = (n: number, one: string, many: string) => `${n.toLocaleStri
  */
 async function raisePromises(copy: Connection, other: Connection, organization: string): Promise<void> {
   const [row] = await copy.query(
-    `select greatest(db_clock(), last_trx_created_at, (select max(floor) from project_clocks
+    `select greatest(db_clock(), last_trx_created_at,
+       (select last_entry_at from credit_clocks where organization_id = $1), (select max(floor) from project_clocks
        where project_id in (select id from projects where organization_id = $1))) as at
      from organization_clocks where organization_id = $1`,
     [organization],

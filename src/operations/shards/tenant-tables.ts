@@ -29,6 +29,8 @@ const AHEAD = new Set([
   'orders',
   'refunds',
   'consumables',
+  'credit_entries',
+  'credit_keys',
   'provider_fees',
   'stripe_invoice_payments',
   'figures_payments',

@@ -6,6 +6,7 @@ type Group = readonly Operation[]
 /** A module is loaded when one of its commands runs. `operations.ts` loads all of them, for the API. */
 const GROUPS: Readonly<Record<string, () => Promise<Group[]>>> = {
   audit: async () => [(await import('./audit-log.ts')).auditLog],
+  credits: async () => [(await import('./credits.ts')).credits],
   delivery: async () => [(await import('./events.ts')).events],
   event: async () => [(await import('./events.ts')).events],
   figures: async () => [(await import('./figures.ts')).figures],

@@ -1,6 +1,7 @@
 // All operations of the operator's API, in the order of its description.
 import { auditLog } from './audit-log.ts'
 import { connections } from './connections.ts'
+import { credits } from './credits.ts'
 import { erasures } from './erasures.ts'
 import { events } from './events.ts'
 import { figures } from './figures.ts'
@@ -41,6 +42,7 @@ export const operations: readonly Operation[] = [
   ...syncReaders,
   ...keys,
   ...tenants,
+  ...credits,
   ...merchantAccounts,
   ...connections,
   ...stripeImports,

@@ -14,6 +14,7 @@ import { oneOffChargeOut } from './charge/answer.ts'
 import { oneOffCharge } from './charge/charge.ts'
 import { oneOffChargeIn, readChargeRequest } from './charge/request.ts'
 import type { BillingContext } from './context.ts'
+import { credits } from './credits/api.ts'
 import { billingLists } from './lists.ts'
 import { myAssets } from './my-assets.ts'
 import { refundOut } from './refund/answer.ts'
@@ -52,6 +53,7 @@ export async function billingApi(
   myAssets(app, context)
   transactionReport(app, context)
   billingLists(app, context)
+  credits(app, context)
 }
 
 /** The holder of the key, if it is a key of the organization in the path. Everything else is the same 401. */

@@ -1,7 +1,8 @@
 // The parts that the bodies of billing requests share: customer, key and amount, with their rules beyond JSON Schema.
+import { findCardNumber } from '../../lib/card-data.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DECLARED_ONLY, NO_CONTROL_CHARACTERS, UUID } from '../../lib/http/rule-phrases.ts'
-import type { JsonNumber } from '../../lib/json/read.ts'
+import type { JsonNumber, JsonObject } from '../../lib/json/read.ts'
 import { type Decimal, MoneyError, readAmount } from '../../lib/money.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { shorten } from '../../lib/text.ts'
@@ -64,4 +65,33 @@ export function amountRefused(code: string, rule: string, value: unknown): ApiEr
 /** The sentence of `amountRefused`. */
 export function amountRule(rule: string, value: unknown): string {
   return `amount ${rule}, got ${shorten(JSON.stringify(value), 64)}.`
+}
+
+// Enough for references of an order; larger data belongs in the caller's database.
+const MAX_METADATA_BYTES = 16 * 1024
+
+/** Metadata of a request, which is stored with what the request made. */
+export const clientMetadata = {
+  type: 'object',
+  additionalProperties: true,
+  description: 'Any data of your own, up to 16 KiB; never card data.',
+  examples: [{ pack: 'tokens-100' }],
+}
+
+/** Throws a 400 for metadata that is too large or contains card data. `field` names it. */
+export function readMetadata(field: string, metadata: JsonObject | undefined): string | null {
+  if (metadata === undefined) return null
+  const text = JSON.stringify(metadata)
+  if (Buffer.byteLength(text) > MAX_METADATA_BYTES) {
+    throw new ApiError(400, 'metadata_too_large', `${field} must have at most ${MAX_METADATA_BYTES} bytes of JSON.`)
+  }
+  const place = findCardNumber(metadata)
+  if (place !== undefined) {
+    throw new ApiError(
+      400,
+      'card_data_in_metadata',
+      `${field} must not hold card data: the value at "${place}" looks like a card number.`,
+    )
+  }
+  return text
 }

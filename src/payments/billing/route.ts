@@ -23,14 +23,21 @@ export function describe(about: Description) {
   }
 }
 
-/** The responses of a route; `schema` is of the successful one, `coded` are the codes that a 400 may have in its body. */
-export function ok(description: string, schema: Schema, { coded }: { coded?: readonly string[] } = {}) {
+interface Refusals {
+  /** The codes that a 400 may have in its body. */
+  coded?: readonly string[]
+  /** The title of such a body, and what else is in it. */
+  problem?: { title: string; properties?: Record<string, Schema> }
+}
+
+/** The responses of a route; `schema` is of the successful one. */
+export function ok(description: string, schema: Schema, { coded, problem: about }: Refusals = {}) {
   const success = { description, content: { 'application/json': { schema } } }
-  const refusal = coded && { 400: problemResponse(400, codedProblem(coded)) }
+  const refusal = coded && { 400: problemResponse(400, codedProblem(coded, about)) }
   return { response: { 200: success, ...problems(400, 401, 413, 415), ...refusal } }
 }
 
-function codedProblem(codes: readonly string[]): Schema {
+function codedProblem(codes: readonly string[], about: Refusals['problem']): Schema {
   return Type.Object(
     {
       ...problem.properties,
@@ -39,8 +46,9 @@ function codedProblem(codes: readonly string[]): Schema {
         enum: codes,
         description: 'A code for programs, only for these refusals. `X-Error-Code` has one for all.',
       }),
+      ...about?.properties,
     },
-    { title: codes.length > 1 ? 'ChargeProblem' : 'RefundProblem' },
+    { title: about?.title ?? (codes.length > 1 ? 'ChargeProblem' : 'RefundProblem') },
   )
 }
 

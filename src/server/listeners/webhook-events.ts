@@ -9,6 +9,7 @@ import { transaction } from '../../core/records/transaction.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { disputeEventData } from '../../payments/billing/adopt/dispute.ts'
 import { chargeEventData } from '../../payments/billing/charge/answer.ts'
+import { creditsEventData, creditsLowData } from '../../payments/billing/credits/events.ts'
 import { consumable } from '../../payments/billing/effects/consumable.ts'
 import { refundOut } from '../../payments/billing/refund/answer.ts'
 
@@ -60,6 +61,14 @@ const KINDS: Record<EventType, { when: string; data: Schema }> = {
     data: consumable.schema,
   },
   'consumable.revoked': { when: 'A full refund or a dispute revoked a consumable.', data: consumable.schema },
+  'credits.granted': { when: 'Credits were added to a customer’s account.', data: creditsEventData },
+  'credits.spent': { when: 'A customer’s credits were spent.', data: creditsEventData },
+  'credits.expired': { when: 'Credits expired.', data: creditsEventData },
+  'credits.revoked': {
+    when: 'A refund, a dispute or an adjustment took credits from a customer’s account.',
+    data: creditsEventData,
+  },
+  'credits.low': { when: 'What a customer can spend fell below the limit of the unit.', data: creditsLowData },
   'project.commits_lost': { when: 'A failover of the database lost commits, or may have.', data: commitsLost },
   'endpoint.test': { when: 'The operator tests an endpoint.', data: idOf('endpoint', 'TestedEndpoint') },
 }

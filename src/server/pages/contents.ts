@@ -20,6 +20,7 @@ export const CONTENTS: readonly Group[] = [
       entry('readme', 'What Tundish is, the first start, and the first calls.'),
       entry('data-api', 'Lists, filters, cursors, and a sync that misses nothing.'),
       entry('charging', 'What to do on each response to a charge, and why a time-out is not a failure.'),
+      entry('credits', 'Tokens, minutes and other units: sell, spend, hold and expire them.'),
       entry('import', 'Every kind of record, field by field, and how to load a Stripe account.'),
     ],
   },

@@ -39,6 +39,9 @@ describe('an erasure leaves no trace', () => {
       customers: [{ external_id: 'user', profile_id: 'a', ...PERSONAL.customers }],
       orders: [{ order_id: ORDER, external_id: 'user', ...PERSONAL.orders }],
       refunds: [{ refund_id: EVENTS[0], order_id: ORDER, external_id: 'user', ...PERSONAL.refunds }],
+      credit_units: [{ unit: 'tokens' }],
+      credit_accounts: [{ external_id: 'user' }],
+      credit_entries: [{ external_id: 'user', ...PERSONAL.credit_entries }],
       events: [
         {
           id: EVENTS[0],

@@ -114,6 +114,27 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
     `/organizations/${ORGANIZATION}/merchant-accounts/simulator/m%201`,
     { currencies: ['eur', 'USD'] },
   ],
+  createCreditUnit: async () => [`${CREDITS}/units/tokens`, { decimals: 2, low_below: '10' }],
+  setCreditUnit: async () => [`${CREDITS}/units/${await unit()}`, { low_below: null }],
+  setCreditRule: async () => [
+    `${CREDITS}/units/${await unit()}/rules`,
+    { currency_code: 'usd', charged: 9.99, amount: '100', expires_after: '90d' },
+  ],
+  removeCreditRule: async () => {
+    const charge = { currency_code: 'USD', charged: 5 }
+    const path = `${CREDITS}/units/${await unit()}/rules`
+    await admin.call('PUT', path, { ...charge, amount: 1 })
+    return [`${path}/remove`, charge]
+  },
+  grantCustomerCredits: async () => [
+    `${CREDITS}/grant`,
+    { external_id: await customer(), unit: await unit(), amount: 5, idempotency_key: 'g' },
+  ],
+  adjustCustomerCredits: async () => [
+    `${CREDITS}/adjust`,
+    { external_id: await customer(), unit: await unit(), amount: 5, reason: 'asked', idempotency_key: 'a' },
+  ],
+  setCredits: async () => [CREDITS, { debt: false }],
   connectMerchantAccount: async () => [
     `/organizations/${ORGANIZATION}/merchant-accounts/stripe/m1/connect`,
     { sandbox: false, secret_key: 'sk_test_12345678' },
@@ -164,6 +185,19 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
     `/projects/${PROJECT}/import?dry_run=true`,
     '{"record":"funnel","data":{"id":"f","title":"F","created_at":"2026-01-01T00:00:00Z"}}\n',
   ],
+}
+
+const CREDITS = `/organizations/${ORGANIZATION}/credits`
+let units = 0
+const unit = async () => {
+  const id = `unit-${++units}`
+  assert.equal((await admin.call('POST', `${CREDITS}/units/${id}`, {})).status, 200)
+  return id
+}
+const customer = async () => {
+  const line = { record: 'customer', data: { external_id: 'audited' } }
+  await admin.call('POST', `/projects/${PROJECT}/import`, `${JSON.stringify(line)}\n`)
+  return 'audited'
 }
 
 const keyId = async (kind: string, id: string) => {

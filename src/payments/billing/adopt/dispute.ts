@@ -7,9 +7,10 @@ import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { Type } from '../../../lib/shape/schema.ts'
 import { readInstant } from '../../../lib/time.ts'
 import { type Dispute, noDetails } from '../../providers/provider.ts'
-import { jsonAmount } from '../amount.ts'
+import { jsonAmount, minorFromDatabase } from '../amount.ts'
 import { uuidIn } from '../body.ts'
 import { lockOrder, type OrderIds } from '../charge/orders.ts'
+import { revokeShare } from '../credits/grants.ts'
 import {
   HELD_COLUMNS,
   type Held,
@@ -60,10 +61,20 @@ export async function adoptDispute(
   const [before] = await query<Before>(FIND, [organization_id, order_id, dispute.disputeId])
   const change = changeOf(before, dispute)
   if (!change.isAny) return change
+  await followCredits(query, order, change)
   const written = Promise.all([query(WRITE, paramsOf(order, dispute)), ...effectsOf(query, order, dispute, change)])
   commit()
   await written
   return change
+}
+
+/** A dispute that has taken the money revokes all credits of the order, and one that returned it gives back what refunds leave. */
+async function followCredits(query: Query, order: LockedOrder, change: Change): Promise<void> {
+  if (order.has_credits === 'f') return
+  const whole = minorFromDatabase(order.order_amount, order.order_currency)
+  const isTaken = change.takes || order.is_disputed_otherwise === 't'
+  const part = isTaken ? whole : minorFromDatabase(order.amount_refunded_hard, order.order_currency)
+  await revokeShare(query, order, { part, whole }, isTaken ? 'dispute' : 'dispute_won')
 }
 
 type LockedOrder = Held &
@@ -76,6 +87,9 @@ type LockedOrder = Held &
     psp_merchant_id: string | null
     region: string | null
     profile_id: string | null
+    order_amount: string
+    order_currency: string
+    amount_refunded_hard: string
     /** Whether refunds that are not soft add up to the whole amount. */
     is_refunded: 't' | 'f'
     /** Whether another dispute has taken the money of the order. */
@@ -87,6 +101,7 @@ const READ: Statement = {
   name: 'read disputed order',
   text: `
     select o.organization_id, o.order_id, o.external_id, o.project_id, o.psp, o.psp_merchant_id, o.region, c.profile_id,
+      o.amount as order_amount, o.currency_code as order_currency, o.amount_refunded_hard,
       o.amount_refunded_hard = o.amount as is_refunded, ${HELD_COLUMNS},
       exists (select from disputes d where d.organization_id = $1 and d.order_id = $2 and d.dispute_id <> $4
         and ${IS_CHARGED_BACK}) as is_disputed_otherwise,

@@ -135,7 +135,7 @@ async function failLater(
   commit: Commit,
 ): Promise<void> {
   const locked = await lockRefund(query, { ...order, refund_id: refundId }, currencyCode)
-  const { refund, writes } = undo(query, locked)
+  const { refund, writes } = await undo(query, locked)
   const written = Promise.all([
     query(FAIL_LATER, [order.organization_id, refundId]),
     ...writes,
@@ -198,7 +198,7 @@ async function succeed(
 ): Promise<void> {
   const locked = await lockRefund(query, { ...order, refund_id: refundId }, currencyCode)
   const outcome: SettledRefund = { ...locked, status: 'succeeded' }
-  const { writes } = effectsOf(query, outcome)
+  const { writes } = await effectsOf(query, outcome)
   const written = Promise.all([...writes, addReportRows(query, [reportRow(outcome, details)])])
   commit()
   await written

@@ -6,6 +6,7 @@ import type { NotBegun } from '../../providers/outcomes.ts'
 import { EVERY_MERCHANT, type Provider } from '../../providers/provider.ts'
 import { compare, fromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
+import { checkGrants } from '../credits/grants.ts'
 import { keyReused } from '../keys.ts'
 import { notBegun, providerOf, providerOfClaimed, unreachable } from '../psp.ts'
 import { cardsOf } from '../saved-card.ts'
@@ -32,6 +33,7 @@ export async function oneOffCharge(
   organizationId: string,
   request: ChargeRequest,
 ): Promise<ChargeAnswer> {
+  await checkGrants(context.db.query, organizationId, request.grants)
   const claimed = await claimAllowed(context, organizationId, request)
   if (!claimed.isNew) return answerFor(request, claimed.order, true)
   const order = await make(context, claimed)
@@ -97,6 +99,7 @@ function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): Cha
   const isSame =
     request.currencyCode === asked_currency_code && compare(request.amount, fromDatabase(asked_amount)) === 0
   if (!isSame) throw keyReused('another amount or currency')
+  if (request.grants !== order.grants) throw keyReused('other grants')
   return chargeAnswer(order, isReplay)
 }
 

@@ -88,7 +88,7 @@ async function send(db: Db, asks: Ask[], ids: string[], lockTimeout: LockTimeout
 }
 
 function rowOf({ organizationId, request, amount, leaseMs, ready }: Ask, id: string) {
-  const { externalId, idempotencyKey, currencyCode, clientMetadata } = request
+  const { externalId, idempotencyKey, currencyCode, clientMetadata, grants } = request
   return {
     asked_id: id,
     organization_id: organizationId,
@@ -97,6 +97,7 @@ function rowOf({ organizationId, request, amount, leaseMs, ready }: Ask, id: str
     amount,
     currency_code: currencyCode,
     client_metadata: clientMetadata,
+    grants,
     provider_key: chargeKey(organizationId, externalId, idempotencyKey),
     lease_s: String(leaseMs / 1000),
     ready: JSON.stringify(ready),
@@ -135,6 +136,7 @@ const CLAIM = onGivenRows(
     amount: 'numeric',
     currency_code: 'text',
     client_metadata: 'text',
+    grants: 'text',
     provider_key: 'text',
     lease_s: 'float',
     ready: 'text',
@@ -154,12 +156,13 @@ const CLAIM = onGivenRows(
         and m.psp_merchant_id = card.psp_merchant_id
     ), made as (
       insert into orders as o (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
-        client_metadata, psp, psp_merchant_id, region, payment_method_token, provider_customer, source_trx_id, provider_key,
+        client_metadata, grants, psp, psp_merchant_id, region, payment_method_token, provider_customer, source_trx_id, provider_key,
         created_at, lease_until, next_look_at)
       select a.organization_id, a.asked_id, a.external_id, a.project_id, a.idempotency_key, a.amount, a.currency_code,
         case when a.client_metadata is not null and (select p.anonymized_at from profiles p
             where p.project_id = a.project_id and p.id = a.profile_id) is null
           then a.client_metadata::json end,
+        a.grants::json,
         a.psp, a.psp_merchant_id, a.region, a.payment_method_token, a.psp_customer_id, a.trx_id, a.provider_key,
         now.at, now.at + make_interval(secs => a.lease_s), now.at + make_interval(secs => a.lease_s)
       from judged a, now

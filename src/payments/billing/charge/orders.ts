@@ -39,6 +39,8 @@ export type Order = {
   age_ms: string
   not_found_ms: string | null
   has_metadata: 't' | 'f'
+  /** The credits that its request says it grants; null if it does not. */
+  grants: string | null
 }
 
 export const ORDER_COLUMNS = `o.organization_id, o.order_id, o.external_id, o.project_id, o.amount, o.currency_code,
@@ -48,7 +50,7 @@ export const ORDER_COLUMNS = `o.organization_id, o.order_id, o.external_id, o.pr
   coalesce(o.provider_handle, o.charge_transaction_id) as provider_handle, o.provider_customer, o.looks,
   extract(epoch from db_clock() - coalesce(o.begun_at, o.created_at)) * 1000 as age_ms,
   extract(epoch from db_clock() - o.not_found_at) * 1000 as not_found_ms,
-  o.client_metadata is not null as has_metadata`
+  o.client_metadata is not null as has_metadata, o.grants`
 
 /** Orders in progress: leases and the queue of looks. */
 export const ordersInProgress = inProgress<Order>({

@@ -28,6 +28,8 @@ export type Locked = Order &
     sandbox: 't' | 'f'
     /** The time of everything that settling writes. */
     stamp: string
+    /** The credits that it grants if it succeeds, also by the rules of the organization. */
+    all_grants: string | null
   }
 
 /** A settled order with what its transaction read. */

@@ -1,13 +1,9 @@
 // The body of a custom charge, read exactly: its shape, and the rules that hold whatever the organization allows.
-import { findCardNumber } from '../../../lib/card-data.ts'
-import { ApiError } from '../../../lib/errors.ts'
 import type { JsonNumber, JsonObject } from '../../../lib/json/read.ts'
 import { type Decimal, readCurrency } from '../../../lib/money.ts'
 import { Type } from '../../../lib/shape/schema.ts'
-import { amountIn, externalId, idempotencyKey, readAmountField } from '../body.ts'
-
-// Enough for references of an order; larger data belongs in the caller's database.
-const MAX_METADATA_BYTES = 16 * 1024
+import { amountIn, clientMetadata, externalId, idempotencyKey, readAmountField, readMetadata } from '../body.ts'
+import { grantsIn, readGrants } from '../credits/grants.ts'
 
 export const oneOffChargeIn = Type.Object(
   {
@@ -22,12 +18,8 @@ export const oneOffChargeIn = Type.Object(
       examples: ['USD'],
     }),
     idempotency_key: idempotencyKey,
-    client_metadata: Type.Optional({
-      type: 'object',
-      additionalProperties: true,
-      description: 'Any data of your own, up to 16 KiB; never card data.',
-      examples: [{ pack: 'tokens-100' }],
-    }),
+    client_metadata: Type.Optional(clientMetadata),
+    grants: Type.Optional(grantsIn),
   },
   { title: 'OneOffChargeIn', additionalProperties: false },
 )
@@ -41,6 +33,8 @@ export interface ChargeRequest {
   /** In capitals; known or not. */
   currencyCode: string
   clientMetadata: string | null
+  /** The credits that it grants, in the form of the order; null: what the rules of the organization grant. */
+  grants: string | null
 }
 
 /** Reads a body that is valid for `oneOffChargeIn`, with the text of its numbers. Throws a 400. */
@@ -53,27 +47,7 @@ export function readChargeRequest(body: JsonObject): ChargeRequest {
     amount: readAmountField(amountSent),
     amountSent,
     currencyCode: readCurrency(currency_code!) ?? currency_code!,
-    clientMetadata: readMetadata(body.client_metadata as JsonObject | undefined),
+    clientMetadata: readMetadata('client_metadata', body.client_metadata as JsonObject | undefined),
+    grants: readGrants(body.grants),
   }
-}
-
-function readMetadata(metadata: JsonObject | undefined): string | null {
-  if (metadata === undefined) return null
-  const text = JSON.stringify(metadata)
-  if (Buffer.byteLength(text) > MAX_METADATA_BYTES) {
-    throw new ApiError(
-      400,
-      'metadata_too_large',
-      `client_metadata must have at most ${MAX_METADATA_BYTES} bytes of JSON.`,
-    )
-  }
-  const place = findCardNumber(metadata)
-  if (place !== undefined) {
-    throw new ApiError(
-      400,
-      'card_data_in_metadata',
-      `client_metadata must not hold card data: the value at "${place}" looks like a card number.`,
-    )
-  }
-  return text
 }

@@ -10,6 +10,7 @@ import { endWhenStalled } from '../../../lib/pg/stalled.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import type { Settled } from '../../providers/outcomes.ts'
 import { compare, fromDatabase } from '../amount.ts'
+import { grantForOrders, grantsOfOrder } from '../credits/grants.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import type { Note } from '../unknown/provider-calls.ts'
 import { failedMessageForUser } from './declines.ts'
@@ -87,6 +88,11 @@ async function settleAll(
     orders.set(order.order_id, outcome)
     done.push({ order: outcome, verdict, because, mismatch: mismatchOf(outcome, verdict) })
   }
+  const bought = done.filter(({ order }) => order.status === 'succeeded')
+  await grantForOrders(
+    query,
+    bought.map(({ order }) => ({ ...order, grants: order.all_grants })),
+  )
   const notes = all.flatMap(({ note }) => note ?? [])
   const written = writeOutcomes(query, done, notes)
   commit()
@@ -117,7 +123,8 @@ const LOCK = onGivenRows(
       writing as materialized (select p.id, begin_write(p.id) as stamp from limited, unnest($2::text[]) as p (id))
     select ${ORDER_COLUMNS}, o.client_metadata, c.profile_id, p.anonymized_at is not null as erased,
       coalesce(m.is_sandbox, o.psp = 'simulator') as sandbox,
-      rates.currency_per_euro, rates.usd_per_euro, writing.stamp
+      rates.currency_per_euro, rates.usd_per_euro, writing.stamp,
+      ${grantsOfOrder('a.currency_code')} as all_grants
     from ${rows}
     join orders o on o.organization_id = a.organization_id and o.order_id = a.order_id
     join writing on writing.id = o.project_id

@@ -67,6 +67,8 @@ export type Held = {
   held_is_active: string | null
   /** Whether a dispute has taken the money of the order. */
   is_charged_back: 't' | 'f'
+  /** Whether the order granted credits. */
+  has_credits: 't' | 'f'
 }
 
 /** Whether a dispute `d` holds the money. Of a lost one only what had been refunded before is returned. */
@@ -77,7 +79,8 @@ export const IS_CHARGED_BACK = `d.funds_withdrawn_at is not null
 export const HELD_COLUMNS = `held.consumable_id as held_id, held.amount as held_amount,
   held.currency_code as held_currency_code, held.granted_at as held_granted_at, held.is_active as held_is_active,
   exists (select from disputes d where d.organization_id = o.organization_id and d.order_id = o.order_id
-    and ${IS_CHARGED_BACK}) as is_charged_back`
+    and ${IS_CHARGED_BACK}) as is_charged_back,
+  exists (select from credit_grants g where g.organization_id = o.organization_id and g.order_id = o.order_id) as has_credits`
 
 /** An order and its consumable, locked. */
 export type Holder = Held & { organization_id: string; order_id: string; profile_id: string | null; stamp: string }

@@ -10,13 +10,14 @@ import { noDetails, type PaymentDetails } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { lockOrder } from '../charge/orders.ts'
 import type { Verdict } from '../charge/outcomes.ts'
+import { revokeShare } from '../credits/grants.ts'
 import { changedOf } from '../effects/changed.ts'
 import { HELD_COLUMNS, type Held, restore, restoredEvent, revoke, revokedEvent } from '../effects/consumable.ts'
 import { addReportRows, type ReportRow } from '../effects/report-rows.ts'
 import { type Note, write as writeNotes } from '../unknown/provider-calls.ts'
 import { refundEvent } from './answer.ts'
 import { REFUND_COLUMNS, type Refund } from './refunds.ts'
-import { SOFT_SUM, sumsAfter, writeSums } from './sums.ts'
+import { SOFT_SUM, type Sums, sumsAfter, writeSums } from './sums.ts'
 
 /** A refund locked together with its order, with all columns that settling needs. */
 export type LockedRefund = Refund &
@@ -98,7 +99,7 @@ async function finish(
     amount: isRefused ? locked.amount : formatMinor(verdict.amountMinor, verdict.currencyCode),
     provider_transaction_id: isRefused ? null : verdict.details.psp_transaction_id,
   }
-  const { refund, writes } = effectsOf(query, outcome)
+  const { refund, writes } = await effectsOf(query, outcome)
   const written = Promise.all([
     ...(notes.length > 0 ? [writeNotes(query, notes)] : []),
     query(FINISH, [
@@ -123,9 +124,13 @@ const FINISH: Statement = {
 }
 
 /** The order's sums, the consumable and the events that follow from a refund that is settled now. */
-export function effectsOf(query: Query, outcome: SettledRefund): { refund: Refund; writes: Promise<unknown>[] } {
+export async function effectsOf(
+  query: Query,
+  outcome: SettledRefund,
+): Promise<{ refund: Refund; writes: Promise<unknown>[] }> {
   if (outcome.status === 'failed') return { refund: outcome, writes: [writeRefundEvents(query, outcome, [])] }
   const sums = sumsAfter('added', outcome)
+  await followCredits(query, outcome, sums, 'refund')
   const revokes = sums.isWhole && outcome.held_is_active === 't'
   const refund: SettledRefund = {
     ...outcome,
@@ -147,8 +152,12 @@ const writeRefundEvents = (query: Query, refund: SettledRefund, more: Event[]) =
  * Takes a refund that had succeeded out of the order's sums; a consumable that it had revoked is granted again, with its
  * event. The caller has locked the refund and writes its new status.
  */
-export function undo(query: Query, locked: LockedRefund): { refund: SettledRefund; writes: Promise<unknown>[] } {
+export async function undo(
+  query: Query,
+  locked: LockedRefund,
+): Promise<{ refund: SettledRefund; writes: Promise<unknown>[] }> {
   const sums = sumsAfter('removed', locked)
+  await followCredits(query, locked, sums, 'refund_failed')
   const restores = sums.wasWhole && !sums.isWhole && locked.held_is_active === 'f' && locked.is_charged_back === 'f'
   const refund: SettledRefund = {
     ...locked,
@@ -163,6 +172,19 @@ export function undo(query: Query, locked: LockedRefund): { refund: SettledRefun
     writeRefundEvents(query, refund, events),
   ]
   return { refund, writes }
+}
+
+/** Revokes the share of the order's credits that is paid back now. A dispute has taken the whole of them. */
+async function followCredits(
+  query: Query,
+  locked: LockedRefund,
+  { amount_refunded_hard }: Sums,
+  cause: 'refund' | 'refund_failed',
+): Promise<void> {
+  if (locked.has_credits === 'f') return
+  const whole = minorFromDatabase(locked.order_amount, locked.currency_code)
+  const part = locked.is_charged_back === 't' ? whole : minorFromDatabase(amount_refunded_hard, locked.currency_code)
+  await revokeShare(query, locked, { part, whole }, cause)
 }
 
 /** The verdict on a soft refund, which moves no money: the provider is not asked. */

@@ -1,0 +1,108 @@
+// Credits of customers: balances, entries, grants and corrections, and the organization's setting for refunds.
+import type { JsonObject } from '../../lib/json/read.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { answerOf, responseOf } from '../../payments/billing/credits/api.ts'
+import { balancesOf, balancesOut } from '../../payments/billing/credits/balance.ts'
+import { callWithin } from '../../payments/billing/credits/calls.ts'
+import { creditEntry } from '../../payments/billing/credits/entries.ts'
+import { askOf, bodies } from '../../payments/billing/credits/requests.ts'
+import { PATH, TAG, targetOf } from './credit-units.ts'
+import { requireOrganization } from './exist.ts'
+import { equals, list, ofOrganization } from './list.ts'
+import type { Change, Operation, Reading } from './operation.ts'
+
+const externalId = Type.String({ description: 'The customer.', minLength: 1, maxLength: 256 })
+
+const getBalance: Reading = {
+  id: 'getCreditBalances',
+  command: 'credits balance',
+  method: 'GET',
+  path: `${PATH}/balance`,
+  tag: TAG,
+  summary: 'Get a customer’s balances',
+  query: Type.Object({ external_id: externalId }),
+  columns: ['unit', 'balance', 'held', 'available'],
+  response: balancesOut,
+  async run({ db }, { params, query }) {
+    await requireOrganization(db.query, params.organization_id!)
+    return { balances: await balancesOf(db.query, params.organization_id!, query.external_id as string) }
+  },
+}
+
+const listEntries = list({
+  id: 'listOrganizationCreditEntries',
+  command: 'credits entries',
+  columns: ['created_at', 'external_id', 'unit', 'cause', 'amount', 'balance', 'reason'],
+  path: `${PATH}/entries`,
+  tag: TAG,
+  summary: 'List entries of the ledger',
+  shape: creditEntry,
+  from: 'credit_entries e',
+  at: 'e.created_at',
+  key: 'e.entry_id::text',
+  where: 'e.organization_id = $1',
+  filters: {
+    external_id: equals('e.external_id', 'Only those of this customer.'),
+    unit: equals('e.unit', 'Only those of this unit.'),
+  },
+  ...ofOrganization,
+})
+
+function correction(operation: 'grant' | 'adjust', about: { id: string; summary: string }): Change {
+  return {
+    ...about,
+    command: `credits ${operation}`,
+    method: 'POST',
+    path: `${PATH}/${operation}`,
+    tag: TAG,
+    body: bodies[operation],
+    response: responseOf(operation),
+    async change(query, { params, body, exact = body }) {
+      const organization = params.organization_id!
+      await requireOrganization(query, organization)
+      const reply = await callWithin(query, askOf(operation, organization, exact as JsonObject))
+      const { external_id, unit, amount } = exact as Record<string, unknown>
+      const entry = {
+        action: `credits.${operation === 'grant' ? 'granted' : 'adjusted'}`,
+        target: targetOf(organization, `customer ${external_id}`),
+        after: { unit, amount: String(amount), entry_id: reply.entryId, replay: reply.isReplay },
+      }
+      return { entry, result: answerOf(operation, reply) }
+    },
+  }
+}
+
+const setCredits: Change = {
+  id: 'setCredits',
+  command: 'credits set',
+  method: 'PATCH',
+  path: PATH,
+  tag: TAG,
+  summary: 'Change how an organization’s credits follow refunds',
+  body: Type.Object(
+    {
+      debt: Type.Boolean({
+        description: 'Whether a refund or dispute makes a debt of credits that were spent; otherwise it leaves them.',
+      }),
+    },
+    { title: 'CreditSettings', additionalProperties: false },
+  ),
+  response: Type.Object({ debt: Type.Boolean({ description: 'The setting from now on.' }) }, { title: 'CreditsSet' }),
+  async change(query, { params, body }) {
+    const organization = params.organization_id!
+    await requireOrganization(query, organization)
+    const after = { debt: body.debt as boolean }
+    const [row] = await query('select credits_debt from organizations where id = $1 for no key update', [organization])
+    await query('update organizations set credits_debt = $2 where id = $1', [organization, after.debt])
+    const before = { debt: row!.credits_debt === 't' }
+    return { entry: { action: 'credits.set', target: targetOf(organization, 'refunds'), before, after }, result: after }
+  },
+}
+
+export const creditAccounts: Operation[] = [
+  getBalance,
+  listEntries,
+  correction('grant', { id: 'grantCustomerCredits', summary: 'Grant credits to a customer' }),
+  correction('adjust', { id: 'adjustCustomerCredits', summary: 'Correct a customer’s balance' }),
+  setCredits,
+]
