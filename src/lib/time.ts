@@ -19,7 +19,7 @@ const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
  */
 export function readInstant(text: string): string {
   const match = RFC_3339.exec(text)
-  if (!match) throw new TimeError('must be an RFC 3339 date-time such as 2026-01-31T23:59:59Z')
+  if (!match) throw new TimeError(`must be an RFC 3339 date-time such as ${exampleFor(text)}`)
   const [, year, month, day, hour, minute, second, fraction = '', sign, offsetHour, offsetMinute] = match as string[]
   if (fraction.length > 6) throw new TimeError('has more than 6 fraction digits')
   refuseImpossible(Number(year), Number(month), Number(day))
@@ -102,3 +102,6 @@ function refuseImpossible(year: number, month: number, day: number): void {
 function startsMonth(utc: Date): boolean {
   return utc.getUTCDate() === 1 && utc.getTime() % DAY_MS === 0
 }
+
+/** For a day, the instant at which it begins. */
+const exampleFor = (text: string) => (/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : '2026-01-31T23:59:59Z')

@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { prepareDemo } from '../../src/cli/demo/demo.ts'
+import { followAll } from '../../src/data/figures/follow.ts'
+import { until } from '../support/cluster.ts'
 import { tundishAgain } from '../support/resident.ts'
 import { type Json, startTestServer, type TestServer } from '../support/server.ts'
 import { openSimulator } from '../support/simulator.ts'
@@ -92,8 +94,8 @@ test('every command for your own data in the README succeeds, with the file that
   const text = /^## Your own data\n([\s\S]+?)(?=^## )/m.exec(README)![1]!
   const folder = mkdtempSync(join(tmpdir(), 'tundish-readme-'))
   try {
-    const [, file, records] = /^cat > (\S+) <<'END'\n([\s\S]+?)^END$/m.exec(text)!
-    writeFileSync(join(folder, file!), records!)
+    const [, file, records] = /^cat > (\S+) <<END\n([\s\S]+?)^END$/m.exec(text)!
+    writeFileSync(join(folder, file!), records!.replaceAll('$NOW', new Date().toISOString()))
     const commands = [...text.matchAll(/^bin\/tundish ([^#\n]+)/gm)].map(([, words]) => words!.trim().split(' '))
     assert.ok(commands.length >= 5)
     let key = ''
@@ -105,6 +107,13 @@ test('every command for your own data in the README succeeds, with the file that
     }
     const [charge] = examplesIn('Your own data')
     assert.equal((await answerOf(charge!.call, { ACME_KEY: key })).checkout_status, 'succeeded')
+    const asked = ['figures', 'show', 'revenue,sales', '--project', 'shop', '--test', 'true', '--json']
+    await until('the figures to have both payments', async () => {
+      await followAll(server.db)
+      const { data } = JSON.parse((await tundishAgain(asked, server.env)).stdout)
+      return data[0]?.values.revenue === 29.98 && data[0].values.sales === 2
+    })
+    assert.match(text, /two sales, and a revenue of \$29\.98/)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

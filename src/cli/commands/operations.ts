@@ -128,7 +128,8 @@ function addCommand(command: Command, alike: Operation[]): void {
       await confirm('yes' in options, () => asCommand(operation, () => describe(app, input)))
     }
     const json = await run(operation, app, input)
-    return { json, text: describeResponse(json, isReading(operation) ? operation.columns : undefined) }
+    const { columns = undefined, shown = undefined } = isReading(operation) ? operation : {}
+    return { json, text: describeResponse(shown ? shown(json) : json, columns) }
   })
 }
 

@@ -67,12 +67,12 @@ function* lines(): Iterable<string> {
   yield piece
 }
 
-/** The newest active keys, unsealed: no file or column holds them in clear text. */
+/** The newest active keys without a name, which are not those of a person or a program, unsealed: no file or column holds them in clear text. */
 async function openKeys(db: Db, seal: Seal): Promise<Keys> {
   const rows = await db.query(
     `select distinct on (project_id) project_id, id, sealed from secret_keys
      where organization_id = $1 and (project_id is null or project_id = $1)
-       and (expires_at is null or expires_at > db_clock())
+       and name = '' and (expires_at is null or expires_at > db_clock())
      order by project_id, created_at desc`,
     [ID],
   )

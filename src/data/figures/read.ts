@@ -132,6 +132,13 @@ async function read(db: Db, names: SumName[], question: Question): Promise<Recor
   return atEnd && period ? accumulate(rows, names, question) : rows
 }
 
+/** The dimensions of a metric, or those that it has for one funnel. */
+export function dimensionsOf(name: MetricName, funnel: string | undefined): string[] {
+  const { family } = metrics[name]
+  const all = ['project', ...(family.money ? ['currency'] : []), ...new Set(family.splits.flat())]
+  return all.filter((dimension) => splitOf(family.splits, dimension, funnel) !== undefined)
+}
+
 /** The split with this dimension, of one funnel if one is given; undefined if the family does not have it. */
 function splitOf(splits: readonly (readonly string[])[], dimension: string | undefined, funnel: string | undefined) {
   const inner = dimension === 'currency' || dimension === 'project' ? undefined : dimension

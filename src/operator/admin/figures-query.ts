@@ -1,7 +1,7 @@
 // The query of the figures' operations: its schema, and the `Question` that is read from it.
 import type { Comparison } from '../../data/figures/compare.ts'
 import { type MetricName, metricNames, metrics } from '../../data/figures/metrics.ts'
-import type { Question } from '../../data/figures/read.ts'
+import { dimensionsOf, type Question } from '../../data/figures/read.ts'
 import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DAY_PATTERN, DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
@@ -93,7 +93,21 @@ export function readQuery(query: unknown): FiguresRequest {
   const metrics = readMetrics(metric)
   for (const name of ['from', 'to'] as const) if (days[name] !== undefined) readDay(name, days[name])
   if (days.from !== undefined && days.to !== undefined) checkDays(days.from, days.to)
-  return { ...days, about: { metrics, ...splitBy(by), ...(funnel !== undefined && { funnel }), money, test } }
+  const split = splitBy(by)
+  checkDimension(metrics, split.dimension, funnel)
+  return { ...days, about: { metrics, ...split, ...(funnel !== undefined && { funnel }), money, test } }
+}
+
+/** A metric without the dimension is left out of the response, but one of them must have it. */
+function checkDimension(names: MetricName[], dimension: string | undefined, funnel: string | undefined): void {
+  const all = [...new Set(names.flatMap((name) => dimensionsOf(name, funnel)))]
+  if (dimension === undefined || all.includes(dimension)) return
+  const what = `${names.join(', ')}${funnel === undefined ? '' : ' of one funnel'}`
+  throw new ApiError(
+    400,
+    'invalid_parameter',
+    `by: ${what} cannot be split by ${dimension}, only by ${all.length > 0 ? all.join(', ') : 'day, week or month'}.`,
+  )
 }
 
 function readMetrics(metric: string): MetricName[] {

@@ -11,7 +11,7 @@ import { Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { type FiguresRequest, query, questionOf, readQuery } from './figures-query.ts'
-import type { Act, Operation, Reading } from './operation.ts'
+import type { Act, Input, Operation, Reading } from './operation.ts'
 
 const TAG = 'Figures'
 const values = { type: 'object', additionalProperties: { type: ['number', 'null'] } }
@@ -89,6 +89,21 @@ async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], r
   }
 }
 
+/** Each figure in a column of its own; without `missing` days, the column of the key and others that are empty if there are none. */
+function shown({ missing, data, ...response }: Record<string, unknown>): Record<string, unknown> {
+  const rows = (data as Record<string, object | null>[]).map(({ values, previous, ...row }) => ({
+    ...row,
+    ...values,
+    ...Object.fromEntries(Object.entries(previous ?? {}).map(([name, value]) => [`${name} before`, value])),
+  }))
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))]
+  const used = names.filter((name) => rows.some((row) => (row as Record<string, unknown>)[name] != null))
+  const filled = rows.map((row) =>
+    Object.fromEntries(used.map((name) => [name, (row as Record<string, unknown>)[name] ?? null])),
+  )
+  return { ...response, ...((missing as unknown[]).length > 0 && { missing }), data: filled }
+}
+
 const about = {
   method: 'GET' as const,
   tag: TAG,
@@ -97,6 +112,8 @@ const about = {
     'Sums by day, stored beside the records: docs/figures.md defines each metric. Several metrics may be requested at once; money and counts may then be in separate items, which differ in `currency`.',
   query,
   response,
+  shown,
+  checkInput: ({ query }: Input) => void readQuery(query),
 }
 
 const ofProject: Reading = {

@@ -37,6 +37,8 @@ export interface Reading extends Declared {
   query?: ObjectSchema
   /** The fields that the table of a list shows at the command line; --json has all. */
   columns?: readonly string[]
+  /** The response as the command line shows it without --json, if it is another. */
+  shown?(response: Record<string, unknown>): Record<string, unknown>
   run(app: App, input: Input): Promise<object | string>
 }
 

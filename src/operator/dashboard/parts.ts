@@ -5,7 +5,7 @@ import type { Figure, Unit } from './numbers.ts'
 import { valueCell } from './numbers.ts'
 import type { Table } from './sheet.ts'
 import { csvLink, table } from './table.ts'
-import { hiddenParameters, type View } from './view.ts'
+import { allChoices, hiddenParameters, type View } from './view.ts'
 
 // As many characters fit into a tile in the normal font size.
 const LONG_FIGURE = 12
@@ -41,6 +41,20 @@ export function withoutDollars(view: View, { values }: Figure): Piece {
   const count = values.without_usd ?? 0
   if (count === 0) return ''
   return html`<p class="note">${plural(count, 'payment, refund or chargeback has', 'payments, refunds and chargebacks have')} no value in US dollars and can only be seen in the <a href="${view.href('/revenue')}#currencies">table by currency</a>. ${HOW_TO_VALUE}</p>`
+}
+
+/** Says how much sandbox and preview data the page leaves out; `whole` is the figure with it. */
+export function withoutSandbox(view: View, { values }: Figure, whole: Figure | undefined): Piece {
+  if (view.test || !whole) return ''
+  const more = (metric: string) => Math.max(0, (whole.values[metric] ?? 0) - (values[metric] ?? 0))
+  const parts = [
+    [more('sales'), 'sale'],
+    [more('sessions'), 'session'],
+    [more('new_subscriptions'), 'new subscription'],
+  ] as const
+  const left = parts.flatMap(([count, noun]) => (count > 0 ? [plural(count, noun)] : []))
+  if (left.length === 0) return ''
+  return html`<p class="note">Sandbox and preview data is left out: ${left.join(', ')}. <a href="${view.href(view.path, { ...allChoices(view), test: '1' })}">Include it</a></p>`
 }
 
 /** How amounts in other currencies get a value in US dollars. */
@@ -89,9 +103,15 @@ export function steps(all: Step[]): Html {
     const before = all[n - 1]?.count
     return html`<li><span class="label">${label}</span>
       <strong>${number(count)}</strong> ${bar(first > 0 ? count / first : 0)}
-      <span class="quiet">${n === 0 ? 'all' : html`${percent(first ? count / first : null)} of all, ${percent(before ? count / before : null)} of the previous step`}</span></li>`
+      <span class="quiet">${n === 0 ? 'all' : html`${percent(first ? count / first : null)} of all, ${shareOf(count, before)}`}</span></li>`
   })}</ol>`
 }
+
+/** A step can be reached without the one before it. */
+const shareOf = (count: number, before: number | undefined) =>
+  before !== undefined && count > before
+    ? 'more than the previous step'
+    : html`${percent(before ? count / before : null)} of the previous step`
 
 interface Choice {
   name: string

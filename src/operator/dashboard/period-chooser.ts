@@ -16,7 +16,7 @@ interface Choices {
 
 /** Another period is grouped automatically, because the grouping of the last one may have too many or too few points. */
 export function periodChooser(view: View, { isGrouped = true, isCompared = true }: Choices): Html {
-  const { span, query } = view
+  const { span, test } = view
   const own = { ...allChoices(view), cursor: null }
   const last = addDays(span.to, -1)
   const compare = span.compare === 'year' ? 'year' : null
@@ -28,13 +28,13 @@ export function periodChooser(view: View, { isGrouped = true, isCompared = true 
     )}</ul></nav>
     ${isGrouped && html`<nav aria-label="Group by"><ul>${Object.entries(GROUPINGS).map(([by, label]) => link({ by }, label, by === span.by))}</ul></nav>`}
     <details${span.name === 'custom' && html` open`}><summary>Custom dates</summary>
-      <form action="${view.path}" method="get">${hiddenParameters(view, ['from', 'to', 'period', 'by', 'test', ...(isCompared ? ['compare'] : [])], own)}
+      <form action="${view.path}" method="get">${hiddenParameters(view, ['from', 'to', 'period', 'by', ...(isCompared ? ['compare'] : [])], own)}
         <label>From <input type="date" name="from" value="${span.from}" required></label>
         <label>To <input type="date" name="to" value="${last}"></label>
         ${isCompared && html`<label>Compare with <select name="compare">${Object.entries(COMPARISONS).map(([name, label]) => html`<option value="${name}"${span.compare === name && html` selected`}>${label}</option>`)}</select></label>`}
-        <label><input type="checkbox" name="test" value="1"${query.get('test') === '1' && html` checked`}> Include sandbox data</label>
         <button>Show</button>
       </form></details>
+    ${!test && html`<a href="${view.href(view.path, { ...own, test: '1' })}">Include sandbox data</a>`}
     <p class="quiet">${span.from} to ${last}, UTC${isCompared && `; ${comparison(span)}`}</p>
   </div>`
 }

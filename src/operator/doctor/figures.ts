@@ -4,7 +4,7 @@ import { families } from '../../data/figures/families.ts'
 import { HAS_NEWS } from '../../data/figures/reports.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { count, type Finding, failed, ok, warning } from './finding.ts'
+import { count, type Finding, failed, ofTenant, ok, warning } from './finding.ts'
 
 // Computing one day of a large project takes less than a second.
 const DAYS_A_PROJECT = 3
@@ -21,18 +21,19 @@ export async function checkFigures(db: Db): Promise<Finding[]> {
     compared += days
     if (wrong.length === 0) continue
     const message = `The figures of project ${id} differ from its records on ${wrong[0]}.`
-    findings.push(failed('figures', message, `Run: tundish figures rebuild --project ${id}`))
+    const finding = failed('figures', message, `Run: tundish figures rebuild --project ${id}`)
+    findings.push(ofTenant({ project_id: id! }, finding))
   }
   for (const { project_id, day, code, days } of await db.query(FAILED, [PROJECTS])) {
     const others = days === '1' ? '' : `, and of ${count(Number(days) - 1, 'more day')}`
     const message = `The figures of project ${project_id} on ${day}${others} cannot be computed (SQLSTATE ${code}).`
     const fix = `See the server's log, correct the records of the day, and run: tundish figures rebuild --project ${project_id}`
-    findings.push(failed('figures', message, fix))
+    findings.push(ofTenant({ project_id: project_id! }, failed('figures', message, fix)))
   }
-  const late = await db.query(LATE, [BEHIND])
-  if (late.length > 0) {
-    const message = `The figures of ${count(late.length, 'project')} are more than ${BEHIND} behind (${late[0]!.project_id}).`
-    findings.push(warning('figures', message, 'Check that a server or "tundish worker" runs, and see its log.'))
+  for (const { project_id } of (await db.query(LATE, [BEHIND])).slice(0, PROJECTS)) {
+    const message = `The figures of project ${project_id} are more than ${BEHIND} behind.`
+    const fix = 'Check that a server or "tundish worker" runs, and see its log.'
+    findings.push(ofTenant({ project_id: project_id! }, warning('figures', message, fix)))
   }
   return findings.length > 0
     ? findings

@@ -6,7 +6,16 @@ export interface Finding {
   level: 'ok' | 'warning' | 'failed'
   message: string
   fix?: string
+  /** What it belongs to; neither: the installation. */
+  organization_id?: string
+  project_id?: string
 }
+
+/** The finding as one of an organization or a project. */
+export const ofTenant = (tenant: { organization_id: string } | { project_id: string }, finding: Finding): Finding => ({
+  ...finding,
+  ...tenant,
+})
 
 export function ok(check: string, message: string): Finding {
   return { check, level: 'ok', message }

@@ -1,7 +1,7 @@
 // The doctor's checks of payments: whether providers respond, and charges whose outcome is unknown.
 import type { Db } from '../../lib/pg/db.ts'
 import type { Provider, Providers } from '../../payments/providers/provider.ts'
-import { count, type Finding, failed, ok, warning } from './finding.ts'
+import { count, type Finding, failed, ofTenant, ok, warning } from './finding.ts'
 
 // By then the outcome has been looked up four times.
 const LONG_IN_PROGRESS = '10 minutes'
@@ -14,7 +14,11 @@ export async function checkProviders(db: Db, providers: Providers, simulatorIsRe
   const all = await providers.all()
   const findings = await Promise.all(
     all.map(({ organizationId, provider }) =>
-      organizationId === null ? checkSimulator(provider, simulatorIsRequired) : checkAccount(organizationId, provider),
+      organizationId === null
+        ? checkSimulator(provider, simulatorIsRequired)
+        : checkAccount(organizationId, provider).then((finding) =>
+            ofTenant({ organization_id: organizationId }, finding),
+          ),
     ),
   )
   const rows = await db.query('select distinct psp from merchant_accounts order by psp')

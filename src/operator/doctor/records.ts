@@ -7,7 +7,7 @@ import { hashKey } from '../../core/tenants/key-text.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { bytesFromPg } from '../../lib/pg/row-bytes.ts'
 import type { Seal } from '../../lib/secrets.ts'
-import { count, type Finding, failed, ok, warning } from './finding.ts'
+import { count, type Finding, failed, ofTenant, ok, warning } from './finding.ts'
 
 /** Also returns the seal if it is the database's: other checks need it. */
 export async function checkMasterKey(db: Db, given?: Seal): Promise<{ finding: Finding; seal?: Seal }> {
@@ -65,7 +65,7 @@ export async function checkCounts(db: Db): Promise<Finding[]> {
     const { list, field, value, missing } = wrong[0]!
     const name = [list, field, value].filter(Boolean).join(' ')
     const message = `${count(wrong.length, 'counter')} of project ${project} differ from a recount (${name} by ${missing}).`
-    return failed('counts', message, 'Run: tundish doctor --fix-counts')
+    return ofTenant({ project_id: project }, failed('counts', message, 'Run: tundish doctor --fix-counts'))
   })
 }
 

@@ -1,7 +1,7 @@
 // The doctor's check of people with several profiles: the same address, or a session of one that led to a payment of another.
 import { mergeOrder } from '../../core/people/order.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { count, type Finding, warning } from './finding.ts'
+import { count, type Finding, ofTenant, warning } from './finding.ts'
 import { withoutTimeout } from './records.ts'
 
 /** A finding for each project that has likely twins, with the command that merges the first two. */
@@ -13,7 +13,7 @@ export async function checkTwins(db: Db): Promise<Finding[]> {
     const n = Number(people)
     const message = `${count(n, 'person', 'people')} of project ${project_id} probably ${n === 1 ? 'has' : 'have'} several profiles, by the e-mail address or the customer: ${from} and ${into}, for example.`
     const fix = `Look at their pages. To merge two: tundish profile merge ${from} ${into} --project ${project_id}`
-    findings.push(warning('people', message, fix))
+    findings.push(ofTenant({ project_id: project_id! }, warning('people', message, fix)))
   }
   return findings
 }

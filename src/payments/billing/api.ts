@@ -40,7 +40,7 @@ export async function billingApi(
     const holder = await holderOf(request, context.keys)
     if (!holder) {
       await context.limits.delayUnauthorized(request)
-      throw unauthorized()
+      throw unauthorized(request)
     }
     request.organizationId = holder.organization_id
     request.tenant = holder.organization_id
@@ -64,11 +64,13 @@ async function holderOf(request: FastifyRequest, keys: KeyCache): Promise<KeyHol
   return holder?.project_id === null && holder.organization_id === org_id ? holder : undefined
 }
 
-function unauthorized(): ApiError {
+function unauthorized({ headers }: FastifyRequest): ApiError {
+  const isOther = 'service-secret' in headers && !('service-secret-key' in headers)
+  const hint = isOther ? ' The header Service-Secret is for the data API, with the key of a project.' : ''
   return new ApiError(
     401,
     'unauthorized',
-    'Unauthorized: send the secret key of the organization in the path once, in the header service-secret-key.',
+    `Unauthorized: send the secret key of the organization in the path once, in the header service-secret-key.${hint}`,
   )
 }
 

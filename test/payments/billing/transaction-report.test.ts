@@ -112,7 +112,7 @@ describe('what it returns', () => {
       [{ last_transaction_date: '2026-02-30T00:00:00Z' }, /last_transaction_date/],
       [
         { last_transaction_date: '2026-01-01' },
-        /^last_transaction_date must be an RFC 3339 date-time such as 2026-01-31T23:59:59Z, got "2026-01-01"\.$/,
+        /^last_transaction_date must be an RFC 3339 date-time such as 2026-01-01T00:00:00Z, got "2026-01-01"\.$/,
       ],
       [
         { last_transaction_date: '2026-01-01T00:00:00.1234567Z' },

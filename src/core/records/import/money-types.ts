@@ -3,10 +3,18 @@ import { JsonNumber, type JsonObject, type JsonValue } from '../../../lib/json/r
 import { formatMinor, MoneyError, readAmount, readAnyCurrency, toMinor } from '../../../lib/money.ts'
 import { shorten } from '../../../lib/text.ts'
 import { BadLine, type Type } from './fields.ts'
-import { integer, readText } from './types.ts'
+import { readText } from './types.ts'
 
 /** Minor units, limited to the integers that every JSON reader keeps exact. */
-export const minor: Type = integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+export const minor: Type = {
+  read(value) {
+    const isWhole = typeof value === 'number' && Number.isInteger(value)
+    if (isWhole && Math.abs(value) <= Number.MAX_SAFE_INTEGER) return value
+    throw new BadLine(
+      ` must be a whole number in the minor unit of the currency, such as 1999 for $19.99, from ${Number.MIN_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}`,
+    )
+  },
+}
 
 export const currency: Type = { read: (value) => readCode(readText(value)) }
 

@@ -39,11 +39,11 @@ export async function merchantAccounts(view: View): Promise<Page> {
     title: 'Merchant accounts',
     body: html`${tableSection(view, 'merchant-accounts', content, {
       empty,
-      note: html`A saved card is charged through the account of its first payment. Provider keys are stored encrypted and never shown again. <a href="${view.href('/doctor')}">Doctor</a> checks whether each account can charge; <a href="${view.href('/charges')}">Charges</a> has the acceptance rate of each, and the reasons of declines.`,
+      note: html`A saved card is charged through the account of the customer’s latest payment. Provider keys are stored encrypted and never shown again. <a href="${view.href('/doctor')}">Doctor</a> checks whether each account can charge; <a href="${view.href('/charges')}">Charges</a> has the acceptance rate of each, and the reasons of declines.`,
       below: html`<div class="row">${connecting(
         view,
         'Connect an account',
-        html`${selectField('psp', 'Provider', PROVIDERS)}${textField('psp_merchant_id', 'Account ID', { required: true, hint: 'For example acct_1NvR7aLkdIwHu7ix' })}${credentials({ isNew: true, mode: '1' })}`,
+        html`${selectField('psp', 'Provider', PROVIDERS)}${textField('psp_merchant_id', 'Account ID', { required: true, hint: 'A name that you choose, for example shop-test; imported payments name the account by it.' })}${credentials({ isNew: true, mode: '1' })}`,
       )}
       ${actionForm(view, {
         action: view.href(PATH),

@@ -3,7 +3,7 @@ import { ApiError } from '../../../lib/errors.ts'
 import { bar, country, language, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, namesOf, seriesTable, total, valueCell } from '../numbers.ts'
-import { section, steps, tableSection, tile, tiles } from '../parts.ts'
+import { section, steps, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart, csvLink, table } from '../table.ts'
@@ -16,7 +16,7 @@ export async function funnels(view: View): Promise<Page> {
   if (!view.organization || !hasProjects(view)) return { title: 'Funnels', body: noProject(view) }
   const [names, sum, each] = await Promise.all([
     namesOf(view),
-    total(view, STEPS),
+    total(view, `${STEPS},without_usd`),
     figures(view, `${ALL},revenue,revenue_per_session`, { by: 'funnel' }),
   ])
   const rows = each.filter(({ values }) => values.sessions).sort((a, b) => b.values.sessions! - a.values.sessions!)
@@ -46,7 +46,7 @@ export async function funnels(view: View): Promise<Page> {
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
-    body: html`${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Sessions that began in this period. Their later steps are counted whenever they happened.' })}
+    body: html`${withoutDollars(view, sum)}${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Sessions that began in this period. Their later steps are counted whenever they happened.' })}
       ${tableSection(view, 'funnels', content, { empty })}`,
   }
 }
@@ -72,7 +72,12 @@ const countColumns: Column[] = [
 function countCells({ values }: Figure) {
   const withRate = (count: string, rate: string) => {
     const { shown } = valueCell('number', values[count])
-    return cell(html`${shown} <span class="quiet">${percent(values[rate])}</span>`, values[count])
+    // The rate is of the step before, which can be left out: more than all of it says nothing.
+    const share = values[rate] ?? null
+    return cell(
+      share !== null && share > 1 ? shown : html`${shown} <span class="quiet">${percent(share)}</span>`,
+      values[count],
+    )
   }
   return [
     valueCell('number', values.sessions),
@@ -88,7 +93,7 @@ export async function funnel(view: View): Promise<Page> {
   const id = view.params.funnel_id!
   const [names, sum, lines, screens, version, experiment, locales, countries] = await Promise.all([
     namesOf(view),
-    total(view, `${ALL},revenue,revenue_per_session`, { funnel: id }),
+    total(view, `${ALL},revenue,revenue_per_session,without_usd`, { funnel: id }),
     figures(view, 'sessions,paid,conversion_rate', { by: view.span.by, funnel: id }),
     figures(view, 'answered,stopped', { by: 'screen', funnel: id }),
     ...['version', 'experiment', 'locale', 'country'].map((by) => figures(view, ALL, { by, funnel: id })),
@@ -116,6 +121,7 @@ export async function funnel(view: View): Promise<Page> {
         tile('Revenue', sum, 'revenue', 'usd'),
         tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true }),
       )}
+      ${withoutDollars(view, sum)}
       ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum))}
       ${section(
         `Conversion by ${view.span.by}`,

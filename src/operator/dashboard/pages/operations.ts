@@ -4,7 +4,7 @@ import { DAY_S } from '../../../lib/days.ts'
 import type { Finding } from '../../doctor/finding.ts'
 import { allOf, type Result } from '../call.ts'
 import { findingsOf } from '../findings.ts'
-import { duration, id, number, status, time } from '../format.ts'
+import { duration, id, number, plural, status, time } from '../format.ts'
 import { html } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
 import { chosenFilters, facts, filters, tableSection } from '../parts.ts'
@@ -108,7 +108,10 @@ function change({ before, after }: Result): Cell {
 export async function doctor(view: View): Promise<Page> {
   const { at, findings } = await findingsOf(view.app)
   const order = { failed: 0, warning: 1, ok: 2 }
-  const sorted = [...findings].sort((a, b) => order[a.level] - order[b.level])
+  const own = findings.filter((finding) => isHere(view, finding))
+  const others =
+    findings.filter(({ level }) => level !== 'ok').length - own.filter(({ level }) => level !== 'ok').length
+  const sorted = [...own].sort((a, b) => order[a.level] - order[b.level])
   const wrong = sorted.filter(({ level }) => level !== 'ok')
   return {
     title: 'Doctor',
@@ -117,8 +120,17 @@ export async function doctor(view: View): Promise<Page> {
         caption: 'Findings',
         columns: ['Check', 'Level', 'Finding', 'What to do'].map((label) => ({ label })),
         rows: sorted.map(({ check, level, message, fix }) => [check, status(level), message, fix ?? '']),
-      })}`,
+      })}
+      ${others > 0 && html`<p class="quiet">${plural(others, 'finding')} of other organizations and projects: choose them, or run <code>tundish doctor</code>.</p>`}`,
   }
+}
+
+/** Whether a finding is of the installation, or of the chosen organization or project. */
+function isHere({ project, projects, organization }: View, { organization_id, project_id }: Finding): boolean {
+  if (organization_id !== undefined) return organization_id === organization?.id
+  if (project_id === undefined) return true
+  if (project) return project_id === project.id
+  return projects.some(({ id, organization_id: owner }) => id === project_id && owner === organization?.id)
 }
 
 function verdict(all: number, wrong: Finding[]): string {

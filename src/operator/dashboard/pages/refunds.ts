@@ -4,7 +4,7 @@ import { id, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
-import { chosenFilters, customerLink, filters, section, tableSection, tile, tiles } from '../parts.ts'
+import { chosenFilters, customerLink, filters, section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import { amountCells, amountColumns, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -17,7 +17,7 @@ export async function refunds(view: View): Promise<Page> {
   const params = { organization_id: view.organization.id }
   const ofProject = view.project ? { project_id: view.project.id } : {}
   const [sum, lines, reasons, made, back] = await Promise.all([
-    total(view, 'refunds,refund_count,refund_rate,chargebacks,chargeback_count,chargeback_rate'),
+    total(view, 'refunds,refund_count,refund_rate,chargebacks,chargeback_count,chargeback_rate,without_usd'),
     figures(view, 'refunds,chargebacks,refund_rate', { by: view.span.by }),
     figures(view, 'refunds,refund_count,chargebacks,chargeback_count', { by: 'reason' }),
     listed(view, 'refunds', 'listRefunds', { params, query: ofProject }, { cursor: 'refunds' }),
@@ -35,6 +35,7 @@ export async function refunds(view: View): Promise<Page> {
         tile('Disputes', sum, 'chargeback_count', 'number', { bad: true }),
         tile('Chargeback rate', sum, 'chargeback_rate', 'percent', { bad: true }),
       )}
+      ${withoutDollars(view, sum)}
       ${section(
         `Refunds and chargebacks by ${view.span.by}`,
         chart(

@@ -1,9 +1,10 @@
 // Today: the main figures compared with the period before, and what needs attention right now.
+import { addDays } from '../../../lib/days.ts'
 import type { Result } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { endOfPeriod, figures, pivotTable, total, valueCell } from '../numbers.ts'
-import { section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
+import { section, tableSection, tile, tiles, withoutDollars, withoutSandbox } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -16,7 +17,7 @@ const LONG_IN_PROGRESS_MS = 10 * 60_000
 export async function today(view: View): Promise<Page> {
   const { project, organization } = view
   if (!organization || !hasProjects(view)) return { title: 'Today', body: noProject(view) }
-  const [sum, level, byCurrency, state] = await Promise.all([
+  const [sum, level, byCurrency, state, [whole]] = await Promise.all([
     total(
       view,
       'revenue,net_revenue,sales,new_subscriptions,sessions,conversion_rate,acceptance_rate,refund_rate,without_usd',
@@ -24,6 +25,7 @@ export async function today(view: View): Promise<Page> {
     endOfPeriod(view, 'mrr,paying'),
     figures(view, 'revenue', { by: `${view.span.by},currency` }),
     project && (view.call('getProjectState', { params: { project_id: project.id } }) as Promise<Result>),
+    figures({ ...view, test: true }, 'sessions,sales,new_subscriptions'),
   ])
   const now = state && section('Right now', rightNow(view, state))
   if (state && !state.figures_as_of) return { title: 'Today', body: html`${firstSteps(view)}${now}` }
@@ -47,7 +49,7 @@ export async function today(view: View): Promise<Page> {
       tile('Acceptance rate', sum, 'acceptance_rate', 'percent', { href: view.href('/charges') }),
       tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true, href: view.href('/refunds') }),
     )}
-    ${withoutDollars(view, sum)}
+    ${withoutDollars(view, sum)}${withoutSandbox(view, sum, whole)}
     ${section(
       `Revenue by ${view.span.by}`,
       chart(
@@ -88,7 +90,7 @@ async function projectSection(view: View): Promise<Piece> {
   const { from, to } = view.span
   const { missing }: Result = await view.call('getOrganizationFigures', {
     params: { organization_id: organizationOf(view).id },
-    query: { metric: 'sales', from, to },
+    query: { metric: 'sales', from, to: addDays(to, -1) },
   })
   const each = await figures(view, 'revenue,net_revenue,sales,sessions,conversion_rate,new_subscriptions,paying,mrr', {
     by: 'project',
@@ -143,7 +145,7 @@ function rightNow(view: View, state: Result): Piece {
     ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', lag < 1 ? 'Readers get every change within a second.' : html`Changes of the last ${duration(lag)} are not visible to readers yet.`)}
     ${line(figures_missing.length === 0, 'Figures', '/doctor', notComputed(figures_missing))}
     ${line(true, 'Erasures', '/erasures', html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days, ${number(state.erasures)} in total.`)}
-    <li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings">Checks of the installation and their findings.</span></li>
+    <li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings" hx-swap="innerHTML ignoreTitle:true">Checks of the installation and their findings.</span></li>
   </ul>
   ${state.figures_as_of && html`<p class="quiet">Figures include all changes before ${time(state.figures_as_of)}.</p>`}`
 }

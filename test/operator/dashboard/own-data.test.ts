@@ -1,0 +1,80 @@
+// What the dashboard shows of the first data of a project: sandbox data, other currencies, skipped steps, findings of one project.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { followAll } from '../../../src/data/figures/follow.ts'
+import { tundish } from '../../support/cli.ts'
+import { startDashboard } from '../../support/dashboard.ts'
+import { tilesOf } from '../../support/page-numbers.ts'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+let shop: string
+let other: string
+
+const NOW = new Date().toISOString()
+const line = (record: string, data: object) => JSON.stringify({ record, data: { created_at: NOW, ...data } })
+const person = { profile_id: 'pro_1' }
+const RECORDS = [
+  line('funnel', { id: 'quiz', title: 'Quiz', status: 'published', version: 1 }),
+  line('profile', { id: 'pro_1', email: 'eve@example.com', funnel_id: 'quiz' }),
+  line('session', { id: 'ses_1', funnel_id: 'quiz', ...person }),
+  line('transaction', { id: 'trn_1', session_id: 'ses_1', price: 1999, currency: 'USD', sandbox: true, ...person }),
+  line('transaction', { id: 'trn_2', session_id: 'ses_1', funnel_id: 'quiz', price: 500, currency: 'EUR', ...person }),
+]
+
+before(async () => {
+  dashboard = await startDashboard()
+  cookie = await dashboard.signIn((await dashboard.operator('read')).key)
+  const [one, two] = [await dashboard.server.project(), await dashboard.server.project()]
+  shop = one.id
+  other = two.id
+  const { code, stderr } = await tundish(['import', '--project', shop, '-'], dashboard.server.env, RECORDS.join('\n'))
+  assert.equal(code, 0, stderr)
+  await followAll(dashboard.server.db)
+})
+after(() => dashboard?.stop())
+
+const see = async (path: string) => (await dashboard.visit(path, { cookie })).text
+
+test('Today counts the sandbox data that it leaves out, and its link includes it', async () => {
+  const without = await see(`/?project=${shop}`)
+  assert.equal(tilesOf(without).Sales, '1')
+  const [, href] = /Sandbox and preview data is left out: 1 sale\. <a href="([^"]+)">Include it</.exec(without)!
+  const whole = await see(href!.replaceAll('&amp;', '&'))
+  assert.equal(tilesOf(whole).Sales, '2')
+  assert.equal(tilesOf(whole).Revenue, '$19.99')
+  assert.match(whole, /Sandbox and preview data is included\. <a href="[^"]+">Exclude it</)
+})
+
+test('every page with sums in US dollars says which payments have no value in US dollars', async () => {
+  for (const path of ['/', '/funnels', '/funnels/quiz', '/revenue', '/refunds'])
+    assert.match(
+      await see(`${path}?project=${shop}`),
+      /1 payment, refund or chargeback has no value in US dollars/,
+      path,
+    )
+})
+
+test('a step that more sessions reach than the one before has no share of it above 100%', async () => {
+  const text = await see(`/funnels?project=${shop}`)
+  assert.match(text, /100\.0% of all, more than the previous step/)
+  const shares = [...text.matchAll(/([\d.]+)%/g)].map(([, share]) => Number(share))
+  assert.ok(shares.length > 3)
+  assert.deepEqual(
+    shares.filter((share) => share > 100),
+    [],
+  )
+})
+
+test('Doctor shows a finding of a project on the pages of that project only, and counts the others', async () => {
+  await dashboard.server.db.query(
+    `insert into figure_failures (project_id, family, day, code, failed_at, next_attempt_at)
+     values ($1, 'sales', '2026-01-31', '22003', db_clock(), db_clock() + interval '1 day')`,
+    [other],
+  )
+  const finding = `The figures of project ${other} on 2026-01-31 cannot be computed`
+  assert.ok((await see(`/doctor?project=${other}`)).includes(finding))
+  const here = await see(`/doctor?project=${shop}`)
+  assert.ok(!here.includes(finding))
+  assert.match(here, /1 finding of other organizations and projects: choose them, or run/)
+})
