@@ -30,6 +30,12 @@ function foldLetter(letter: string): string {
   return [folded, TWINS.get(letter), small].find((one) => one !== undefined && countCharacters(one) === 1) ?? letter
 }
 
+/**
+ * The e-mail address of a query, folded as it is stored. A `+` that was not encoded arrives as a space, which no address has
+ * outside of quotes.
+ */
+export const foldQueriedEmail = (text: string) => fold(text.replaceAll(' ', '+'))
+
 /** At least one character, all of them visible ASCII: no space, no control character. */
 export function isVisibleAscii(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text)

@@ -144,7 +144,7 @@ async function insertRows(
 
 function folded(table: Table, row: Columns): Columns {
   if (table === 'funnels') return { title_folded: fold(String(row.title ?? DEFAULTS.funnels.title)) }
-  if (table === 'profiles' && row.email) return { email_folded: fold(String(row.email)) }
+  if ((table === 'profiles' || table === 'customers') && row.email) return { email_folded: fold(String(row.email)) }
   return {}
 }
 

@@ -12,7 +12,7 @@ export const PERSONAL: Record<string, Columns> = {
     origin: `https://${MARK}@shop.example:8443/${MARK}?q=${MARK}#${MARK}`,
   },
   replies: { value: [MARK] },
-  customers: { email: MARK },
+  customers: { email: MARK, email_folded: fold(MARK) },
   orders: { client_metadata: { note: MARK } },
   refunds: { reason: MARK, comment: MARK },
   credit_entries: { reason: MARK, metadata: { note: MARK } },

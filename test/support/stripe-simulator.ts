@@ -28,6 +28,8 @@ export async function openStripeSimulator(more: Partial<StripeSimulatorOptions> 
     control,
     /** The official client, without its own retries. */
     client: (key = TEST_KEY) => stripeClient(url, key),
+    /** The number of calls to the API so far. */
+    calls: async () => ((await (await fetch(`${url}/_control/calls`)).json()) as { calls: number }).calls,
     ledger: async () => (await fetch(`${url}/_control/ledger`)).json() as Promise<StripeMovement[]>,
     stop: () => running.close(),
     start: async () => {

@@ -376,7 +376,7 @@ export interface paths {
         put?: never;
         /**
          * Receive a notification of a payment provider
-         * @description For the payment provider, which signs its requests (`Stripe-Signature`). A notification is only a hint: its object is looked up at the provider. The response is 200 after all its effects are committed.
+         * @description For the payment provider, which signs its requests (`Stripe-Signature`). A notification is only a hint: it is stored, and its object is looked up at the provider. The response is 200 once it is stored.
          */
         post: operations["receiveProviderNotification"];
         delete?: never;
@@ -6038,7 +6038,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The notification is handled, or was before. */
+            /** @description The notification is stored, or was handled before. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

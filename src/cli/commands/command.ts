@@ -10,7 +10,7 @@ import { whyNot } from '../../lib/files.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import { openLog } from '../../lib/log.ts'
 import { errorForLog } from '../../lib/log-error.ts'
-import { causeOf, isRefusedData, isUnavailable } from '../../lib/pg/errors.ts'
+import { causeOf, isRefusedData, isUnavailable, placeOfRefusal } from '../../lib/pg/errors.ts'
 import { printable } from '../../lib/text.ts'
 import { rejectWhenAborted } from '../../lib/when-aborted.ts'
 
@@ -160,11 +160,8 @@ function aboutDatabase(error: unknown): Refusal | undefined {
 /** Data that passed every check and that the database refuses. Its own message may quote the values of the row. */
 function aboutData(error: unknown): Refusal | undefined {
   if (!isRefusedData(error)) return undefined
-  const { code, table, column, constraint } = error
-  const place = [table && `table ${table}`, column && `column ${column}`, constraint && `rule ${constraint}`]
-  const where = place.filter(Boolean).join(', ') || 'no table was named'
   return new Refusal(
-    `The database refused the data (${code}; ${where}): check what the command did before you repeat it, and report this error.`,
+    `The database refused the data (${placeOfRefusal(error)}): check what the command did before you repeat it, and report this error.`,
   )
 }
 

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SingleBar } from 'cli-progress'
 import { type Command, Option } from 'commander'
+import pg from 'pg'
 import { Tundish } from '../../../clients/js/src/client.ts'
 import { TundishConnectionError, TundishError } from '../../../clients/js/src/errors.ts'
 import type { Config } from '../../config.ts'
@@ -10,7 +11,7 @@ import { countChanges, run } from '../../data/sync/sync.ts'
 import { FORMATS, type Format, type State, type Target } from '../../data/sync/target.ts'
 import { DAY_S } from '../../lib/days.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
-import { causeOf, isUnavailable, sqlState } from '../../lib/pg/errors.ts'
+import { causeOf, isUnavailable, placeOfRefusal, sqlState } from '../../lib/pg/errors.ts'
 import { abortedWhenStopped, type Result, withSettings } from './command.ts'
 import { readSecret } from './secrets.ts'
 
@@ -158,5 +159,9 @@ function asRefusal(error: unknown): unknown {
   }
   // Missing permissions, and tables that are not those of a copy. These messages contain names and no data.
   if (sqlState(error)?.startsWith('42')) return new Refusal(`The database of the copy cannot be used (${message}).`)
+  if (error instanceof pg.DatabaseError)
+    return new Refusal(
+      `The database of the copy refused a batch (${placeOfRefusal(error)}): nothing of it was stored. The next sync continues from here.`,
+    )
   return error
 }

@@ -1,5 +1,5 @@
 // A billing customer: the import's fields, and what an erasure removes.
-import { required } from './import/fields.ts'
+import { folded, required } from './import/fields.ts'
 import * as from from './import/types.ts'
 import { stampedTimes } from './merchant-account.ts'
 import { importedOnly, record, type Tenant, toNull } from './record.ts'
@@ -19,7 +19,7 @@ export const customerRecord = record({
   key: ['external_id'],
   fields: {
     external_id: importedOnly(required(from.externalId)),
-    email: importedOnly(from.label, { erased: toNull }),
+    email: importedOnly(folded(from.label), { erased: toNull }),
     profile_id: importedOnly(from.id, { refersTo: 'profile' }),
   },
   misfits: [{ reason: 'customer.external_id belongs to another project of the organization', where: belongsElsewhere }],

@@ -56,6 +56,7 @@ export async function mergeKnown(
   if (isKnown) await tally.add(query, dropOlder(kind, scope))
   await tally.add(query, countErased(kind))
   if (!isKnown) return
+  if (kind.name === 'subscription') await query(keepExpired(kind, scope))
   await tally.add(query, countUnchanged(kind, scope))
   await beforeUpdate?.()
   const moved = kind.counts && countMoved(kind, kind.counts, scope)
@@ -94,6 +95,14 @@ function countUnchanged(kind: Kind, scope: Scope): string {
   return `
     select 'unchanged' as counted, s.source, count(*) as n from ${staged(kind)} s join ${kind.table} t on ${sameKey(kind, scope)}
     where s.erased is not true and ${isUnchanged(kind, scope)} group by s.source`
+}
+
+/** A line that repeats a cancelled subscription does not take back that it has expired, which would send its event again. */
+function keepExpired(kind: Kind, scope: Scope): string {
+  return `
+    update ${staged(kind)} s set status = 'expired' from ${kind.table} t
+    where ${sameKey(kind, scope)} and t.status = 'expired' and s.status = 'cancelled'
+      and s.period_ends_at = t.period_ends_at and s.period_ends_at <= db_clock()`
 }
 
 type Counts = NonNullable<Kind['counts']>

@@ -8,7 +8,7 @@ import { ApiError } from '../../lib/errors.ts'
 import { callerOf } from '../../lib/http/client-address.ts'
 import { problem, problemResponse, problems } from '../../lib/http/problems.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { fold } from '../../lib/text.ts'
+import { foldQueriedEmail } from '../../lib/text.ts'
 import type { PublicContext } from './context.ts'
 import { describe, detailRoute, listRoute, success } from './resource.ts'
 
@@ -22,7 +22,7 @@ const list = listOf(profileRecord, {
     email: {
       schema: Type.String({ description: 'Only profiles with this e-mail address, case-insensitive.' }),
       where: (value) => `p.email_folded = ${value}`,
-      param: fold,
+      param: foldQueriedEmail,
       selective: true,
     },
     funnel_id: {

@@ -10,7 +10,7 @@ import {
   subscriptionRecord,
 } from '../../core/records/subscription.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { fold } from '../../lib/text.ts'
+import { foldQueriedEmail } from '../../lib/text.ts'
 import type { PublicContext } from './context.ts'
 import { detailRoute, listRoute } from './resource.ts'
 
@@ -53,7 +53,7 @@ const list = listOf(subscriptionRecord, {
       // As an array the profiles are found first. For a join the planner would scan all subscriptions.
       where: (value) =>
         `s.profile_id = any(array(select id from profiles where project_id = $1 and email_folded = ${value}))`,
-      param: fold,
+      param: foldQueriedEmail,
       selective: true,
     },
     created_after: {

@@ -71,6 +71,12 @@ export function isUnavailable(error: unknown): boolean {
   )
 }
 
+/** Where and by which SQLSTATE PostgreSQL refused data, without its own message, which may quote the values of a row. */
+export function placeOfRefusal({ code, table, column, constraint }: pg.DatabaseError): string {
+  const place = [table && `table ${table}`, column && `column ${column}`, constraint && `rule ${constraint}`]
+  return [code, place.filter(Boolean).join(', ')].filter(Boolean).join('; ')
+}
+
 /** Why a database is unavailable, in a few words. Node's error for a host with several addresses has a code alone. */
 export function causeOf(error: unknown): string {
   const { code, message } = error as { code?: string; message?: string }

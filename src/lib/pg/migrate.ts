@@ -1,4 +1,4 @@
-// Migrates a database: runs the pending files of migrations/, each in a transaction, under one lock.
+// Migrates a database: runs the pending files of migrations/, each in a transaction that holds the lock of migrations.
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -39,18 +39,40 @@ export async function migrate(
   await client.connect()
   try {
     await checkServer(client)
-    // The role's settings may include a timeout. A migration, or the wait for another process to finish one, may take longer.
-    await client.query('set statement_timeout = 0')
-    await client.query('select pg_advisory_lock($1)', [LOCK])
-    const seen = await applied(client)
+    const seen = await locked(client, waiting, () => applied(client))
     const known = await migrations()
     refuseNewer(seen, known)
     const missing = known.filter(({ version }) => !seen.has(version))
-    for (const migration of missing) await applyPatiently(client, migration, waiting)
-    await setRoleSettings(client, roleSettings)
-    return missing.map(({ version }) => version)
+    const done: number[] = []
+    for (const migration of missing) if (await applyPatiently(client, migration, waiting)) done.push(migration.version)
+    await locked(client, waiting, () => setRoleSettings(client, roleSettings))
+    return done
   } finally {
     await client.end()
+  }
+}
+
+const SAID_AFTER_MS = 3_000
+const WAITING =
+  'Another process is migrating the database: waiting for it. If there is none, an earlier version has left its lock on a connection of a pooler: restart the pooler.'
+
+/**
+ * Does the work in a transaction that holds the lock of migrations, which ends with it: a pooler keeps the connection and would keep
+ * a lock, or a setting, of the session. The role's settings may include timeouts; a migration, or another process's, takes longer.
+ */
+async function locked<T>(client: pg.Client, waiting: (sentence: string) => void, work: () => Promise<T>): Promise<T> {
+  await client.query('begin')
+  try {
+    await client.query('set local statement_timeout = 0')
+    await client.query('set local lock_timeout = 0')
+    const timer = setTimeout(waiting, SAID_AFTER_MS, WAITING)
+    await client.query('select pg_advisory_xact_lock($1)', [LOCK]).finally(() => clearTimeout(timer))
+    const result = await work()
+    await client.query('commit')
+    return result
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
+    throw error
   }
 }
 
@@ -143,10 +165,10 @@ async function applyPatiently(
   client: pg.Client,
   migration: Migration,
   waiting: (sentence: string) => void,
-): Promise<void> {
+): Promise<boolean> {
   for (let pauseMs = SHORTEST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
     try {
-      return await apply(client, migration)
+      return await locked(client, waiting, () => apply(client, migration))
     } catch (error) {
       if (!isLockTimeout(error)) throw error
     }
@@ -158,19 +180,17 @@ async function applyPatiently(
   }
 }
 
-async function apply(client: pg.Client, { version, name, breaking, sql }: Migration): Promise<void> {
-  await client.query('begin')
+/** Returns false if another process has applied it. */
+async function apply(client: pg.Client, { version, name, breaking, sql }: Migration): Promise<boolean> {
+  const { rowCount } = await client.query('select from schema_migrations where version = $1', [version])
+  if (rowCount !== 0) return false
   try {
     await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
     await client.query(sql)
-    await client.query('insert into schema_migrations (version, name, breaking) values ($1, $2, $3)', [
-      version,
-      name,
-      breaking,
-    ])
-    await client.query('commit')
+    const row = [version, name, breaking]
+    await client.query('insert into schema_migrations (version, name, breaking) values ($1, $2, $3)', row)
+    return true
   } catch (error) {
-    await client.query('rollback')
     throw foreignObject(error) ?? error
   }
 }

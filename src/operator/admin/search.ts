@@ -4,7 +4,7 @@ import { paidAt } from '../../core/records/payment-time.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { fold } from '../../lib/text.ts'
+import { foldQueriedEmail } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import type { Operation, Reading } from './operation.ts'
 
@@ -65,7 +65,7 @@ const search: Reading = {
 }
 
 async function find(db: Db, q: string) {
-  const rows = await db.query(SEARCH, [q, fold(q), isUuid(q) ? q : null, MAX_RESULTS])
+  const rows = await db.query(SEARCH, [q, foldQueriedEmail(q), isUuid(q) ? q : null, MAX_RESULTS])
   return rows.map(({ created_at, ...row }) => ({ ...row, created_at: instantFromPg(created_at!) }))
 }
 
@@ -84,7 +84,7 @@ const SEARCH = `
     select o.id as organization_id, c.* from organizations o cross join lateral (
       select ${CUSTOMER} from customers where organization_id = o.id and external_id = $1
       union (select ${CUSTOMER} from customers
-        where organization_id = o.id and lower(email) = lower($1) order by created_at desc limit $4)) c
+        where organization_id = o.id and email_folded = $2 order by created_at desc limit $4)) c
     union
     select p.organization_id, c.project_id, c.external_id, c.email, c.profile_id, c.created_at
     from people p join customers c on c.project_id = p.project_id and c.profile_id = p.id

@@ -116,6 +116,8 @@ export interface Provider {
   circuitIsOpen(): boolean
   isReachable(): Promise<boolean>
   /** What the provider reports of the account. Absent for a provider without credentials. */
+  /** Waits for the turn of a reading that is made without this adapter, so that it shares the rate of the account. */
+  takeTurn?(signal: AbortSignal): Promise<void>
   describeAccount?(signal?: AbortSignal): Promise<AccountDescription | NotBegun | Unknown>
 
   /**

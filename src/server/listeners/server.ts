@@ -8,7 +8,9 @@ import { deleteOldDeliveries } from '../../core/events/retention.ts'
 import { sweepCounts } from '../../core/lists/counts.ts'
 import { openReads } from '../../core/lists/reads.ts'
 import { openSyncReaders } from '../../core/lists/sync-readers.ts'
+import { foldEmails } from '../../core/records/folded-emails.ts'
 import { followFigures } from '../../data/figures/follow.ts'
+import { expireSubscriptions } from '../../data/ingest/expire.ts'
 import { carryOutImports } from '../../data/ingest/stripe/background.ts'
 import { publicApi } from '../../data/public/api.ts'
 import { UsageError } from '../../lib/errors.ts'
@@ -25,6 +27,7 @@ import { expireCredits } from '../../payments/billing/credits/expiry.ts'
 import { startSettling } from '../../payments/billing/unknown/settling.ts'
 import { notificationsApi } from '../notifications/api.ts'
 import { readMissedNotifications } from '../notifications/missed.ts'
+import { handlePending, openPending } from '../notifications/pending.ts'
 import { serveHome } from '../pages/home.ts'
 import { health } from './health.ts'
 import { describePublic } from './openapi.ts'
@@ -88,11 +91,14 @@ export function startWork(app: App): () => Promise<void> {
     startSettling({ ...app, providerTimeoutMs }),
     expireCredits(app),
     readMissedNotifications(notificationContext(app)),
+    handlePending(notificationContext(app)),
     eraseAtProviders(app),
+    foldEmails(app),
     deliverEvents(app),
     deleteOldDeliveries(app),
     followFigures(app),
     carryOutImports(app),
+    expireSubscriptions(app),
     ...(app.embedded ? [] : [watchFailovers(app)]),
   ]
   return async () => {
@@ -123,7 +129,11 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
     prefix: '/public/v1',
   })
   const { providerTimeoutMs, trustedProxies } = config
-  listener.register((scope) => notificationsApi(scope, notificationContext(app)), { prefix: '/:org_id/v1' })
+  const pending = openPending(notificationContext(app))
+  listener.addHook('onClose', () => pending.close())
+  listener.register((scope) => notificationsApi(scope, { ...notificationContext(app), pending }), {
+    prefix: '/:org_id/v1',
+  })
   listener.register((scope) => billingApi(scope, { ...app, providerTimeoutMs, trustedProxies }), {
     prefix: '/:org_id/v1',
   })

@@ -1,20 +1,17 @@
 // The route that receives notifications of payment providers. They are authenticated by their signature, not by a secret key.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Limits } from '../../core/limits/limits.ts'
-import { ApiError, tryLater } from '../../lib/errors.ts'
+import { ApiError } from '../../lib/errors.ts'
 import { rawHeaders, refuseOtherMethods } from '../../lib/http/listener.ts'
 import { problems } from '../../lib/http/problems.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { type AccountName, findWebhookSecrets } from '../../payments/providers/account.ts'
 import { adapters } from '../../payments/providers/adapters.ts'
 import type { Notification } from '../../payments/providers/notification.ts'
-import { ProviderError } from '../../payments/providers/provider.ts'
-import { handleNotification, type NotificationContext } from './handle.ts'
+import type { NotificationContext } from './handle.ts'
+import type { Pending } from './pending.ts'
 
-type Context = NotificationContext & { limits: Limits }
-
-// The `Retry-After` of a notification whose object could not be looked up. Stripe ignores it and follows its own schedule.
-const RETRY_AFTER_S = 30
+type Context = NotificationContext & { limits: Limits; pending: Pending }
 
 /** Mounts the route on `app`, whose prefix names the organization as `:org_id`. */
 export async function notificationsApi(app: FastifyInstance, context: Context): Promise<void> {
@@ -24,7 +21,7 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
     tags: ['Billing'],
     summary: 'Receive a notification of a payment provider',
     description:
-      'For the payment provider, which signs its requests (`Stripe-Signature`). A notification is only a hint: its object is looked up at the provider. The response is 200 after all its effects are committed.',
+      'For the payment provider, which signs its requests (`Stripe-Signature`). A notification is only a hint: it is stored, and its object is looked up at the provider. The response is 200 once it is stored.',
     security: [],
     params: Type.Object({
       org_id: Type.String({ description: 'The id of the organization.', examples: ['demo'] }),
@@ -34,7 +31,7 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
     querystring: Type.Object({}),
     response: {
       200: {
-        description: 'The notification is handled, or was before.',
+        description: 'The notification is stored, or was handled before.',
         content: {
           'application/json': { schema: Type.Object({ received: Type.Boolean() }, { title: 'NotificationReceived' }) },
         },
@@ -55,7 +52,7 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
         'The notification is not signed by the payment provider of this merchant account, or the signature is too old.',
       )
     }
-    await handled(account, notification, context)
+    await context.pending.receive(account, notification)
     return { received: true }
   })
 }
@@ -78,22 +75,3 @@ async function verified(
   const isSigned = adapter.isSigned(header.value, request.rawBody, secrets, Date.now() / 1000)
   return isSigned ? adapter.readNotification(request.body) : undefined
 }
-
-async function handled(account: AccountName, notification: Notification, context: Context): Promise<void> {
-  const provider = await context.providers.of(account.organizationId, account.psp, account.merchantId)
-  if (!provider) throw cannotBeAsked()
-  try {
-    await handleNotification(context, account, provider, notification)
-  } catch (error) {
-    if (!(error instanceof ProviderError)) throw error
-    context.log.warn({ ...account, kind: notification.kind, why: error.message }, 'A notification was not handled.')
-    throw cannotBeAsked()
-  }
-}
-
-const cannotBeAsked = () =>
-  tryLater(
-    'provider_unavailable',
-    'The payment provider cannot be asked now: send the notification again.',
-    RETRY_AFTER_S,
-  )

@@ -3,6 +3,7 @@ import type { App } from '../../app.ts'
 import { refreshFromStripe } from '../../data/ingest/stripe/background.ts'
 import type { StripeEvent } from '../../data/ingest/stripe/refresh.ts'
 import { isUuid } from '../../lib/ids.ts'
+import { isUnavailable } from '../../lib/pg/errors.ts'
 import { recordDisputes } from '../../payments/billing/adopt/disputes.ts'
 import {
   adoptRefundsOfCharge,
@@ -14,7 +15,7 @@ import {
 import type { BillingContext } from '../../payments/billing/context.ts'
 import type { AccountName } from '../../payments/providers/account.ts'
 import type { Hint, Notification } from '../../payments/providers/notification.ts'
-import { errorOf, type Provider, ProviderError } from '../../payments/providers/provider.ts'
+import { errorOf, NotPermitted, type Provider, ProviderError } from '../../payments/providers/provider.ts'
 import { storeFeesOfOrder } from './fees.ts'
 import { updateSavedCard } from './saved-card.ts'
 
@@ -29,7 +30,7 @@ export class ReceivedTooEarly extends ProviderError {}
 
 /**
  * Handles a notification of a connected account; one that was handled before is skipped. When it returns, every change that
- * follows is committed. Throws a `ProviderError` if the look-up fails: the provider has to send the notification again.
+ * follows is committed. Throws a `ProviderError` if the look-up fails: it has to be handled again.
  */
 export async function handleNotification(
   context: NotificationContext,
@@ -37,47 +38,121 @@ export async function handleNotification(
   provider: Provider,
   notification: Notification,
 ): Promise<void> {
-  const { db, countNotification } = context
-  const { id, kind, hint, balanceEntries } = notification
-  const key = [account.organizationId, account.psp, account.merchantId, id]
-  if ((await db.query(IS_KNOWN, key)).length > 0) return countNotification(account.psp, hint.about, 'repeated')
-  try {
-    await follow(context, account, provider, hint)
-    if (balanceEntries) await storeFeesOfOrder(context, account, provider, balanceEntries)
-    if (account.psp === 'stripe') await refreshRecords(context, account, notification)
-  } catch (error) {
-    countNotification(account.psp, hint.about, 'failed')
-    throw error
-  }
-  await db.query(KEEP, [...key, kind])
-  countNotification(account.psp, hint.about, 'handled')
+  const [error] = await handleTogether(context, account, provider, [notification])
+  if (error !== undefined) throw error
 }
 
-const IS_KNOWN = {
-  name: 'find provider notification',
-  text: `select 1 from provider_notifications
-         where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and notification_id = $4`,
+/**
+ * Handles several notifications of an account: each object that they name is looked up once. Returns their errors in order, undefined
+ * for those of which every change that follows is committed. Throws if the database is unavailable.
+ */
+export async function handleTogether(
+  context: NotificationContext,
+  account: AccountName,
+  provider: Provider,
+  notifications: Notification[],
+): Promise<unknown[]> {
+  const { db, countNotification } = context
+  const key = [account.organizationId, account.psp, account.merchantId]
+  const ids = notifications.map(({ id }) => id)
+  const known = new Set((await db.query(ARE_KNOWN, [...key, ids])).map(({ id }) => id))
+  const fresh = notifications.filter(({ id }) => !known.has(id))
+  const errors = new Map<string, unknown>()
+  await followEach(context, account, provider, fresh, errors)
+  const refreshed = fresh.filter(({ id }) => !errors.has(id))
+  if (account.psp === 'stripe') await refreshRecords(context, account, provider, refreshed, errors)
+  const handled = fresh.filter(({ id }) => !errors.has(id))
+  if (handled.length > 0) await db.query(KEEP, [...key, handled.map(({ id }) => id), handled.map(({ kind }) => kind)])
+  for (const { id, hint } of notifications)
+    countNotification(account.psp, hint.about, known.has(id) ? 'repeated' : errors.has(id) ? 'failed' : 'handled')
+  return ids.map((id) => errors.get(id))
+}
+
+const ARE_KNOWN = {
+  name: 'find provider notifications',
+  text: `select notification_id as id from provider_notifications
+         where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and notification_id = any($4)`,
 }
 
 // Also stores, to the minute, when the account last received a notification.
 const KEEP = {
-  name: 'keep provider notification',
+  name: 'keep provider notifications',
   text: `
     with heard as (
       update merchant_accounts set notified_at = db_clock()
       where organization_id = $1 and psp = $2 and psp_merchant_id = $3
         and (notified_at is null or notified_at < db_clock() - interval '1 minute'))
     insert into provider_notifications (organization_id, psp, psp_merchant_id, notification_id, kind, received_at)
-    values ($1, $2, $3, $4, $5, db_clock()) on conflict do nothing`,
+    select $1, $2, $3, id, kind, db_clock() from unnest($4::text[], $5::text[]) n (id, kind) on conflict do nothing`,
 }
 
-/** Imports the changed objects again, into the projects that follow the account. */
-async function refreshRecords(context: NotificationContext, account: AccountName, { event }: Notification) {
-  await refreshFromStripe(context, account, [event as unknown as StripeEvent], AbortSignal.timeout(REFRESH_MS))
+// Of a burst; each look-up is mostly waiting for the provider.
+const AT_ONCE = 4
+
+/** Follows each distinct hint once, and stores the fees; notes the error of each notification. */
+async function followEach(
+  context: NotificationContext,
+  account: AccountName,
+  provider: Provider,
+  notifications: Notification[],
+  errors: Map<string, unknown>,
+): Promise<void> {
+  const groups = [...Map.groupBy(notifications, ({ hint }) => JSON.stringify(hint)).values()]
+  const next = async (): Promise<void> => {
+    for (let group = groups.pop(); group; group = groups.pop()) {
+      try {
+        await follow(context, account, provider, group[0]!.hint)
+        await storeFees(context, account, provider, group)
+      } catch (error) {
+        if (isUnavailable(error)) throw error
+        for (const { id } of group) errors.set(id, error)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, next))
 }
 
-// A refresh makes a few consecutive calls, at the rate of the import.
+async function storeFees(
+  context: NotificationContext,
+  account: AccountName,
+  provider: Provider,
+  group: Notification[],
+): Promise<void> {
+  const entries = new Map(group.map(({ balanceEntries }) => [JSON.stringify(balanceEntries), balanceEntries]))
+  for (const one of entries.values()) if (one) await storeFeesOfOrder(context, account, provider, one)
+}
+
+/**
+ * Imports the changed objects again, into the projects that follow the account. If one of them fails for its own sake, and not
+ * because the provider cannot be asked, the others are imported all the same.
+ */
+async function refreshRecords(
+  context: NotificationContext,
+  account: AccountName,
+  provider: Provider,
+  notifications: Notification[],
+  errors: Map<string, unknown>,
+): Promise<void> {
+  if (notifications.length === 0) return
+  const signal = AbortSignal.timeout(REFRESH_MS + notifications.length * REFRESH_EACH_MS)
+  const events = notifications.map(({ event }) => event as unknown as StripeEvent)
+  try {
+    await refreshFromStripe(context, account, events, signal, provider.takeTurn?.bind(provider))
+  } catch (error) {
+    if (isUnavailable(error)) throw error
+    const isOfAll = error instanceof ProviderError && !(error instanceof NotPermitted)
+    if (isOfAll || notifications.length === 1) for (const { id } of notifications) errors.set(id, error)
+    else {
+      const half = Math.ceil(notifications.length / 2)
+      await refreshRecords(context, account, provider, notifications.slice(0, half), errors)
+      await refreshRecords(context, account, provider, notifications.slice(half), errors)
+    }
+  }
+}
+
+// A refresh makes a few consecutive calls, at the rate of the account.
 const REFRESH_MS = 60_000
+const REFRESH_EACH_MS = 1_000
 
 async function adoptRefunds(...given: Parameters<typeof adoptRefundsOfCharge>): Promise<void> {
   const adoptions = await adoptRefundsOfCharge(...given)

@@ -111,6 +111,7 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
   post<{ keep_ms: number }>('/webhook_endpoints/:id/roll', bodies.roll, ({ keep_ms }, id) =>
     rollSecret(dialect, id, keep_ms),
   )
+  server.get('/_control/calls', async () => ({ calls: dialect.calls }))
   server.get('/_control/ledger', async () => {
     await dialect.state.durable()
     return ledger(dialect)

@@ -69,6 +69,8 @@ export class StripeDialect implements Dialect {
   readonly faults = new Faults()
   readonly deliveries: Deliveries
   readonly others = new OtherAccounts()
+  /** The number of calls so far. */
+  calls = 0
   readonly #options: DialectOptions
   readonly #revoked = new Set<string>()
   readonly #running = new Set<string>()
@@ -110,6 +112,7 @@ export class StripeDialect implements Dialect {
 
   /** Answers one call. Its changes are on disk before the answer. */
   async answer(asked: Asked): Promise<Reply> {
+    this.calls += 1
     this.runDueJobs()
     const reply = await this.#answer(asked)
     this.#waitForNextJob()

@@ -60,6 +60,7 @@ const IMPERSONAL: Record<string, string> = {
   order_log: 'organization_id call outcome',
   organization_clocks: 'organization_id',
   organizations: 'id name one_off_charge_max_amount erase_at_provider',
+  pending_notifications: 'organization_id psp psp_merchant_id notification_id event',
   profile_aliases: 'project_id alias profile_id',
   project_clocks: 'project_id',
   projects: 'id organization_id name',

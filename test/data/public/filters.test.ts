@@ -135,6 +135,25 @@ describe('filters', () => {
   })
   after(() => server.stop())
 
+  test('a + in filter[email] that is not encoded is a +, in both lists', async () => {
+    const shop = await server.project()
+    await insert(server.db, shop, {
+      profiles: [{ id: 'plus', email: 'Ada+shop@example.com' }],
+      products: [{ id: 'product' }],
+      subscriptions: [{ id: 'of-plus', profile_id: 'plus' }],
+    })
+    for (const [list, id] of Object.entries({ profiles: 'plus', subscriptions: 'of-plus' })) {
+      for (const email of ['ada+shop@example.com', 'ada%2Bshop@example.com']) {
+        const { body } = await server.api(`/${list}?filter[email]=${email}`, { key: shop.key })
+        assert.deepEqual(
+          body.data.map((one: Columns) => one.id),
+          [id],
+          `${list} ${email}`,
+        )
+      }
+    }
+  })
+
   for (const [list, { rows, filters, standing }] of Object.entries(LISTS)) {
     const model = (given: Record<string, string>): string[] => {
       const all = standing && !(standing in given) ? { ...given, [standing]: 'false' } : given

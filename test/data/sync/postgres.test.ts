@@ -56,6 +56,21 @@ test('a run does not wait for a query of another that is still open, and adds a 
   await checkEqual(server, project, readerOf(warehouse.url))
 })
 
+test('1 and one sentence when the database of the copy refuses a record', async () => {
+  const project = await filled(server)
+  await runStatement(
+    warehouse.url,
+    `delete from tundish.sync; alter table tundish.profiles add constraint theirs check (id not like 'p%') not valid`,
+  )
+  const { code, stderr } = await tundishAgain(['sync', '--to', asRole()], syncEnv(server, project))
+  await runStatement(warehouse.url, 'alter table tundish.profiles drop constraint theirs')
+  assert.equal(code, 1)
+  assert.match(
+    stderr,
+    /^The database of the copy refused a batch \(23514; table profiles, rule theirs\): nothing of it was stored\..+\n$/,
+  )
+})
+
 test('a password is not shown, wherever the address has it', async () => {
   const project = await filled(server)
   const env = syncEnv(server, project)

@@ -153,7 +153,7 @@ describe('a sync that is refused', () => {
     for (const url of ['http://u:p@x', 'http://x?y', 'http://x/#y'])
       await refused([...to, '--url', url], { SYNC_KEY: 'x' }, 2, /--url must not contain a user name/)
     await refused([...to, '--url', 'http://x/public/v1/'], { SYNC_KEY: 'x' }, 2, /\/public\/v1: it is added/)
-    for (const target of ['mysql://x/y', 's3://bucket/x', 'POSTGRES://x/y', ''])
+    for (const target of ['mysql://x/y', 's3://bucket/x', 'POSTGRES://x/y', 'bigquery:x', 'Snowflake:x', ''])
       await refused(['--to', target], { SYNC_KEY: 'x' }, 2, /--to must be a folder/)
     for (const target of ['sqlite:', 'sqlite::memory:', 'duckdb::memory:'])
       await refused(['--to', target], { SYNC_KEY: 'x' }, 2, /needs a file after the colon/)

@@ -18,7 +18,7 @@ test('a migration that waits has more time than the statement timeout of its rol
     () => undefined,
     (error: Error) => error,
   )
-  const isLate = untilLocked(fresh.db.query, 'pg_advisory_lock', 1.5)
+  const isLate = untilLocked(fresh.db.query, 'pg_advisory_xact_lock', 1.5)
   await Promise.race([isLate, failed])
     .then((error) => assert.equal(error, undefined))
     .finally(() => held.release(true))
@@ -37,6 +37,8 @@ test('a migration that waits for a table does not keep others from using it', as
     await untilLocked(fresh.db.query, 'webhook_endpoints')
     await fresh.db.query('update webhook_endpoints set url = url')
     await until('a sentence', () => sentences.length > 0)
+    // During the pause it holds no lock: one that outlives a transaction would stay on a connection of a pooler.
+    assert.deepEqual(await fresh.db.query(`select from pg_locks where locktype = 'advisory' and objid = 7482`), [])
   } finally {
     await reader.query('commit')
     reader.release()
@@ -46,6 +48,17 @@ test('a migration that waits for a table does not keep others from using it', as
     sentences[0]!,
     /^Migration 44 \(removed_endpoints\) needs a table that another connection keeps: trying again in 1 s\.$/,
   )
+})
+
+test('a start that waits for another process to migrate says so after three seconds', async () => {
+  const held = await fresh.db.connect()
+  await held.query('begin')
+  await held.query('select pg_advisory_xact_lock(7482)')
+  const sentences: string[] = []
+  const migrating = migrate(fresh.url, {}, (sentence) => sentences.push(sentence))
+  await until('a sentence', () => sentences.length > 0).finally(() => held.release(true))
+  assert.deepEqual(await migrating, [])
+  assert.match(sentences[0]!, /^Another process is migrating the database: waiting for it\./)
 })
 
 test('every migration has a number of its own', async () => {

@@ -1,9 +1,11 @@
 // Search by any id that a customer, an analyst or the provider's pages can quote.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { foldBatch } from '../../../src/core/records/folded-emails.ts'
 import { recordDispute } from '../../../src/payments/billing/adopt/disputes.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { startBilling } from '../../support/billing.ts'
+import { until } from '../../support/cluster.ts'
 import { insert } from '../../support/data.ts'
 import { payCharge } from '../../support/paid-charge.ts'
 
@@ -94,4 +96,27 @@ test('the provider’s id of an imported payment or refund finds it, and names t
     const [one, ...others] = (await search(q)) as [Found]
     assert.deepEqual([one.kind, one.id, one.profile_id, others], ['payment', id, 'profile-eve', []], q)
   }
+})
+
+test('a customer is found by the e-mail address as profiles are, whatever the locale of the database', async () => {
+  const emails = ['İpek@example.com', 'ΣΊΣΥΦΟΣ@example.gr', 'STRAẞE+a@example.de']
+  await insert(
+    billing.db,
+    { id: shop.projectId, organizationId: shop.id },
+    {
+      customers: emails.map((email, n) => ({ external_id: `mail-${n}`, email })),
+    },
+  )
+  // As an earlier version stored it.
+  await billing.db.query(`update customers set email_folded = null where external_id = 'mail-1'`)
+  const found = async (q: string) => (await search(q)).map(({ id }) => id)
+  await until('the old row', async () => {
+    await foldBatch(billing.db)
+    return (await found('σίσυφος@example.gr')).length > 0
+  })
+  assert.deepEqual(await found('σίσυφος@example.gr'), ['mail-1'])
+  assert.deepEqual(await found('ipek@example.com'), [])
+  assert.deepEqual(await found('İPEK@EXAMPLE.COM'), ['mail-0'])
+  assert.deepEqual(await found('straße+a@example.de'), ['mail-2'])
+  assert.deepEqual(await found('straße a@example.de'), ['mail-2'])
 })

@@ -1,8 +1,11 @@
-// Many notifications at once: charges keep their part of the account's rate.
+// Many notifications at once: they are stored first, each object is read once, and charges keep their part of the account's rate.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Stripe } from 'stripe'
+import { emptyTally } from '../../../src/data/ingest/stripe/tally.ts'
+import { signature } from '../../../src/simulators/stripe/events.ts'
 import { until } from '../../support/cluster.ts'
-import { setUpStripeShop } from '../../support/connected-stripe.ts'
+import { MERCHANT, setUpStripeShop } from '../../support/connected-stripe.ts'
 
 const setup = setUpStripeShop()
 
@@ -25,4 +28,73 @@ test('charges during a burst of refunds in Stripe’s dashboard are not refused,
   }
   assert.ok(charges > 0)
   await until('the last refund', async () => (await found()) === REFUNDS)
+})
+
+const CUSTOMERS = 15
+const CHANGES = 10
+
+/** The project follows the account, and only by notifications: neither a command nor the server reads the list of events. */
+async function followByNotifications(): Promise<void> {
+  const { db } = setup.billing
+  const { id, projectId } = setup.shop
+  await db.query(
+    `insert into stripe_imports (organization_id, project_id, psp_merchant_id, options, background, status, step,
+       events_since, tally, started_at, updated_at)
+     values ($1, $2, $3, '{"follow": true}', false, 'following', 'events', db_clock(), $4, db_clock(), db_clock())`,
+    [id, projectId, MERCHANT, JSON.stringify(emptyTally())],
+  )
+  await until('no reading of the list of events to be under way', async () => {
+    const rows = await db.query(`
+      update merchant_accounts set notifications_due_at = db_clock() + interval '30 minutes'
+      where notifications_lease_until is null returning 1`)
+    return rows.length === 1
+  })
+}
+
+async function send(event: Stripe.Event): Promise<number> {
+  const body = JSON.stringify(event)
+  const header = signature(body, [setup.account.secret], Math.floor(Date.now() / 1000))
+  const headers = { 'content-type': 'application/json', 'stripe-signature': header }
+  return (await fetch(setup.account.eventsUrl, { method: 'POST', headers, body })).status
+}
+
+const handled = async (events: Stripe.Event[]) => {
+  const [row] = await setup.billing.db.query(
+    'select count(*) as n from provider_notifications where notification_id = any($1)',
+    [events.map(({ id }) => id)],
+  )
+  return Number(row!.n)
+}
+
+const pending = async () => {
+  const [row] = await setup.billing.db.query('select count(*) as n from pending_notifications')
+  return Number(row!.n)
+}
+
+test('150 notifications of a followed account at once: 200 before they are handled, each object read once, and all applied', async () => {
+  await followByNotifications()
+  await setup.stripe.control('/events', { isOff: true })
+  const client = setup.stripe.client()
+  const customers = await Promise.all(Array.from({ length: CUSTOMERS }, () => client.customers.create({})))
+  for (let n = 1; n <= CHANGES; n += 1)
+    await Promise.all(customers.map(({ id }) => client.customers.update(id, { phone: `+1555${n}` })))
+  const events = await client.events.list({ type: 'customer.updated', limit: 100 }).autoPagingToArray({ limit: 500 })
+  assert.equal(events.length, CUSTOMERS * CHANGES)
+  await until('earlier ones to be handled', async () => (await pending()) === 0)
+  const before = await setup.stripe.calls()
+  await setup.stripe.control('/faults', { path: '/v1/customers/.*', kind: 'slow', ms: 3000, times: 1 })
+  assert.deepEqual(new Set(await Promise.all(events.map(send))), new Set([200]))
+  assert.ok((await handled(events)) < events.length)
+  await until('all to be handled', async () => (await handled(events)) === events.length)
+  const calls = (await setup.stripe.calls()) - before
+  // The first few that come are handled together, and then the others.
+  assert.ok(calls <= 3 * CUSTOMERS, `${calls} calls`)
+  const rows = await setup.billing.db.query('select id, phone from profiles where project_id = $1 and id = any($2)', [
+    setup.shop.projectId,
+    customers.map(({ id }) => id),
+  ])
+  assert.deepEqual(new Set(rows.map(({ phone }) => phone)), new Set([`+1555${CHANGES}`]))
+  assert.equal(rows.length, CUSTOMERS)
+  assert.equal(await pending(), 0)
+  assert.equal(await send(events[0]!), 200)
 })

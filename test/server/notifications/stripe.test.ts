@@ -149,7 +149,7 @@ describe('by notification', () => {
     )
   })
 
-  test('a provider that cannot be asked has it sent again', async () => {
+  test('a notification whose object cannot be read is handled when it can be', async () => {
     const { user, charge } = await charged()
     await setup.stripe.control('/faults', { method: 'GET', path: '/v1/refunds', kind: 'error_before', times: 2 })
     await setup.stripe.control('/refunds', { charge })

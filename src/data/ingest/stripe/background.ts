@@ -11,12 +11,12 @@ import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
 import { failureOf, runImport, Stopped } from './run.ts'
 import { secondsOf } from './since.ts'
-import { NotPermitted as ListNotPermitted, Unreachable } from './source.ts'
+import { NotPermitted as ListNotPermitted, type SourceOptions, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
 import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
 import { emptyTally } from './tally.ts'
 
-type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'log' | 'stripeSimulatorUrl'>
+type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'log' | 'stripeSimulatorUrl' | 'providers'>
 
 const PAUSE_MS = 2000
 // Each holds a connection and reads at its own rate.
@@ -65,7 +65,8 @@ async function carryOut(app: Shared, due: ImportState, signal: AbortSignal): Pro
 async function goOn(app: Shared, held: Held, state: ImportState, signal: AbortSignal): Promise<void> {
   const about = { project: state.projectId, merchant_account: state.merchantId }
   const onRejected = (line: string) => app.log.warn({ ...about, object: line }, 'A change at Stripe was not imported.')
-  const source = await openSource(app, state, signal)
+  const provider = await app.providers.of(state.organizationId, 'stripe', state.merchantId)
+  const source = await openSource(app, state, signal, provider?.takeTurn?.bind(provider))
   await runImport(app, held, source, state, { signal, once: true, onRejected }).finally(() => source.close())
 }
 
@@ -93,11 +94,12 @@ export async function refreshFromStripe(
   account: { organizationId: string; merchantId: string },
   events: StripeEvent[],
   signal: AbortSignal,
+  takeTurn?: SourceOptions['takeTurn'],
 ): Promise<number> {
   const changed = events.flatMap(changedBy)
   const followers = changed.length > 0 ? await followersOf(app.db.query, account) : []
   if (followers.length === 0) return 0
-  const source = await openSource(app, account, signal)
+  const source = await openSource(app, account, signal, takeTurn)
   let count = 0
   try {
     for (const { projectId, options } of followers) {

@@ -47,6 +47,8 @@ export interface SourceOptions {
   /** The most calls a second. Stripe allows an account about 100, and charges need theirs. */
   callsPerSecond?: number
   signal: AbortSignal
+  /** Waits for a turn in the rate that the account's calls share in this process. */
+  takeTurn?: ((signal: AbortSignal) => Promise<void>) | undefined
 }
 
 const CALLS_PER_SECOND = 25
@@ -137,6 +139,7 @@ export class StripeSource {
     const atMs = Math.max(nowMs, this.#nextCallMs)
     this.#nextCallMs = atMs + 1000 / callsPerSecond
     if (atMs > nowMs) await clock.sleep(atMs - nowMs, signal)
+    await this.#options.takeTurn?.(signal)
     signal.throwIfAborted()
   }
 }

@@ -4,7 +4,7 @@ import { Refusal } from '../../../lib/errors.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import { findAccount } from '../../../payments/providers/account.ts'
 import { stripeApiFor } from '../../../payments/providers/adapters.ts'
-import { StripeSource } from './source.ts'
+import { type SourceOptions, StripeSource } from './source.ts'
 import type { ImportName } from './state.ts'
 
 const PSP = 'stripe'
@@ -83,10 +83,11 @@ export async function openSource(
   app: Shared,
   { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
   signal: AbortSignal,
+  takeTurn?: SourceOptions['takeTurn'],
 ): Promise<StripeSource> {
   const account = await findAccount(app.db, app.seal, { organizationId, psp: PSP, merchantId })
   if (!account) throw new Refusal(`Merchant account "${merchantId}" is not connected to Stripe any more.`)
-  return sourceFor(app, account.secretKey, signal)
+  return sourceFor(app, account.secretKey, signal, takeTurn)
 }
 
 /** The same with a key of its own, for reading only; returns the account's id at Stripe, too. */
@@ -108,7 +109,8 @@ function sourceFor(
   { config, clock, stripeSimulatorUrl }: Pick<Shared, 'config' | 'clock' | 'stripeSimulatorUrl'>,
   secretKey: string,
   signal: AbortSignal,
+  takeTurn?: SourceOptions['takeTurn'],
 ): StripeSource {
   const apiUrl = stripeApiFor(secretKey, { stripeApiUrl: config.stripeApiUrl, stripeSimulatorUrl })
-  return new StripeSource({ secretKey, apiUrl, clock, signal })
+  return new StripeSource({ secretKey, apiUrl, clock, signal, takeTurn })
 }

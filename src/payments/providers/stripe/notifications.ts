@@ -36,6 +36,43 @@ export function readStripeEvent(value: unknown): Notification | undefined {
   return { id, kind: type.slice(0, 100), createdS, hint, balanceEntries: balanceEntriesOf(event), event }
 }
 
+// The fields of an event's object that name objects or are named by our metadata.
+const NAMING = [
+  'id',
+  'object',
+  'customer',
+  'product',
+  'payment_intent',
+  'charge',
+  'balance_transaction',
+  'failure_balance_transaction',
+]
+// Of these it only matters whether they changed.
+const CHANGED = ['invoice_settings', 'default_payment_method', 'default_source']
+
+/** What is needed of an event to look up its objects: ids, our metadata, and which fields changed. */
+export function essenceOfStripeEvent({ id, kind, createdS, event }: Notification): object {
+  const { object, previous_attributes } = fieldsOf(event['data'])
+  const { metadata, balance_transactions, ...fields } = fieldsOf(object)
+  const named = NAMING.flatMap((name) => (fields[name] === undefined ? [] : [[name, nameIn(fields[name])]]))
+  const entries = Array.isArray(balance_transactions) ? { balance_transactions: balance_transactions.map(idOf) } : {}
+  const { tundish_order } = fieldsOf(metadata)
+  const { customer, ...before } = fieldsOf(previous_attributes)
+  const changed = CHANGED.filter((name) => name in before).map((name) => [name, null])
+  return {
+    ...{ id, object: 'event', type: kind, created: createdS },
+    data: {
+      object: { ...Object.fromEntries(named), ...entries, metadata: { tundish_order } },
+      previous_attributes: {
+        ...(customer !== undefined && { customer: nameIn(customer) }),
+        ...Object.fromEntries(changed),
+      },
+    },
+  }
+}
+
+const nameIn = (value: unknown) => (typeof value === 'string' ? value : idOf(value))
+
 function hintOf(type: string, event: Fields): Hint {
   const object = fieldsOf(fieldsOf(event['data'])['object'])
   const [family] = type.split('.') as [string]

@@ -206,6 +206,11 @@ export class StripeProvider implements Provider {
     return this.#read(signal, (deadline) => eraseCustomer(this.#api, customer, how, deadline, card))
   }
 
+  /** Waits until a reading may be sent that is made outside of this adapter: all calls share the rate of the account. */
+  takeTurn(signal: AbortSignal): Promise<void> {
+    return this.#guard.takeTurn(signal)
+  }
+
   close(): void {
     this.#api.close()
   }

@@ -188,6 +188,40 @@ test('a list whose place was deleted meanwhile is read from its beginning', asyn
   assert.deepEqual([state.status, differences(state).map(({ kind }) => kind)], ['done', []])
 })
 
+test('texts that are longer than here are cut or left out, and named, and nothing else is lost', async () => {
+  const { stripe } = all
+  const project = await all.imports.project()
+  const long = '😀'.repeat(500)
+  const product = await stripe.products.create({ name: long, description: 'd'.repeat(4001) })
+  // One request could not hold all of it.
+  for (const part of ['a', 'b', 'c', 'd', 'e']) {
+    const metadata = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`${part}${n}`, '漢'.repeat(500)]))
+    await stripe.products.update(product.id, { metadata })
+  }
+  const customer = await stripe.customers.create({ phone: '1'.repeat(300), email: 'kept@example.com' })
+  const state = await all.run(project)
+  assert.equal(state.tally.shortened, 4)
+  const ofThese = state.tally.rejects.filter((one) => one.startsWith(product.id) || one.startsWith(customer.id))
+  assert.deepEqual(ofThese, [
+    `${product.id} product.name was cut: it has more than 500 bytes`,
+    `${product.id} product.description was cut: it has more than 4000 bytes`,
+    `${product.id} product.metadata was left out: it has more than 64 KiB`,
+    `${customer.id} profile.phone was left out: it has more than 256 bytes`,
+  ])
+  const stored = await all.imports.row(
+    `select d.name, d.description, d.metadata::text, p.phone, p.email from products d join profiles p using (project_id)
+     where project_id = $1 and d.id = $2 and p.id = $3`,
+    [project.id, product.id, customer.id],
+  )
+  assert.deepEqual(stored, {
+    name: `${'😀'.repeat(124)}…`,
+    description: `${'d'.repeat(3997)}…`,
+    metadata: '{}',
+    phone: null,
+    email: 'kept@example.com',
+  })
+})
+
 test('a key that may not read fees imports everything else, and says so', async () => {
   const { simulator, stripe } = all
   const project = await all.imports.project()

@@ -1,0 +1,212 @@
+// Stored notifications of payment providers: a burst is stored at once, and then each object that it names is read once.
+import { isUnavailable } from '../../lib/pg/errors.ts'
+import { repeat } from '../../lib/repeat.ts'
+import type { AccountName } from '../../payments/providers/account.ts'
+import { adapters } from '../../payments/providers/adapters.ts'
+import type { Notification } from '../../payments/providers/notification.ts'
+import { ProviderError } from '../../payments/providers/provider.ts'
+import { handleTogether, type NotificationContext } from './handle.ts'
+
+// Handled together; more would keep the lease for long.
+const MOST = 200
+const LEASE_S = 5 * 60
+// The pause while another process handles notifications of the account.
+const BUSY_MS = 250
+// The pause after a failure doubles from the first to the last of these.
+const FIRST_PAUSE_S = 2
+const LAST_PAUSE_S = 3_600
+// As long as Stripe itself repeats a notification. Later the list of events no longer helps either.
+const KEPT_S = 3 * 86_400
+const SWEEP_MS = 1_000
+// A single notification is handled before its response, so that a caller sees what follows. A burst is not waited for.
+const MOST_WAITING = 4
+const WAIT_MS = 1_000
+
+export interface Pending {
+  /** Stores a notification. Returns when it is handled, or after a moment: from then on it is not lost. */
+  receive(account: AccountName, notification: Notification): Promise<void>
+  close(): Promise<void>
+}
+
+export function openPending(context: NotificationContext): Pending {
+  const closing = new AbortController()
+  const running = new Map<string, Promise<void>>()
+  /** The callers that wait, by account and notification. */
+  const waiting = new Map<string, Set<() => void>>()
+  const done = (account: AccountName, ids: string[]) => {
+    for (const id of ids) for (const resolve of waiting.get(nameOf(account, id)) ?? []) resolve()
+  }
+  const begin = (account: AccountName) => {
+    const name = nameOf(account)
+    const before = running.get(name) ?? Promise.resolve()
+    const next = before.then(() => handleAll(context, account, done, closing.signal))
+    const last = next.catch((error) => logFailure(context, account, error))
+    running.set(name, last)
+    void last.then(() => running.get(name) === last && running.delete(name))
+  }
+  return {
+    async receive(account, notification) {
+      const stored = await store(context, account, notification)
+      if (!stored) return context.countNotification(account.psp, notification.hint.about, 'repeated')
+      const name = nameOf(account, notification.id)
+      const isAlone = waiting.size < MOST_WAITING
+      const handled = isAlone ? waitFor(waiting, name) : undefined
+      begin(account)
+      await handled
+    },
+    async close() {
+      closing.abort()
+      await Promise.all(running.values())
+    },
+  }
+}
+
+const nameOf = ({ organizationId, psp, merchantId }: AccountName, id = '') =>
+  JSON.stringify([organizationId, psp, merchantId, id])
+
+async function waitFor(waiting: Map<string, Set<() => void>>, name: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, WAIT_MS)
+  const all = waiting.get(name) ?? new Set()
+  waiting.set(name, all.add(resolve))
+  await promise
+  clearTimeout(timer)
+  all.delete(resolve)
+  if (all.size === 0) waiting.delete(name)
+}
+
+/** Handles those that a process left behind or that failed before; returns the function that stops it. */
+export function handlePending(context: NotificationContext): () => Promise<void> {
+  const options = { pauseMs: SWEEP_MS, failure: 'Stored notifications could not be handled.' }
+  return repeat(context, options, async (signal) => {
+    const rows = await context.db.query(DUE)
+    const accounts = rows.map(({ organization_id, psp, psp_merchant_id }) => ({
+      ...{ organizationId: organization_id!, psp: psp!, merchantId: psp_merchant_id! },
+    }))
+    const handle = (account: AccountName) =>
+      handleAll(context, account, () => {}, signal).catch((error) => logFailure(context, account, error))
+    await Promise.all(accounts.map(handle))
+  })
+}
+
+const DUE = {
+  name: 'list accounts with stored notifications',
+  text: `select distinct organization_id, psp, psp_merchant_id from pending_notifications
+         where due_at <= db_clock() and (lease_until is null or lease_until <= db_clock()) limit 20`,
+}
+
+function logFailure({ log }: NotificationContext, account: AccountName, error: unknown): void {
+  if (!isUnavailable(error)) log.error({ err: error, ...account }, 'Stored notifications could not be handled.')
+}
+
+const keyOf = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]
+
+/** Stores what is needed of a notification; returns false if it was handled before. */
+async function store({ db }: NotificationContext, account: AccountName, notification: Notification): Promise<boolean> {
+  const event = JSON.stringify(adapters[account.psp]!.essenceOf(notification))
+  const [row] = await db.query(STORE, [...keyOf(account), notification.id, event])
+  return row!.is_new === 't'
+}
+
+// Also stores, to the minute, when the account last received a notification.
+const STORE = {
+  name: 'store provider notification',
+  text: `
+    with heard as (
+      update merchant_accounts set notified_at = db_clock()
+      where organization_id = $1 and psp = $2 and psp_merchant_id = $3
+        and (notified_at is null or notified_at < db_clock() - interval '1 minute')
+    ), known as (
+      select from provider_notifications
+      where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and notification_id = $4
+    ), stored as (
+      insert into pending_notifications (organization_id, psp, psp_merchant_id, notification_id, event, received_at, due_at)
+      select $1, $2, $3, $4, $5, at, at from (select db_clock() as at) now where not exists (select from known)
+      on conflict do nothing)
+    select not exists (select from known) as is_new`,
+}
+
+/** Handles what is due of an account until nothing is. One process at a time does it. */
+async function handleAll(
+  context: NotificationContext,
+  account: AccountName,
+  onDone: (account: AccountName, ids: string[]) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { db, clock, log } = context
+  while (!signal.aborted) {
+    const rows = await db.query<Row>(TAKE, [...keyOf(account), MOST, LEASE_S])
+    if (rows.length === 0) {
+      const [left] = await db.query(IS_LEFT, keyOf(account))
+      if (left!.is_left !== 't') return
+      await clock.sleep(BUSY_MS, signal)
+      continue
+    }
+    const notifications = rows.map(({ event }) => adapters[account.psp]!.readNotification(JSON.parse(event))!)
+    const errors = await handled(context, account, notifications)
+    const failed = rows.filter((_, n) => errors[n] !== undefined)
+    const why = errors.find((error) => error !== undefined)
+    if (failed.length > 0)
+      log.warn({ ...account, count: failed.length, why: messageOf(why) }, 'Notifications were not handled.')
+    const ids = rows.map(({ notification_id }) => notification_id)
+    await db.query(FINISH, [
+      ...keyOf(account),
+      ids,
+      failed.map(({ notification_id }) => notification_id),
+      failed.map(({ attempts }) => String(Math.min(LAST_PAUSE_S, FIRST_PAUSE_S * 2 ** Number(attempts)))),
+      KEPT_S,
+    ])
+    onDone(account, ids)
+  }
+}
+
+type Row = { notification_id: string; event: string; attempts: string }
+
+/** Their errors, in order; undefined for those that were handled. */
+async function handled(
+  context: NotificationContext,
+  account: AccountName,
+  notifications: Notification[],
+): Promise<unknown[]> {
+  const provider = await context.providers.of(account.organizationId, account.psp, account.merchantId)
+  if (!provider) return notifications.map(() => new ProviderError('is not connected'))
+  return handleTogether(context, account, provider, notifications)
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+
+const ACCOUNT = 'organization_id = $1 and psp = $2 and psp_merchant_id = $3'
+
+// The lock of the account's row makes two processes take in turn; `skip locked`, because the row changes at other times, too.
+const TAKE = {
+  name: 'take stored notifications',
+  text: `
+    with account as materialized (
+      select from merchant_accounts where ${ACCOUNT} for no key update skip locked
+    ), due as materialized (
+      select p.notification_id from pending_notifications p
+      where ${ACCOUNT} and p.due_at <= db_clock() and exists (select from account) and not exists (
+        select from pending_notifications where ${ACCOUNT} and lease_until > db_clock())
+      order by p.received_at limit $4)
+    update pending_notifications p set lease_until = db_clock() + make_interval(secs => $5)
+    from due where ${ACCOUNT} and p.notification_id = due.notification_id
+    returning p.notification_id, p.event, p.attempts`,
+}
+
+const IS_LEFT = {
+  name: 'find stored notification',
+  text: `select exists (select from pending_notifications where ${ACCOUNT} and due_at <= db_clock()) as is_left`,
+}
+
+const FINISH = {
+  name: 'finish stored notifications',
+  text: `
+    with failed as (
+      update pending_notifications p set lease_until = null, attempts = attempts + 1,
+        due_at = db_clock() + make_interval(secs => f.pause_s)
+      from unnest($5::text[], $6::float[]) f (id, pause_s)
+      where ${ACCOUNT} and notification_id = f.id collate "C" and received_at > db_clock() - make_interval(secs => $7))
+    delete from pending_notifications
+    where ${ACCOUNT} and notification_id = any($4)
+      and not (notification_id = any($5) and received_at > db_clock() - make_interval(secs => $7))`,
+}

@@ -1,0 +1,91 @@
+// The states of Stripe's subscriptions, and until when they count as paying.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { Stripe } from 'stripe'
+import { followProject } from '../../../../src/data/figures/follow.ts'
+import { openStripeImports, type StripeImports } from '../../../support/stripe-import.ts'
+import { savedCard } from '../../../support/stripe-simulator.ts'
+
+let all: StripeImports
+let price: string
+before(async () => {
+  all = await openStripeImports()
+  const { id } = await all.stripe.products.create({ name: 'Monthly' })
+  const params = { product: id, currency: 'usd', unit_amount: 1000, recurring: { interval: 'month' } } as const
+  price = (await all.stripe.prices.create(params)).id
+})
+after(() => all.close())
+
+const secondsOf = (time: string | null) => (time === null ? null : Math.floor(Date.parse(time) / 1000))
+const renew = (id: string) => all.simulator.control(`/subscriptions/${id}/renew`)
+
+/** A subscription of a new customer, paid for its first period, which ends at `paid`. */
+async function subscribe() {
+  const { customer, payment_method: default_payment_method } = await savedCard(all.stripe)
+  const made = await all.stripe.subscriptions.create({ customer, items: [{ price }], default_payment_method })
+  const item = made.items.data[0]!
+  return { id: made.id, customer, begun: item.current_period_start, paid: item.current_period_end }
+}
+
+async function declineFromNowOn({ id, customer }: { id: string; customer: string }): Promise<void> {
+  const { id: method } = await all.stripe.paymentMethods.attach('pm_card_chargeCustomerFail', { customer })
+  await all.stripe.subscriptions.update(id, { default_payment_method: method })
+}
+
+test('a subscription that is over, unpaid or paused stops counting at its end, or that of its last paid period', async () => {
+  const { stripe, simulator } = all
+  const [active, ending, over, unpaid, longUnpaid, paused, paidAndPaused] = await Promise.all(
+    Array.from({ length: 7 }, subscribe),
+  )
+  await stripe.subscriptions.update(ending!.id, { cancel_at_period_end: true })
+  const ended: Stripe.Subscription = await stripe.subscriptions.cancel(over!.id)
+  for (const [one, periods] of [
+    [unpaid!, 1],
+    [longUnpaid!, 3],
+  ] as const) {
+    await declineFromNowOn(one)
+    for (let n = 0; n < periods; n++) await renew(one.id)
+  }
+  const state = await stripe.subscriptions.retrieve(longUnpaid!.id)
+  await simulator.control('/objects', { objects: [{ ...state, status: 'unpaid' }] })
+  for (const { id } of [paused!, paidAndPaused!])
+    await stripe.subscriptions.update(id, { pause_collection: { behavior: 'void' } })
+  await renew(paused!.id)
+  const project = await all.imports.project()
+  const { tally } = await all.run(project)
+  assert.deepEqual(tally.rejects, [])
+
+  const rows = await all.imports.rows(
+    'select id, status, renews, period_ends_at, paused_at, cancelled_at, cancellation_reason from subscriptions where project_id = $1',
+    [project.id],
+  )
+  const found = (one: { id: string }) => {
+    const row = rows.find(({ id }) => id === one.id)!
+    return [row.status, row.renews === 't', secondsOf(row.period_ends_at!), secondsOf(row.paused_at!)]
+  }
+  assert.deepEqual(found(active!), ['active', true, active!.paid, null])
+  assert.deepEqual(found(ending!), ['active', false, ending!.paid, null])
+  assert.deepEqual(found(over!), ['expired', false, ended.ended_at, null])
+  const { cancelled_at, cancellation_reason } = rows.find(({ id }) => id === over!.id)!
+  assert.deepEqual([secondsOf(cancelled_at!), cancellation_reason], [ended.canceled_at, 'cancellation_requested'])
+  assert.deepEqual(found(unpaid!), ['unpaid', true, unpaid!.paid, null])
+  assert.deepEqual(found(longUnpaid!), ['unpaid', false, longUnpaid!.paid, null])
+  assert.deepEqual([found(paused!)[0], found(paused!)[3]], ['paused', paused!.paid])
+  assert.deepEqual([found(paidAndPaused!)[0], found(paidAndPaused!)[3]], ['paused', paidAndPaused!.paid])
+
+  await followProject(all.imports.db, project.id)
+  const days = await all.imports.rows(
+    `select day::text as day, sum(mrr)::float8 as mrr from figures_subscriptions
+     where project_id = $1 and split = '' and mrr <> 0 group by 1 order by 1`,
+    [project.id],
+  )
+  const dayOf = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 10)
+  // Seven begin and one ends today, four end with their paid period.
+  assert.deepEqual(
+    days.map(({ day, mrr }) => [day, Number(mrr)]),
+    [
+      [dayOf(active!.begun), 6000],
+      [dayOf(unpaid!.paid), -4000],
+    ],
+  )
+})
