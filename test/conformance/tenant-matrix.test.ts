@@ -159,6 +159,7 @@ const OBJECT_PARAMS: Record<string, keyof Tenant> = {
   unit: 'mark',
   psp: 'mark',
   psp_merchant_id: 'mark',
+  transaction_id: 'mark',
   order_id: 'order',
   event_id: 'event',
   webhook_id: 'webhook',

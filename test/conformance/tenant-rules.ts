@@ -137,6 +137,10 @@ export const RULES: Record<string, Rule> = {
   listProjectSubscriptions: filtered((it) => ({ product_id: it.mark })),
   listRefunds: list,
   listMoneyBack: list,
+  listLostMovements: list,
+  // The account of the matrix is not connected to a provider.
+  adoptLostMovement: { ...item, body: () => ({}), own: 409 },
+  acceptLostMovement: { ...item, body: () => ({ because: 'test' }) },
   resolveOrder: { ...item, body: () => ({ as: 'failed', because: 'test' }), own: 409 },
   getProjectState: list,
   getProjectNames: list,

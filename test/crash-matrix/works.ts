@@ -86,7 +86,15 @@ async function restoreOnce(env: NodeJS.ProcessEnv, { file, ledger }: Subject): P
   const progress = { at() {}, moved() {}, end() {} }
   const read = (unreadable: string[]) => readLedgers([ledger!], unreadable)
   const ledgers = [{ path: ledger!, read }]
-  const options = { file: file!, replace: false, ledgers, actor: ACTOR, signal: new AbortController().signal, progress }
+  const options = {
+    file: file!,
+    replace: false,
+    ledgers,
+    accounts: [],
+    actor: ACTOR,
+    signal: new AbortController().signal,
+    progress,
+  }
   await restore(config, options).catch((error) => {
     if (!(error instanceof Refusal && /holds data already/.test(error.message))) throw error
   })

@@ -3,52 +3,74 @@ import type { Mutants } from './mutant.ts'
 
 const clocks = ['test/operations/backup/promises.slow.test.ts']
 const erased = ['test/operations/backup/erased.slow.test.ts']
-const forgotten = ['test/payments/billing/forgotten-charges.test.ts', 'test/payments/billing/stripe-forgotten.test.ts']
+const lost = ['test/payments/billing/lost-movements.test.ts']
+const unlisted = ['test/operations/backup/unlisted.test.ts']
 const failover = ['test/failover/failover.slow.test.ts']
 const twoProcesses = ['test/failover/two-processes.test.ts']
 
 export const restoreMutants: Mutants = {
   'restored-not-marked': {
-    does: 'does not mark organizations whose orders the backup may have forgotten',
-    file: 'operations/backup/restore.ts',
-    code: `set restored_from = least(restored_from, $1::timestamptz)'`,
-    bug: `set restored_from = least(restored_from, $1::timestamptz) where false'`,
-    foundBy: 'simulation of restores',
+    does: 'does not mark the merchant accounts of a restored backup',
+    file: 'operations/backup/accounts.ts',
+    code: `to_jsonb(m) ->> 'is_sandbox' is not null`,
+    bug: `to_jsonb(m) ->> 'is_sandbox' is null`,
+    foundBy: unlisted,
   },
-  'forgotten-charge-made-again': {
-    does: 'charges a key anew that a restored backup has forgotten',
-    file: 'payments/billing/charge/charge.ts',
-    code: `if (restoredFrom !== null && provider.findByKey) {`,
-    bug: `if (restoredFrom === '' && provider.findByKey) {`,
-    foundBy: forgotten,
+  'older-mark-overwritten': {
+    does: 'forgets the time of an older restore that the backup carries',
+    file: 'operations/backup/accounts.ts',
+    code: `set since = least(u.since, excluded.since)`,
+    bug: `set since = excluded.since`,
+    foundBy: unlisted,
+  },
+  'charged-before-accounts-are-listed': {
+    does: 'charges a new key while an account has to be listed after a restore',
+    file: 'payments/billing/charge/claim.ts',
+    code: `when lost.transaction_id is null and \${hasUnlisted('a.organization_id')} then`,
+    bug: `when lost.transaction_id is null and a.organization_id = '' then`,
+    foundBy: lost,
+  },
+  'lost-charge-made-again': {
+    does: 'charges a key anew that was charged at another account',
+    file: 'payments/billing/charge/claim.ts',
+    code: `l.provider_key = a.provider_key and l.type = 'charge'`,
+    bug: `l.provider_key = a.provider_key and l.type = 'refund'`,
+    foundBy: lost,
+  },
+  'lost-movement-not-stored': {
+    does: 'reports a lost charge and does not store it',
+    file: 'payments/billing/unknown/compare.ts',
+    code: `if (organizationId !== null) await storeLost`,
+    bug: `if (organizationId === '') await storeLost`,
+    foundBy: lost,
   },
   'forgotten-handle-cancelled': {
-    does: 'cancels an order whose handle a restored backup has forgotten',
+    does: 'cancels an order whose handle a failover has lost',
     file: 'payments/billing/unknown/unprepared.ts',
     code: `if (!provider.findByKey) return`,
     bug: `if (provider) return`,
     foundBy: ['test/payments/billing/two-steps-later.test.ts'],
   },
-  'mark-cleared-too-early': {
-    does: 'clears the mark of a restore after a reconciliation that did not reach back to it',
-    file: 'payments/billing/unknown/reconcile.ts',
-    code: `where restored_from >= $1::timestamptz and`,
-    bug: `where $1::timestamptz is not null and`,
-    foundBy: forgotten,
-  },
-  'mark-cleared-beside-an-order-in-progress': {
-    does: 'clears the mark of a restore although a refund there waits for the order of its charge',
+  'listed-handle-ignored': {
+    does: 'does not take the handle of an order in progress from the list',
     file: 'payments/billing/unknown/compare.ts',
-    code: `if (organizationId !== undefined) pass.incomplete.add`,
-    bug: `if (organizationId === 'none') pass.incomplete.add`,
-    foundBy: ['test/payments/billing/reconcile-command.test.ts'],
+    code: `if (row) await rememberHandleOf`,
+    bug: `if (row === null) await rememberHandleOf`,
+    foundBy: lost,
   },
-  'mark-cleared-while-incomplete': {
-    does: 'clears the mark of a restore although a charge is missing',
-    file: 'payments/billing/unknown/reconcile.ts',
-    code: `and not (id = any($2::text[]))`,
-    bug: `and $2::text[] is not null`,
-    foundBy: forgotten,
+  'listed-too-late': {
+    does: 'counts an account as listed by a reconciliation that did not reach back an hour before the backup',
+    file: 'payments/billing/unknown/unlisted.ts',
+    code: `o.since - \${MARGIN} >= $1`,
+    bug: `$1::timestamptz is not null`,
+    foundBy: ['test/payments/billing/stripe-forgotten.test.ts'],
+  },
+  'own-charge-imported': {
+    does: 'imports a charge of ours whose order is lost as a payment of others',
+    file: 'data/ingest/stripe/own-charges.ts',
+    code: `&& !metadataOf(object)['tundish_key']`,
+    bug: `&& metadataOf(object) !== undefined`,
+    foundBy: ['test/data/ingest/stripe/edges.test.ts'],
   },
   'sync-goes-back-with-a-restore': {
     does: 'restores the clock of a project as the backup has it',

@@ -12,9 +12,10 @@ import type { Server } from './clients.ts'
 import type { Database } from './database.ts'
 import type { Invariants } from './invariants.ts'
 import type { Ledger } from './ledger.ts'
+import { TWO_STEP_ACCOUNTS } from './provider.ts'
 import type { Scheduler } from './scheduler.ts'
 import { isLoss } from './session.ts'
-import type { Shop } from './shops.ts'
+import { payAt, type Shop } from './shops.ts'
 import { instantOf } from './virtual-clock.ts'
 
 export interface Stage {
@@ -48,7 +49,8 @@ export async function happen(stage: Stage): Promise<void> {
   if (chance < 0.3) await onServer(stage, `sync ${project}`, (server) => sync(stage, server, project))
   else if (chance < 0.6) await onServer(stage, `import ${project}`, (server) => bring(stage, server, project))
   else if (chance < 0.75) await onServer(stage, 'reconcile', ({ context }) => reconcile(context, instantOf(0)))
-  else if (chance < 0.9) await onServer(stage, 'resolve', (server) => endByHand(stage, server))
+  else if (chance < 0.85) await onServer(stage, 'resolve', (server) => endByHand(stage, server))
+  else if (chance < 0.92) await payElsewhere(stage)
   else await onServer(stage, `erase in ${project}`, (server) => eraseOne(stage, server, project))
 }
 
@@ -131,6 +133,15 @@ const payment = (externalId: string, orderId: string, at: string, n: number) =>
     psp_transaction_type: 'sale',
     trx_created_at: at,
   })
+
+/** A customer of the two-step provider pays at one of its accounts, and the payment is imported. */
+export async function payElsewhere({ scheduler, database, shop }: Stage): Promise<void> {
+  const customers = shop.customers.filter(({ merchant }) => merchant === 'm2')
+  if (customers.length === 0) return
+  const [customer, account] = [scheduler.random.pick(customers), scheduler.random.pick([...TWO_STEP_ACCOUNTS])]
+  scheduler.tell(`${customer.externalId} pays at ${account}`)
+  await scheduler.asStep(() => payAt(database, scheduler.nowMs, shop.organization, customer, account))
+}
 
 async function eraseOne({ scheduler, shop, audit, erasureLedger }: Stage, { context }: Server, project: string) {
   const profiles = shop.customers.filter((one) => one.project === project && one.profile !== null)

@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs'
 import type { Config } from '../../src/config.ts'
 import { readLedgers } from '../../src/core/erasure/ledger-files.ts'
 import type { Query } from '../../src/lib/pg/types.ts'
+import { keepAccounts, markUnlisted, type NamedAccount } from '../../src/operations/backup/accounts.ts'
 import { type Catalogue, columnList, readCatalogue } from '../../src/operations/backup/catalogue.ts'
 import { keepClocks, raiseClocks } from '../../src/operations/backup/clocks.ts'
 import { eraseAgain, gatherErased } from '../../src/operations/backup/erased.ts'
-import { markRestored } from '../../src/operations/backup/restore.ts'
 import type { Session } from '../../src/operations/backup/session.ts'
 import { instantOf } from './virtual-clock.ts'
 
@@ -44,15 +44,21 @@ export async function loadBackup(query: Query, { rows }: Backup): Promise<void> 
 }
 
 /** Restores a backup over the database as `tundish restore --replace` does. No process may run. */
-export async function restoreBackup(query: Query, backup: Backup, erasureLedger: string): Promise<void> {
+export async function restoreBackup(
+  query: Query,
+  backup: Backup,
+  erasureLedger: string,
+  accounts: readonly NamedAccount[],
+): Promise<void> {
   const config = { erasureLedger } as Config
   const read = (unreadable: string[]) => readLedgers([erasureLedger], unreadable)
   await query('begin')
   await keepClocks(query)
   await gatherErased(query, existsSync(erasureLedger) ? [{ path: erasureLedger, read }] : [], config)
+  await keepAccounts(query)
   await loadBackup(query, backup)
   await raiseClocks(query)
-  await markRestored(query, { made_at: instantOf(backup.atMs) })
+  await markUnlisted(query, { made_at: instantOf(backup.atMs) }, accounts)
   await eraseAgain({ query, db: {} } as Session, config)
   await query('commit')
 }

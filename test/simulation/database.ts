@@ -2,6 +2,7 @@
 import pg from 'pg'
 import { type Db, openDb } from '../../src/lib/pg/db.ts'
 import type { NamedRow, Param, Query, Statement } from '../../src/lib/pg/types.ts'
+import type { NamedAccount } from '../../src/operations/backup/accounts.ts'
 import { Backend } from './backend.ts'
 import { type Backup, loadBackup, restoreBackup, takeBackup } from './backup.ts'
 import type { Process, Scheduler } from './scheduler.ts'
@@ -73,11 +74,16 @@ export class Database {
   }
 
   /** Restores a backup in one step, while all processes are dead. */
-  async restore(nowMs: number, backup: Backup, erasureLedger: string): Promise<void> {
+  async restore(
+    nowMs: number,
+    backup: Backup,
+    erasureLedger: string,
+    accounts: readonly NamedAccount[],
+  ): Promise<void> {
     await this.#endAll()
     await this.setTime(nowMs)
     await this.#monitor.query(setBeginning(nowMs))
-    await restoreBackup(queryOf(this.#monitor), backup, erasureLedger)
+    await restoreBackup(queryOf(this.#monitor), backup, erasureLedger, accounts)
   }
 
   /** Runs a statement of the simulation itself, immediately and without faults. */

@@ -12,6 +12,7 @@ import {
   noDetails,
   type RefundAtProvider,
   type RefundRequest,
+  type Span,
   type Movement as Told,
 } from '../../src/payments/providers/provider.ts'
 import { instantOf } from './virtual-clock.ts'
@@ -60,6 +61,8 @@ export class Ledger {
   readonly #entries = new Map<string, Entry>()
   /** Prepared payments by their handles; a key has several if the provider had forgotten it in between. */
   readonly #payments = new Map<string, Payment>()
+  /** Charges in two steps that were declined, which the provider lists, too. */
+  readonly #declined: Movement[] = []
 
   find(type: Type, key: string): Entry | undefined {
     return this.#entries.get(`${type} ${key}`)
@@ -83,10 +86,13 @@ export class Ledger {
     return this.#settle(nowMs, request, fate)
   }
 
-  /** The first of two steps: creates the payment without moving money. A key is remembered for a day. */
+  /** The first of two steps: creates the payment without moving money. Its account remembers a key for a day. */
   prepare(nowMs: number, request: ChargeRequest): Prepared | Conflict {
     const known = [...this.#payments.values()].find(
-      (one) => one.request.key === request.key && nowMs - one.atMs < KEY_LIFE_MS,
+      (one) =>
+        one.request.key === request.key &&
+        one.request.merchantId === request.merchantId &&
+        nowMs - one.atMs < KEY_LIFE_MS,
     )
     if (known && known.request.amountMinor !== request.amountMinor) return { outcome: 'conflict' }
     if (known) return { outcome: 'prepared', handle: known.handle }
@@ -99,7 +105,7 @@ export class Ledger {
   /** The second step, by the handle. A declined payment is cancelled, so that it can never be confirmed again. */
   confirm(nowMs: number, handle: string, fate: Fate): Settled | Refused {
     const payment = this.#payments.get(handle)!
-    payment.verdict ??= this.#settle(nowMs, payment.request, fate)
+    payment.verdict ??= this.#settle(nowMs, payment.request, fate, handle)
     return payment.verdict
   }
 
@@ -118,9 +124,17 @@ export class Ledger {
   }
 
   /** The payment with a key since an instant; one that charged is preferred. */
-  findByKey(key: string, since: string): Prepared | Settled | NotFound {
+  findByKey(
+    { key, merchantId }: { key: string; merchantId: string },
+    { since, until = '9' }: Span,
+  ): Prepared | Settled | NotFound {
     const found = [...this.#payments.values()].filter(
-      (one) => one.request.key === key && instantOf(one.atMs) >= since && one.verdict?.outcome !== 'refused',
+      ({ request, atMs, verdict }) =>
+        request.key === key &&
+        request.merchantId === merchantId &&
+        instantOf(atMs) >= since &&
+        instantOf(atMs) <= until &&
+        verdict?.outcome !== 'refused',
     )
     const settled = found.map(({ verdict }) => verdict).find((verdict) => verdict?.outcome === 'succeeded')
     if (settled) return settled as Settled
@@ -160,28 +174,39 @@ export class Ledger {
   }
 
   /** The movements that a provider lists for a reconciliation. */
-  list(psp: string, since: string): Told[] {
-    return this.movements
-      .filter((one) => one.psp === psp && instantOf(one.atMs) >= since)
-      .map(({ type, key, reference, amountMinor, transactionId, charge, atMs }) => ({
+  list(psp: string, merchantId: string, since: string): Told[] {
+    const declined = new Set(this.#declined)
+    return [...this.movements, ...this.#declined]
+      .filter(
+        (one) =>
+          one.psp === psp && (merchantId === '*' || one.merchantId === merchantId) && instantOf(one.atMs) >= since,
+      )
+      .map((one) => ({ ...one, hasFailed: declined.has(one) }))
+      .map(({ type, key, reference, amountMinor, transactionId, charge, atMs, hasFailed }) => ({
         type,
         key,
         reference,
         amountMinor,
         currencyCode: 'EUR',
         transactionId,
+        ...(hasFailed && { hasFailed }),
         ...(charge !== undefined && { chargeTransactionId: charge }),
         at: instantOf(atMs),
       }))
   }
 
-  #settle(nowMs: number, request: ChargeRequest | RefundRequest, { isDeclined, isPartial }: Fate): Settled {
+  #settle(
+    nowMs: number,
+    request: ChargeRequest | RefundRequest,
+    { isDeclined, isPartial }: Fate,
+    handle?: string,
+  ): Settled {
     const type = typeOf(request)
     const { key, reference, currencyCode, merchantId } = request
     const charge = 'chargeTransactionId' in request ? request.chargeTransactionId : undefined
     const isLess = type === 'charge' && isPartial && request.amountMinor > 1n && !isDeclined
     const amountMinor = request.amountMinor - (isLess ? 1n : 0n)
-    const transactionId = `${type}-${reference}`
+    const transactionId = handle ?? `${type}-${reference}`
     const verdict: Settled = {
       outcome: isDeclined ? 'failed' : 'succeeded',
       reference,
@@ -195,7 +220,10 @@ export class Ledger {
       this.#payments.values().some((one) => one.request.reference === reference) || this.#isOfPayment(charge)
         ? 'two-steps'
         : 'simulator'
-    if (!isDeclined)
+    if (isDeclined) {
+      if (handle !== undefined)
+        this.#declined.push({ type, psp, merchantId, key, reference, amountMinor, transactionId, charge, atMs: nowMs })
+    } else
       this.movements.push({ type, psp, merchantId, key, reference, amountMinor, transactionId, charge, atMs: nowMs })
     return verdict
   }

@@ -46,7 +46,7 @@ export interface Behind {
   violated(text: string): void
 }
 
-/** A one-step and a two-step provider, each for all merchant accounts. */
+/** A one-step provider for all merchant accounts, and the accounts of a two-step provider. */
 export function providersOf(behind: Behind): Provider[] {
   const { process, scheduler, ledger, owners, faults, deadlineMs, violated } = behind
   const { random } = scheduler
@@ -121,15 +121,15 @@ export function providersOf(behind: Behind): Provider[] {
     refuse: (about) => refuse('charge', about),
     refuseRefund: (about) => refuse('refund', about),
     async *list(since) {
-      yield* ledger.list(ONE_STEP, since)
+      yield* ledger.list(ONE_STEP, '*', since)
     },
   }
 
-  const inTwoSteps: Provider = {
+  const inTwoSteps = (merchantId: string): Provider => ({
     ...shared,
     refund: (request) => refund(request, KEY_LIFE_MS),
     name: TWO_STEPS,
-    merchantId: '*',
+    merchantId,
     traits: twoStepTraits,
     prepare: (request) => call('prepare', () => ledger.prepare(scheduler.nowMs, request)),
     confirm: ({ key, handle }) =>
@@ -143,16 +143,18 @@ export function providersOf(behind: Behind): Provider[] {
         if (owners.isOpen(key, scheduler.nowMs)) violated('a charge was cancelled under the hands of its own process')
         return ledger.cancel(handle!)
       }),
-    findByKey: ({ key }, since) => call('find by key', () => ledger.findByKey(key, since)),
+    findByKey: ({ key }, span) => call('find by key', () => ledger.findByKey({ key, merchantId }, span)),
     async *list(since) {
-      yield* ledger.list(TWO_STEPS, since)
+      yield* ledger.list(TWO_STEPS, merchantId, since)
     },
-  }
-  return [inOneStep, inTwoSteps]
+  })
+  return [inOneStep, ...TWO_STEP_ACCOUNTS.map(inTwoSteps)]
 }
 
 export const ONE_STEP = 'simulator'
 export const TWO_STEPS = 'two-steps'
+/** The second one is connected later, in some seeds after a backup was taken. */
+export const TWO_STEP_ACCOUNTS = ['m2', 'm3'] as const
 
 const twoStepTraits: Traits = {
   prepares: true,

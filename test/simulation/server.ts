@@ -37,7 +37,7 @@ export function startServer(start: Start): Server {
   return { process, context }
 }
 
-/** The provider that remembers keys forever serves all organizations; the other belongs to one, as a connected account does. */
+/** The provider that remembers keys forever serves all organizations; the accounts of the other belong to one. */
 function providersFor({ organizationId, ...behind }: Start): Providers {
   const providers = providersOf(behind)
   return {

@@ -7,7 +7,7 @@ export interface Customer {
   project: string
   /** The profile to which it is linked at first. */
   profile: string | null
-  /** `m2` is an account of the two-step provider. */
+  /** `m2` is an account of the two-step provider; `m3` another, at which its customers pay later. */
   merchant: 'm1' | 'm2'
 }
 
@@ -56,6 +56,38 @@ export async function openShop(database: Database, { organization, projects, cus
     customers.map(({ merchant }) => merchant),
     customers.map(({ merchant }) => (merchant === 'm2' ? TWO_STEPS : ONE_STEP)),
   ])
+  if (customers.some(({ merchant }) => merchant === 'm2'))
+    await database.ask(0, ACCOUNT, [organization, TWO_STEPS, 'm2'])
+}
+
+/** A customer pays at an account of the two-step provider, so that its card there is the saved one from now on. */
+export async function payAt(
+  database: Database,
+  nowMs: number,
+  organization: string,
+  customer: Customer,
+  merchant: string,
+) {
+  await database.ask(nowMs, ACCOUNT, [organization, TWO_STEPS, merchant])
+  await database.ask(nowMs, PAYMENT, [organization, customer.externalId, TWO_STEPS, merchant])
+}
+
+const ACCOUNT = {
+  name: 'account of a seed',
+  text: `
+    insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, created_at, updated_at)
+    values ($1, $2, $3, true, db_clock(), db_clock()) on conflict do nothing`,
+}
+
+// The row's own time is far in the past, so that it needs no lock of the organization's clock.
+const PAYMENT = {
+  name: 'payment at another account',
+  text: `
+    insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
+      amount, currency_code, status, psp, psp_merchant_id, psp_transaction_type, payment_method_token, psp_date)
+    select $1, $2, true, db_clock(), gen_random_uuid(), gen_random_uuid(),
+      timestamptz '2019-01-01' + (select count(*) from report_transactions where organization_id = $1) * interval '1 second',
+      5, 'EUR', 'succeeded', $3, $4, 'sale', 'card', db_clock()`,
 }
 
 const TENANTS = {

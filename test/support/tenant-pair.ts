@@ -74,6 +74,12 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
     [mark],
   )
   await addCredits(billing, organization, ofOrder)
+  await db.query(
+    `insert into lost_movements (organization_id, psp, psp_merchant_id, transaction_id, type, state, provider_key, amount,
+       currency_code, moved_at, found_at)
+     values ($1, $1, $1, $1, 'charge', 'moved', $1, 1, 'USD', db_clock(), db_clock())`,
+    [mark],
+  )
   const imported = { organizationId: mark, projectId: project, merchantId: mark }
   await beginState(db.query, imported, { external_id_key: mark }, { background: false, firstStep: 'products' })
   const names = { mark, organization: mark, project, customer, order: body.order_id as string }

@@ -18,6 +18,8 @@ interface Payment {
   key: string
   state: 'prepared' | 'succeeded' | 'failed' | 'cancelled' | 'pending'
   settled: Settled
+  /** Whether its key was used so long ago that the provider makes another payment under it. */
+  isForgotten?: boolean
 }
 
 /** What becomes of the next call of a name: `lost` never arrives, `no_response` is carried out without a response. */
@@ -55,9 +57,9 @@ export function twoStepProvider(more: Partial<Provider> = {}) {
         if (faults.get('prepare') === 'not_begun')
           return { outcome: 'not_begun', why: 'answered 429', cause: 'busy' } as const
         const { key, reference, amountMinor, currencyCode } = request
-        const known = [...payments.values()].find((one) => one.key === key)
+        const known = [...payments.values()].find((one) => one.key === key && !one.isForgotten)
         const handle = known?.handle ?? `pi_${randomUUID()}`
-        const details = { ...noDetails, psp_transaction_id: `ch_${handle}` }
+        const details = { ...noDetails, psp_transaction_id: handle }
         const settled: Settled = { outcome: 'succeeded', reference, amountMinor, currencyCode, details }
         if (faults.get('prepare') === 'rejected') return { ...settled, outcome: 'failed' } as const
         if (!known) payments.set(handle, { handle, key, state: 'prepared', settled })
@@ -86,6 +88,24 @@ export function twoStepProvider(more: Partial<Provider> = {}) {
         if (payment.state === 'prepared') payment.state = 'cancelled'
         return verdict(payment) as Exclude<ReturnType<typeof verdict>, { outcome: 'prepared' }>
       }),
+    async *list() {
+      for (const { handle, key, state, settled } of payments.values()) {
+        const { reference, amountMinor, currencyCode } = settled
+        const at = new Date().toISOString()
+        const movement = {
+          type: 'charge',
+          key,
+          reference,
+          amountMinor,
+          currencyCode,
+          transactionId: handle,
+          at,
+        } as const
+        if (state === 'succeeded') yield movement
+        else if (state === 'pending') yield { ...movement, isPending: true }
+        else if (state === 'failed') yield { ...movement, hasFailed: true }
+      }
+    },
     findByKey: ({ key }) =>
       call('findByKey', () => {
         const payment = [...payments.values()].find((one) => one.key === key)

@@ -1,24 +1,28 @@
 // tundish reconcile: compares orders and refunds with the payment providers, and settles those that are missing here.
 import type { Command } from 'commander'
-import { Refusal } from '../../lib/errors.ts'
+import { Refusal, UsageError } from '../../lib/errors.ts'
 import { billingContext } from '../../payments/billing/context.ts'
 import type { Difference, NotCompared } from '../../payments/billing/unknown/compare.ts'
 import { reconcile } from '../../payments/billing/unknown/reconcile.ts'
 import { ProviderError } from '../../payments/providers/provider.ts'
 import { action } from './command.ts'
+import { addOperations } from './operations.ts'
 import { readTime } from './times.ts'
 
 const DIFFERENCES: Difference[] = ['mismatch', 'missing_here', 'missing_there', 'duplicate']
 
-export function register(program: Command): void {
+export async function register(program: Command): Promise<void> {
+  const command = program
+    .command('reconcile')
+    .description(
+      'Compare orders and refunds with those of the payment providers; exit code 1 if they differ or cannot be compared',
+    )
+  await addOperations(command)
   action(
-    program
-      .command('reconcile')
-      .description(
-        'Compare orders and refunds with those of the payment providers; exit code 1 if they differ or cannot be compared',
-      )
-      .requiredOption('--since <time>', 'Compare everything since this date-time, such as 2026-01-31T00:00:00Z'),
-    async (app, { since }: { since: string }) => {
+    // Not required of the commands below it.
+    command.option('--since <time>', 'Required: compare everything since this date-time, such as 2026-01-31T00:00:00Z'),
+    async (app, { since }: { since?: string }) => {
+      if (since === undefined) throw new UsageError('Give the time to compare from: --since 2026-01-31T00:00:00Z')
       const from = readTime('--since', since)
       const context = billingContext(app)
       if ((await app.providers.all()).length === 0)

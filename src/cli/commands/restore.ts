@@ -1,10 +1,12 @@
 // tundish restore: loads a backup, and erases again all profiles that were erased since.
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { createInterface } from 'node:readline/promises'
 import { type Command, Option } from 'commander'
 import type { Config } from '../../config.ts'
 import { readLedgers } from '../../core/erasure/ledger-files.ts'
-import { Refusal } from '../../lib/errors.ts'
+import { Refusal, UsageError } from '../../lib/errors.ts'
+import type { NamedAccount } from '../../operations/backup/accounts.ts'
 import type { Ledger } from '../../operations/backup/erased.ts'
 import { showProgress } from '../../operations/backup/progress.ts'
 import { type Restored, restore } from '../../operations/backup/restore.ts'
@@ -15,6 +17,7 @@ interface Options {
   replace?: boolean
   erasures?: string[]
   withoutErasures?: boolean
+  accounts?: string
 }
 
 export function register(program: Command): void {
@@ -28,24 +31,60 @@ export function register(program: Command): void {
         'erasures',
       ),
     )
+    .option(
+      '--accounts <names>',
+      'The merchant accounts that were connected after the backup was made, as ORGANIZATION/PROVIDER/ACCOUNT with commas; none if there are none',
+    )
   withSettings(command, async (config: Config, ...given: unknown[]) => {
-    const [file, { replace = false, erasures = [], withoutErasures = false }] = given as [string, Options]
+    const [file, { replace = false, erasures = [], withoutErasures = false, accounts }] = given as [string, Options]
     const ledgers = await findLedgers(config, erasures)
     if (ledgers.length === 0 && !withoutErasures)
       throw new Refusal(
         `There is no ledger of erasures at ${config.erasureLedger}, so people who were erased since the backup would come back: name it with --erasures, or add --without-erasures if nobody was erased since.`,
       )
+    const named = await readAccounts(accounts, file)
     const progress = showProgress(process.stderr)
     const restored = await restore(config, {
       file,
       replace,
       ledgers,
+      accounts: named,
       actor: commandLine(),
       signal: abortedWhenStopped(),
       progress,
     })
     return { json: report(restored), text: summary(restored) }
   })
+}
+
+/** The accounts of `--accounts`, or of a question at a terminal; undefined if there is neither. */
+async function readAccounts(given: string | undefined, file: string): Promise<NamedAccount[] | undefined> {
+  const isTerminal = process.stdin.isTTY === true && file !== '-'
+  const text = given ?? (isTerminal ? await ask(QUESTION) : undefined)
+  if (text === undefined) return undefined
+  if (text.trim() === 'none') return []
+  return text.split(',').map(readAccount)
+}
+
+const QUESTION =
+  'Which merchant accounts were connected after the backup was made (ORGANIZATION/PROVIDER/ACCOUNT with commas, or none)? '
+
+async function ask(question: string): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return await terminal.question(question)
+  } finally {
+    terminal.close()
+  }
+}
+
+function readAccount(text: string): NamedAccount {
+  const [organizationId, psp, ...rest] = text.trim().split('/')
+  const merchantId = rest.join('/')
+  if (organizationId && psp && merchantId) return { organizationId, psp, merchantId }
+  throw new UsageError(
+    `--accounts must be "none" or names such as acme/stripe/acct_1, with commas, got ${JSON.stringify(text)}.`,
+  )
 }
 
 /** The named ledgers, and ERASURE_LEDGER if the file exists: new erasures are appended to it. */
@@ -64,13 +103,22 @@ const isReadable = (path: string) =>
     () => false,
   )
 
-function report({ header, rows, erasures, inProgress }: Restored) {
+function report({ header, rows, erasures, inProgress, unlisted }: Restored) {
   const { made_at, tundish, postgresql } = header
   const [tables, total] = count(rows)
-  return { made_at, tundish, postgresql, tables, rows: total, erasures, in_progress: inProgress }
+  return {
+    made_at,
+    tundish,
+    postgresql,
+    tables,
+    rows: total,
+    erasures,
+    in_progress: inProgress,
+    unlisted_accounts: unlisted,
+  }
 }
 
-function summary({ header, rows, erasures, inProgress }: Restored): string {
+function summary({ header, rows, erasures, inProgress, unlisted }: Restored): string {
   const [tables, total] = count(rows)
   const { made_at } = header
   const lines = [
@@ -81,11 +129,15 @@ function summary({ header, rows, erasures, inProgress }: Restored): string {
     lines.push(
       `${inProgress} charges or refunds were in progress: their outcome is looked up at the provider; nothing is charged again.`,
     )
+  if (unlisted.length > 0)
+    lines.push(
+      `New charges are answered with 503 (restore_not_reconciled) until these merchant accounts are compared: ${unlisted.join(', ')}.`,
+    )
   lines.push(`For charges made after the backup, run: tundish reconcile --since ${reconcileSince(made_at)}`)
   return lines.join('\n')
 }
 
-/** An hour earlier, because the provider's clock may be behind. A charge that looks for its key there allows as much. */
+/** An hour earlier, because the provider's clock may be behind, and a charge may have been under way. A later instant does not count. */
 const reconcileSince = (madeAt: string) => new Date(Date.parse(madeAt) - HOUR_MS).toISOString()
 const HOUR_MS = 3_600_000
 

@@ -50,6 +50,11 @@ const REFUND: ErrorCodes = {
 }
 
 const CHARGE: ErrorCodes = {
+  restore_not_reconciled: {
+    status: 503,
+    meaning:
+      'The database was restored, and a merchant account that may have charged this key was not compared yet; nothing was begun. The operator has to run `tundish reconcile`. After a failover this takes seconds.',
+  },
   amount_above_maximum: { status: 400, meaning: 'The amount is above the organization’s maximum.' },
   amount_too_large: { status: 400, meaning: 'The amount is larger than the service can record.' },
   card_data_in_metadata: { status: 400, meaning: '`client_metadata` contains what looks like a card number.' },

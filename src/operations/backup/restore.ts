@@ -5,6 +5,7 @@ import type { Actor } from '../../core/audit/audit.ts'
 import { Refusal } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../../lib/secrets.ts'
+import { keepAccounts, markUnlisted, type NamedAccount, refuseIfConnected } from './accounts.ts'
 import { removeArriving } from './arriving.ts'
 import { enterInAudit } from './audited.ts'
 import type { Catalogue } from './catalogue.ts'
@@ -25,6 +26,8 @@ export interface RestoreOptions {
   /** Whether the rows of the database may be replaced. */
   replace: boolean
   ledgers: Ledger[]
+  /** The merchant accounts that were connected after the backup was made; undefined if the operator did not say. */
+  accounts: NamedAccount[] | undefined
   /** The actor in the audit log. */
   actor: Actor
   signal: AbortSignal
@@ -37,6 +40,8 @@ export interface Restored {
   erasures: { erased: number; already_erased: number; unknown: number }
   /** Charges and refunds with an unknown outcome, for which the provider is asked. */
   inProgress: number
+  /** The names of the merchant accounts that have to be compared before new keys are charged. */
+  unlisted: string[]
 }
 
 /** Loads a backup into the database of these settings, which is created if it does not exist. All or nothing. */
@@ -75,7 +80,7 @@ async function inOneTransaction(
   config: Config,
   seal: Seal | undefined,
   source: Source,
-  { replace, ledgers, actor, progress, file }: RestoreOptions,
+  { replace, ledgers, accounts, actor, progress, file }: RestoreOptions,
 ): Promise<Restored> {
   const { query } = session
   await query('begin')
@@ -83,19 +88,21 @@ async function inOneTransaction(
   if (filled.length > 0) await refuseUnlessReplacing(query, replace, filled)
   await keepClocks(query)
   await gatherErased(query, ledgers, config)
+  await keepAccounts(query)
   const simulatorUrl = await readSimulatorUrl(query)
 
   const state = await schemaOf(source.header)
   const target = await emptyTables(query, present, state)
   const createIndexes = await dropIndexes(query)
   const rows = await load(session, source, target, progress)
+  if (accounts === undefined) await refuseIfConnected(query)
   await removeArriving(query, target)
   progress.at('Building indexes')
   await createIndexes()
   await runMissing(query, state)
 
   await raiseClocks(query)
-  await markRestored(query, source.header)
+  const unlisted = await markUnlisted(query, source.header, accounts)
   await keepSimulatorUrl(query, simulatorUrl)
   progress.at('Erasing again')
   const erasures = await eraseAgain(session, config)
@@ -107,7 +114,7 @@ async function inOneTransaction(
   await analyze(query, target)
   await commit(query)
   await confirm()
-  return { header, rows, erasures, inProgress }
+  return { header, rows, erasures, inProgress, unlisted }
 }
 
 async function refuseUnlessReplacing(query: Query, replace: boolean, filled: string[]): Promise<void> {
@@ -123,14 +130,6 @@ async function refuseUnlessReplacing(query: Query, replace: boolean, filled: str
   )
   if (row!.n !== '0')
     throw new Refusal('Tundish is running on this database: stop every process of it, then restore with --replace.')
-}
-
-/**
- * Until a reconciliation clears the mark, a charge asks its provider first whether the key was charged since the backup. A
- * mark in the backup is older, and is kept.
- */
-export async function markRestored(query: Query, { made_at }: Pick<Header, 'made_at'>): Promise<void> {
-  await query('update organizations set restored_from = least(restored_from, $1::timestamptz)', [made_at])
 }
 
 // The simulator of this machine is not the one of the backup.

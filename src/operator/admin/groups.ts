@@ -30,6 +30,7 @@ const GROUPS: Readonly<Record<string, () => Promise<Group[]>>> = {
     (await import('./tenants.ts')).tenants,
     (await import('./rate-limits.ts')).rateLimits,
   ],
+  reconcile: async () => [(await import('./lost-movements.ts')).lostMovements],
   refund: async () => [(await import('./refunds.ts')).refunds, (await import('./money-back.ts')).moneyBack],
   report: async () => [(await import('./finance.ts')).finance],
   search: async () => [(await import('./search.ts')).searching],

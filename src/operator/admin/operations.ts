@@ -7,6 +7,7 @@ import { events } from './events.ts'
 import { figures } from './figures.ts'
 import { finance } from './finance.ts'
 import { keys } from './keys.ts'
+import { lostMovements } from './lost-movements.ts'
 import { merchantAccounts } from './merchant-accounts.ts'
 import { merges } from './merges.ts'
 import { moneyBack } from './money-back.ts'
@@ -31,6 +32,7 @@ export const operations: readonly Operation[] = [
   ...subscriptions,
   ...orders,
   ...refunds,
+  ...lostMovements,
   ...finance,
   ...profiles,
   ...merges,

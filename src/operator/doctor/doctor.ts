@@ -24,6 +24,7 @@ import { checkAccounts, checkCharges, checkMismatches, checkProviders } from './
 import { checkPooler } from './pooler.ts'
 import { checkAudit, checkCounts, checkLedgers, checkMasterKey, fixCounts } from './records.ts'
 import { checkReplica } from './replica.ts'
+import { checkRestored } from './restored.ts'
 import { checkTwins } from './twins.ts'
 
 export type { Finding } from './finding.ts'
@@ -164,6 +165,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     await checkClock(db),
     ...(await checkReplication(db, config)),
     ...(await checkFailovers(db)),
+    ...(await checkRestored(db)),
     ...(await checkMoves(db)),
     ...(await checkSync(db)),
     ...(await checkPooler(db, config)),

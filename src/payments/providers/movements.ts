@@ -43,5 +43,9 @@ export interface Movement {
   chargeTransactionId?: string
   /** Whether the provider has not decided yet, so that no money has moved so far. */
   isPending?: boolean
+  /** Whether a charge was declined for good, so that no money moved under its key. */
+  hasFailed?: boolean
+  /** The provider's customer, if it has customers. */
+  providerCustomer?: string
   at: string
 }

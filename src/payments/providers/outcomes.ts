@@ -12,6 +12,8 @@ export interface Settled {
   askedMinor?: bigint
   /** The customer that the card is attached to, if the provider returned it. */
   providerCustomer?: string
+  /** The charged card, if the provider returned it: an adopted charge may have used another card than the customer's latest. */
+  token?: string
 }
 
 /** The payment exists at the provider, prepared now or earlier, and is unconfirmed: no money has moved. */

@@ -69,6 +69,12 @@ export interface ChargeRequest extends Reference, Card {
   traceparent?: string
 }
 
+/** A span of time between two instants (RFC 3339), or without an end. */
+export interface Span {
+  since: string
+  until?: string
+}
+
 export interface RefundRequest extends Reference {
   amountMinor: bigint
   currencyCode: string
@@ -145,13 +151,13 @@ export interface Provider {
   /** Makes the provider refuse the charge for good, even if its request is still in transit. Returns the outcome if it has one. */
   refuse(reference: Reference, signal?: AbortSignal): Promise<Settled | Pending | Unknown | Refused>
   /**
-   * Finds the payment made under our key since an instant (RFC 3339), for orders that a restored backup does not contain. It
-   * must use a list that is always current, not a search index. It searches the payments of the customers that these cards are
-   * attached to; of the whole account if there are no cards, or if none of them is attached to a customer.
+   * Finds the payment made under our key within a span of time, for orders whose handle was lost. It must use a list that is
+   * always current, not a search index. It searches the payments of the customers that these cards are attached to; of the whole
+   * account if none of them is attached to a customer, so the span must be short.
    */
   findByKey?(
     request: Reference & { cards: readonly Card[] },
-    since: string,
+    span: Span,
     signal?: AbortSignal,
   ): Promise<Prepared | Settled | Pending | NotFound | Unknown>
 
@@ -197,8 +203,8 @@ export interface Provider {
   /** Every dispute opened since an instant (RFC 3339). Absent if the provider has no disputes. May throw `NotPermitted`. */
   listDisputes?(since: string): AsyncIterable<Dispute>
   /**
-   * Every movement of money since an instant (RFC 3339), oldest first, with those that the provider decides later. Throws if the
-   * list is cut off; may throw `NotPermitted`.
+   * Every movement of money since an instant (RFC 3339), oldest first, with those that the provider decides later and declined
+   * charges. Throws if the list is cut off; may throw `NotPermitted`.
    */
   list(since: string): AsyncIterable<Movement>
 

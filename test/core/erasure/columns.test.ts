@@ -54,6 +54,8 @@ const IMPERSONAL: Record<string, string> = {
   figures_subscriptions: 'project_id split key subkey currency',
   figures_visits: 'project_id split key subkey',
   instance: 'name value',
+  lost_movements:
+    'organization_id psp psp_merchant_id transaction_id type state provider_key reference charge_transaction_id provider_customer currency_code accepted_because',
   merchant_accounts:
     'organization_id psp psp_merchant_id region currencies credentials credentials_last4 provider_account webhook_secrets',
   operator_keys: 'name hash scope',
@@ -76,6 +78,7 @@ const IMPERSONAL: Record<string, string> = {
   stripe_imports: 'organization_id project_id psp_merchant_id options status step after tally error',
   stripe_invoice_payments: 'organization_id project_id payment subscription_id',
   sync_readers: 'project_id list',
+  unlisted_accounts: 'organization_id psp psp_merchant_id cause',
   webhook_deliveries: 'project_id status',
   webhook_endpoints: 'project_id url kinds disabled_because',
 }

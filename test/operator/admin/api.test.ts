@@ -100,7 +100,12 @@ test('a cursor that a caller made up is refused by every list, or is a place in 
 })
 
 // What is refused here, after it was entered in the log.
-const REFUSED: Record<string, number> = { refundOrder: 400, resolveOrder: 409, connectMerchantAccount: 409 }
+const REFUSED: Record<string, number> = {
+  refundOrder: 400,
+  resolveOrder: 409,
+  connectMerchantAccount: 409,
+  adoptLostMovement: 409,
+}
 
 // What each operation that writes is called with, by its operationId: a new one without a line here fails the test below.
 const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
@@ -180,6 +185,8 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
     `/projects/${PROJECT}/profiles/${await profileId('pro_leaves')}/merge/${await profileId('pro_remains')}`,
     undefined,
   ],
+  adoptLostMovement: async () => [await lostMovement('adopt'), {}],
+  acceptLostMovement: async () => [await lostMovement('accept'), { because: 'another installation made it' }],
   eraseProfile: async () => [`/projects/${PROJECT}/profiles/${await profileId()}/erase`, undefined],
   importRecords: async () => [
     `/projects/${PROJECT}/import?dry_run=true`,
@@ -208,6 +215,15 @@ const profileId = async (id = 'pro_audited') => {
   const line = { record: 'profile', data: { id, created_at: '2026-01-01T00:00:00Z' } }
   await admin.call('POST', `/projects/${PROJECT}/import`, `${JSON.stringify(line)}\n`)
   return id
+}
+const lostMovement = async (verb: string) => {
+  await query(
+    `insert into lost_movements (organization_id, psp, psp_merchant_id, transaction_id, type, state, provider_key, amount,
+       currency_code, moved_at, found_at)
+     values ($1, 'stripe', 'm4', $2, 'charge', 'moved', $2, 1, 'USD', db_clock(), db_clock())`,
+    [ORGANIZATION, `pi_${verb}`],
+  )
+  return `/organizations/${ORGANIZATION}/lost-movements/stripe/m4/pi_${verb}/${verb}`
 }
 const webhookId = () => events.endpoint('http://127.0.0.1:9/')
 /** An order that was charged somewhere else, so that a refund is refused: what was tried must be known all the same. */

@@ -4,6 +4,8 @@ import { after, describe, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/unknown/reconcile.ts'
 import { disconnectAccount } from '../../../src/payments/providers/connect.ts'
+import { until } from '../../support/cluster.ts'
+import { forgetOrders, markUnlisted, unlisted } from '../../support/restored.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
 
 const DAY_MS = 86_400_000
@@ -12,12 +14,14 @@ const billing = await startStripeBilling()
 after(() => billing.stop())
 const shop = await billing.shop()
 
-/** What a restored backup of the time before these orders does not have; `restored` is what `tundish restore` marks. */
-async function forget(orderIds: string[], restored = true): Promise<void> {
-  for (const table of ['consumables', 'refunds', 'order_log', 'report_transactions', 'orders'])
-    await billing.db.query(`delete from ${table} where order_id = any($1)`, [orderIds])
-  const from = restored ? `db_clock() - interval '1 hour'` : 'null'
-  await billing.db.query(`update organizations set restored_from = ${from} where id = $1`, [shop.id])
+const compare = (since = new Date(Date.now() - DAY_MS).toISOString()) =>
+  reconcile(billingContext(billing.server.app), since)
+
+/** Orders that a restored backup does not have, once its accounts were compared. */
+async function forget(orderIds: string[]): Promise<void> {
+  await forgetOrders(billing.db, orderIds)
+  await markUnlisted(billing.db, shop.id)
+  await compare()
 }
 
 const paymentsOf = async (customer: string) => (await billing.client.charges.list({ customer })).data
@@ -27,47 +31,68 @@ test('reconcile names what Stripe has and the backup has not, and finds the rest
   const [kept, lost] = [await shop.customerWithCard(), await shop.customerWithCard()]
   const here = await shop.charge(kept.external_id)
   const gone = await shop.charge(lost.external_id)
-  await forget([gone.body.order_id])
-  const report = await reconcile(billingContext(billing.server.app), new Date(Date.now() - DAY_MS).toISOString())
+  await forgetOrders(billing.db, [gone.body.order_id])
+  await markUnlisted(billing.db, shop.id)
+  const report = await compare()
   const text = JSON.stringify(report, (_key, value) => (typeof value === 'bigint' ? String(value) : value))
   assert.ok(text.includes(gone.body.order_id), text)
   assert.ok(!text.includes(here.body.order_id), text)
-  const [organization] = await billing.db.query('select restored_from from organizations where id = $1', [shop.id])
-  assert.ok(organization!.restored_from, 'the mark stays while a charge is missing')
-})
-
-test('reconcile keeps the mark of an organization whose account is not connected yet', async () => {
-  const { app } = billing.server
-  const [connected, unconnected] = [await billing.shop(), await billing.organization()]
-  await billing.db.query(
-    `update organizations set restored_from = db_clock() + interval '1 minute' where id = any($1)`,
-    [[connected.id, unconnected.id]],
+  assert.deepEqual(
+    await unlisted(billing.db, shop.id),
+    [],
+    'a lost charge that no caller repeats does not keep the state',
   )
-  // Behind what the test before has left at Stripe.
-  const since = new Date(Date.now() + 5000).toISOString()
-  // As in production: no simulator that serves all organizations.
-  const all = async () => (await app.providers.all()).filter(({ organizationId }) => organizationId !== null)
-  const providers = { ...app.providers, all }
-  await reconcile({ ...app, providers, providerTimeoutMs: 5000 }, since)
-  const marked = await billing.db.query('select id from organizations where restored_from is not null')
-  const ids = marked.map(({ id }) => id)
-  assert.ok(ids.includes(unconnected.id), 'its charges at the provider were not compared')
-  assert.ok(!ids.includes(connected.id))
 })
 
-test('reconcile with a simulator keeps the mark of an organization whose account was disconnected, and no other', async () => {
-  const { app } = billing.server
-  const [disconnected, simulated] = [await billing.shop(), await billing.organization()]
-  const name = { organizationId: disconnected.id, psp: 'stripe', merchantId: MERCHANT }
-  await disconnectAccount(billing.db.query, name)
-  const ids = [disconnected.id, simulated.id]
-  const marked = `select id from organizations where id = any($1) and restored_from is not null`
-  await billing.db.query(`update organizations set restored_from = db_clock() where id = any($1)`, [ids])
-  await reconcile({ ...app, providerTimeoutMs: 5000 }, new Date(Date.now() - DAY_MS).toISOString())
-  assert.deepEqual(await billing.db.query(marked, [ids]), [{ id: disconnected.id }])
+test('an account that nobody has connected again counts as not listed, and reconcile and the 503 name it', async () => {
+  const [connected, disconnected] = [await billing.shop(), await billing.shop()]
+  const { external_id } = await disconnected.customerWithCard()
+  await disconnectAccount(billing.db.query, { organizationId: disconnected.id, psp: 'stripe', merchantId: MERCHANT })
+  for (const { id } of [connected, disconnected]) await markUnlisted(billing.db, id)
+  const { not_compared } = await compare()
+  assert.ok(not_compared.some(({ organization_id }) => organization_id === disconnected.id))
+  assert.deepEqual(await unlisted(billing.db, connected.id), [])
+  assert.deepEqual(await unlisted(billing.db, disconnected.id), [MERCHANT])
+  const { status, headers, body } = await disconnected.charge(external_id)
+  assert.deepEqual([status, headers['x-error-code']], [503, 'restore_not_reconciled'])
+  assert.match(body.message, /stripe stripe-test/)
+})
+
+test('a reconciliation that begins less than an hour before the backup does not count', async () => {
+  await markUnlisted(billing.db, shop.id)
+  await compare(new Date(Date.now() - 3_000_000).toISOString())
+  assert.deepEqual(await unlisted(billing.db, shop.id), [MERCHANT])
+  await compare()
+  assert.deepEqual(await unlisted(billing.db, shop.id), [])
 })
 
 describe('a charge that the backup does not have', () => {
+  test('gets 503 before its account was listed, and nothing is charged', async () => {
+    const { external_id, customer } = await shop.customerWithCard()
+    const first = await shop.charge(external_id, { idempotency_key: 'k' })
+    await forgetOrders(billing.db, [first.body.order_id])
+    await markUnlisted(billing.db, shop.id)
+    const refused = await shop.charge(external_id, { idempotency_key: 'k' })
+    assert.deepEqual([refused.status, refused.headers['x-error-code']], [503, 'restore_not_reconciled'])
+    assert.equal((await paymentsOf(customer)).length, 1)
+    await compare()
+    const again = await shop.charge(external_id, { idempotency_key: 'k' })
+    assert.deepEqual([again.body.checkout_status, again.body.idempotent_replay], ['succeeded', true])
+    assert.equal((await paymentsOf(customer)).length, 1)
+  })
+
+  test('is listed by a worker after a failover, without an operator', async () => {
+    const { external_id, customer } = await shop.customerWithCard()
+    const first = await shop.charge(external_id, { idempotency_key: 'k' })
+    await forgetOrders(billing.db, [first.body.order_id])
+    await markUnlisted(billing.db, shop.id)
+    await billing.db.query(`update unlisted_accounts set cause = 'failover' where organization_id = $1`, [shop.id])
+    await until('the account is listed', async () => (await unlisted(billing.db, shop.id)).length === 0)
+    const again = await shop.charge(external_id, { idempotency_key: 'k' })
+    assert.deepEqual([again.body.checkout_status, again.body.idempotent_replay], ['succeeded', true])
+    assert.equal((await paymentsOf(customer)).length, 1)
+  })
+
   test('is found at Stripe by a later reconciliation that begins after it was made', async () => {
     const { external_id } = await shop.customerWithCard()
     const first = await shop.charge(external_id, { idempotency_key: 'k' })
@@ -94,7 +119,7 @@ describe('a charge that the backup does not have', () => {
   test('is adopted within a day also where nothing says that the backup was restored', async () => {
     const { external_id, customer } = await shop.customerWithCard()
     const first = await shop.charge(external_id, { idempotency_key: 'k' })
-    await forget([first.body.order_id], false)
+    await forgetOrders(billing.db, [first.body.order_id])
     const again = await shop.charge(external_id, { idempotency_key: 'k' })
     assert.equal(again.body.checkout_status, 'succeeded', again.text)
     assert.equal((await paymentsOf(customer)).length, 1)
@@ -143,6 +168,53 @@ describe('a charge that the backup does not have', () => {
       ['failed', 'Your card has insufficient funds.'],
     )
     assert.equal((await paymentsOf(customer)).length, 1)
+  })
+
+  test('is adopted by an operator; the caller then gets that order, and nothing is listed', async () => {
+    const { external_id, customer } = await shop.customerWithCard()
+    // The payment that is here names the customer at Stripe.
+    await billing.db.query('update report_transactions set psp_customer_id = $2 where external_id = $1', [
+      external_id,
+      customer,
+    ])
+    const first = await shop.charge(external_id, { idempotency_key: 'k' })
+    await forget([first.body.order_id])
+    const path = `/organizations/${shop.id}/lost-movements`
+    const listed = async () => (await billing.server.admin(`${path}?limit=100`)).body.data as Record<string, string>[]
+    const [lost] = (await listed()).filter(({ provider_customer }) => provider_customer === customer)
+    assert.deepEqual([lost?.type, lost?.state, lost?.reference], ['charge', 'moved', first.body.order_id])
+    const adopted = await billing.server.admin(`${path}/stripe/${MERCHANT}/${lost!.transaction_id}/adopt`, {
+      method: 'POST',
+      body: {},
+    })
+    assert.deepEqual([adopted.status, adopted.body.external_id, adopted.body.status], [200, external_id, 'succeeded'])
+    assert.equal((await shop.consumables(external_id)).length, 1)
+    const again = await shop.charge(external_id, { idempotency_key: 'k' })
+    assert.deepEqual([again.body.order_id, again.body.idempotent_replay], [adopted.body.order_id, true])
+    const left = (await listed()).filter(({ provider_customer }) => provider_customer === customer)
+    assert.deepEqual([left, (await paymentsOf(customer)).length], [[], 1])
+    const twice = await billing.server.admin(`${path}/stripe/${MERCHANT}/${lost!.transaction_id}/adopt`, {
+      method: 'POST',
+      body: {},
+    })
+    assert.equal(twice.status, 409)
+  })
+
+  test('that an operator accepted as made elsewhere is not reported, and still not made again', async () => {
+    const { external_id, customer } = await shop.customerWithCard()
+    const first = await shop.charge(external_id, { idempotency_key: 'k' })
+    await forget([first.body.order_id])
+    // Other organizations of this file have the same account, and have accepted nothing.
+    const reported = async () =>
+      (await compare()).findings.filter(({ reference }) => reference === first.body.order_id).length
+    const before = await reported()
+    const [payment] = (await billing.client.paymentIntents.list({ customer })).data
+    const path = `/organizations/${shop.id}/lost-movements/stripe/${MERCHANT}/${payment!.id}/accept`
+    const body = { because: 'the old server made it' }
+    assert.equal((await billing.server.admin(path, { method: 'POST', body })).status, 200)
+    assert.equal(await reported(), before - 1)
+    const again = await shop.charge(external_id, { idempotency_key: 'k' })
+    assert.deepEqual([again.body.idempotent_replay, (await paymentsOf(customer)).length], [true, 1])
   })
 
   test('a new purchase of the same customer is charged', async () => {

@@ -1,6 +1,6 @@
-// Charges at a provider that prepares and confirms, later: while they are pending, after a restore, and where none can be cancelled.
+// Charges at a provider that prepares and confirms, later: while they are pending, without their handle, and where none can be cancelled.
 import assert from 'node:assert/strict'
-import { after, beforeEach, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { twoStepProvider } from '../../support/two-step-provider.ts'
 import { setUpTwoSteps } from '../../support/two-steps.ts'
 
@@ -27,35 +27,17 @@ test('pending is looked at after an hour, six hours, then daily, and settled whe
   assert.equal((await lookAgain()).status, 'succeeded')
 })
 
-describe('in an organization that was restored', () => {
-  beforeEach(() => setup.db.query(`update organizations set restored_from = db_clock() where id = $1`, [setup.shop.id]))
-  after(() => setup.db.query('update organizations set restored_from = null where id = $1', [setup.shop.id]))
+test('an order whose handle a failover has just lost is not cancelled but settled', async () => {
+  setup.there.faults.set('confirm', 'no_response')
+  await charge()
+  await setup.db.query('update orders set provider_handle = null where external_id = $1', [setup.user])
+  assert.equal((await lookAgain()).status, 'succeeded')
+  assert.equal(setup.there.charged().length, 1)
+})
 
-  test('a charge that the backup forgot is found by its key and not made again', async () => {
-    await charge()
-    for (const table of ['consumables', 'report_transactions', 'orders'])
-      await setup.db.query(
-        `delete from ${table} where external_id = $1 ${table === 'report_transactions' ? 'and not imported' : ''}`,
-        [setup.user],
-      )
-    setup.there.calls.length = 0
-    assert.equal((await charge()).checkout_status, 'succeeded')
-    assert.deepEqual(setup.there.calls, ['findByKey'])
-    assert.equal(setup.there.charged().length, 1)
-  })
-
-  test('an order whose handle the backup forgot is not cancelled but settled', async () => {
-    setup.there.faults.set('confirm', 'no_response')
-    await charge()
-    await setup.db.query('update orders set provider_handle = null where external_id = $1', [setup.user])
-    assert.equal((await lookAgain()).status, 'succeeded')
-    assert.equal(setup.there.charged().length, 1)
-  })
-
-  test('a new charge asks first and is made', async () => {
-    assert.equal((await charge()).checkout_status, 'succeeded')
-    assert.deepEqual(setup.there.calls, ['findByKey', 'prepare', 'confirm'])
-  })
+test('a new charge makes two calls', async () => {
+  assert.equal((await charge()).checkout_status, 'succeeded')
+  assert.deepEqual(setup.there.calls, ['prepare', 'confirm'])
 })
 
 test('where nothing can be cancelled: two look-ups that find nothing, minutes apart and past the deadline', async () => {

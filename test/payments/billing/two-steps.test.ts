@@ -16,7 +16,7 @@ test('prepared, handle stored, confirmed: one charge, with handle and customer k
   const [payment] = setup.there.charged()
   assert.deepEqual(
     [provider_handle, provider_customer, charge_transaction_id],
-    [payment!.handle, 'cus_1', `ch_${payment!.handle}`],
+    [payment!.handle, 'cus_1', payment!.handle],
   )
   assert.notEqual(prepared_at, null)
 })

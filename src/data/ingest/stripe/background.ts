@@ -5,7 +5,7 @@ import { isUnavailable } from '../../../lib/pg/errors.ts'
 import { repeat } from '../../../lib/repeat.ts'
 import { NotPermitted, ProviderError } from '../../../payments/providers/provider.ts'
 import { Interrupted } from '../load.ts'
-import { storedIds, storedLinks } from './context.ts'
+import { keepLostIn, storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
@@ -105,7 +105,11 @@ export async function refreshFromStripe(
     for (const { projectId, options } of followers) {
       const target = { ...account, projectId, externalIdKey: options.external_id_key ?? undefined }
       const known = (table: Parameters<typeof storedIds>[1], ids: string[]) => storedIds(app.db, table, projectId, ids)
-      const stored = { links: storedLinks(app.db, target), fees: storedFees(app, target) }
+      const stored = {
+        links: storedLinks(app.db, target),
+        fees: storedFees(app, target),
+        keepLost: keepLostIn(app.db, target),
+      }
       const sinceS = secondsOf(options.since)
       const context = { db: app.db, source, target, sinceS, tally: emptyTally(), known, ...stored }
       count += await refresh(app, context, changed, signal)

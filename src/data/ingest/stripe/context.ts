@@ -1,6 +1,8 @@
 // The context of an import from Stripe: the account, the target, and the ids that are stored.
 import type { App } from '../../../app.ts'
 import type { Fee } from '../../../payments/providers/fees.ts'
+import { storeLost } from '../../../payments/providers/lost-movements.ts'
+import type { Movement } from '../../../payments/providers/movements.ts'
 import type { Target } from './convert.ts'
 import type { StripeSource } from './source.ts'
 import type { Rejecting } from './tally.ts'
@@ -18,6 +20,8 @@ export interface Context extends Rejecting {
   known(table: Referred, ids: string[]): Promise<Set<string>>
   links: Links
   fees: Fees
+  /** Stores charges that Tundish made and that have no order here. */
+  keepLost(charges: Movement[]): Promise<void>
 }
 
 /** The subscription of each payment, which only invoices have. */
@@ -41,6 +45,11 @@ export interface Fees {
   /** Those of these entries that are not stored. */
   unknown(entryIds: string[]): Promise<string[]>
 }
+
+export const keepLostIn =
+  (db: App['db'], { organizationId, merchantId }: Target): Context['keepLost'] =>
+  (charges) =>
+    storeLost(db.query, { organizationId, psp: 'stripe', merchantId }, charges)
 
 export async function storedIds(
   db: App['db'],

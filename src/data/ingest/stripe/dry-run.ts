@@ -35,6 +35,7 @@ export async function dryRun(
     onRejected,
     links: linksInMemory(),
     fees: feesNowhere,
+    keepLost: async () => {},
     async known(table, ids) {
       const stored = await storedIds(app.db, table, target.projectId, ids)
       return new Set(ids.filter((id) => stored.has(id) || coming[table].has(id)))

@@ -1,10 +1,10 @@
 // How pages of charges, refunds and disputes become lines of an import.
 import type { Stripe } from 'stripe'
-import { isUuid } from '../../../lib/ids.ts'
 import { returnedAmount } from '../../../payments/providers/stripe/disputes.ts'
 import type { Context } from './context.ts'
 import { Inconvertible, idOf, type Line, minorUnits, monthOf } from './convert.ts'
 import { each } from './each.ts'
+import { foreign, keepLost } from './own-charges.ts'
 import {
   type Charge,
   chargeLines,
@@ -19,8 +19,9 @@ import { defaultCards, missingCustomers, missingSubscriptions, type Reference } 
 import { add } from './tally.ts'
 
 export async function convertCharges(context: Context, all: Charge[]): Promise<Line[]> {
-  const decided = await each(context, all, (charge) => (isDecided(charge) ? [charge] : []))
-  const charges = await each(context, await foreign(context, decided.flat(), (charge) => charge), (charge) => {
+  const decided = (await each(context, all, (charge) => (isDecided(charge) ? [charge] : []))).flat()
+  await keepLost(context, decided)
+  const charges = await each(context, await foreign(context, decided, (charge) => charge), (charge) => {
     const succeeded = charge.status === 'succeeded'
     const amount = succeeded ? charge.amount_captured : charge.amount
     count(context, succeeded ? 'payments' : 'failed payments', amount, charge)
@@ -98,21 +99,6 @@ async function chargeOf({ source }: Context, { charge, payment_intent }: OfCharg
   const paid = intent && (await source.one<Stripe.PaymentIntent>('payment_intents', intent, params))
   if (paid && paid.latest_charge !== null && typeof paid.latest_charge === 'object') return paid.latest_charge
   throw new Inconvertible('belongs to no charge, so it is not the money of a payment here')
-}
-
-/** Without the objects of charges made by Tundish itself, whose own records are authoritative. */
-async function foreign<T>(context: Context, objects: T[], chargeOf: (object: T) => Stripe.Charge): Promise<T[]> {
-  const orderOf = (object: T) => chargeOf(object)?.metadata?.['tundish_order'] ?? ''
-  const orders = objects.map(orderOf).filter(isUuid)
-  if (orders.length === 0) return objects
-  const rows = await context.db.query(
-    'select order_id from orders where organization_id = $1 and order_id = any($2::uuid[])',
-    [context.target.organizationId, orders],
-  )
-  const ours = new Set(rows.map(({ order_id }) => order_id))
-  const others = objects.filter((object) => !ours.has(orderOf(object).toLowerCase()))
-  context.tally.own += objects.length - others.length
-  return others
 }
 
 async function chargeReferences(context: Context, objects: { charge: Charge }[]): Promise<Line[]> {

@@ -2,7 +2,7 @@
 import type { App } from '../../../app.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import { Interrupted } from '../load.ts'
-import { type Context, storedIds, storedLinks } from './context.ts'
+import { type Context, keepLostIn, storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import type { Held } from './hold.ts'
 import { type Changed, changedBy, refresh, type StripeEvent } from './refresh.ts'
@@ -182,5 +182,6 @@ function contextOf({ app, source, state, options: { onRejected } }: Run): Contex
     known: (table, ids) => storedIds(app.db, table, projectId, ids),
     links: storedLinks(app.db, target),
     fees: storedFees(app, target),
+    keepLost: keepLostIn(app.db, target),
   }
 }

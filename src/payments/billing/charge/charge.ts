@@ -1,7 +1,6 @@
 // A custom charge, from top to bottom: known key, or refused? Else claim, prepare, confirm (or charge), settle, respond.
 import { ApiError } from '../../../lib/errors.ts'
 import { formatMinor } from '../../../lib/money.ts'
-import { instantFromPg } from '../../../lib/time.ts'
 import type { NotBegun } from '../../providers/outcomes.ts'
 import { EVERY_MERCHANT, type Provider } from '../../providers/provider.ts'
 import { compare, fromDatabase } from '../amount.ts'
@@ -9,16 +8,15 @@ import type { BillingContext } from '../context.ts'
 import { checkGrants } from '../credits/grants.ts'
 import { keyReused } from '../keys.ts'
 import { notBegun, providerOf, providerOfClaimed, unreachable } from '../psp.ts'
-import { cardsOf } from '../saved-card.ts'
 import { inTime } from '../unknown/in-time.ts'
 import { leaseMs } from '../unknown/lease.ts'
-import { type Answer, CHARGE, conclude } from '../unknown/look.ts'
+import { type Answer, CHARGE, conclude, look } from '../unknown/look.ts'
 import { keep, type Note, timed } from '../unknown/provider-calls.ts'
 import { type ChargeAnswer, chargeAnswer } from './answer.ts'
 import { type Account, type Claimed, claim } from './claim.ts'
 import { chargeRequest, type Order, ordersInProgress, reference, storeHandle } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
-import { exactAmount, inProgressRefusal, type Refusal, refusalOf } from './rules.ts'
+import { exactAmount, inProgressRefusal, notReconciled, type Refusal, refusalOf } from './rules.ts'
 
 // Each further turn needs another charge of the same customer to begin and settle within a statement.
 const MAX_TURNS = 20
@@ -38,7 +36,7 @@ export async function oneOffCharge(
   if (!claimed.isNew) return answerFor(request, claimed.order, true)
   const order = await make(context, claimed)
   // An adopted charge was made by an earlier request with the key, whose order is lost.
-  return answerFor(request, order, order.is_adopted === 't')
+  return answerFor(request, order, claimed.isLost || order.is_adopted === 't')
 }
 
 /**
@@ -73,6 +71,7 @@ async function claimAllowed(
     const { rule } = refusal
     if (rule === null) continue
     if (rule === 'amount_refused') throw exact
+    if (rule === 'restore_not_reconciled') throw notReconciled(refusal)
     if (rule !== 'provider_not_ready' && rule !== 'currency_not_offered') throw refusalOf(rule, request, refusal)
     const card = { psp: refusal.card_psp!, psp_merchant_id: refusal.card_psp_merchant_id }
     const provider = await providerOf(providers, organizationId, card)
@@ -108,12 +107,13 @@ function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): Cha
  * `processing` and settling finds the outcome: a time-out is not a failure. Throws a 503 when the provider turned the
  * charge away before it began, and a 400 when its account is not connected any more, so that the key is free again.
  */
-async function make(context: BillingContext, { order, sentMs, restoredFrom }: Claimed): Promise<Order> {
+async function make(context: BillingContext, { order, sentMs, isLost }: Claimed): Promise<Order> {
   try {
     const provider = await providerOfClaimed(context, ordersInProgress, order)
     const held = await inTime(context, ordersInProgress, order, sentMs)
     if (!held) return order
-    if (provider.traits.prepares) return await prepareAndConfirm(context, provider, held, restoredFrom)
+    if (isLost) return await look(context, CHARGE, held)
+    if (provider.traits.prepares) return await prepareAndConfirm(context, provider, held)
     const { answer, note } = await timed(context, held, 'charge', () =>
       provider.charge!(chargeRequest(held, context.traceparent)),
     )
@@ -127,24 +127,11 @@ async function make(context: BillingContext, { order, sentMs, restoredFrom }: Cl
 
 /**
  * Prepares the payment, stores its handle, and only then confirms it: an order without a handle was never charged, unless the
- * database has lost the handle since. A database that was restored from a backup may have forgotten a charge, so there the provider
- * is asked for the key first.
+ * database has lost the handle since.
  */
-async function prepareAndConfirm(
-  context: BillingContext,
-  provider: Provider,
-  order: Order,
-  restoredFrom: string | null,
-): Promise<Order> {
+async function prepareAndConfirm(context: BillingContext, provider: Provider, order: Order): Promise<Order> {
   const { db, clock, providerTimeoutMs, traceparent } = context
   const request = chargeRequest(order, traceparent)
-  if (restoredFrom !== null && provider.findByKey) {
-    const cards = await cardsOf(db.query, order)
-    const ask = () => provider.findByKey!({ ...request, cards }, instantFromPg(restoredFrom))
-    const { answer, note } = await timed(context, order, 'find_by_key', ask)
-    if (answer.outcome !== 'not_found') return conclude(context, CHARGE, provider, order, answer, note)
-    keep(context, note)
-  }
   const { answer: prepared, note } = await timed(context, order, 'prepare', () => provider.prepare!(request))
   if (prepared.outcome !== 'prepared') return concludeOrGiveBack(context, provider, order, prepared, note)
   keep(context, note)

@@ -11,6 +11,7 @@ import type { Query } from '../../../lib/pg/types.ts'
 import { chargeKey } from '../keys.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import { paymentsOf, savedCardOf } from '../saved-card.ts'
+import { hasUnlisted, unlistedOf } from '../unknown/unlisted.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
 import type { Refusal } from './rules.ts'
@@ -38,8 +39,8 @@ export interface Claimed {
   /** Whether it was made now; its lease then counts from `sentMs` of the monotonic clock at the earliest. */
   isNew: boolean
   sentMs: number
-  /** The time of the backup that the organization was restored from, until it is reconciled. */
-  restoredFrom: string | null
+  /** Whether the provider has charged under the key before, by an order that was lost: the order has that payment's handle. */
+  isLost: boolean
 }
 
 /**
@@ -48,15 +49,14 @@ export interface Claimed {
  */
 export async function claim(db: Db, ask: Ask): Promise<Claimed | { order: undefined; refusal: Refusal }> {
   const { row, sentMs } = await claimTogether(db, ask)
-  const { restored_from: restoredFrom } = row
-  if (row.order_id !== null) return { order: row as Order, isNew: row.order_id === row.asked_id, sentMs, restoredFrom }
+  const isNew = row.order_id === row.asked_id
+  if (row.order_id !== null) return { order: row as Order, isNew, sentMs, isLost: isNew && row.lost_id !== null }
   // Its key was valid when the request began, and its body may have taken long.
   if (row.is_known === 'f') throw beingMoved()
   return { order: undefined, refusal: row as Refusal }
 }
 
-type Row = { asked_id: string; is_known: 't' | 'f'; restored_from: string | null } & Refusal &
-  (Order | { order_id: null })
+type Row = { asked_id: string; is_known: 't' | 'f'; lost_id: string | null } & Refusal & (Order | { order_id: null })
 
 const claimTogether = batched<Ask, { row: Row; sentMs: number }>({
   tenant: ({ organizationId }) => organizationId,
@@ -109,21 +109,21 @@ const MAXIMUM = `coalesce(g.one_off_charge_max_amount ->> a.currency_code, g.one
 const READY = `a.ready::jsonb @> jsonb_build_array(
   jsonb_build_object('psp', card.psp, 'merchant_id', coalesce(card.psp_merchant_id, '*')))`
 
-// The first of these that holds is the rule that is broken. A merchant account that is not described, or that names no
-// currencies, offers all.
+// The first of these that holds is the rule that is broken. A key that was charged by an order that was lost is not charged, so it
+// needs no card. A merchant account that is not described, or that names no currencies, offers all.
 const BROKEN_RULE = `case
   when not g.one_off_charge_enabled then 'one_off_charge_disabled'
   when a.amount is null then 'amount_refused'
   when a.amount > ${MAXIMUM}::numeric then 'amount_above_maximum'
+  when lost.transaction_id is null and ${hasUnlisted('a.organization_id')} then 'restore_not_reconciled'
   when c.project_id is null then 'unknown_customer'
+  when lost.transaction_id is not null then null
   when card.trx_id is null then
     case when (select true ${paymentsOf('a')} limit 1) is not null then 'no_saved_card' else 'no_successful_payment' end
   when coalesce(json_array_length(m.currencies), 0) > 0 and not m.currencies::jsonb ? a.currency_code
     then 'currency_not_offered'
   when not ${READY} then 'provider_not_ready' end`
 
-// A charge that was under way when the backup was made counts as forgotten, hence the hour before it.
-//
 // Sorted, so that two processes that claim for the same customers wait for each other without a deadlock. The subqueries have
 // `limit 1`, because `exists` could be planned as one reading of all orders in progress.
 const CLAIM = onGivenRows(
@@ -144,29 +144,38 @@ const CLAIM = onGivenRows(
   (rows) => `
     with ${limitWaits('$1')}, now as materialized (select db_clock() as at from limited), judged as materialized (
       select a.*, g.id is not null as is_known,
-        g.restored_from - interval '1 hour' as restored_from, ${MAXIMUM} as maximum, c.project_id, c.profile_id,
-        card.*, ${BROKEN_RULE} as broken_rule
+        ${MAXIMUM} as maximum, c.project_id, c.profile_id, lost.transaction_id as lost_id, lost.order_id as adopted_id,
+        card.trx_id, card.payment_method_token, card.psp_customer_id, coalesce(lost.psp, card.psp) as psp,
+        case when lost.psp is null then card.psp_merchant_id else lost.psp_merchant_id end as psp_merchant_id,
+        case when lost.psp is null then card.region else lost.region end as region, ${BROKEN_RULE} as broken_rule
       from ${rows}
       left join organizations g on g.id = a.organization_id and not ${isClosed('a.organization_id')}
       left join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id
       left join lateral (
         select r.trx_id, r.psp, r.psp_merchant_id, r.region, r.payment_method_token, r.psp_customer_id
         ${savedCardOf('a', 'c')}) card on true
+      left join lateral (
+        select l.transaction_id, l.order_id, l.psp, l.psp_merchant_id, account.region from lost_movements l
+        left join merchant_accounts account on account.organization_id = l.organization_id and account.psp = l.psp
+          and account.psp_merchant_id = l.psp_merchant_id
+        where l.organization_id = a.organization_id and l.provider_key = a.provider_key and l.type = 'charge'
+        order by l.state = 'failed', l.moved_at limit 1) lost on true
       left join merchant_accounts m on m.organization_id = a.organization_id and m.psp = card.psp
         and m.psp_merchant_id = card.psp_merchant_id
     ), made as (
       insert into orders as o (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
         client_metadata, grants, psp, psp_merchant_id, region, payment_method_token, provider_customer, source_trx_id, provider_key,
-        created_at, lease_until, next_look_at)
+        provider_handle, created_at, lease_until, next_look_at)
       select a.organization_id, a.asked_id, a.external_id, a.project_id, a.idempotency_key, a.amount, a.currency_code,
         case when a.client_metadata is not null and (select p.anonymized_at from profiles p
             where p.project_id = a.project_id and p.id = a.profile_id) is null
           then a.client_metadata::json end,
         a.grants::json,
-        a.psp, a.psp_merchant_id, a.region, a.payment_method_token, a.psp_customer_id, a.trx_id, a.provider_key,
+        a.psp, a.psp_merchant_id, a.region, case when a.lost_id is null then a.payment_method_token else '' end,
+        case when a.lost_id is null then a.psp_customer_id end, coalesce(a.trx_id, a.asked_id), a.provider_key, a.lost_id,
         now.at, now.at + make_interval(secs => a.lease_s), now.at + make_interval(secs => a.lease_s)
       from judged a, now
-      where a.is_known and a.broken_rule is null
+      where a.is_known and a.broken_rule is null and a.adopted_id is null
       order by a.organization_id, a.external_id, a.idempotency_key
       on conflict do nothing returning ${ORDER_COLUMNS}
     ), known as (
@@ -174,9 +183,13 @@ const CLAIM = onGivenRows(
       union all
       select a.asked_id as wanted_id, ${ORDER_COLUMNS} from judged a join orders o on o.organization_id = a.organization_id
         and o.external_id = a.external_id and o.idempotency_key = a.idempotency_key
+      union all
+      select a.asked_id as wanted_id, ${ORDER_COLUMNS} from judged a join orders o on o.organization_id = a.organization_id
+        and o.order_id = a.adopted_id
     )
-    select a.asked_id, a.is_known, a.restored_from, a.maximum, a.psp as card_psp, a.psp_merchant_id as card_psp_merchant_id,
-      coalesce(a.broken_rule, case when busy.is_busy then 'charge_in_progress' end) as rule, busy.is_busy, k.*
+    select a.asked_id, a.is_known, a.lost_id, a.maximum, a.psp as card_psp, a.psp_merchant_id as card_psp_merchant_id,
+      coalesce(a.broken_rule, case when busy.is_busy then 'charge_in_progress' end) as rule, busy.is_busy,
+      case when a.broken_rule = 'restore_not_reconciled' then ${unlistedOf('a.organization_id')} end as unlisted, k.*
     from judged a left join known k on k.wanted_id = a.asked_id
     cross join lateral (select k.order_id is null and (select true from orders o
       where o.organization_id = a.organization_id and o.external_id = a.external_id and o.status = 'processing' limit 1)

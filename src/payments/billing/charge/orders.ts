@@ -92,6 +92,17 @@ const STORE_HANDLE: Statement = {
     returning ${ORDER_COLUMNS}`,
 }
 
+/** Stores the handle that a list of the provider has of an order in progress without one. */
+export async function rememberHandle(query: Query, { organization_id, order_id }: OrderIds, handle: string) {
+  await query(REMEMBER_HANDLE, [organization_id, order_id, handle])
+}
+
+const REMEMBER_HANDLE: Statement = {
+  name: 'remember handle of listed payment',
+  text: `update orders set provider_handle = $3
+         where organization_id = $1 and order_id = $2 and status = 'processing' and provider_handle is null`,
+}
+
 /**
  * Locks an order until commit. A statement that locks it and reads other rows sees these as they were before it waited for
  * the lock. The next statement sees what was committed meanwhile. Sent together, both are one round trip.

@@ -64,7 +64,7 @@ async function finish(query: Query, done: Done[]): Promise<void> {
 
 function finished({ order, verdict, because, mismatch }: Done) {
   const { organization_id, order_id, status, failed_message_for_user, amount, currency_code } = order
-  const { asked_amount, asked_currency_code, provider_customer, client_metadata } = order
+  const { asked_amount, asked_currency_code, provider_customer, payment_method_token, client_metadata } = order
   return {
     organization_id,
     order_id,
@@ -78,6 +78,7 @@ function finished({ order, verdict, because, mismatch }: Done) {
     asked_currency_code,
     mismatch,
     provider_customer,
+    payment_method_token,
     charge_transaction_id: verdict.outcome === 'succeeded' ? verdict.details.psp_transaction_id : null,
   }
 }
@@ -99,13 +100,14 @@ const FINISH = onGivenRows(
     asked_currency_code: 'text',
     mismatch: 'text',
     provider_customer: 'text',
+    payment_method_token: 'text',
     charge_transaction_id: 'text',
   },
   (rows) => `
     update orders o set status = a.status, failed_message_for_user = a.failed_message_for_user, amount = a.amount,
       currency_code = a.currency_code, client_metadata = case when not a.is_wiped then o.client_metadata end,
       asked_amount = nullif(a.asked_amount, a.amount), asked_currency_code = nullif(a.asked_currency_code, a.currency_code),
-      provider_mismatch = a.mismatch, provider_customer = a.provider_customer,
+      provider_mismatch = a.mismatch, provider_customer = a.provider_customer, payment_method_token = a.payment_method_token,
       charge_transaction_id = a.charge_transaction_id,
       resolved_because = a.because, settled_at = db_clock(), lease_until = null, next_look_at = null
     from ${rows}
@@ -177,7 +179,8 @@ function reportRow({ order, verdict, usdMinor }: Movement): ReportRow {
     psp_merchant_id,
     psp_customer_id: provider_customer,
     region,
-    payment_method_token,
+    // Unknown of an adopted charge, if its provider does not return the card.
+    payment_method_token: payment_method_token === '' ? null : payment_method_token,
     details: verdict.details,
   }
 }

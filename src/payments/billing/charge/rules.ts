@@ -1,5 +1,5 @@
 // The rules of a charge. Each has a name, which is the error code, and a sentence for the caller. The claim evaluates them.
-import { ApiError } from '../../../lib/errors.ts'
+import { ApiError, tryLater } from '../../../lib/errors.ts'
 import { formatMinor, MAX_MINOR, minorUnits, toMinor, tooManyDecimals } from '../../../lib/money.ts'
 import { shorten } from '../../../lib/text.ts'
 import { amountRefused, amountRule, notPositive } from '../body.ts'
@@ -11,6 +11,8 @@ export type Rule =
   /** The amount breaks a rule that needs no database: see `exactAmount`. */
   | 'amount_refused'
   | 'amount_above_maximum'
+  /** An account was not listed since a backup was restored, or since a failover lost commits: the key may have been charged there. */
+  | 'restore_not_reconciled'
   | 'unknown_customer'
   | 'no_successful_payment'
   | 'no_saved_card'
@@ -27,13 +29,15 @@ export type Refusal = {
   maximum: string
   card_psp: string | null
   card_psp_merchant_id: string | null
+  /** The accounts that were not listed, as a list of names; null unless that is the broken rule. */
+  unlisted: string | null
   /** Whether the customer has a charge in progress. */
   is_busy: 't' | 'f'
 }
 
 type Sentence = (request: ChargeRequest, refusal: Refusal) => string
 
-const SENTENCES: Record<Exclude<Rule, 'amount_refused' | 'provider_not_ready'>, Sentence> = {
+const SENTENCES: Record<Exclude<Rule, 'amount_refused' | 'provider_not_ready' | 'restore_not_reconciled'>, Sentence> = {
   one_off_charge_disabled: () =>
     'Custom charges are not enabled for this organization. Its operator enables them with "tundish org set ID --one-off-charge on".',
   amount_above_maximum: ({ currencyCode, amountSent }, { maximum }) =>
@@ -50,6 +54,18 @@ const SENTENCES: Record<Exclude<Rule, 'amount_refused' | 'provider_not_ready'>, 
 export function refusalOf(rule: keyof typeof SENTENCES, request: ChargeRequest, refusal: Refusal): ApiError {
   const sentence = SENTENCES[rule](request, refusal)
   return new ApiError(400, rule, sentence, rule === 'one_off_charge_disabled' ? { extra: { code: rule } } : {})
+}
+
+// An operator has to run a command, or a worker lists an account.
+const RETRY_AFTER_S = 10
+
+/** The 503 for a key that may have been charged before the restore, at an account that was not listed since. */
+export function notReconciled({ unlisted }: Refusal): ApiError {
+  return tryLater(
+    'restore_not_reconciled',
+    `The database was restored, and this key may have been charged before: nothing was begun. Its operator has to compare these merchant accounts first, with "tundish reconcile": ${unlisted}.`,
+    RETRY_AFTER_S,
+  )
 }
 
 export const inProgressRefusal = () =>

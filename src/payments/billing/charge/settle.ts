@@ -155,6 +155,7 @@ function outcomeOf(locked: Locked, verdict: Verdict, isAdopted: boolean): Outcom
     currency_code: currencyCode,
     ...(isAdopted && { asked_amount, asked_currency_code: currencyCode }),
     provider_customer: verdict.providerCustomer ?? locked.provider_customer,
+    ...(isAdopted && verdict.token !== undefined && { payment_method_token: verdict.token }),
     failed_message_for_user: outcome === 'failed' ? failedMessageForUser(details.psp_reason_code) : '',
   }
 }

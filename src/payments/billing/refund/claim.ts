@@ -7,10 +7,12 @@ import { formatMinor, toMinor, tooManyDecimals } from '../../../lib/money.ts'
 import type { Db } from '../../../lib/pg/db.ts'
 import { endWhenStalled } from '../../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
+import { IS_LOST } from '../../providers/lost-movements.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { amountRefused } from '../body.ts'
 import { nthRefundKey, refundKey } from '../keys.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
+import { hasUnlisted } from '../unknown/unlisted.ts'
 import { findByKey, REFUND_COLUMNS, type Refund } from './refunds.ts'
 import type { RefundRequest } from './request.ts'
 
@@ -25,8 +27,8 @@ export type Refundable = {
   in_progress: 't' | 'f'
   /** The provider's id of the charge; null when an operator settled the charge. */
   charge_transaction_id: string | null
-  /** Whether the organization was restored from a backup and not reconciled since. */
-  is_restored: 't' | 'f'
+  /** Whether the provider may have refunds of the charge that were lost here. */
+  may_lack_refunds: 't' | 'f'
 }
 
 /** The order, if it is this customer's and was charged here. Throws a 400. */
@@ -54,7 +56,8 @@ const FIND_REFUNDABLE: Statement = {
     select o.status, o.amount, o.currency_code, o.amount_refunded, o.psp, o.psp_merchant_id, o.charge_transaction_id,
       exists (select from refunds r where r.organization_id = $1 and r.order_id = $2 and r.status = 'processing')
         as in_progress,
-      exists (select from organizations g where g.id = $1 and g.restored_from is not null) as is_restored
+      ${hasUnlisted('o.organization_id')} or exists (select from lost_movements l where l.organization_id = $1
+        and l.type = 'refund' and l.charge_transaction_id = o.charge_transaction_id and ${IS_LOST}) as may_lack_refunds
     from orders o where o.organization_id = $1 and o.order_id = $2 and o.external_id = $3`,
 }
 

@@ -72,9 +72,9 @@ function checkReady(provider: Provider, amount: string, currencyCode: string): v
 async function bringBackForgotten(
   context: BillingContext,
   organizationId: string,
-  { is_restored, charge_transaction_id, psp, psp_merchant_id }: Refundable,
+  { may_lack_refunds, charge_transaction_id, psp, psp_merchant_id }: Refundable,
 ): Promise<void> {
-  if (is_restored === 'f' || charge_transaction_id === null) return
+  if (may_lack_refunds === 'f' || charge_transaction_id === null) return
   const provider = await context.providers.of(organizationId, psp, psp_merchant_id)
   if (!provider) return
   try {

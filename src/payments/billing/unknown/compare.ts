@@ -1,9 +1,10 @@
 // Compares the movements that a merchant account lists with our orders and refunds, settles those in progress, and adopts refunds.
 import { minorUnits } from '../../../lib/money.ts'
+import { isAccepted, storeLost } from '../../providers/lost-movements.ts'
 import type { Movement, Provider } from '../../providers/provider.ts'
 import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
 import { minorFromDatabase } from '../amount.ts'
-import type { AtProvider, Order } from '../charge/orders.ts'
+import { type AtProvider, type Order, rememberHandle } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import type { Refund } from '../refund/refunds.ts'
 import { leaseMs } from './lease.ts'
@@ -49,12 +50,10 @@ export interface Pass {
   at: AtProvider
   /** Type and key of the movements so far. */
   seen: Set<string>
-  /** The organizations of the charges that were in progress here, by the provider's id of the charge. */
-  inProgress: Map<string, string>
+  /** The provider's ids of the charges that were in progress here. */
+  inProgress: Set<string>
   /** Refunds of charges that no order here had, or none that was settled. */
   withoutOrder: Movement[]
-  /** Organizations that the provider has more of than is here: a later reconciliation has to find it. */
-  incomplete: Set<string>
   result: Reconciliation
 }
 
@@ -74,10 +73,17 @@ async function compareBatch<Row extends Order | Refund>(
   const keys = movements.flatMap(({ key }) => key ?? [])
   const found = await kind.rows.findByProviderKeys(context.db.query, keys)
   const rows = new Map(found.map((row) => [row.provider_key, row]))
+  if (kind.type === 'charge')
+    await keepLost(
+      pass,
+      movements.filter(({ key }) => key !== null && !rows.has(key)),
+    )
   for (const movement of movements) {
     const { type, key, transactionId } = movement
     const row = key === null ? undefined : rows.get(key)
     const place = `${type} ${key ?? transactionId}`
+    if (movement.hasFailed) continue
+    if (row) await rememberHandleOf(pass, row, movement)
     if (movement.isPending) {
       await comparePending(pass, movement, row)
       continue
@@ -89,13 +95,24 @@ async function compareBatch<Row extends Order | Refund>(
   }
 }
 
-/**
- * Records a refund that the provider decides later, for its key may be forgotten when the caller sends it again. A charge in that
- * state whose order was lost keeps the mark of a restored backup until it is decided, so that its key is looked up first.
- */
+/** Stores movements that have no row here, so that their keys move no money again. An account of all organizations forgets no key. */
+async function keepLost(
+  { context, at: [psp, merchantId, organizationId] }: Pass,
+  movements: Movement[],
+): Promise<void> {
+  if (organizationId !== null) await storeLost(context.db.query, { organizationId, psp, merchantId }, movements)
+}
+
+/** A backup may have the order of a prepared payment, and not its handle. */
+async function rememberHandleOf({ context }: Pass, row: Order | Refund, { transactionId }: Movement): Promise<void> {
+  if (row.status !== 'processing' || !('provider_handle' in row) || row.provider_handle !== null) return
+  await rememberHandle(context.db.query, row, transactionId)
+}
+
+/** Records a refund that the provider decides later, for its key may be forgotten when the caller sends it again. */
 async function comparePending(pass: Pass, movement: Movement, row: Order | Refund | undefined): Promise<void> {
   if (row) return
-  if (movement.type === 'charge') waits(pass)
+  if (movement.type === 'charge') pass.result.in_progress++
   else if (!(await adopt(pass, movement))) pass.withoutOrder.push(movement)
 }
 
@@ -108,20 +125,19 @@ function report({ provider, result }: Pass, movement: Movement, difference: Diff
 async function compareMissing(pass: Pass, movement: Movement): Promise<void> {
   if (movement.type === 'refund' && (await adopt(pass, movement))) return
   if (movement.type === 'refund') pass.withoutOrder.push(movement)
-  else if (movement.key !== null) reportMissing(pass, movement)
+  else if (movement.key !== null) await reportMissing(pass, movement)
 }
 
 /**
- * Compares the refunds again whose orders were not here, or not settled: they may be by now. If another process still holds the
- * order, the refund is adopted by a later reconciliation, and until then nothing may be paid back without asking the provider.
+ * Compares the refunds again whose orders were not here, or not settled: they may be by now. The others are stored, so that nothing is
+ * paid back for their charges before they are adopted.
  */
 export async function compareWithoutOrders(pass: Pass): Promise<void> {
   for (const refund of pass.withoutOrder) {
-    const organizationId = pass.inProgress.get(refund.chargeTransactionId ?? '')
-    const mayBeOurs = refund.key !== null || organizationId !== undefined
+    const mayBeOurs = refund.key !== null || pass.inProgress.has(refund.chargeTransactionId ?? '')
     if (mayBeOurs && (await adopt(pass, refund))) continue
-    if (organizationId !== undefined) pass.incomplete.add(organizationId)
-    if (refund.key !== null && !refund.isPending) reportMissing(pass, refund)
+    await keepLost(pass, [refund])
+    if (refund.key !== null && !refund.isPending) await reportMissing(pass, refund)
   }
 }
 
@@ -132,21 +148,19 @@ async function adopt(pass: Pass, refund: Movement): Promise<boolean> {
   if (!adoptions) return false
   if (adoptions.includes('mismatch'))
     report(pass, refund, 'mismatch', `${worth(refund)} there, which cannot be settled here`)
-  if (adoptions.includes('may_be_ours')) waits(pass)
+  if (adoptions.includes('may_be_ours')) {
+    pass.result.in_progress++
+    await keepLost(pass, [refund])
+  }
   pass.result.adopted += adoptions.filter((one) => one === 'adopted' || one === 'failed_later').length
   return true
 }
 
-/** A later reconciliation compares it, once its outcome is known, or that of the refund of ours in progress which it may be. */
-function waits({ at: [, , organizationId], incomplete, result }: Pass): void {
-  result.in_progress++
-  if (organizationId !== null) incomplete.add(organizationId)
-}
-
-/** A provider that serves all organizations remembers the keys of forgotten charges for ever; others do not. */
-function reportMissing(pass: Pass, movement: Movement): void {
-  const [, , organizationId] = pass.at
-  if (movement.type === 'charge' && organizationId !== null) pass.incomplete.add(organizationId)
+/** Reports it, unless an operator has accepted that another installation made it. */
+async function reportMissing(pass: Pass, movement: Movement): Promise<void> {
+  const [psp, merchantId, organizationId] = pass.at
+  const account = organizationId !== null && { organizationId, psp, merchantId }
+  if (account && (await isAccepted(pass.context.db.query, account, movement))) return
   report(pass, movement, 'missing_here', `${worth(movement)} without a row here`)
 }
 
@@ -158,7 +172,7 @@ async function compareOne<Row extends Order | Refund>(
 ): Promise<void> {
   const { result } = pass
   const isForgotten = row.status === 'processing'
-  if (isForgotten) pass.inProgress.set(movement.transactionId, row.organization_id)
+  if (isForgotten) pass.inProgress.add(movement.transactionId)
   const now = isForgotten ? await settleForgotten(pass.context, kind, row) : row
   const differs = (what: string) => report(pass, movement, 'mismatch', `${worth(movement)} there, ${what}`)
   if (now === 'unsettled') differs('which cannot be settled here')

@@ -1,7 +1,7 @@
 // Compares our orders and refunds since an instant with the movements at the providers, in both directions. Settles rows in
-// progress, adopts refunds that are missing here, and reports all other differences.
+// progress, adopts refunds that are missing here, stores charges that are missing here as lost movements, and reports differences.
 import { storeFees } from '../../providers/fees.ts'
-import { type Movement, NotPermitted, ProviderError } from '../../providers/provider.ts'
+import { type Movement, NotPermitted, type Provider, ProviderError } from '../../providers/provider.ts'
 import { recordDisputes } from '../adopt/disputes.ts'
 import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
 import { type AtProvider, findSucceededSince as findCharges, isAt, type Order } from '../charge/orders.ts'
@@ -9,6 +9,7 @@ import type { BillingContext } from '../context.ts'
 import { findSucceededSince as findRefunds, type Refund } from '../refund/refunds.ts'
 import { compareMovements, compareWithoutOrders, type NotCompared, type Pass, type Reconciliation } from './compare.ts'
 import { CHARGE, type Kind, REFUND } from './look.ts'
+import { noteListed, type Unlisted } from './unlisted.ts'
 
 // How many movements are looked up at once.
 const BATCH = 500
@@ -18,36 +19,44 @@ const BATCH = 500
  * not read is named in the result, and the rest is compared.
  */
 export async function reconcile(context: BillingContext, since: string): Promise<Reconciliation> {
-  const result: Reconciliation = { match: 0, settled: 0, adopted: 0, in_progress: 0, not_compared: [], findings: [] }
-  const incomplete = new Set<string>()
+  const result = nothing()
   const accounts: AtProvider[] = []
   for (const { organizationId, provider } of await context.providers.all()) {
-    const at: AtProvider = [provider.name, provider.merchantId, organizationId]
-    const empty = { seen: new Set<string>(), inProgress: new Map<string, string>(), withoutOrder: [] }
-    await compareAccount({ context, provider, at, ...empty, incomplete, result }, since)
-    accounts.push(at)
+    const pass = beginPass(context, provider, organizationId, result)
+    await compareAccount(pass, since)
+    accounts.push(pass.at)
   }
   result.not_compared.push(...(await findNotConnected(context, accounts, since)))
-  await context.db.query(CLEAR_RESTORED, [
-    since,
-    [...incomplete],
-    accounts.some(([, , organizationId]) => organizationId === null),
-    accounts.flatMap(([, , organizationId]) => organizationId ?? []),
-  ])
   return result
 }
 
-// While an organization has `restored_from`, every charge first asks the provider whether its key was charged already. It stays
-// while the comparison is incomplete ($2), and while no account was compared: the backup may be older than the connection of an
-// account that has charges. The simulator serves all organizations ($3) and remembers keys for ever, so its comparison is enough for
-// those that never connected an account.
-const CLEAR_RESTORED = `
-  update organizations set restored_from = null
-  where restored_from >= $1::timestamptz and not (id = any($2::text[])) and (id = any($4::text[])
-    or $3 and not exists (select from merchant_accounts m
-      where m.organization_id = organizations.id and m.psp <> 'simulator' and m.is_sandbox is not null))`
+function beginPass(
+  context: BillingContext,
+  provider: Provider,
+  organizationId: string | null,
+  result: Reconciliation,
+): Pass {
+  const at: AtProvider = [provider.name, provider.merchantId, organizationId]
+  return { context, provider, at, seen: new Set(), inProgress: new Set(), withoutOrder: [], result }
+}
 
-/** The accounts with charges or refunds since then that are not connected, or whose provider is not set up here. */
+const nothing = (): Reconciliation => ({
+  match: 0,
+  settled: 0,
+  adopted: 0,
+  in_progress: 0,
+  not_compared: [],
+  findings: [],
+})
+
+/** Lists an account whose commits a failover has lost, so that its organization can charge again. */
+export async function listAccount(context: BillingContext, { organizationId, psp, merchantId, since }: Unlisted) {
+  const provider = await context.providers.of(organizationId, psp, merchantId)
+  if (!provider) return
+  await compareMoney(beginPass(context, provider, organizationId, nothing()), since)
+}
+
+/** The accounts with charges or refunds since then, or to be listed, that are not connected, or whose provider is not set up here. */
 async function findNotConnected(
   { db }: BillingContext,
   connected: readonly AtProvider[],
@@ -64,48 +73,54 @@ async function findNotConnected(
 }
 
 const NOT_CONNECTED = `
-  select distinct o.psp, o.psp_merchant_id, o.organization_id from (
-    select organization_id, order_id from orders where status <> 'failed' and created_at >= $1
+  select o.psp, o.psp_merchant_id, o.organization_id from (
+    select o.psp, o.psp_merchant_id, o.organization_id from (
+      select organization_id, order_id from orders where status <> 'failed' and created_at >= $1
+      union
+      select organization_id, order_id from refunds where not soft_refund and status <> 'failed' and created_at >= $1) moved
+    join orders o using (organization_id, order_id)
     union
-    select organization_id, order_id from refunds where not soft_refund and status <> 'failed' and created_at >= $1) moved
-  join orders o using (organization_id, order_id)
+    select psp, psp_merchant_id, organization_id from unlisted_accounts) o
   where not exists (
     select from unnest($2::text[], $3::text[], $4::text[]) as a (psp, merchant_id, organization_id)
     where ${isAt('a.psp', 'a.merchant_id', 'a.organization_id')})
   order by 3, 1, 2`
 
 async function compareAccount(pass: Pass, since: string): Promise<void> {
-  const { context, provider, at, result, incomplete } = pass
-  const [, , organizationId] = at
-  const isCompared = await ifPermitted(pass, 'charges and refunds', async () => {
-    for await (const batch of batches(provider.list(since))) {
-      await compareMovements(pass, batch)
-    }
-    await compareWithoutOrders(pass)
-    await findMissingThere(pass, CHARGE, await findCharges(context.db.query, at, since))
-    await findMissingThere(pass, REFUND, await findRefunds(context.db.query, at, since))
-  })
-  if (!isCompared && organizationId !== null) incomplete.add(organizationId)
+  const { context, provider, at, result } = pass
+  await compareMoney(pass, since)
   await ifPermitted(pass, 'disputes', async () => {
     if (provider.listDisputes) result.adopted += await recordDisputes(context, at, provider.listDisputes(since))
   })
   await ifPermitted(pass, 'fees', () => storeFeesSince(pass, since))
 }
 
-/** Compares a part of an account. False: the account's key may not read it. */
+/** Compares charges and refunds. What has no row here is stored, and then the account counts as listed. */
+async function compareMoney(pass: Pass, since: string): Promise<void> {
+  const { context, provider, at } = pass
+  await ifPermitted(pass, 'charges and refunds', async () => {
+    for await (const batch of batches(provider.list(since))) {
+      await compareMovements(pass, batch)
+    }
+    await compareWithoutOrders(pass)
+    await noteListed(context.db.query, at, since)
+    await findMissingThere(pass, CHARGE, await findCharges(context.db.query, at, since))
+    await findMissingThere(pass, REFUND, await findRefunds(context.db.query, at, since))
+  })
+}
+
+/** Compares a part of an account, unless its key may not read it. */
 async function ifPermitted(
   { at: [psp, psp_merchant_id, organization_id], result }: Pass,
   what: NotCompared['what'],
   compare: () => Promise<void>,
-): Promise<boolean> {
+): Promise<void> {
   try {
     await compare()
-    return true
   } catch (error) {
     if (!(error instanceof NotPermitted)) throw error
     const { permission: missing_permission } = error
     result.not_compared.push({ psp, psp_merchant_id, organization_id, what, missing_permission })
-    return false
   }
 }
 

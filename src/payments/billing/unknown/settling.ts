@@ -6,7 +6,9 @@ import type { BillingContext } from '../context.ts'
 import type { Refund } from '../refund/refunds.ts'
 import { leaseMs } from './lease.ts'
 import { CHARGE, type Kind, look, REFUND } from './look.ts'
+import { listAccount } from './reconcile.ts'
 import { createAccountTurns } from './turns.ts'
+import { takeUnlisted } from './unlisted.ts'
 
 // Twice a second: a lost outcome is looked for a second after it was lost, at the earliest.
 const PAUSE_MS = 500
@@ -14,6 +16,10 @@ const PAUSE_MS = 500
 const MAX_AT_ONCE = 64
 // A minute: few rows are in progress.
 const READINGS_FOR_REPAIR = 30
+// A failover blocks new charges until its accounts are listed.
+const PAUSE_BETWEEN_LISTS_MS = 5_000
+// A list of an hour or two takes some calls; a process that died is replaced after this.
+const LIST_LEASE_MS = 300_000
 // A look that takes this share of the deadline shows that the provider does not respond.
 const HUNG_SHARE = 0.5
 
@@ -21,7 +27,11 @@ const HUNG_SHARE = 0.5
 export function startSettling(context: BillingContext): () => Promise<void> {
   const stopping = new AbortController()
   const { signal } = stopping
-  const kinds = [keepLooking(context, CHARGE, signal), keepLooking(context, REFUND, signal)]
+  const kinds = [
+    keepLooking(context, CHARGE, signal),
+    keepLooking(context, REFUND, signal),
+    keepListing(context, signal),
+  ]
   const stopWatch = watchClock(context, { readings: READINGS_FOR_REPAIR }, async () => {
     const longestLeaseMs = leaseMs(context.providerTimeoutMs, 2)
     await CHARGE.rows.makeDue(context.db, longestLeaseMs)
@@ -30,6 +40,20 @@ export function startSettling(context: BillingContext): () => Promise<void> {
   return async () => {
     stopping.abort()
     await Promise.all([...kinds, stopWatch()])
+  }
+}
+
+/** Lists the accounts whose commits a failover has lost; those of a restored backup wait for an operator. */
+async function keepListing(context: BillingContext, signal: AbortSignal): Promise<void> {
+  const { db, clock, log } = context
+  while (!signal.aborted) {
+    try {
+      const account = await takeUnlisted(db.query, LIST_LEASE_MS)
+      if (account) await listAccount(context, account)
+    } catch (error) {
+      if (!isUnavailable(error)) log.error({ err: error }, 'A merchant account could not be listed; it is tried again.')
+    }
+    await clock.sleep(PAUSE_BETWEEN_LISTS_MS, signal)
   }
 }
 

@@ -1,6 +1,6 @@
 // Confirms a prepared PaymentIntent, looks it up by its id, cancels it, or finds it by our key.
 import type { NotFound, Prepared, Refused, Settled, Unknown } from '../outcomes.ts'
-import type { Card, Reference } from '../provider.ts'
+import type { Card, Reference, Span } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import { pathOf, responseError, type StripeApi, type StripeResponse } from './api.ts'
 import { cancel, conclude, findIntent, judge, retrieve, type Verdict, WITH_CHARGE } from './intents.ts'
@@ -63,14 +63,14 @@ export async function refuse(
   return verdict.outcome === 'unconfirmed' ? { outcome: 'unknown', why: 'could not be cancelled' } : verdict
 }
 
-/** Finds the payment made under our key since an instant; if there are several, the one that charged. */
+/** Finds the payment made under our key within a span of time; if there are several, the one that charged. */
 export async function findByKey(
   api: StripeApi,
   request: Reference & { cards: readonly Card[] },
-  since: string,
+  span: Span,
   signal: AbortSignal,
 ): Promise<Prepared | Settled | NotFound | Unknown> {
-  const intent = await findIntent(api, request.key, await customersOf(api, request.cards, signal), since, signal)
+  const intent = await findIntent(api, request.key, await customersOf(api, request.cards, signal), span, signal)
   if (!intent) return { outcome: 'not_found' }
   const verdict = await conclude(api, intent, request, signal)
   if (verdict.outcome === 'unconfirmed') return prepared(intent, null)

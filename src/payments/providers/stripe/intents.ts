@@ -1,6 +1,6 @@
 // PaymentIntents made by Tundish: retrieves, cancels and finds them, and maps their states to outcomes of a charge.
 import type { Refused, Settled, Unconfirmed, Unknown } from '../outcomes.ts'
-import { ProviderError, type Reference } from '../provider.ts'
+import { ProviderError, type Reference, type Span } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import { pathOf, responseError, type StripeApi } from './api.ts'
 import { detailsOf } from './details.ts'
@@ -11,17 +11,17 @@ export type Verdict = Settled | Unknown | Refused | Unconfirmed
 export const WITH_CHARGE = { expand: ['latest_charge'] }
 
 /**
- * Finds the payment made under a key since an instant: of these customers, or of the whole account if there are none. Of several it
- * prefers one that charged or may charge, then one that failed.
+ * Finds the payment made under a key within a span of time: of these customers, or of the whole account if there are none. Of several
+ * it prefers one that charged or may charge, then one that failed.
  */
 export async function findIntent(
   api: StripeApi,
   key: string,
   customers: readonly string[],
-  since: string,
+  { since, until }: Span,
   signal: AbortSignal,
 ): Promise<Intent | undefined> {
-  const created = { gte: Math.floor(Date.parse(since) / 1000) }
+  const created = { gte: secondsOf(since), ...(until !== undefined && { lte: secondsOf(until) }) }
   let best: Intent | undefined
   for (const customer of customers.length > 0 ? customers : [undefined]) {
     const params = { customer, created, expand: ['data.latest_charge'] }
@@ -33,6 +33,8 @@ export async function findIntent(
   }
   return best
 }
+
+const secondsOf = (instant: string) => Math.floor(Date.parse(instant) / 1000)
 
 /** Ranks the payments of one key. There may be several, because a prepare whose response was lost is repeated. */
 function weight(intent: Intent): number {
@@ -98,7 +100,7 @@ export function judge(intent: Intent, reference: Reference): Verdict {
   }
 }
 
-function hasFailed({ lastError, charge }: Intent): boolean {
+export function hasFailed({ lastError, charge }: Intent): boolean {
   return lastError !== null || charge['status'] === 'failed'
 }
 
@@ -112,5 +114,6 @@ function settled(outcome: Settled['outcome'], intent: Intent, reference: Referen
     ...(isPartial && { askedMinor: intent.asked.amountMinor }),
     details: detailsOf(intent),
     ...(intent.customer !== null && { providerCustomer: intent.customer }),
+    ...(intent.card !== null && { token: intent.card }),
   }
 }

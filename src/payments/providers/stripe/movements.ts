@@ -3,6 +3,7 @@ import { DAY_S } from '../../../lib/days.ts'
 import type { Movement } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields } from './api.ts'
+import { hasFailed } from './intents.ts'
 import { readIntent, readSum, readTime, textOf } from './objects.ts'
 
 /** Reads all pages of one of Stripe's lists; each page has its own deadline. */
@@ -55,15 +56,25 @@ const PENDING = {
   refund: new Set<unknown>(['pending', 'requires_action']),
 }
 
-/** Returns undefined if no money moved or will move, or if Tundish did not make the payment. */
+/** Returns undefined for a payment that was never confirmed, and if Tundish did not make the payment. */
 function readCharge(item: Fields): Movement | undefined {
-  const isPending = PENDING.charge.has(item['status'])
-  if (item['status'] !== 'succeeded' && !isPending) return undefined
   if (!textOf(fieldsOf(item['metadata'])['tundish_key'])) return undefined
-  const { id, key, reference, asked, received, charge, createdAt } = readIntent(item)
-  const at = charge['created'] === undefined ? createdAt : readTime(charge['created'])
-  const sum = isPending ? asked : received
-  return { type: 'charge', key, reference, ...sum, transactionId: id, at, ...(isPending && { isPending }) }
+  const intent = readIntent(item)
+  const { id, status, key, reference, asked, received, customer, charge, createdAt } = intent
+  const isPending = PENDING.charge.has(status)
+  const isDeclined = status !== 'succeeded' && !isPending && (hasFailed(intent) || status === 'requires_action')
+  if (status !== 'succeeded' && !isPending && !isDeclined) return undefined
+  return {
+    type: 'charge',
+    key,
+    reference,
+    ...(status === 'succeeded' ? received : asked),
+    transactionId: id,
+    at: charge['created'] === undefined ? createdAt : readTime(charge['created']),
+    ...(isPending && { isPending }),
+    ...(isDeclined && { hasFailed: true }),
+    ...(customer !== null && { providerCustomer: customer }),
+  }
 }
 
 /** Returns undefined if no money was paid back or will be, or if Tundish did not make the payment. */

@@ -20,6 +20,7 @@ export interface Intent {
   key: string | null
   reference: string | null
   customer: string | null
+  card: string | null
   /** RFC 3339. */
   createdAt: string
   lastError: Fields | null
@@ -41,6 +42,7 @@ export function readIntent(body: Fields): Intent {
     key: textOf(meta['tundish_key']),
     reference: textOf(meta['tundish_order']),
     customer: idOf(body['customer']),
+    card: idOf(body['payment_method']) ?? idOf(fieldsOf(last_payment_error)['payment_method']),
     createdAt: readTime(body['created']),
     lastError: last_payment_error === null || last_payment_error === undefined ? null : fieldsOf(last_payment_error),
     charge: fieldsOf(latest_charge),

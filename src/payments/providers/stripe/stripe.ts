@@ -13,6 +13,7 @@ import {
   type Reference,
   type RefundReference,
   type RefundRequest,
+  type Span,
   type Traits,
 } from '../provider.ts'
 import { NotSent } from '../transport.ts'
@@ -121,8 +122,8 @@ export class StripeProvider implements Provider {
     return this.#find(signal, (deadline) => refuse(this.#api, reference, deadline))
   }
 
-  findByKey(request: Reference & { cards: readonly Card[] }, since: string, signal?: AbortSignal) {
-    return this.#find(signal, (deadline) => findByKey(this.#api, request, since, deadline))
+  findByKey(request: Reference & { cards: readonly Card[] }, span: Span, signal?: AbortSignal) {
+    return this.#find(signal, (deadline) => findByKey(this.#api, request, span, deadline))
   }
 
   refund(request: RefundRequest, signal?: AbortSignal) {

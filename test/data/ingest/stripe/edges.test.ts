@@ -147,11 +147,16 @@ test('charges that Tundish made are left out; those of another installation are 
   )
   const own = await pay(customer, payment_method, { metadata: { tundish_order: ours } })
   const foreign = await pay(customer, payment_method, { metadata: { tundish_order: others } })
+  const lost = await pay(customer, payment_method, { metadata: { tundish_order: randomUUID(), tundish_key: 'a key' } })
   await stripe.refunds.create({ charge: own })
   const state = await all.run(project)
-  assert.deepEqual([state.tally.own, differences(state)], [2, []])
+  assert.deepEqual([state.tally.own, differences(state)], [3, []])
   const ids = (await payments(project.organizationId)).map(({ id }) => id)
-  assert.deepEqual([ids.includes(own), ids.includes(foreign)], [false, true])
+  assert.deepEqual([ids.includes(own), ids.includes(foreign), ids.includes(lost)], [false, true, false])
+  const kept = await imports.rows('select provider_key, state from lost_movements where organization_id = $1', [
+    project.organizationId,
+  ])
+  assert.deepEqual(kept, [{ provider_key: 'a key', state: 'moved' }])
 })
 
 test('a billing customer keeps the profile that it is linked to', async () => {

@@ -96,7 +96,7 @@ async function loseOrder(purchase: Purchase): Promise<void> {
   purchase.story.push('the order is lost')
   const lost = chargeRequest(purchase.request.token, { key: purchase.request.key })
   const since = new Date(Date.now() - HOUR_MS).toISOString()
-  const found = await account.provider.findByKey({ ...lost, cards: [lost] }, since)
+  const found = await account.provider.findByKey({ ...lost, cards: [lost] }, { since })
   purchase.story.push(`find by key: ${JSON.stringify(found, text)}`)
   // Not known: the order stays as it was, as the core does not go on without an answer.
   if (found.outcome === 'unknown') return

@@ -162,12 +162,14 @@ test('a key that Stripe has forgotten is found by the list, so that nothing is m
   await account.charge({ ...cancelled, token: (await savedCard(account.stripe)).payment_method })
   const since = yesterday()
   await account.control('/clock', { advance_ms: 25 * 3_600_000 })
-  const found = await account.provider.findByKey({ ...paid, cards: [{ ...paid, providerCustomer: null }] }, since)
+  const found = await account.provider.findByKey({ ...paid, cards: [{ ...paid, providerCustomer: null }] }, { since })
   assertSettled(found, 'succeeded')
   assert.equal(found.reference, paid.reference)
-  assert.deepEqual(await account.provider.findByKey({ ...open, cards: [open] }, since), prepared)
+  assert.deepEqual(await account.provider.findByKey({ ...open, cards: [open] }, { since }), prepared)
   const unknown = chargeRequest(payment_method)
-  assert.deepEqual(await account.provider.findByKey({ ...unknown, cards: [unknown] }, since), { outcome: 'not_found' })
+  assert.deepEqual(await account.provider.findByKey({ ...unknown, cards: [unknown] }, { since }), {
+    outcome: 'not_found',
+  })
 })
 
 test('the same purchase under a new order, after the old one was lost, is not charged again', async () => {

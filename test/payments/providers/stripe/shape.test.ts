@@ -84,7 +84,7 @@ async function everyCall(adapter: StripeProvider, client?: Parameters<typeof sav
   const confirmed = await adapter.confirm({ ...request, handle })
   await adapter.lookUp({ ...request, handle })
   await adapter.refuse({ ...request, handle })
-  await adapter.findByKey({ ...request, cards: [request] }, since)
+  await adapter.findByKey({ ...request, cards: [request] }, { since })
   const charge = confirmed.outcome === 'succeeded' ? confirmed : sampleCharge(handle)
   const refund = refundRequest(charge as never, 100n)
   await adapter.refund({ ...refund, currencyCode: 'USD' })

@@ -1,0 +1,48 @@
+// The doctor's checks after a restored backup or a failover: merchant accounts to list, and movements that have no order here.
+import type { Db } from '../../lib/pg/db.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import { IS_LOST } from '../../payments/providers/lost-movements.ts'
+import { count, type Finding, failed, warning } from './finding.ts'
+
+/** Returns no finding if everything was listed and nothing is lost. */
+export async function checkRestored(db: Db): Promise<Finding[]> {
+  return [...(await checkUnlisted(db)), ...(await checkLost(db))]
+}
+
+async function checkUnlisted(db: Db): Promise<Finding[]> {
+  const rows = await db.query(UNLISTED)
+  if (rows.length === 0) return []
+  const from = instantFromPg(rows.map(({ since }) => since!).sort()[0]!)
+  const names = rows.map(({ name, is_connected }) => (is_connected === 't' ? name : `${name} (not connected)`))
+  const message = `The database was restored, or a failover lost commits, and ${count(rows.length, 'merchant account')} were not compared since: ${names.join(', ')}. New charges of these organizations get 503 (restore_not_reconciled).`
+  const isAnyAway = rows.some(({ is_connected }) => is_connected === 'f')
+  const connect = isAnyAway ? 'Connect those that are not connected, then run' : 'Run'
+  return [failed('restore', message, `${connect}: tundish reconcile --since ${from}`)]
+}
+
+// An hour earlier, as the restore says.
+const UNLISTED = `
+  select u.psp || ' ' || u.psp_merchant_id || ' of organization ' || u.organization_id as name,
+    u.since - interval '1 hour' as since, coalesce(m.credentials is not null, false) as is_connected
+  from unlisted_accounts u left join merchant_accounts m using (organization_id, psp, psp_merchant_id)
+  order by u.organization_id, u.psp, u.psp_merchant_id`
+
+async function checkLost(db: Db): Promise<Finding[]> {
+  const rows = await db.query(LOST)
+  if (rows.length === 0) return []
+  const [{ lost }] = rows as [{ lost: string }]
+  const of = rows.map(({ organization_id }) => organization_id).join(', ')
+  const message = `${count(Number(lost), 'charge or refund', 'charges or refunds')} at payment providers have no order here (organizations: ${of}). A key that is charged again brings its order back.`
+  return [
+    warning(
+      'restore',
+      message,
+      'List them: tundish reconcile lost. Adopt them, or accept that they were made elsewhere.',
+    ),
+  ]
+}
+
+// Declined charges moved no money.
+const LOST = `
+  select l.organization_id, sum(count(*)) over () as lost from lost_movements l
+  where l.accepted_at is null and l.state <> 'failed' and ${IS_LOST} group by 1 order by 1`

@@ -1,0 +1,64 @@
+// Merchant accounts that were not listed since a backup was restored, or since a failover lost commits: they may have charged keys
+// that this database does not know.
+import type { Query, Statement } from '../../../lib/pg/types.ts'
+import { type AtProvider, isAt, type Order } from '../charge/orders.ts'
+
+// Providers' clocks may be behind by minutes, and a charge may have been under way when the backup was made.
+const MARGIN = `interval '1 hour'`
+
+/** SQL: whether an organization has such an account. */
+export const hasUnlisted = (organizationId: string) =>
+  `((select true from unlisted_accounts u where u.organization_id = ${organizationId} limit 1) is not null)`
+
+/** SQL: their names, joined to a text. */
+export const unlistedOf = (organizationId: string) =>
+  `(select string_agg(u.psp || ' ' || u.psp_merchant_id, ', ' order by u.psp, u.psp_merchant_id)
+    from unlisted_accounts u where u.organization_id = ${organizationId})`
+
+/** Whether the order's account is one. */
+export async function isUnlisted(query: Query, { organization_id, psp, psp_merchant_id }: Order): Promise<boolean> {
+  return (await query(IS_UNLISTED, [organization_id, psp, psp_merchant_id])).length > 0
+}
+
+const IS_UNLISTED: Statement = {
+  name: 'is account unlisted',
+  text: `select 1 from unlisted_accounts where organization_id = $1 and psp = $2 and psp_merchant_id = $3`,
+}
+
+/** Removes an account that was listed since an instant, unless that is too late: an hour before the backup is needed. */
+export async function noteListed(query: Query, at: AtProvider, since: string): Promise<void> {
+  await query(LISTED, [since, ...at])
+}
+
+const LISTED: Statement = {
+  name: 'note listed account',
+  text: `delete from unlisted_accounts o where o.since - ${MARGIN} >= $1 and ${isAt('$2', '$3', '$4::text')}`,
+}
+
+/** An account that a worker has to list, and from when on. */
+export interface Unlisted {
+  organizationId: string
+  psp: string
+  merchantId: string
+  since: string
+}
+
+/** Takes an account that a failover left unlisted, for as long as the lease; undefined if there is none. */
+export async function takeUnlisted(query: Query, leaseMs: number): Promise<Unlisted | undefined> {
+  const [row] = await query<Record<'organization_id' | 'psp' | 'psp_merchant_id' | 'since', string>>(TAKE, [
+    leaseMs / 1000,
+  ])
+  if (!row) return undefined
+  return { organizationId: row.organization_id, psp: row.psp, merchantId: row.psp_merchant_id, since: row.since }
+}
+
+const TAKE: Statement = {
+  name: 'take unlisted account',
+  text: `
+    update unlisted_accounts u set lease_until = db_clock() + make_interval(secs => $1)
+    from (select organization_id, psp, psp_merchant_id from unlisted_accounts
+      where cause = 'failover' and (lease_until is null or lease_until <= db_clock())
+      order by 1, 2, 3 limit 1 for update skip locked) t
+    where (u.organization_id, u.psp, u.psp_merchant_id) = (t.organization_id, t.psp, t.psp_merchant_id)
+    returning u.organization_id, u.psp, u.psp_merchant_id, u.since - ${MARGIN} as since`,
+}
