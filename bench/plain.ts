@@ -4,6 +4,7 @@ import Fastify from 'fastify'
 import pg from 'pg'
 import { anonymize } from './plain/anonymize.ts'
 import { addLists } from './plain/lists.ts'
+import { addRecords } from './plain/records.ts'
 import { addReport } from './plain/report.ts'
 
 const TIMESTAMPTZ = 1184
@@ -33,6 +34,7 @@ async function serve(): Promise<void> {
   addLists(app, pools)
   addReport(app, pools.byValue)
   anonymize(app, pools.byValue)
+  addRecords(app, pools.planned)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   if (cluster.isPrimary) process.stdout.write(`${url}\n`)
 }

@@ -62,6 +62,13 @@ export const RULES: Record<string, Rule> = {
   listProducts: list,
   getProduct: item,
   listTransactions: filtered((it) => ({ 'filter[subscription_id]': it.mark })),
+  // A reference to a record of another project is one to a record that does not exist.
+  writeRecords: {
+    foreign: absent(400),
+    body: (it) => ({
+      records: [{ record: 'session', data: { id: 'new', created_at: '2026-01-01T00:00:00Z', profile_id: it.mark } }],
+    }),
+  },
   anonymizeProfiles: { foreign: absent(404), body: (it) => ({ profile_ids: [it.mark] }) },
 
   createOneOffCharge: {

@@ -365,6 +365,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/public/v1/records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Write records
+         * @description Writes up to 1,000 records as JSON, or any number as newline-delimited JSON (`application/x-ndjson`, also with `Content-Encoding: gzip`), one record on each line. All or nothing, unless `skip_bad` is true. A record that is older than the stored one, by its `updated_at`, is skipped, so that calls may come in any order, and again after a time-out. The key needs the scope `write`.
+         */
+        post: operations["writeRecords"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/{org_id}/v1/providers/{psp}/{psp_merchant_id}/events": {
         parameters: {
             query?: never;
@@ -3139,6 +3159,92 @@ export interface components {
             sequence: number;
             data: components["schemas"]["CommitsLost"];
         };
+        RecordToWrite: {
+            /**
+             * @description The kind of the record.
+             * @enum {string}
+             */
+            record: "funnel" | "experiment" | "product" | "profile" | "session" | "reply" | "subscription" | "transaction" | "merchant_account" | "customer" | "payment";
+            /** @description The fields of the record, as the guide on the import lists them: its identifier, and the fields that change. `null` clears a field. */
+            data: components["schemas"]["RecordToWriteData"];
+        };
+        RecordToWriteData: {
+            [key: string]: unknown;
+        };
+        RecordsProblem: {
+            /** @description A sentence for the caller: the field, the rule, and the value. */
+            message: string;
+            /**
+             * Format: int64
+             * @description Lines that are not empty: the sum of the five below, unless reading stopped at the hundredth bad line.
+             */
+            read?: number;
+            /**
+             * Format: int64
+             * @description Lines that changed what is stored.
+             */
+            written?: number;
+            /**
+             * Format: int64
+             * @description Lines that changed nothing: no new stamp, no event.
+             */
+            unchanged?: number;
+            /**
+             * Format: int64
+             * @description Lines older than the stored record, or about a record that an import does not change.
+             */
+            skipped?: number;
+            /**
+             * Format: int64
+             * @description Lines about erased people, stored without their personal data.
+             */
+            erased?: number;
+            /**
+             * Format: int64
+             * @description Bad lines. Unless they are skipped, reading of lines stops at the hundredth.
+             */
+            rejected?: number;
+            /** @description The first hundred bad lines, causes first. */
+            rejects?: components["schemas"]["RejectedRecord"][];
+        };
+        RecordsResult: {
+            /**
+             * Format: int64
+             * @description Lines that are not empty: the sum of the five below, unless reading stopped at the hundredth bad line.
+             */
+            read: number;
+            /**
+             * Format: int64
+             * @description Lines that changed what is stored.
+             */
+            written: number;
+            /**
+             * Format: int64
+             * @description Lines that changed nothing: no new stamp, no event.
+             */
+            unchanged: number;
+            /**
+             * Format: int64
+             * @description Lines older than the stored record, or about a record that an import does not change.
+             */
+            skipped: number;
+            /**
+             * Format: int64
+             * @description Lines about erased people, stored without their personal data.
+             */
+            erased: number;
+            /**
+             * Format: int64
+             * @description Bad lines. Unless they are skipped, reading of lines stops at the hundredth.
+             */
+            rejected: number;
+            /** @description The first hundred bad lines, causes first. */
+            rejects: components["schemas"]["RejectedRecord"][];
+        };
+        RecordsToWrite: {
+            /** @description The records, in any order. */
+            records: components["schemas"]["RecordToWrite"][];
+        };
         RefundFailedEvent: {
             /**
              * Format: uuid
@@ -3276,6 +3382,25 @@ export interface components {
              */
             sequence: number;
             data: components["schemas"]["RefundOut"];
+        };
+        RejectedRecord: {
+            /**
+             * Format: int64
+             * @description Place of the record in `records`, from 0.
+             */
+            index?: number;
+            /**
+             * Format: int64
+             * @description Number of the line, from 1.
+             */
+            line?: number;
+            /**
+             * @description Why, for programs. `invalid_json`: The line is not JSON in UTF-8, or repeats a key. `line_too_long`: The line is longer than 1 MiB. `invalid_record`: The line is not an object with `record` and `data` alone. `unknown_record`: `record` is not a kind of record. `unknown_field`: The record has no such field. `missing_field`: A required field is missing or null. `invalid_field`: The value of a field breaks its rule. `unknown_reference`: The record refers to one that does not exist. `not_allowed`: Records of this kind are not accepted here. `conflicting_record`: The record belongs to another project, or contradicts what is stored. `refused_by_database`: The line passes every check, and the database refuses it.
+             * @example unknown_reference
+             */
+            code: string;
+            /** @description Why, for people. */
+            reason: string;
         };
         Reply: {
             /** @description Element of the form. */
@@ -4317,7 +4442,7 @@ export interface components {
         /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
         "X-Request-Id": string;
         /** @description Why the request was refused: a stable code for programs. The introduction lists them. */
-        "X-Error-Code": "body_incomplete" | "body_required" | "invalid_host" | "invalid_http" | "invalid_json" | "invalid_parameter" | "invalid_property" | "invalid_query_string" | "invalid_url" | "parameter_required" | "property_required" | "repeated_parameter" | "unknown_parameter" | "unknown_property" | "path_not_found" | "method_not_allowed" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "unsupported_content_encoding" | "expectation_failed" | "headers_too_large" | "internal_error" | "database_timeout" | "database_unavailable" | "server_busy" | "write_conflict" | "invalid_cursor" | "unauthorized" | "object_not_found" | "rate_limited" | "profiles_not_found" | "amount_above_what_is_left" | "amount_not_positive" | "amount_too_many_decimals" | "charge_reference_unknown" | "idempotency_key_required" | "idempotency_key_reused" | "invalid_amount" | "nothing_left_to_refund" | "order_not_charged_here" | "order_not_succeeded" | "provider_not_set_up" | "refund_in_progress" | "unknown_order" | "provider_unavailable" | "restore_not_reconciled" | "amount_above_maximum" | "amount_too_large" | "card_data_in_metadata" | "charge_in_progress" | "currency_not_offered" | "metadata_too_large" | "no_saved_card" | "no_successful_payment" | "not_accepted_by_provider" | "one_off_charge_disabled" | "unknown_currency" | "unknown_customer" | "hold_not_open" | "insufficient_credits" | "invalid_credit_amount" | "unknown_hold" | "unknown_unit" | "invalid_signature" | "audit_log_busy" | "master_key_replaced" | "migrations_pending";
+        "X-Error-Code": "body_incomplete" | "body_required" | "invalid_host" | "invalid_http" | "invalid_json" | "invalid_parameter" | "invalid_property" | "invalid_query_string" | "invalid_url" | "parameter_required" | "property_required" | "repeated_parameter" | "unknown_parameter" | "unknown_property" | "path_not_found" | "method_not_allowed" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "unsupported_content_encoding" | "expectation_failed" | "headers_too_large" | "internal_error" | "database_timeout" | "database_unavailable" | "server_busy" | "write_conflict" | "invalid_cursor" | "unauthorized" | "object_not_found" | "rate_limited" | "too_many_imports" | "records_rejected" | "profiles_not_found" | "amount_above_what_is_left" | "amount_not_positive" | "amount_too_many_decimals" | "charge_reference_unknown" | "idempotency_key_required" | "idempotency_key_reused" | "invalid_amount" | "nothing_left_to_refund" | "order_not_charged_here" | "order_not_succeeded" | "provider_not_set_up" | "refund_in_progress" | "unknown_order" | "provider_unavailable" | "restore_not_reconciled" | "amount_above_maximum" | "amount_too_large" | "card_data_in_metadata" | "charge_in_progress" | "currency_not_offered" | "metadata_too_large" | "no_saved_card" | "no_successful_payment" | "not_accepted_by_provider" | "one_off_charge_disabled" | "unknown_currency" | "unknown_customer" | "hold_not_open" | "insufficient_credits" | "invalid_credit_amount" | "unknown_hold" | "unknown_unit" | "invalid_signature" | "audit_log_busy" | "master_key_replaced" | "migrations_pending";
     };
     pathItems: never;
 }
@@ -5968,6 +6093,168 @@ export interface operations {
             };
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    writeRecords: {
+        parameters: {
+            query?: {
+                /** @description `merge`: only the given fields change. `replace`: fields that are absent lose their values. */
+                mode?: "merge" | "replace";
+                /** @description `off`: no events are sent to webhooks. */
+                events?: "on" | "off";
+                /** @description `true`: the good records are written even if others are bad. */
+                skip_bad?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "records": [
+                 *         {
+                 *           "record": "profile",
+                 *           "data": {
+                 *             "id": "pro_ada",
+                 *             "created_at": "2026-01-31T09:00:00Z",
+                 *             "country": "DE"
+                 *           }
+                 *         },
+                 *         {
+                 *           "record": "session",
+                 *           "data": {
+                 *             "id": "ses_ada",
+                 *             "created_at": "2026-01-31T09:00:00Z",
+                 *             "profile_id": "pro_ada",
+                 *             "locale": "de"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["RecordsToWrite"];
+            };
+        };
+        responses: {
+            /** @description The records are written. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
+                    RateLimit?: string;
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsResult"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsProblem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key may only read. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. Nothing was written. */
+            408: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];

@@ -10,6 +10,10 @@ const COMMON: ErrorCodes = {
 }
 
 const RECORDS: ErrorCodes = {
+  too_many_imports: {
+    status: 503,
+    meaning: 'Too many imports are in progress in this process. Try again after `Retry-After` seconds.',
+  },
   records_rejected: {
     status: 400,
     meaning: 'Records are bad, and nothing was written; `rejects` has the fault of each.',
@@ -110,10 +114,6 @@ const OPERATOR: ErrorCodes = {
   },
   host_not_allowed: { status: 421, meaning: '`Host` is not a name of this server: `ADMIN_HOST_NAMES` lists them.' },
   too_many_keys: { status: 409, meaning: 'The owner already has the maximum number of keys: revoke one first.' },
-  too_many_imports: {
-    status: 503,
-    meaning: 'Too many imports are in progress in this process. Try again after `Retry-After` seconds.',
-  },
   audit_log_busy: {
     status: 503,
     meaning: 'Too many changes wait for the audit log. Try again after `Retry-After` seconds.',
@@ -127,6 +127,7 @@ const OPERATOR: ErrorCodes = {
 /** The codes of the public listener: data API, billing API and health. */
 export const PUBLIC_CODES: ErrorCodes = {
   ...COMMON,
+  ...RECORDS,
   ...DATA_API,
   ...REFUND,
   ...CHARGE,

@@ -4,17 +4,16 @@ import type { Query } from '../../lib/pg/types.ts'
 import { type StagedKind, staged } from './staging.ts'
 import type { Tally } from './tally.ts'
 
-/** Replaces the aliases of profiles in the staged rows. Call it in the turn of the import, which merges wait for. */
-export async function followAliases(query: Query, kinds: readonly StagedKind[], { project_id }: Tenant): Promise<void> {
-  const [found] = await query(`select exists (select from profile_aliases where project_id = ${project_id}) as any`)
-  if (found!.any === 'f') return
-  for (const { kind } of kinds) {
+/** SQL that replaces the aliases of profiles in the staged rows. Run it in the turn of the import, which merges wait for. */
+export function followAliases(brought: readonly StagedKind[], { project_id }: Tenant): string[] {
+  return brought.flatMap(({ kind }) => {
     const columns = Object.keys(kind.references).filter((column) => kind.references[column] === 'profile')
-    for (const column of columns)
-      await query(`
+    return columns.map(
+      (column) => `
         update ${staged(kind)} s set ${column} = a.profile_id from profile_aliases a
-        where a.project_id = ${project_id} and a.alias = s.${column}`)
-  }
+        where a.project_id = ${project_id} and a.alias = s.${column}`,
+    )
+  })
 }
 
 /** Drops staged lines about aliases: they change nothing. */

@@ -4,13 +4,13 @@ import type { Kind, Scope } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { dropAliases } from './aliases.ts'
 import { type Linked, wipeErased, wipeStored } from './erased.ts'
-import { createNotes, emitNoted, eventHooks } from './events.ts'
+import { emitNoted, eventHooks } from './events.ts'
 import { figureHooks } from './figure-marks.ts'
 import { together } from './hooks.ts'
 import { merge } from './merge.ts'
 import { mergePayments } from './payments.ts'
 import type { StagedKind } from './staging.ts'
-import { beginStamps, stampDependents, stampHooks } from './stamping.ts'
+import { stampDependents, stampHooks } from './stamping.ts'
 import { Tally } from './tally.ts'
 
 /** The parameters of an import besides its scope. */
@@ -39,16 +39,16 @@ export async function apply(
 ): Promise<Applied> {
   const { projectId, base, emitEvents, done } = writing
   const kinds = brought.map(({ kind }) => kind)
+  const isLarge = brought.some(({ rows }) => rows > SMALL)
   const tally = new Tally()
   await dropAliases(query, kinds, scope, tally)
-  const { isAnyErased, linked } = await wipeErased(query, kinds, scope)
-  await beginStamps(query)
-  if (emitEvents) await createNotes(query)
+  const { isAnyErased, linked } = await wipeErased(query, kinds, scope, isLarge)
+  const merging = { scope, tally, isAnyErased }
   async function write(one: StagedKind): Promise<void> {
     const { kind } = one
-    const figures = figureHooks(query, kind, scope)
-    const hooks = together(stampHooks(query, kind, scope), emitEvents ? eventHooks(query, kind, scope) : {}, figures)
-    await (isPayment(kind) ? mergePayments(query, one, scope, tally, figures) : merge(query, one, scope, tally, hooks))
+    const figures = figureHooks(kind, scope)
+    const hooks = together(stampHooks(kind, scope), emitEvents ? eventHooks(kind, scope) : {}, figures)
+    await (isPayment(kind) ? mergePayments(query, one, merging, figures) : merge(query, one, merging, hooks))
     done(kind)
   }
   for (const one of brought) if (!isPayment(one.kind)) await write(one)
@@ -62,6 +62,9 @@ export async function apply(
   if (wipes) await mark(query, projectId)
   return { tally, linked }
 }
+
+// Up to this many rows a plan without statistics is good enough.
+const SMALL = 1000
 
 const isPayment = ({ name }: Kind) => name === 'payment'
 // Records that a line can move to another profile, with all that belongs to them.

@@ -16,23 +16,28 @@ import { REJECTED, type StagedKind, staged } from './staging.ts'
  * import: a reference to a merged profile becomes one to the profile that it stands for.
  */
 export async function rejectMisfits(query: Query, brought: readonly StagedKind[], tenant: Tenant): Promise<void> {
-  await followAliases(query, brought, tenant)
-  const kinds = brought.map(({ kind }) => kind)
-  for (const { kind, needsStored } of brought) {
-    if (needsStored) for (const column of requiredColumns(kind)) await query(rejectIncomplete(kind, column, tenant))
-    for (const [column, name] of Object.entries(kind.references ?? {})) {
-      const target = KINDS.find((other) => other.name === name)!
-      await query(rejectUnknown(kind, column, target, kinds.includes(target), tenant))
-    }
-    for (const { reason, where } of kind.misfits ?? [])
-      await query(
-        reject(
-          kind,
-          'conflicting_record',
-          `select s.ctid as at, '${reason}' as reason from ${staged(kind)} s where ${where(tenant)}`,
-        ),
-      )
-  }
+  // Sent together: the connection runs them in this order.
+  const statements = [...followAliases(brought, tenant), ...brought.flatMap((one) => rejections(one, brought, tenant))]
+  await Promise.all(statements.map((statement) => query(statement)))
+}
+
+function rejections({ kind, needsStored }: StagedKind, brought: readonly StagedKind[], tenant: Tenant): string[] {
+  const incomplete = needsStored ? requiredColumns(kind).map((column) => rejectIncomplete(kind, column, tenant)) : []
+  const unknown = Object.entries(kind.references).map(([column, name]) => {
+    const target = KINDS.find((other) => other.name === name)!
+    return rejectUnknown(
+      kind,
+      column,
+      target,
+      brought.some((other) => other.kind === target),
+      tenant,
+    )
+  })
+  const misfits = (kind.misfits ?? []).map(({ reason, where }) => {
+    const bad = `select s.ctid as at, '${reason}' as reason from ${staged(kind)} s where ${where(tenant)}`
+    return reject(kind, 'conflicting_record', bad)
+  })
+  return [...incomplete, ...unknown, ...misfits]
 }
 
 /** Rejects lines about a record that is not stored, if neither they nor other lines about it have the required column. */

@@ -7,6 +7,7 @@ import { replyRecord } from '../../core/records/reply.ts'
 import { sessionRecord } from '../../core/records/session.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Query } from '../../lib/pg/types.ts'
+import { CONCERNED, ERASED, ERASED_CUSTOMERS, ERASED_SESSIONS } from './helper-tables.ts'
 
 /** A stored customer that a line links to an erased profile. */
 export type Linked = { external_id: string; profile_id: string }
@@ -20,16 +21,19 @@ export async function wipeErased(
   query: Query,
   kinds: readonly Kind[],
   tenant: Tenant,
+  isLarge: boolean,
 ): Promise<{ isAnyErased: boolean; linked: Linked[] }> {
   const names = new Set(kinds.map(({ name }) => name))
-  const concerned = [...names].flatMap((name) => CONCERNED[name]?.(tenant) ?? [])
+  const concerned = [...names].flatMap((name) => PROFILES_OF[name]?.(tenant) ?? [])
   if (concerned.length === 0 || !(await canBeErased(query, names, tenant))) return NO_ONE_ERASED
-  await query(`create temp table import_concerned (id) on commit drop as ${concerned.join(' union ')}`)
-  await query('analyze import_concerned')
-  await query(lockProfiles(tenant))
-  // A statement of its own sees what was committed while the one before waited for its locks.
-  await query(gatherErased(names, tenant))
-  const [found] = await query('select exists (select from import_erased) as erased')
+  // Sent together: a statement sees what was committed while the one before waited for its locks.
+  const [, , , , [found]] = await Promise.all([
+    query(`insert into ${CONCERNED} (id) ${concerned.join(' union ')}`),
+    isLarge ? query(`analyze ${CONCERNED}`) : undefined,
+    query(lockProfiles(tenant)),
+    query(gatherErased(names, tenant)),
+    query(`select exists (select from ${ERASED}) as erased`),
+  ])
   if (found!.erased === 'f') return NO_ONE_ERASED
   for (const statement of effects(names, tenant)) await query(statement)
   return { isAnyErased: true, linked: names.has('customer') ? await query<Linked>(findLinked(tenant)) : [] }
@@ -54,7 +58,7 @@ export async function wipeStored(query: Query, projectId: string, base: string):
   }
 }
 
-const NEXT = 'select id from import_erased where id > $1 order by id limit $2'
+const NEXT = `select id from ${ERASED} where id > $1 order by id limit $2`
 
 /**
  * Call it after the commit: a concurrent charge may have seen the old link, and written after the wipe. Each customer's
@@ -84,7 +88,7 @@ async function canBeErased(query: Query, names: Set<string>, { project_id }: Ten
 }
 
 /** The profiles of staged rows, and those of the stored rows that will be replaced. */
-const CONCERNED: Record<string, (tenant: Tenant) => string[]> = {
+const PROFILES_OF: Record<string, (tenant: Tenant) => string[]> = {
   profile: () => ['select id from import_profile'],
   session: ({ project_id }) => [
     'select profile_id from import_session',
@@ -118,7 +122,7 @@ function findLinked({ organization_id }: Tenant): string {
 function lockProfiles({ project_id }: Tenant): string {
   return `
     with locked as materialized (
-      select from profiles p join import_concerned c on c.id = p.id where p.project_id = ${project_id}
+      select from profiles p join ${CONCERNED} c on c.id = p.id where p.project_id = ${project_id}
       order by p.id for no key update of p)
     select count(*) from locked`
 }
@@ -129,11 +133,11 @@ function gatherErased(names: Set<string>, { project_id }: Tenant): string {
     ? 'union all select id, anonymized_at from import_profile where anonymized_at is not null'
     : ''
   return `
-    create temp table import_erased on commit drop as
+    insert into ${ERASED} (id, erased_at)
     select distinct on (id) id, erased_at from (
-      select c.id, p.anonymized_at as erased_at from import_concerned c
+      select c.id, p.anonymized_at as erased_at from ${CONCERNED} c
         join profiles p on p.project_id = ${project_id} and p.id = c.id where p.anonymized_at is not null
-      union all select c.id, e.erased_at from import_concerned c
+      union all select c.id, e.erased_at from ${CONCERNED} c
         join erasures e on e.project_id = ${project_id} and e.profile_id = c.id
       ${brought}) known
     order by id, erased_at`
@@ -145,35 +149,35 @@ function gatherErased(names: Set<string>, { project_id }: Tenant): string {
 function effects(names: Set<string>, { project_id, organization_id }: Tenant): string[] {
   const has = (name: string, statements: string[]) => (names.has(name) ? statements : [])
   const sessions = `
-    create temp table import_erased_session on commit drop as
+    insert into ${ERASED_SESSIONS} (id, profile_id)
     select distinct on (id) id, profile_id from (
-      select t.id, t.profile_id, 1 as place from import_erased e
+      select t.id, t.profile_id, 1 as place from ${ERASED} e
         join sessions t on t.project_id = ${project_id} and t.profile_id = e.id
-      ${names.has('session') ? 'union all select s.id, s.profile_id, 2 from import_erased e join import_session s on s.profile_id = e.id' : ''}
+      ${names.has('session') ? `union all select s.id, s.profile_id, 2 from ${ERASED} e join import_session s on s.profile_id = e.id` : ''}
     ) owned order by id, place, profile_id`
   return [
     ...has('profile', [
       `update import_profile s set ${erasedColumns(profileRecord, 's')}, anonymized_at = e.erased_at, erased = true
-       from import_erased e where e.id = s.id`,
+       from ${ERASED} e where e.id = s.id`,
     ]),
     ...(names.has('session') || names.has('reply') ? [sessions] : []),
     ...has('session', [
       `update import_session s set profile_id = e.profile_id, ${erasedColumns(sessionRecord, 's')}, erased = true
-       from import_erased_session e where e.id = s.id`,
+       from ${ERASED_SESSIONS} e where e.id = s.id`,
     ]),
     ...has('reply', [
-      `update import_reply s set ${erasedColumns(replyRecord, 's')}, erased = true from import_erased_session e where e.id = s.session_id`,
+      `update import_reply s set ${erasedColumns(replyRecord, 's')}, erased = true from ${ERASED_SESSIONS} e where e.id = s.session_id`,
     ]),
     ...has('customer', [
-      `create temp table import_erased_customer on commit drop as
+      `insert into ${ERASED_CUSTOMERS} (external_id, profile_id)
        select distinct on (external_id) external_id, profile_id from (
-         select t.external_id, t.profile_id, 1 as place from import_erased e
+         select t.external_id, t.profile_id, 1 as place from ${ERASED} e
            join customers t on t.project_id = ${project_id} and t.profile_id = e.id
            where t.organization_id = ${organization_id}
-         union all select s.external_id, s.profile_id, 2 from import_erased e join import_customer s on s.profile_id = e.id
+         union all select s.external_id, s.profile_id, 2 from ${ERASED} e join import_customer s on s.profile_id = e.id
        ) owned order by external_id, place, profile_id`,
       `update import_customer s set profile_id = e.profile_id, ${erasedColumns(customerRecord, 's')}, erased = true
-       from import_erased_customer e where e.external_id = s.external_id`,
+       from ${ERASED_CUSTOMERS} e where e.external_id = s.external_id`,
     ]),
   ]
 }

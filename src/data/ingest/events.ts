@@ -8,38 +8,24 @@ import {
 import type { Kind, Scope } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { isChanged, sameKey } from './conditions.ts'
+import { NOTED } from './helper-tables.ts'
 import type { MergeHooks } from './merge.ts'
 import { staged } from './staging.ts'
 
-const NOTED = 'import_noted'
 // The most changes in memory at once. See `src/core/events/changes.ts` for the size of results.
 const BATCH = 1000
 
-/** Creates the temporary table for the ids of changed records; it is dropped at the end of the transaction. */
-export async function createNotes(query: Query): Promise<void> {
-  await query(`
-    create temp table ${NOTED} (
-      place bigint generated always as identity, kind text, id text, known boolean,
-      status text, renewed_at timestamptz, period_starts_at timestamptz) on commit drop`)
-}
-
-/** Hooks of the merge of a kind that note which records change. */
-export function eventHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
-  if (kind.name === 'subscription') {
-    return {
-      beforeUpdate: () => query(noteKnown(kind, scope)),
-      beforeAdd: () => query(noteNew(kind)),
-    }
-  }
-  const add = (type: string, ids: string) => () => query(note(type, ids))
+/** Statements of the merge of a kind that note which records change. */
+export function eventHooks(kind: Kind, scope: Scope): MergeHooks {
+  if (kind.name === 'subscription') return { beforeUpdate: [noteKnown(kind, scope)], beforeAdd: [noteNew(kind)] }
   const added = `select id from ${staged(kind)} order by source, line`
-  if (kind.name === 'transaction') return { beforeAdd: add('transaction.created', added) }
-  if (kind.name === 'session') return { beforeAdd: add('session.created', added) }
-  if (kind.name === 'reply') return { beforeAdd: add('session.completed', firstReplies(kind, scope)) }
+  if (kind.name === 'transaction') return { beforeAdd: [note('transaction.created', added)] }
+  if (kind.name === 'session') return { beforeAdd: [note('session.created', added)] }
+  if (kind.name === 'reply') return { beforeAdd: [note('session.completed', firstReplies(kind, scope))] }
   if (kind.name !== 'profile') return {}
   const changed = `select t.id from ${kind.table} t join ${staged(kind)} s on ${sameKey(kind, scope)}
     where ${isChanged(kind)} order by s.source, s.line`
-  return { beforeUpdate: add('profile.updated', changed), beforeAdd: add('profile.created', added) }
+  return { beforeUpdate: [note('profile.updated', changed)], beforeAdd: [note('profile.created', added)] }
 }
 
 /** SQL: the sessions that get replies and had none. */
@@ -52,7 +38,6 @@ function firstReplies(kind: Kind, { project_id }: Scope): string {
 export async function emitNoted(query: Query, projectId: string): Promise<void> {
   for (let place = '0'; ; ) {
     const rows = await query<Noted>(NEXT, [place, BATCH])
-    if (rows.length === 0) return
     const ofKind = (kind: string) => rows.filter((row) => row.kind === kind)
     await emitSubscriptionEvents(query, projectId, ofKind('subscription').map(changeOf))
     for (const type of RECORD_EVENTS)
@@ -62,6 +47,7 @@ export async function emitNoted(query: Query, projectId: string): Promise<void> 
         type,
         ofKind(type).map(({ id }) => id),
       )
+    if (rows.length < BATCH) return
     place = rows.at(-1)!.place
   }
 }

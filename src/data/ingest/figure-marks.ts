@@ -2,7 +2,6 @@
 
 import { paidAt } from '../../core/records/payment-time.ts'
 import type { Kind, Scope } from '../../core/records/record.ts'
-import type { Query } from '../../lib/pg/types.ts'
 import { pays } from '../figures/sales.ts'
 import { isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
 import { sameKey } from './conditions.ts'
@@ -10,18 +9,17 @@ import type { MergeHooks } from './merge.ts'
 import { staged } from './staging.ts'
 
 /**
- * The hooks of a kind's merge that mark days. Only changes that a figure depends on mark a day: the renewal of an old
+ * Statements of a kind's merge that mark days. Only changes that a figure depends on mark a day: the renewal of an old
  * subscription must not cause the day of its creation to be computed again. Too many marks cost time, a missing one is a
  * wrong figure.
  */
-export function figureHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
+export function figureHooks(kind: Kind, scope: Scope): MergeHooks {
   const rule = RULES[kind.name]
   if (!rule) return {}
   const pair = `${kind.table} t join ${staged(kind)} s on ${sameKey(kind, scope)}`
-  const marking = (parts: string[]) => query(insertMarks(scope, parts))
   return {
-    beforeUpdate: () => marking(rule.changed(pair, scope)),
-    beforeAdd: () => marking(rule.added(`${staged(kind)} s`, scope)),
+    beforeUpdate: [insertMarks(scope, rule.changed(pair, scope))],
+    beforeAdd: [insertMarks(scope, rule.added(`${staged(kind)} s`, scope))],
   }
 }
 

@@ -1,9 +1,9 @@
-// Runs the hooks of several observers of a merge, one after the other.
+// Joins the statements of several observers of a merge.
 import type { MergeHooks } from './merge.ts'
 
 export function together(...all: MergeHooks[]): MergeHooks {
-  const each = (name: keyof MergeHooks) => async () => {
-    for (const hooks of all) await hooks[name]?.()
+  return {
+    beforeUpdate: all.flatMap(({ beforeUpdate = [] }) => beforeUpdate),
+    beforeAdd: all.flatMap(({ beforeAdd = [] }) => beforeAdd),
   }
-  return { beforeUpdate: each('beforeUpdate'), beforeAdd: each('beforeAdd') }
 }

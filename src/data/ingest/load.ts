@@ -28,6 +28,8 @@ export interface ImportOptions {
   live?: boolean
   /** Whether a line has only the fields that change, instead of replacing the record. */
   merge?: boolean
+  /** Throws a `BadLine` for kinds of records that the caller may not write. */
+  refuseKind?: (name: string) => void
   /** Whether new and changed subscriptions and new transactions are sent to webhooks. */
   emitEvents?: boolean
   /** Whether everything is validated and nothing stored. */
@@ -134,10 +136,16 @@ async function carryOut(
   const { query } = connection
   const { skipBadLines = false, saveRejected, signal } = options
   const staging = new Staging(connection, skipBadLines && saveRejected !== undefined)
-  const { merge = false } = options
+  const { merge = false, refuseKind } = options
   const onRead = (bytes: number, lines: number) => progress({ bytes, lines })
   const maxBadLines = skipBadLines ? Number.POSITIVE_INFINITY : REPORTED
-  const { names, lines, stopped } = await readSources(sources, staging, query, { signal, maxBadLines, merge, onRead })
+  const { names, lines, stopped } = await readSources(sources, staging, query, {
+    signal,
+    maxBadLines,
+    merge,
+    refuseKind,
+    onRead,
+  })
   progress({ step: 'checking', lines })
   const kinds = await staging.finish()
   if (stopped) return { ...refused(lines, await firstRejected(query, names, REPORTED), REPORTED), stopped }

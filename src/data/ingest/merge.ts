@@ -19,56 +19,65 @@ import { columnsOf } from './row.ts'
 import { type StagedKind, staged } from './staging.ts'
 import type { Tally } from './tally.ts'
 
-/** Callbacks for code that has to read the rows before they change. */
+/** Statements that have to read the rows before they change. */
 export interface MergeHooks {
-  /** Called when the rows that will replace stored ones are staged together with the new ones, if there are any. */
-  beforeUpdate?: () => Promise<unknown>
-  /** Called when only new rows are staged. */
-  beforeAdd?: () => Promise<unknown>
+  /** Run when the rows that will replace stored ones are staged together with the new ones, if there are any. */
+  beforeUpdate?: string[]
+  /** Run when only new rows are staged. */
+  beforeAdd?: string[]
+}
+
+/** What a merge needs besides the rows. */
+export interface Merging {
+  scope: Scope
+  tally: Tally
+  /** Whether staged rows may be about erased people. */
+  isAnyErased: boolean
 }
 
 /**
  * Merges all staged rows of a kind. Relies on being the only import of its organization: no other process adds rows that a
  * line may name, so that a new row stays new, and a counter cannot count it twice.
  */
-export async function merge(query: Query, brought: StagedKind, scope: Scope, tally: Tally, hooks: MergeHooks = {}) {
-  await mergeKnown(query, brought, scope, tally, hooks)
-  await hooks.beforeAdd?.()
-  await addRest(query, brought.kind, scope)
+export async function merge(query: Query, brought: StagedKind, merging: Merging, hooks: MergeHooks): Promise<void> {
+  // Sent together: the connection runs them in this order.
+  await Promise.all([
+    ...(await mergeKnown(query, brought, merging, hooks)),
+    ...addRest(query, brought.kind, merging.scope, hooks),
+  ])
 }
 
-/** The first half. Afterwards only rows with new keys are staged, each key once. */
+/** The first half, which is sent and not awaited. Afterwards only rows with new keys are staged, each key once. */
 export async function mergeKnown(
   query: Query,
   { kind, merged }: StagedKind,
-  scope: Scope,
-  tally: Tally,
-  { beforeUpdate }: MergeHooks = {},
-): Promise<void> {
+  { scope, tally, isAnyErased }: Merging,
+  { beforeUpdate = [] }: MergeHooks,
+): Promise<Promise<unknown>[]> {
   // Locked before they are read: decisions and counts made from here on stay true.
   const [[locked], [found]] = await Promise.all([query(lockKnown(kind, scope)), query(findRepeated(kind))])
   const isKnown = locked!.known !== '0'
-  if (isKnown && merged) await query(completeFromStored(kind, scope))
-  if (found!.repeated === 't') {
-    if (merged) await query(completeRepeated(kind, scope))
-    await tally.add(query, dropRepeated(kind, scope))
-  }
-  if (isKnown) await tally.add(query, dropOlder(kind, scope))
-  await tally.add(query, countErased(kind))
-  if (!isKnown) return
-  if (kind.name === 'subscription') await query(keepExpired(kind, scope))
-  await tally.add(query, countUnchanged(kind, scope))
-  await beforeUpdate?.()
+  const isRepeated = found!.repeated === 't'
   const moved = kind.counts && countMoved(kind, kind.counts, scope)
-  if (moved) await query(moved)
-  await query(updateKnown(kind, scope))
-  await query(dropKnown(kind, scope))
+  return [
+    ...(isKnown && merged ? [query(completeFromStored(kind, scope))] : []),
+    ...(isRepeated && merged ? [query(completeRepeated(kind, scope))] : []),
+    ...(isRepeated ? [tally.add(query, dropRepeated(kind, scope))] : []),
+    ...(isKnown ? [tally.add(query, dropOlder(kind, scope))] : []),
+    ...(isAnyErased ? [tally.add(query, countErased(kind))] : []),
+    ...(isKnown && kind.name === 'subscription' ? [query(keepExpired(kind, scope))] : []),
+    ...(isKnown ? [tally.add(query, countUnchanged(kind, scope))] : []),
+    ...(isKnown
+      ? [...beforeUpdate, ...(moved ? [moved] : []), updateKnown(kind, scope), dropKnown(kind, scope)]
+      : []
+    ).map((statement) => query(statement)),
+  ]
 }
 
 /** The second half: inserts the rows that are still staged. */
-export async function addRest(query: Query, kind: Kind, scope: Scope): Promise<void> {
-  if (kind.counts) await query(countAdded(kind, kind.counts, scope))
-  await query(insert(kind, scope))
+export function addRest(query: Query, kind: Kind, scope: Scope, { beforeAdd = [] }: MergeHooks): Promise<unknown>[] {
+  const counted = kind.counts ? [countAdded(kind, kind.counts, scope)] : []
+  return [...beforeAdd, ...counted, insert(kind, scope)].map((statement) => query(statement))
 }
 
 function lockKnown(kind: Kind, scope: Scope): string {

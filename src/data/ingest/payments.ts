@@ -2,18 +2,16 @@
 
 import type { Scope, Tenant } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { addRest, type MergeHooks, mergeKnown } from './merge.ts'
+import { addRest, type MergeHooks, type Merging, mergeKnown } from './merge.ts'
 import type { StagedKind } from './staging.ts'
-import type { Tally } from './tally.ts'
 
 /** Merges all staged payments; do it last in the transaction, for a live import keeps the organization's clock locked. */
-export async function mergePayments(query: Query, brought: StagedKind, scope: Scope, tally: Tally, hooks: MergeHooks) {
-  await query(createCustomers(scope))
-  await tally.add(query, dropOwn(scope))
-  await mergeKnown(query, brought, scope, tally, hooks)
+export async function mergePayments(query: Query, brought: StagedKind, merging: Merging, hooks: MergeHooks) {
+  const { scope, tally } = merging
+  await Promise.all([query(createCustomers(scope)), tally.add(query, dropOwn(scope))])
+  await Promise.all(await mergeKnown(query, brought, merging, hooks))
   await (scope.live ? stamp(query, scope) : moveApart(query, scope))
-  await hooks.beforeAdd?.()
-  await addRest(query, brought.kind, scope)
+  await Promise.all(addRest(query, brought.kind, scope, hooks))
 }
 
 /**

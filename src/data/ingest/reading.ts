@@ -20,6 +20,7 @@ export interface ReadOptions {
   maxBadLines: number
   /** Whether lines have only the fields that change. */
   merge: boolean
+  refuseKind?: ((name: string) => void) | undefined
   /** Called after each chunk with the total number of bytes and lines read. */
   onRead(bytes: number, lines: number): void
 }
@@ -37,7 +38,7 @@ export async function readSources(
   sources: Iterable<Source> | AsyncIterable<Source>,
   staging: Staging,
   query: Query,
-  { signal, maxBadLines, merge, onRead }: ReadOptions,
+  { signal, maxBadLines, merge, refuseKind, onRead }: ReadOptions,
 ): Promise<ReadSources> {
   const latest = await openLatest(query)
   const names: string[] = []
@@ -50,7 +51,7 @@ export async function readSources(
   for await (const { name, stream } of sources) {
     const source = names.push(name)
     const reading: Reading = { latest: latest(), merge }
-    const sink = { ...sinkOf(staging, source, reading, () => lines++), isFull }
+    const sink = { ...sinkOf(staging, source, reading, () => lines++, refuseKind), isFull }
     const input = signal ? addAbortSignal(signal, stream()) : stream()
     for await (const _size of readLines(decompressed(name, input, countBytes), sink)) {
       reading.latest = latest()
@@ -66,19 +67,27 @@ export async function readSources(
 const LEEWAY_MICROS = 5n * 60n * 1_000_000n
 
 /** The latest time allowed in a line. Reads the database's clock once and adds the time that has passed since. */
-async function openLatest(query: Query): Promise<() => string> {
+export async function openLatest(query: Query): Promise<() => string> {
   const [row] = await query<{ now: string }>('select db_clock() as now')
   const start = microsFromPg(row!.now) + LEEWAY_MICROS
   const startMs = performance.now()
   return () => instantFromMicros(start + BigInt(Math.floor((performance.now() - startMs) * 1000)))
 }
 
-function sinkOf(staging: Staging, source: number, reading: Reading, count: () => void) {
+function sinkOf(
+  staging: Staging,
+  source: number,
+  reading: Reading,
+  count: () => void,
+  refuseKind?: (name: string) => void,
+) {
   return {
     line(number: number, text: string) {
       count()
       try {
-        staging.add(readRow(text, reading), source, number, text)
+        const row = readRow(text, reading)
+        refuseKind?.(row.kind.name)
+        staging.add(row, source, number, text)
       } catch (error) {
         if (!(error instanceof BadLine)) throw error
         staging.reject(source, number, error, () => Buffer.from(text))

@@ -2,45 +2,69 @@
 import { REJECT_CODES } from '../../core/records/import/fields.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { problem } from '../../lib/http/problems.ts'
-import { Type } from '../../lib/shape/schema.ts'
-import type { ImportResult } from './load.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
+import type { Counts } from './tally.ts'
 
 const count = (description: string) => Type.Integer({ description, minimum: 0 })
 
-const reject = Type.Object(
-  {
-    line: count('Number of the line, from 1.'),
-    code: Type.String({
-      description: `Why, for programs. ${Object.entries(REJECT_CODES)
-        .map(([code, meaning]) => `\`${code}\`: ${meaning}`)
-        .join(' ')}`,
-      examples: ['unknown_reference'],
-    }),
-    reason: Type.String({ description: 'Why, for people.' }),
-  },
-  { title: 'RejectedLine' },
+const code = Type.String({
+  description: `Why, for programs. ${Object.entries(REJECT_CODES)
+    .map(([code, meaning]) => `\`${code}\`: ${meaning}`)
+    .join(' ')}`,
+  examples: ['unknown_reference'],
+})
+const reason = Type.String({ description: 'Why, for people.' })
+const line = count('Number of the line, from 1.')
+const index = count('Place of the record in `records`, from 0.')
+
+const rejectedLine = Type.Object({ line, code, reason }, { title: 'RejectedLine' })
+const rejectedRecord = Type.Object(
+  { index: Type.Optional(index), line: Type.Optional(line), code, reason },
+  { title: 'RejectedRecord' },
 )
 
-const counts = {
+const countsWith = (reject: Schema) => ({
   read: count('Lines that are not empty: the sum of the five below, unless reading stopped at the hundredth bad line.'),
   written: count('Lines that changed what is stored.'),
   unchanged: count('Lines that changed nothing: no new stamp, no event.'),
   skipped: count('Lines older than the stored record, or about a record that an import does not change.'),
   erased: count('Lines about erased people, stored without their personal data.'),
-  rejected: count('Bad lines. Unless they are skipped, reading stops at the hundredth.'),
+  rejected: count('Bad lines. Unless they are skipped, reading of lines stops at the hundredth.'),
   rejects: Type.Array(reject, { description: 'The first hundred bad lines, causes first.' }),
-}
+})
 
-export const importResult = Type.Object(counts, { title: 'ImportResult', additionalProperties: false })
-
-/** The body of the 400. */
-export const importProblem = Type.Object({ ...problem.properties, ...counts }, { title: 'ImportProblem' })
+/** The bodies of a 200 and of a 400. */
+export const importResult = Type.Object(countsWith(rejectedLine), {
+  title: 'ImportResult',
+  additionalProperties: false,
+})
+export const importProblem = Type.Object(
+  { ...problem.properties, ...countsWith(rejectedLine) },
+  { title: 'ImportProblem' },
+)
+export const recordsResult = Type.Object(countsWith(rejectedRecord), {
+  title: 'RecordsResult',
+  additionalProperties: false,
+})
+export const recordsProblem = Type.Object(
+  {
+    ...problem.properties,
+    ...Object.fromEntries(
+      Object.entries(countsWith(rejectedRecord)).map(([name, type]) => [name, Type.Optional(type)]),
+    ),
+  },
+  { title: 'RecordsProblem' },
+)
 
 /** The body of the response; throws the 400 when nothing was written because of bad lines. */
-export function respond({ stopped: _, rejects, ...result }: ImportResult, skipBadLines: boolean): object {
-  const body = { ...result, rejects: rejects.map(({ line, code, reason }) => ({ line, code, reason })) }
-  const { read, rejected } = result
-  if (rejected === 0 || (skipBadLines && rejected < read)) return body
-  const bad = rejected === 1 ? '1 line is bad' : `${rejected} lines are bad`
+export function respond(
+  counts: { read: number; rejected: number } & Counts & { written: number },
+  rejects: object[],
+  skipBad: boolean,
+): object {
+  const body = { ...counts, rejects }
+  const { read, rejected } = counts
+  if (rejected === 0 || (skipBad && rejected < read)) return body
+  const bad = rejected === 1 ? '1 record is bad' : `${rejected} records are bad`
   throw new ApiError(400, 'records_rejected', `${bad}: nothing was written.`, { extra: body })
 }

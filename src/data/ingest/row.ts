@@ -38,7 +38,7 @@ export function readRow(line: string, reading: Reading): Row {
 }
 
 /** The same for a line that is parsed already. */
-function readRecord(value: JsonValue, reading: Reading): Row {
+export function readRecord(value: JsonValue, reading: Reading): Row {
   if (!isJsonObject(value)) throw new BadLine('a line must be an object with "record" and "data"', 'invalid_record')
   const { record, data } = value
   const kind = typeof record === 'string' ? BY_NAME.get(record) : undefined
@@ -63,8 +63,8 @@ function readRecord(value: JsonValue, reading: Reading): Row {
 }
 
 /** The columns of a kind in the order of its rows. */
-export function columnsOf({ fields }: Kind): Column[] {
-  return columns(fields, '', '')
+export function columnsOf(kind: Kind): Column[] {
+  return cached(COLUMNS, kind, () => columns(kind.fields, '', ''))
 }
 
 export interface Column {
@@ -82,6 +82,7 @@ export function requiredColumns(kind: Kind): (Column & { place: number })[] {
   )
 }
 
+const COLUMNS = new Map<Kind, Column[]>()
 const REQUIRED = new Map<Kind, (Column & { place: number })[]>()
 const MERGED = new Map<Kind, Fields>()
 

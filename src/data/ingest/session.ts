@@ -4,6 +4,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import { sqlState } from '../../lib/pg/errors.ts'
 import { STALLED_MS } from '../../lib/pg/stalled.ts'
 import type { Query } from '../../lib/pg/types.ts'
+import { createHelperTables } from './helper-tables.ts'
 
 export type Connection = Awaited<ReturnType<typeof openSession>>
 
@@ -36,6 +37,7 @@ async function prepare(query: Query): Promise<void> {
     from pg_settings where name in ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'transaction_timeout')
       or (name = 'work_mem' and setting::bigint < 65536) or name = 'temp_buffers'`)
   // Not every system can detect a lost client during a statement; there a killed import holds its locks longer.
+  await createHelperTables(query)
   await query("set client_connection_check_interval = '1s'").catch(() => {})
 }
 

@@ -138,17 +138,28 @@ export class Staging {
   }
 }
 
-/** The columns have the types and collations of those that the rows go to. */
 function kindTable(kind: Kind): Pick<Table, 'create' | 'copy'> {
   const columns = columnsOf(kind).map(({ name }) => name)
   return {
-    create: `
-      create temp table ${staged(kind)} as
-      select ${columns.join(', ')}, ''::text as given, 0 as source, 0::bigint as line, '' as original, false as erased from ${kind.table}
-      with no data`,
+    create: createStaged(kind),
     copy: `copy ${staged(kind)} (${columns.join(', ')}, given, source, line, original) from stdin (encoding 'UTF8')`,
   }
 }
+
+/** SQL that creates the table for rows of a kind. The columns have the types and collations of those that the rows go to. */
+export function createStaged(kind: Kind, onCommit = ''): string {
+  return `
+    create temp table ${staged(kind)} ${onCommit} as
+    select ${columnsOf(kind)
+      .map(({ name }) => name)
+      .join(
+        ', ',
+      )}, ''::text as given, 0 as source, 0::bigint as line, '' as original, false as erased from ${kind.table}
+    with no data`
+}
+
+export const createRejected = (onCommit = '') =>
+  `create temp table ${REJECTED} (source int, line bigint, part int, code text, reason text, bytes bytea, step int default 0) ${onCommit}`
 
 /** By the columns that statements look at: with all of them it takes four times as long. */
 function analyze(kind: Kind): string {
@@ -157,6 +168,6 @@ function analyze(kind: Kind): string {
 }
 
 const REJECTED_TABLE = {
-  create: `create temp table ${REJECTED} (source int, line bigint, part int, code text, reason text, bytes bytea, step int default 0)`,
+  create: createRejected(),
   copy: `copy ${REJECTED} (source, line, part, code, reason, bytes) from stdin (encoding 'UTF8')`,
 }

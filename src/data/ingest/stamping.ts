@@ -3,36 +3,29 @@
 import type { Kind, Scope } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { isChanged, sameKey } from './conditions.ts'
+import { ANSWERED_SESSIONS, CHANGED_PROFILES, STRIPPED_SESSIONS } from './helper-tables.ts'
 import type { MergeHooks } from './merge.ts'
 import { staged } from './staging.ts'
 
-const CHANGED_PROFILES = 'import_changed_profiles'
-const STRIPPED_SESSIONS = 'import_stripped_sessions'
-const ANSWERED_SESSIONS = 'import_answered_sessions'
-
-/** Creates the temporary tables for the ids of changed records; they are dropped at the end of the transaction. */
-export async function beginStamps(query: Query): Promise<void> {
-  for (const notes of [CHANGED_PROFILES, STRIPPED_SESSIONS, ANSWERED_SESSIONS])
-    await query(`create temp table ${notes} (id text collate "C") on commit drop`)
-}
-
-/** Hooks of the merge of a kind that note which rows change. */
-export function stampHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
-  if (kind.name === 'profile') return { beforeUpdate: () => query(noteChangedProfiles(kind, scope)) }
-  if (kind.name === 'session') return { beforeUpdate: () => query(noteStrippedSessions(kind, scope)) }
+/** Statements of the merge of a kind that note which rows change. */
+export function stampHooks(kind: Kind, scope: Scope): MergeHooks {
+  if (kind.name === 'profile') return { beforeUpdate: [noteChangedProfiles(kind, scope)] }
+  if (kind.name === 'session') return { beforeUpdate: [noteStrippedSessions(kind, scope)] }
   // Only in a feed: records of history keep the times of their lines, and syncs are not promised to see them.
   if (kind.name !== 'reply' || !scope.live) return {}
   return {
-    beforeUpdate: () => query(noteAnsweredSessions(kind, scope)),
-    beforeAdd: () => query(`insert into ${ANSWERED_SESSIONS} (id) select distinct session_id from ${staged(kind)}`),
+    beforeUpdate: [noteAnsweredSessions(kind, scope)],
+    beforeAdd: [`insert into ${ANSWERED_SESSIONS} (id) select distinct session_id from ${staged(kind)}`],
   }
 }
 
 /** Stamps the subscriptions and sessions that contain fields of changed records. Call it when all rows are written. */
 export async function stampDependents(query: Query, scope: Scope): Promise<void> {
-  await query(stampSubscriptions(scope, 'profile_id', CHANGED_PROFILES))
-  await query(stampSubscriptions(scope, 'session_id', STRIPPED_SESSIONS))
-  await query(stampSessions(scope))
+  await Promise.all([
+    query(stampSubscriptions(scope, 'profile_id', CHANGED_PROFILES)),
+    query(stampSubscriptions(scope, 'session_id', STRIPPED_SESSIONS)),
+    query(stampSessions(scope)),
+  ])
 }
 
 /** Profiles whose e-mail or preview mark, which their subscriptions contain, is going to change. */

@@ -1,6 +1,7 @@
 // Gathers statistics of tables after an import has added many rows. Without them PostgreSQL would plan for few rows until
 // autovacuum runs.
 import type { Logger } from 'pino'
+import type { Kind } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
 
 // From this many new rows on another plan may be best.
@@ -23,6 +24,26 @@ async function hasGrown(query: Query, table: string): Promise<boolean> {
   return row?.has_grown === 't'
 }
 
+/** Gathers statistics of the tables that small imports make grow. */
+export function openStatistics(log: Logger) {
+  /** When rows were last added to a table that was not looked at since. */
+  const grown = new Map<string, number>()
+  return {
+    async added(query: Query, brought: readonly { kind: Kind }[]): Promise<void> {
+      const nowMs = performance.now()
+      const [due] = [...grown].filter(([, sinceMs]) => nowMs - sinceMs > SHOWN_MS)
+      for (const { kind } of brought) if (!grown.has(kind.table)) grown.set(kind.table, nowMs)
+      if (!due) return
+      grown.delete(due[0])
+      await gatherStatistics(query, log, due[0], 0)
+    },
+  }
+}
+
+// PostgreSQL shows the changes of a table within a second.
+const SHOWN_MS = 1500
+
 const HAS_GROWN = `
-  select n_mod_since_analyze > greatest(${MANY_ROWS / 10}, n_live_tup / 5) as has_grown
+  select n_mod_since_analyze > greatest(${MANY_ROWS / 10}, n_live_tup / 5)
+    or (last_analyze is null and last_autoanalyze is null and n_mod_since_analyze > 100) as has_grown
   from pg_stat_user_tables where relid = $1::regclass`

@@ -9,6 +9,7 @@ import { exports } from './export.ts'
 import { funnels } from './funnels.ts'
 import { products } from './products.ts'
 import { profiles } from './profiles.ts'
+import { records } from './records.ts'
 import { replies } from './replies.ts'
 import { sessions } from './sessions.ts'
 import { subscriptions } from './subscriptions.ts'
@@ -31,6 +32,7 @@ const HEADER = 'Service-Secret'
 export async function publicApi(app: FastifyInstance, context: PublicContext): Promise<void> {
   app.decorateRequest('projectId', '')
   app.decorateRequest('keyId', '')
+  app.decorateRequest('organizationId', '')
   app.decorateRequest('synced', undefined)
   const { keys, limits, secretHeaderCase, syncReaders } = context
   app.addHook('onRequest', async (request, reply) => {
@@ -41,6 +43,7 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
       throw unauthorized(secretHeaderCase)
     }
     request.projectId = holder.project_id
+    request.organizationId = holder.organization_id
     request.keyId = holder.key_id
     request.tenant = holder.project_id
     limits.admit(reply, holder)
@@ -63,6 +66,7 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     products,
     transactions,
     exports,
+    records,
   ])
     mount(app, context)
 }

@@ -22,6 +22,10 @@ import { readQuery } from './query.ts'
 import { type Trace, traceOf } from './trace.ts'
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the route itself checks `Content-Encoding`. */
+    readsCompressed?: boolean
+  }
   interface FastifyRequest {
     /** The bytes of the body, for signatures. */
     rawBody: Buffer | undefined
@@ -95,7 +99,7 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
   // After authentication and before the body: a path that does not exist is a 404 whatever the body.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     if (request.is404) throw nothingHere()
-    checkContentEncoding(request.headers['content-encoding'])
+    if (!request.routeOptions.config.readsCompressed) checkContentEncoding(request.headers['content-encoding'])
     checkTransferEncoding(request.headers['transfer-encoding'])
     done()
   })

@@ -12,6 +12,7 @@ const DESCRIPTIONS: Record<number, string> = {
   401: 'The secret key is missing, misnamed, wrong or revoked.',
   403: 'The key may only read.',
   404: 'The object does not exist, or belongs to another tenant.',
+  408: 'The request did not arrive in time. Nothing was written.',
   409: 'The state of the object does not allow it.',
   413: 'The body is larger than the server accepts: 1 MiB unless configured otherwise.',
   415: 'The body is not application/json.',

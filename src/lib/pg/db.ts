@@ -8,7 +8,7 @@ import { openPipelines, type Read } from './pipelines.ts'
 import { nameless, openUnpipelined } from './pooler.ts'
 import { packRow } from './row-bytes.ts'
 import { asStatement, retryClashes, runTransaction, type Work } from './run-transaction.ts'
-import { queryArrays, queryRows, sendTogether } from './transactions.ts'
+import { queryArrays, queryRows, sendTogether, sessionQuery } from './transactions.ts'
 import type { NamedRow, Param, Query, Statement } from './types.ts'
 
 export type { Commit } from './run-transaction.ts'
@@ -26,7 +26,10 @@ export interface Db {
    * between are sent together and run in that order; so is `commit`, for work that needs no result before it commits.
    */
   tx<T>(work: Work<T>): Promise<T>
-  /** A plain connection for the caller alone, for COPY and session state; `release(true)` closes the connection. */
+  /**
+   * A plain connection for the caller alone, for COPY and session state; `release(true)` closes the connection. Statements that
+   * are started without awaiting in between are sent together, and run in that order.
+   */
   connect(): Promise<{ client: pg.PoolClient; query: Query; release(destroy?: boolean): void }>
   /**
    * Runs a tenant's read in the tenant's turn, so that one tenant cannot take the capacity of others. A short read has the
@@ -152,13 +155,13 @@ async function withClient<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Pro
 
 async function connectTo(pool: pg.Pool) {
   const client = await pool.connect()
-  return { client, query: queryOn(client), release: (destroy = false) => client.release(destroy) }
+  return { client, query: sessionQuery(client), release: (destroy = false) => client.release(destroy) }
 }
 
-function queryOn(client: pg.PoolClient, guarded?: Guarded): Query {
+function queryOn(client: pg.PoolClient, guarded: Guarded): Query {
   return async <R extends NamedRow>(given: string | Statement, params: readonly Param[] = []) => {
     const send = () => queryRows(client, asStatement(given), params)
-    return (await (guarded ? guarded(client, send) : send())) as R[]
+    return (await guarded(client, send)) as R[]
   }
 }
 

@@ -1,7 +1,7 @@
 // Statements on plain connections, for transactions and slow statements: rows by column name.
 import type pg from 'pg'
 import { Batch, callPg, Prepared, run } from './protocol.ts'
-import type { NamedRow, Param, Statement } from './types.ts'
+import type { NamedRow, Param, Query, Statement } from './types.ts'
 
 /** Runs a statement, and returns its rows and PostgreSQL's command tag. */
 export type Send = (statement: Statement, params: readonly Param[]) => Promise<Result>
@@ -34,6 +34,13 @@ export function sendTogether(client: pg.ClientBase): Send {
       query.callback = callback
       open.add(query)
     })
+}
+
+/** Statements for a session of the caller's, sent as `sendTogether` sends them. */
+export function sessionQuery(client: pg.ClientBase): Query {
+  const send = sendTogether(client)
+  return async <R extends NamedRow>(given: string | Statement, params: readonly Param[] = []) =>
+    (await send(typeof given === 'string' ? { text: given } : given, params)).rows as R[]
 }
 
 /** Runs one statement; with a name it is prepared once on each connection, and its column names are requested once. */

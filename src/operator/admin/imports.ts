@@ -70,7 +70,12 @@ export function importRoute(scope: FastifyInstance, app: App): void {
         const options = { projectId: project_id, ...flags, patience: PATIENCE }
         const importing = importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }])
         const result = await importing.catch(throwAsApiError).finally(() => body && dropRest(body))
-        return respond(result, skip_bad_lines)
+        const { rejects, stopped: _, ...counts } = result
+        return respond(
+          counts,
+          rejects.map(({ line, code, reason }) => ({ line, code, reason })),
+          skip_bad_lines,
+        )
       },
     )
   })

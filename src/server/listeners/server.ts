@@ -11,6 +11,7 @@ import { openSyncReaders } from '../../core/lists/sync-readers.ts'
 import { foldEmails } from '../../core/records/folded-emails.ts'
 import { followFigures } from '../../data/figures/follow.ts'
 import { expireSubscriptions } from '../../data/ingest/expire.ts'
+import { openFeed } from '../../data/ingest/feed.ts'
 import { carryOutImports } from '../../data/ingest/stripe/background.ts'
 import { publicApi } from '../../data/public/api.ts'
 import { UsageError } from '../../lib/errors.ts'
@@ -122,12 +123,16 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
   const { db, keys, limits, audit, config } = app
   const reads = await openReads(app)
   const syncReaders = openSyncReaders(app)
+  const feed = openFeed(app)
   listener.addHook('onClose', async () => {
-    await Promise.all([reads.close(), syncReaders.close()])
+    await Promise.all([reads.close(), syncReaders.close(), feed.close()])
   })
-  listener.register((scope) => publicApi(scope, { db, reads, syncReaders, keys, limits, audit, ...config }), {
-    prefix: '/public/v1',
-  })
+  listener.register(
+    (scope) => publicApi(scope, { db, log: app.log, feed, reads, syncReaders, keys, limits, audit, ...config }),
+    {
+      prefix: '/public/v1',
+    },
+  )
   const { providerTimeoutMs, trustedProxies } = config
   const pending = openPending(notificationContext(app))
   listener.addHook('onClose', () => pending.close())

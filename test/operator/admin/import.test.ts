@@ -75,7 +75,7 @@ test('400 with the fault of each line when nothing was written, 200 when the goo
   const refused = await send(lines)
   assert.deepEqual(refused, {
     status: 400,
-    body: { message: '2 lines are bad: nothing was written.', ...counts },
+    body: { message: '2 records are bad: nothing was written.', ...counts },
   })
   assert.deepEqual(await send(lines, '?skip_bad_lines=true'), { status: 200, body: { ...counts, written: 1 } })
   assert.equal((await send(Buffer.from('{'), '?skip_bad_lines=true')).status, 400)

@@ -12,6 +12,7 @@ export const REJECT_CODES = {
   missing_field: 'A required field is missing or null.',
   invalid_field: 'The value of a field breaks its rule.',
   unknown_reference: 'The record refers to one that does not exist.',
+  not_allowed: 'Records of this kind are not accepted here.',
   conflicting_record: 'The record belongs to another project, or contradicts what is stored.',
   refused_by_database: 'The line passes every check, and the database refuses it.',
 } as const

@@ -1,0 +1,192 @@
+// Records written with a project's key: merging, feeds, events, bad records, batches, limits.
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { after, describe, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { line, T, textOf } from '../../support/imports.ts'
+import { type Project, startTestServer } from '../../support/server.ts'
+
+const server = await startTestServer({ REQUEST_TIMEOUT_MS: '3000', HEADERS_TIMEOUT_MS: '3000' })
+after(() => server.stop())
+
+const record = (kind: string, data: object) => ({ record: kind, data })
+const put = (project: Project, records: object[], query = '') => project.post(`/records${query}`, { records })
+const send = (project: Project, body: string | Buffer, more: string[] = [], query = '') =>
+  server.api(`/records${query}`, {
+    method: 'POST',
+    key: project.key,
+    body,
+    headers: ['Content-Type', 'application/x-ndjson', ...more],
+  })
+const none = { read: 0, written: 0, unchanged: 0, skipped: 0, erased: 0, rejected: 0, rejects: [] }
+const eventsOf = async ({ id }: Project) =>
+  (await server.db.query('select type from events where project_id = $1 order by created_at, id', [id])).map(
+    ({ type }) => type,
+  )
+
+describe('POST /records', () => {
+  test('200 with counts; records are merged, stamped, sent as events, and read at once', async () => {
+    const project = await server.project()
+    const first = await put(project, [
+      line.session({ funnel_id: 'funnel', ip: '192.0.2.7' }),
+      line.profile({ email: 'ada@example.com', updated_at: T }),
+      line.funnel(),
+      line.reply({ value: 'yes' }),
+    ])
+    assert.deepEqual([first.status, first.body], [200, { ...none, read: 4, written: 4 }])
+    const { body: stored } = await project.get('/profiles/profile')
+    assert.equal(stored.email, 'ada@example.com')
+    assert.notEqual(stored.updated_at, T)
+    const changed = await put(project, [record('profile', { id: 'profile', country: 'DE' })])
+    assert.deepEqual(changed.body, { ...none, read: 1, written: 1 })
+    const { body: merged } = await project.get('/profiles/profile')
+    assert.deepEqual([merged.email, merged.country], ['ada@example.com', 'DE'])
+    assert.ok(merged.updated_at > stored.updated_at)
+    const same = await put(project, [
+      record('profile', { id: 'profile', country: 'DE' }),
+      record('profile', { id: 'profile', phone: '1', updated_at: '2025-01-01T00:00:00Z' }),
+    ])
+    assert.deepEqual(same.body, { ...none, read: 2, unchanged: 1, skipped: 1 })
+    assert.equal((await project.get('/profiles/profile')).body.updated_at, merged.updated_at)
+    assert.deepEqual((await eventsOf(project)).toSorted(), [
+      'profile.created',
+      'profile.updated',
+      'session.completed',
+      'session.created',
+    ])
+    const marks = await server.db.query('select 1 from figure_marks where project_id = $1', [project.id])
+    assert.ok(marks.length > 0)
+    const audited = await server.db.query(`select action from audit_log where target like '%' || $1`, [project.id])
+    assert.deepEqual(
+      audited.filter(({ action }) => action!.startsWith('import')),
+      [],
+    )
+  })
+
+  test('replaces with mode=replace, and sends no event with events=off', async () => {
+    const project = await server.project()
+    await put(project, [line.profile({ email: 'a@x', phone: '1' })], '?events=off')
+    await put(project, [line.profile({ phone: '2' })], '?mode=replace&events=off')
+    const { body } = await project.get('/profiles/profile')
+    assert.deepEqual([body.email, body.phone], [null, '2'])
+    assert.deepEqual(await eventsOf(project), [])
+  })
+
+  test('400 and nothing written for a bad record, 200 for the rest with skip_bad', async () => {
+    const project = await server.project()
+    const records = [
+      line.profile(),
+      line.session({ profile_id: 'nobody' }),
+      record('profile', { id: 'p', mail: 'x' }),
+      record('profile', { id: 'unknown', phone: '1' }),
+      line.payment(),
+    ]
+    const refused = await put(project, records)
+    assert.deepEqual([refused.status, refused.headers['x-error-code']], [400, 'records_rejected'])
+    assert.deepEqual(
+      refused.body.rejects.map(({ index, code }: { index: number; code: string }) => `${index} ${code}`),
+      ['2 unknown_field', '4 not_allowed'],
+    )
+    assert.equal((await project.get('/profiles')).body.pagination.total, 0)
+    const good = await put(project, records, '?skip_bad=true')
+    assert.deepEqual([good.status, good.body.written, good.body.rejected], [200, 1, 4])
+    const lost = await put(project, records.slice(1, 2))
+    assert.deepEqual(
+      [lost.status, lost.body.message, lost.body.read],
+      [400, '1 record is bad: nothing was written.', 1],
+    )
+    assert.equal(lost.body.rejects[0].reason, 'session.profile_id refers to an unknown profile: nobody')
+  })
+
+  test('newline-delimited JSON: 200 with the lines of bad ones, also with gzip', async () => {
+    const project = await server.project()
+    const lines = textOf([line.profile(), line.session({ profile_id: 'nobody' }), '{'])
+    const refused = await send(project, lines)
+    assert.equal(refused.status, 400)
+    assert.deepEqual(
+      refused.body.rejects.map(({ line: number, code }: { line: number; code: string }) => `${number} ${code}`),
+      ['3 invalid_json', '2 unknown_reference'],
+    )
+    const packed = gzipSync(textOf(Array.from({ length: 1500 }, (_, n) => line.profile({ id: `p${n}` }))))
+    const written = await send(project, packed, ['Content-Encoding', 'gzip'])
+    assert.deepEqual([written.status, written.body.written], [200, 1500])
+    const damaged = await send(project, packed.subarray(0, 500), ['Content-Encoding', 'gzip'])
+    assert.equal(damaged.status, 400)
+    assert.equal((await send(project, lines, ['Content-Encoding', 'br'])).status, 415)
+    assert.equal((await send(project, `${JSON.stringify(line.payment())}\n`)).body.rejects[0].code, 'not_allowed')
+  })
+
+  test('400, 413 and 415 for bodies that are not records, 401 without the key', async () => {
+    const project = await server.project()
+    const post = (body: object | string, headers: string[] = []) =>
+      server.api('/records', { method: 'POST', key: project.key, body, headers })
+    for (const body of [{}, [], { records: [] }, { records: {} }, { records: [line.profile()], more: 1 }])
+      assert.equal((await post(body)).status, 400, JSON.stringify(body))
+    const thousand = Array.from({ length: 1001 }, (_, n) => line.profile({ id: `p${n}` }))
+    assert.equal((await put(project, thousand)).status, 400)
+    assert.equal((await put(project, thousand.slice(1))).body.written, 1000)
+    assert.equal((await put(project, [line.profile({ phone: 'x'.repeat(1 << 20) })])).status, 413)
+    assert.equal((await post('{}', ['Content-Encoding', 'gzip'])).status, 415)
+    assert.equal((await put(project, [line.profile()], '?mode=other')).status, 400)
+    assert.equal((await server.api('/records', { method: 'POST', body: {} })).status, 401)
+  })
+
+  test('keeps erased people erased', async () => {
+    const project = await server.project()
+    await put(project, [line.profile({ email: 'a@x' }), line.session({ ip: '192.0.2.7' })])
+    await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
+    const again = await put(project, [
+      record('profile', { id: 'profile', email: 'a@x' }),
+      record('session', { id: 'session', ip: '192.0.2.7' }),
+      line.session({ id: 'new', ip: '192.0.2.7' }),
+    ])
+    assert.deepEqual(again.body, { ...none, read: 3, erased: 3 })
+    const rows = await server.db.query(
+      'select p.email, s.ip from profiles p join sessions s using (project_id) where project_id = $1',
+      [project.id],
+    )
+    assert.deepEqual(rows, [
+      { email: null, ip: null },
+      { email: null, ip: null },
+    ])
+  })
+
+  test('408 for a body that does not end, and nothing is left', async () => {
+    const project = await server.project()
+    const { hostname, port } = new URL(server.url)
+    const socket = connect(Number(port), hostname)
+    socket.write(
+      `POST /public/v1/records HTTP/1.1\r\nHost: x\r\nService-Secret: ${project.key}\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    )
+    const text = `${JSON.stringify(line.profile())}\n`
+    socket.write(`${text.length.toString(16)}\r\n${text}\r\n`)
+    let answer = ''
+    for await (const chunk of socket) answer += String(chunk)
+    assert.match(answer, /^HTTP\/1\.1 408 /)
+    assert.equal((await project.get('/profiles')).body.pagination.total, 0)
+    // The turn of the organization and the slot are free again.
+    assert.equal((await put(project, [line.profile()])).body.written, 1)
+    assert.equal((await send(project, text)).body.unchanged, 1)
+  })
+})
+
+test('many calls at once: each has the result that it has alone, and a bad one fails alone', async () => {
+  const project = await server.project()
+  await put(project, [line.profile(), line.funnel()])
+  const calls = Array.from({ length: 120 }, (_, n) => {
+    if (n % 10 === 3)
+      return put(project, [line.session({ id: `s${n}`, profile_id: 'nobody' }), line.profile({ id: `p${n}` })])
+    if (n % 10 === 4) return put(project, [line.session({ id: `s${n}`, profile_id: `p${n - 1}` })])
+    return put(project, [
+      line.session({ id: `s${n}`, funnel_id: 'funnel' }),
+      record('profile', { id: 'profile', phone: String(n) }),
+    ])
+  })
+  for (const [n, { status, body }] of (await Promise.all(calls)).entries()) {
+    const isBad = n % 10 === 3 || n % 10 === 4
+    assert.deepEqual([status, body.written], isBad ? [400, 0] : [200, 2], `${n}: ${body.message}`)
+  }
+  const { body } = await project.get('/sessions')
+  assert.equal(body.pagination.total, 96)
+  assert.equal((await project.get('/profiles')).body.pagination.total, 1)
+})
