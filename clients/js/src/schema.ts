@@ -6078,6 +6078,7 @@ export interface operations {
                 };
                 content: {
                     "application/x-ndjson": components["schemas"]["ExportLine"];
+                    "text/plain": string;
                 };
             };
             /** @description The request is malformed or breaks a rule. */
@@ -8057,7 +8058,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SubscriptionCreatedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "subscription.created";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["SubscriptionDetail"];
+                };
             };
         };
         responses: {
@@ -8086,7 +8111,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SubscriptionTrialingEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "subscription.trialing";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["SubscriptionDetail"];
+                };
             };
         };
         responses: {
@@ -8115,7 +8164,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SubscriptionActiveEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "subscription.active";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["SubscriptionDetail"];
+                };
             };
         };
         responses: {
@@ -8144,7 +8217,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SubscriptionRenewedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "subscription.renewed";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["SubscriptionDetail"];
+                };
             };
         };
         responses: {
@@ -8173,7 +8270,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SubscriptionPausedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "subscription.paused";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["SubscriptionDetail"];
+                };
             };
         };
         responses: {
@@ -8202,7 +8323,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SubscriptionCancelledEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "subscription.cancelled";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["SubscriptionDetail"];
+                };
             };
         };
         responses: {
@@ -8231,7 +8376,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SubscriptionUnpaidEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "subscription.unpaid";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["SubscriptionDetail"];
+                };
             };
         };
         responses: {
@@ -8260,7 +8429,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SubscriptionExpiredEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "subscription.expired";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["SubscriptionDetail"];
+                };
             };
         };
         responses: {
@@ -8289,7 +8482,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TransactionCreatedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "transaction.created";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["Transaction"];
+                };
             };
         };
         responses: {
@@ -8318,7 +8535,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ProfileCreatedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "profile.created";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["Profile"];
+                };
             };
         };
         responses: {
@@ -8347,7 +8588,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ProfileUpdatedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "profile.updated";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["Profile"];
+                };
             };
         };
         responses: {
@@ -8376,7 +8641,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SessionCreatedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "session.created";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["Session"];
+                };
             };
         };
         responses: {
@@ -8405,7 +8694,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SessionCompletedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "session.completed";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["SessionReplies"];
+                };
             };
         };
         responses: {
@@ -8434,7 +8747,34 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ProfileAnonymizedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "profile.anonymized";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /** @description Identifier of the profile. */
+                        id: string;
+                    };
+                };
             };
         };
         responses: {
@@ -8463,7 +8803,73 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ChargeSucceededEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "charge.succeeded";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /** @description Always empty: a custom charge has no authentication step. */
+                        action_required_token: string;
+                        /**
+                         * @description `processing`: the outcome is not known yet; send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged, and nothing will be. The last three are final.
+                         * @example succeeded
+                         * @enum {string}
+                         */
+                        checkout_status: "processing" | "succeeded" | "failed" | "cancelled";
+                        /**
+                         * @description Message for the customer; empty unless the charge failed.
+                         * @example
+                         */
+                        failed_message_for_user: string;
+                        /**
+                         * Format: uuid
+                         * @description Identifier of the order; never null.
+                         * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
+                         */
+                        order_id: string | null;
+                        /**
+                         * @description Whether this is the state of an earlier charge with the same key. This request charged nothing.
+                         * @default false
+                         */
+                        idempotent_replay: boolean;
+                        /** @description Identifier of the user. */
+                        external_id: string;
+                        /**
+                         * Format: double
+                         * @description Amount in major units.
+                         * @example 10.5
+                         */
+                        amount: number;
+                        /**
+                         * @description ISO 4217 code.
+                         * @example USD
+                         */
+                        currency_code: string;
+                        /** @description Metadata of the request; null if there was none, and after an erasure. */
+                        client_metadata: {
+                            [key: string]: unknown;
+                        } | null;
+                    };
+                };
             };
         };
         responses: {
@@ -8492,7 +8898,73 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ChargeFailedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "charge.failed";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /** @description Always empty: a custom charge has no authentication step. */
+                        action_required_token: string;
+                        /**
+                         * @description `processing`: the outcome is not known yet; send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged, and nothing will be. The last three are final.
+                         * @example succeeded
+                         * @enum {string}
+                         */
+                        checkout_status: "processing" | "succeeded" | "failed" | "cancelled";
+                        /**
+                         * @description Message for the customer; empty unless the charge failed.
+                         * @example
+                         */
+                        failed_message_for_user: string;
+                        /**
+                         * Format: uuid
+                         * @description Identifier of the order; never null.
+                         * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
+                         */
+                        order_id: string | null;
+                        /**
+                         * @description Whether this is the state of an earlier charge with the same key. This request charged nothing.
+                         * @default false
+                         */
+                        idempotent_replay: boolean;
+                        /** @description Identifier of the user. */
+                        external_id: string;
+                        /**
+                         * Format: double
+                         * @description Amount in major units.
+                         * @example 10.5
+                         */
+                        amount: number;
+                        /**
+                         * @description ISO 4217 code.
+                         * @example USD
+                         */
+                        currency_code: string;
+                        /** @description Metadata of the request; null if there was none, and after an erasure. */
+                        client_metadata: {
+                            [key: string]: unknown;
+                        } | null;
+                    };
+                };
             };
         };
         responses: {
@@ -8521,7 +8993,73 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ChargeCancelledEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "charge.cancelled";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /** @description Always empty: a custom charge has no authentication step. */
+                        action_required_token: string;
+                        /**
+                         * @description `processing`: the outcome is not known yet; send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged, and nothing will be. The last three are final.
+                         * @example succeeded
+                         * @enum {string}
+                         */
+                        checkout_status: "processing" | "succeeded" | "failed" | "cancelled";
+                        /**
+                         * @description Message for the customer; empty unless the charge failed.
+                         * @example
+                         */
+                        failed_message_for_user: string;
+                        /**
+                         * Format: uuid
+                         * @description Identifier of the order; never null.
+                         * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
+                         */
+                        order_id: string | null;
+                        /**
+                         * @description Whether this is the state of an earlier charge with the same key. This request charged nothing.
+                         * @default false
+                         */
+                        idempotent_replay: boolean;
+                        /** @description Identifier of the user. */
+                        external_id: string;
+                        /**
+                         * Format: double
+                         * @description Amount in major units.
+                         * @example 10.5
+                         */
+                        amount: number;
+                        /**
+                         * @description ISO 4217 code.
+                         * @example USD
+                         */
+                        currency_code: string;
+                        /** @description Metadata of the request; null if there was none, and after an erasure. */
+                        client_metadata: {
+                            [key: string]: unknown;
+                        } | null;
+                    };
+                };
             };
         };
         responses: {
@@ -8550,7 +9088,70 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ChargeDisputedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "charge.disputed";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /** @description The provider’s identifier of the dispute. */
+                        dispute_id: string;
+                        /**
+                         * Format: uuid
+                         * @description Order of the charge.
+                         * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
+                         */
+                        order_id: string;
+                        /** @description Identifier of the user. */
+                        external_id: string;
+                        /**
+                         * @description State of the dispute.
+                         * @enum {string}
+                         */
+                        dispute_status: "open" | "won" | "lost";
+                        /**
+                         * Format: double
+                         * @description Disputed amount in major units.
+                         * @example 10.5
+                         */
+                        amount: number;
+                        /**
+                         * @description ISO 4217 code.
+                         * @example USD
+                         */
+                        currency_code: string;
+                        /**
+                         * @description The provider’s code for the reason.
+                         * @example fraudulent
+                         */
+                        reason: string | null;
+                        /** @description Whether the bank took the amount back, which revokes the consumable. */
+                        funds_withdrawn: boolean;
+                        /**
+                         * Format: date-time
+                         * @description When the dispute was opened.
+                         */
+                        opened_at: string;
+                    };
+                };
             };
         };
         responses: {
@@ -8579,7 +9180,70 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ChargeDispute_wonEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "charge.dispute_won";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /** @description The provider’s identifier of the dispute. */
+                        dispute_id: string;
+                        /**
+                         * Format: uuid
+                         * @description Order of the charge.
+                         * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
+                         */
+                        order_id: string;
+                        /** @description Identifier of the user. */
+                        external_id: string;
+                        /**
+                         * @description State of the dispute.
+                         * @enum {string}
+                         */
+                        dispute_status: "open" | "won" | "lost";
+                        /**
+                         * Format: double
+                         * @description Disputed amount in major units.
+                         * @example 10.5
+                         */
+                        amount: number;
+                        /**
+                         * @description ISO 4217 code.
+                         * @example USD
+                         */
+                        currency_code: string;
+                        /**
+                         * @description The provider’s code for the reason.
+                         * @example fraudulent
+                         */
+                        reason: string | null;
+                        /** @description Whether the bank took the amount back, which revokes the consumable. */
+                        funds_withdrawn: boolean;
+                        /**
+                         * Format: date-time
+                         * @description When the dispute was opened.
+                         */
+                        opened_at: string;
+                    };
+                };
             };
         };
         responses: {
@@ -8608,7 +9272,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RefundSucceededEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "refund.succeeded";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["RefundOut"];
+                };
             };
         };
         responses: {
@@ -8637,7 +9325,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RefundFailedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "refund.failed";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["RefundOut"];
+                };
             };
         };
         responses: {
@@ -8666,7 +9378,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ConsumableGrantedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "consumable.granted";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["Consumable"];
+                };
             };
         };
         responses: {
@@ -8695,7 +9431,31 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ConsumableRevokedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "consumable.revoked";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: components["schemas"]["Consumable"];
+                };
             };
         };
         responses: {
@@ -8869,7 +9629,46 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ProjectCommits_lostEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "project.commits_lost";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /** @description The project. */
+                        id: string;
+                        /**
+                         * Format: date-time
+                         * @description What you stored with an `updated_at` at or after this instant may not exist any more.
+                         */
+                        lost_from: string;
+                        /**
+                         * Format: date-time
+                         * @description When the loss was detected.
+                         */
+                        noticed_at: string;
+                        /** @description Whether commits are known to be lost, or only may be. */
+                        certain: boolean;
+                    };
+                };
             };
         };
         responses: {
@@ -8898,7 +9697,34 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["EndpointTestEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "endpoint.test";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /** @description Identifier of the endpoint. */
+                        id: string;
+                    };
+                };
             };
         };
         responses: {

@@ -17,6 +17,8 @@ import { EXPORT_KINDS, type ExportKind, PAGE_ROWS, PLACE_COLUMNS } from './expor
 import { describe, HORIZON, success } from './resource.ts'
 
 const MEDIA_TYPE = 'application/x-ndjson'
+// For programs that know no other: some generated clients leave out a response whose type is not text or JSON.
+const PLAIN_TEXT = 'text/plain'
 // Before every record: a cursor has an id.
 const BEGINNING = { at: '0001-01-01T00:00:00.000000Z', id: '!' }
 
@@ -74,7 +76,12 @@ export function exports(app: FastifyInstance, { db, reads }: PublicContext): voi
     const { projectId } = request
     const given = request.query as { from?: string; to?: string; cursor?: string }
     const { window, place, voidFrom } = await begin(reads, projectId, given)
-    reply.header('content-type', MEDIA_TYPE).header('x-sync-horizon', window.to)
+    const { accept = '' } = request.headers
+    const isText = accept.includes(PLAIN_TEXT) && !accept.includes(MEDIA_TYPE)
+    reply
+      .header('content-type', isText ? `${PLAIN_TEXT}; charset=utf-8` : MEDIA_TYPE)
+      .header('vary', 'accept')
+      .header('x-sync-horizon', window.to)
     if (voidFrom !== undefined) reply.header(VOID_HEADER, voidFrom)
     // The framework would read the stream to its end and drop it.
     if (request.method === 'HEAD') return reply.send()
@@ -172,5 +179,11 @@ function ndjson(): object {
   lines.push(Type.Object({ cursor }, { title: 'ExportCursor', additionalProperties: false }))
   lines.push(Type.Object({ horizon }, { title: 'ExportEnd', additionalProperties: false }))
   const schema = Type.Union(lines, { title: 'ExportLine', description: 'A line of the response.' })
-  return { ...success('A line for each record.', schema, HORIZON), content: { [MEDIA_TYPE]: { schema } } }
+  const text = Type.String({
+    description: 'The same lines, sent if `Accept` names `text/plain` and not `application/x-ndjson`.',
+  })
+  return {
+    ...success('A line for each record.', schema, HORIZON),
+    content: { [MEDIA_TYPE]: { schema }, [PLAIN_TEXT]: { schema: text } },
+  }
 }

@@ -15,7 +15,39 @@ export function withComponents(document: Document): Document {
   const schemas: Node = {}
   const converted = convertDocument(document, { schemas, path: '' }) as Document
   const sorted = Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1)))
-  return { ...converted, components: { ...converted.components, schemas: sorted } }
+  const { paths, webhooks } = converted
+  return {
+    ...converted,
+    ...(isNode(webhooks) && { webhooks: withoutOwnComponents(webhooks, namesIn(paths, schemas), schemas) }),
+    components: { ...converted.components, schemas: sorted },
+  }
+}
+
+const PREFIX = '#/components/schemas/'
+
+/** The names of the components that are used here, also by each other. */
+function namesIn(node: unknown, schemas: Node, found = new Set<string>()): Set<string> {
+  if (Array.isArray(node)) for (const one of node) namesIn(one, schemas, found)
+  if (!isNode(node)) return found
+  const name = typeof node.$ref === 'string' ? node.$ref.slice(PREFIX.length) : undefined
+  if (name !== undefined && !found.has(name)) namesIn(schemas[name], schemas, found.add(name))
+  for (const value of Object.values(node)) namesIn(value, schemas, found)
+  return found
+}
+
+/**
+ * The webhooks with the schemas that no path uses in place of the references to them: by default, a generator for Go leaves out the
+ * components that only webhooks use, and its code then names types that do not exist.
+ */
+function withoutOwnComponents(node: unknown, kept: ReadonlySet<string>, schemas: Node): unknown {
+  if (Array.isArray(node)) return node.map((one) => withoutOwnComponents(one, kept, schemas))
+  if (!isNode(node)) return node
+  const { $ref, ...rest } = node
+  const name = typeof $ref === 'string' ? $ref.slice(PREFIX.length) : undefined
+  const whole = name === undefined || kept.has(name) ? node : { ...(schemas[name] as Node), ...rest }
+  return Object.fromEntries(
+    Object.entries(whole).map(([key, value]) => [key, withoutOwnComponents(value, kept, schemas)]),
+  )
 }
 
 interface Place {
@@ -44,7 +76,7 @@ function convertSchema(schema: Node, place: Place, nullable = false): Node {
   const { description, ...component } = convertKeywords(rest, { ...place, path: name || place.path })
   if (name === '') return { ...(description !== undefined && { description }), ...component }
   add(place.schemas, name, component)
-  const reference = { $ref: `#/components/schemas/${name}` }
+  const reference = { $ref: `${PREFIX}${name}` }
   return description === undefined ? reference : { description, ...reference }
 }
 

@@ -5,7 +5,7 @@ import { unconnectedListener } from '../../../scripts/openapi.ts'
 import { servedPaths, UNDESCRIBED } from '../../support/apis.ts'
 import { BASICS, insert } from '../../support/data.ts'
 import { type Description, describeServer, type Operation } from '../../support/description.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { type Json, type Project, startTestServer, type TestServer } from '../../support/server.ts'
 
 describe('the description of the data API', () => {
   let server: TestServer
@@ -56,6 +56,21 @@ describe('the description of the data API', () => {
     assert.ok(served.length > 15)
     const described = Object.keys(description.document.paths).map((path) => path.replace(/\{(\w+)\}/g, ':$1'))
     assert.deepEqual(served.filter((path) => !UNDESCRIBED.includes(path)).sort(), described.sort())
+  })
+
+  test('webhooks refer to no component that only webhooks use, which generators may leave out', async () => {
+    const listener = await unconnectedListener()
+    const { webhooks, paths, components } = listener.swagger() as Json
+    await listener.close()
+    const refersTo = (node: unknown) => [...JSON.stringify(node).matchAll(/schemas\/(\w+)"/g)].map(([, name]) => name!)
+    const used = new Set(refersTo(paths))
+    for (const name of used) for (const inner of refersTo(components.schemas[name])) used.add(inner)
+    assert.deepEqual(
+      refersTo(webhooks).filter((name) => !used.has(name)),
+      [],
+    )
+    // Types that are generated from the components keep their names.
+    assert.ok('ChargeCancelledEvent' in components.schemas)
   })
 
   test('the operations of the data API are those of the contract', () => {

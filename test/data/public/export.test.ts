@@ -98,6 +98,15 @@ describe('the export', () => {
     }
   })
 
+  test('text/plain with the same lines for a client that accepts no other type', async () => {
+    const asked = (accept: string) => server.api('/export', { key: project.key, headers: ['Accept', accept] })
+    const plain = await asked('text/plain')
+    assert.equal(plain.headers['content-type'], 'text/plain; charset=utf-8')
+    assert.equal(plain.text.split('\n').length, (await lines()).length + 1)
+    for (const accept of ['*/*', 'application/x-ndjson, text/plain'])
+      assert.equal((await asked(accept)).headers['content-type'], 'application/x-ndjson')
+  })
+
   test('HEAD answers without reading a record', async () => {
     const { status, text } = await server.api('/export', { method: 'HEAD', key: project.key })
     assert.deepEqual([status, text], [200, ''])
