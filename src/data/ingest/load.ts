@@ -14,6 +14,7 @@ import { type Progress, startProgress } from './progress.ts'
 import { readSources, type Source } from './reading.ts'
 import { rejectRefused } from './refused.ts'
 import { countRejected, firstRejected, type Reject, type RejectedLine, rejectedLines } from './rejected.ts'
+import { type ImportResult, refused } from './result.ts'
 import { type Connection, endTurn, keepTurn, openSession, waitForTurn } from './session.ts'
 import { inSlot } from './slots.ts'
 import { type StagedKind, Staging } from './staging.ts'
@@ -21,6 +22,7 @@ import { gatherStatistics } from './statistics.ts'
 
 export type { Source } from './reading.ts'
 export type { RejectedLine } from './rejected.ts'
+export type { ImportResult } from './result.ts'
 
 export interface ImportOptions {
   projectId: string
@@ -42,24 +44,6 @@ export interface ImportOptions {
   patience?: Patience
   signal?: AbortSignal
   onProgress?: (progress: Progress) => void
-}
-
-export interface ImportResult {
-  /** Every line that was read and is not empty: the sum of the five below, unless a bad line ended the import. */
-  read: number
-  /** Lines that changed what is stored. */
-  written: number
-  /** Lines that changed nothing: the record got no new stamp, and no event was written. */
-  unchanged: number
-  /** Lines older than the stored record, or about records that an import does not change. */
-  skipped: number
-  /** Lines about erased people, stored without their personal data. */
-  erased: number
-  rejected: number
-  /** The first hundred of the rejected lines, causes before what refers to them. */
-  rejects: Reject[]
-  /** Set when reading stopped at the hundredth bad line: later lines were not read. */
-  stopped?: true
 }
 
 /**
@@ -182,16 +166,6 @@ async function rejectAndRepeat(load: Load, kinds: StagedKind[], sources: string[
   await rejectRefused(connection.query, kinds, scope, sources, error)
   return 'refused'
 }
-
-const refused = (read: number, rejects: Reject[], rejected: number): ImportResult => ({
-  read,
-  written: 0,
-  unchanged: 0,
-  skipped: 0,
-  erased: 0,
-  rejected,
-  rejects,
-})
 
 /** Runs the transaction, and repeats it after a deadlock: a rollback restores the staged rows. */
 async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Promise<Applied> {

@@ -1,0 +1,146 @@
+// Writes the records of several calls of a project in one transaction.
+import type { RejectCode } from '../../core/records/import/fields.ts'
+import type { Kind, Scope } from '../../core/records/record.ts'
+import { KINDS } from '../../core/records/records.ts'
+import { IMPORT_TURN } from '../../core/tenants/import-turn.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import { apply } from './apply.ts'
+import { rejectMisfits } from './check.ts'
+import { wipeLinked } from './erased.ts'
+import { type FeedSession, stageRows } from './feed-session.ts'
+import { columnsOf, type Row } from './row.ts'
+import { REJECTED, type StagedKind } from './staging.ts'
+import type { openStatistics } from './statistics.ts'
+
+/** A record of a call, with its place there. */
+export interface FeedRow extends Row {
+  place: number
+}
+
+export interface FeedReject {
+  place: number
+  code: RejectCode
+  reason: string
+}
+
+export interface FeedCall {
+  projectId: string
+  organizationId: string
+  rows: FeedRow[]
+  /** Whether events are written. */
+  emitEvents: boolean
+  /** Whether the other records are written if some are bad. */
+  skipBad: boolean
+}
+
+export interface FeedResult {
+  written: number
+  unchanged: number
+  skipped: number
+  erased: number
+  /** Records that refer to unknown ones, or belong to another project. If they are not skipped, nothing was written. */
+  rejects: FeedReject[]
+}
+
+// The tenant and the stamp are settings of the transaction, so that a prepared statement serves all projects. As subqueries, so
+// that a plan is not made for the size of one project.
+const setting = (name: string, type = 'text') => `(select current_setting('tundish.feed_${name}')::${type})`
+const SCOPE: Scope = {
+  project_id: setting('project'),
+  organization_id: setting('organization'),
+  stamp: setting('stamp', 'timestamptz'),
+  live: true,
+}
+
+const ENTER = `
+  select set_config('tundish.feed_project', $1, true), set_config('tundish.feed_organization', $2, true),
+    set_config('tundish.feed_stamp', begin_write($1)::text, true) as base,
+    pg_try_advisory_xact_lock${IMPORT_TURN.replace('$1', '$2')} as mine`
+const REJECTS = `select source, line, code, reason from ${REJECTED} order by step, source, line`
+
+/**
+ * Writes the calls in one transaction. Undefined if another import of the organization is writing; if calls are bad, only
+ * these have results, and nothing is written.
+ */
+export async function writeOnce(
+  { db, statistics }: { db: Db; statistics: ReturnType<typeof openStatistics> },
+  { query, prepare }: FeedSession,
+  calls: FeedCall[],
+): Promise<(FeedResult | undefined)[] | undefined> {
+  const { projectId, organizationId, emitEvents } = calls[0]!
+  const brought = group(calls)
+  for (const { kind } of brought) await prepare(kind)
+  const [, [entered], , , rejected] = await Promise.all([
+    query('begin'),
+    query<{ base: string; mine: string }>(ENTER, [projectId, organizationId]),
+    Promise.all(brought.map(({ kind, json }) => query(stageRows(kind), [json]))),
+    rejectMisfits(query, brought, SCOPE),
+    query(REJECTS),
+  ])
+  if (entered!.mine !== 't') {
+    await query('rollback')
+    return undefined
+  }
+  const rejects = Map.groupBy(rejected, ({ source }) => Number(source))
+  const rejectsOf = (source: number): FeedReject[] =>
+    (rejects.get(source) ?? []).map(({ line, code, reason }) => ({
+      place: Number(line),
+      code: code as RejectCode,
+      reason: reason!,
+    }))
+  if (calls.some(({ skipBad }, n) => !skipBad && rejects.has(n + 1))) {
+    await query('rollback')
+    return calls.map(({ skipBad }, n) =>
+      !skipBad && rejects.has(n + 1) ? { ...NOTHING, rejects: rejectsOf(n + 1) } : undefined,
+    )
+  }
+  const writing = { projectId, base: entered!.base, emitEvents, done() {} }
+  const { tally, linked } = await apply(query, brought, SCOPE, writing)
+  await query('commit')
+  await statistics.added(query, brought)
+  if (linked.length > 0) await wipeLinked(db, query, { projectId, organizationId }, linked)
+  return calls.map(({ rows }, n) => {
+    const counts = tally.of(n + 1)
+    const bad = rejectsOf(n + 1)
+    const written = rows.length - bad.length - counts.skipped - counts.erased - counts.unchanged
+    return { written, ...counts, rejects: bad }
+  })
+}
+
+const NOTHING = { written: 0, unchanged: 0, skipped: 0, erased: 0 }
+
+interface Brought extends StagedKind {
+  /** The rows as a JSON array. */
+  json: string
+}
+
+/** The rows of all calls by kind, in the order of their references. */
+function group(calls: FeedCall[]): Brought[] {
+  const rows = new Map<Kind, string[]>()
+  const needing = new Set<Kind>()
+  const merged = new Set<Kind>()
+  for (const [n, call] of calls.entries()) {
+    for (const row of call.rows) {
+      const list = rows.get(row.kind) ?? []
+      rows.set(row.kind, list)
+      list.push(asJson(row, n + 1))
+      if (row.given !== null) merged.add(row.kind)
+      if (row.needsStored) needing.add(row.kind)
+    }
+  }
+  return KINDS.flatMap((kind) => {
+    const list = rows.get(kind)
+    if (!list) return []
+    const json = `[${list.join(',')}]`
+    return [{ kind, rows: list.length, merged: merged.has(kind), needsStored: needing.has(kind), json }]
+  })
+}
+
+/** A row as an object of its columns. The text of JSON columns goes in as it is, down to the digits of its numbers. */
+function asJson({ kind, values, given, place }: FeedRow, source: number): string {
+  const fields = columnsOf(kind).flatMap(({ name, json }, n) => {
+    const value = values[n]!
+    return value === null ? [] : [`"${name}":${json ? value : JSON.stringify(value)}`]
+  })
+  return `{${[...fields, ...(given === null ? [] : [`"given":"${given}"`]), `"source":${source},"line":${place}`].join(',')}}`
+}

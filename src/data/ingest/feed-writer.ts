@@ -1,0 +1,54 @@
+// Writes batches of small calls in the turns of their organizations, and tries again what failed for a moment.
+import type { App } from '../../app.ts'
+import { tryLater } from '../../lib/errors.ts'
+import { createFairQueue } from '../../lib/fair-queue.ts'
+import { isClash, isLockTimeout, isMoving } from '../../lib/pg/errors.ts'
+import { type FeedCall, type FeedResult, writeOnce } from './feed-batch.ts'
+import { openFeedSessions } from './feed-session.ts'
+import { PATIENCE } from './slots.ts'
+import { openStatistics } from './statistics.ts'
+
+// Sessions of a process; the batches of a project run one after the other.
+const SESSIONS = 3
+const TRIES = 3
+
+export function openFeedWriter({ db, log }: Pick<App, 'db' | 'log'>) {
+  const sessions = openFeedSessions(db)
+  const turns = createFairQueue(SESSIONS, SESSIONS)
+  const statistics = openStatistics(log)
+
+  /** Writes the calls without a bad record; each result is that of a call alone. */
+  async function write(calls: FeedCall[]): Promise<FeedResult[]> {
+    const results = new Map<FeedCall, FeedResult>()
+    let left = calls
+    while (left.length > 0) {
+      const outcomes = await writeInTurn(left)
+      for (const [n, call] of left.entries()) if (outcomes[n]) results.set(call, outcomes[n])
+      // What a call alone lacks is known when it was tried with others: they can only add records.
+      left = left.filter((call) => !results.has(call))
+    }
+    return calls.map((call) => results.get(call)!)
+  }
+
+  async function writeInTurn(calls: FeedCall[]): Promise<(FeedResult | undefined)[]> {
+    const { organizationId } = calls[0]!
+    const endMs = performance.now() + PATIENCE.ms
+    for (let attempt = 1; ; ) {
+      const run = () => sessions.use((session) => writeOnce({ db, statistics }, session, calls))
+      try {
+        const outcomes = await turns.run(organizationId, 1, run, PATIENCE)
+        if (outcomes) return outcomes
+      } catch (error) {
+        if (isLockTimeout(error)) throw tryLater('write_conflict', CONFLICT)
+        if (isMoving(error) || !isClash(error) || attempt++ === TRIES) throw error
+      }
+      // A large import of the organization is writing.
+      if (performance.now() > endMs) throw PATIENCE.error()
+      await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20))
+    }
+  }
+
+  return { write, close: sessions.close }
+}
+
+const CONFLICT = 'A concurrent request changed the same data. Nothing was written: try again.'
