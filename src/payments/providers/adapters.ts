@@ -5,7 +5,7 @@ import type { GuardOptions } from './guard.ts'
 import type { Notification } from './notification.ts'
 import type { NotBegun, Unknown } from './outcomes.ts'
 import type { Provider } from './provider.ts'
-import { essenceOfStripeEvent, isSignedByStripe, readStripeEvent } from './stripe/notifications.ts'
+import { essenceOfStripeEvent, isSignedByStripe, readStripeEvent, whyNoStripeEvent } from './stripe/notifications.ts'
 import { StripeProvider } from './stripe/stripe.ts'
 
 export interface AdapterOptions extends GuardOptions {
@@ -32,6 +32,8 @@ export interface Adapter {
   isSigned(header: string, body: Buffer, secrets: readonly string[], nowS: number): boolean
   /** Parses the body of a notification; undefined if it is not one. */
   readNotification(body: unknown): Notification | undefined
+  /** The sentence for a signed body that is not a notification. */
+  whyNotRead(body: unknown): string
   /** The parts of a notification that name objects, without personal data; `readNotification` reads them again. */
   essenceOf(notification: Notification): object
   /** Requests from the provider the account that the key belongs to. */
@@ -57,6 +59,7 @@ const stripe: Adapter = {
   signatureHeader: 'stripe-signature',
   isSigned: isSignedByStripe,
   readNotification: readStripeEvent,
+  whyNotRead: whyNoStripeEvent,
   essenceOf: essenceOfStripeEvent,
   async describe(secretKey, options) {
     const provider = openStripe(

@@ -21,6 +21,9 @@ export interface HttpCall {
 
 const defaultMaxResponseBytes = 256 * 1024
 
+/** The response was longer than the caller allows. */
+export class TooLong extends ProviderError {}
+
 /** No connection was made, so the provider has not received the request. */
 export class NotSent extends ProviderError {}
 
@@ -126,7 +129,7 @@ async function readText(
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       size += chunk.length
-      if (size > maxResponseBytes) throw new ProviderError(`answered more than ${maxResponseBytes} bytes`)
+      if (size > maxResponseBytes) throw new TooLong(`answered more than ${maxResponseBytes} bytes`)
       chunks.push(chunk)
     }
   } catch (error) {

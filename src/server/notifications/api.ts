@@ -58,13 +58,13 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
 }
 
 /**
- * Parses the notification and verifies its signature. Returns undefined alike for an account that is not connected, a wrong
- * signature, and a body that is not a notification, so that the response reveals nothing about accounts.
+ * Parses the notification and verifies its signature. Returns undefined alike for an account that is not connected and a wrong
+ * signature, so that the response reveals nothing about accounts. Throws a 400 for a signed body that is not a notification.
  */
 async function verified(
   request: FastifyRequest,
   account: AccountName,
-  { db, seal }: Context,
+  { db, seal, countNotification }: Context,
 ): Promise<Notification | undefined> {
   const adapter = adapters[account.psp]
   if (!adapter || !request.rawBody) return undefined
@@ -73,5 +73,9 @@ async function verified(
   const secrets = await findWebhookSecrets(db, seal, account)
   // The signature contains the provider's time, which is compared with this machine's clock, not the database's.
   const isSigned = adapter.isSigned(header.value, request.rawBody, secrets, Date.now() / 1000)
-  return isSigned ? adapter.readNotification(request.body) : undefined
+  if (!isSigned) return undefined
+  const notification = adapter.readNotification(request.body)
+  if (notification) return notification
+  countNotification(account.psp, 'nothing', 'refused')
+  throw new ApiError(400, 'invalid_value', adapter.whyNotRead(request.body))
 }

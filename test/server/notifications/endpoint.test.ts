@@ -76,6 +76,29 @@ describe('the endpoint answers', () => {
     })
   }
 
+  const unusable: Record<string, [body: string, sentence: RegExp]> = {
+    'no data': [event({ data: null }), /an object in data\.object/],
+    'no object': [event({ data: { object: null } }), /an object in data\.object/],
+    'an object that is a list': [event({ data: { object: [] } }), /an object in data\.object/],
+    'no type': [event({ type: undefined }), /a type/],
+    'the form of a thin event': [
+      JSON.stringify({
+        ...{ id: 'evt_thin', object: 'v2.core.event', type: 'v1.customer.created', livemode: false },
+        ...{ created: '2026-11-01T00:00:00.000Z', context: null },
+        related_object: { id: 'cus_1', type: 'customer', url: '/v1/customers/cus_1' },
+      }),
+      /^\{"message":"This is a thin event, .* \\"Snapshot\\"/,
+    ],
+    'null as a whole': ['null', /must be an event of Stripe/],
+  }
+  for (const [what, [body, sentence]] of Object.entries(unusable)) {
+    test(`400 and a sentence for a signed event with ${what}`, async () => {
+      const [status, code, text] = await send(body, signature(body, [setup.account.secret], nowS()))
+      assert.deepEqual([status, code], [400, 'invalid_value'], text)
+      assert.match(text, sentence)
+    })
+  }
+
   test('400 in the same words for an account or organization that does not exist', async () => {
     const header = signature(event(), [setup.account.secret], nowS())
     const [, , known] = await send(event(), signature(event(), ['whsec_unknown'], nowS()))

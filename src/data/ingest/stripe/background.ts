@@ -9,7 +9,7 @@ import { keepLostIn, storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
-import { failureOf, runImport, Stopped } from './run.ts'
+import { EVENTS, failureOf, runImport, Stopped } from './run.ts'
 import { secondsOf } from './since.ts'
 import { NotPermitted as ListNotPermitted, type SourceOptions, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
@@ -102,7 +102,7 @@ export async function refreshFromStripe(
   const source = await openSource(app, account, signal, takeTurn)
   let count = 0
   try {
-    for (const { projectId, options } of followers) {
+    for (const { projectId, options, step } of followers) {
       const target = { ...account, projectId, externalIdKey: options.external_id_key ?? undefined }
       const known = (table: Parameters<typeof storedIds>[1], ids: string[]) => storedIds(app.db, table, projectId, ids)
       const stored = {
@@ -111,7 +111,16 @@ export async function refreshFromStripe(
         keepLost: keepLostIn(app.db, target),
       }
       const sinceS = secondsOf(options.since)
-      const context = { db: app.db, source, target, sinceS, tally: emptyTally(), known, ...stored }
+      const context = {
+        db: app.db,
+        source,
+        target,
+        sinceS,
+        emitEvents: step === EVENTS,
+        tally: emptyTally(),
+        known,
+        ...stored,
+      }
       count += await refresh(app, context, changed, signal)
     }
   } catch (error) {

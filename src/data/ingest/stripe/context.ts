@@ -16,6 +16,8 @@ export interface Context extends Rejecting {
   target: Target
   /** Objects made before this time, in seconds as Stripe has it, are not imported. */
   sinceS?: number | undefined
+  /** Whether changes are sent to webhooks: once the lists are read, an import that follows the account is a feed. */
+  emitEvents?: boolean
   /** Which of these ids are stored, or will be by the same import. */
   known(table: Referred, ids: string[]): Promise<Set<string>>
   links: Links

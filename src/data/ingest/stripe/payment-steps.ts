@@ -1,6 +1,7 @@
 // How pages of charges, refunds and disputes become lines of an import.
 import type { Stripe } from 'stripe'
 import { returnedAmount } from '../../../payments/providers/stripe/disputes.ts'
+import { savedCards } from './cards.ts'
 import type { Context } from './context.ts'
 import { Inconvertible, idOf, type Line, minorUnits, monthOf } from './convert.ts'
 import { each } from './each.ts'
@@ -15,7 +16,7 @@ import {
   refundLines,
   statusOfRefund,
 } from './payments.ts'
-import { defaultCards, missingCustomers, missingSubscriptions, type Reference } from './references.ts'
+import { missingCustomers, missingSubscriptions, type Reference } from './references.ts'
 import { add } from './tally.ts'
 
 export async function convertCharges(context: Context, all: Charge[]): Promise<Line[]> {
@@ -39,11 +40,14 @@ export async function convertCharges(context: Context, all: Charge[]): Promise<L
     ...subscriptions.lines,
     ...charges.filter((charge) => customerOf(charge) === undefined).flatMap(guestLines),
   ]
-  const cards = await defaultCards(context, charges)
+  const cards = await savedCards(context, charges, linked)
   const lines = await each(context, charges, (charge) => {
     const subscriptionId = linked(charge)
     const isThere = subscriptionId !== undefined && !subscriptions.absent.has(subscriptionId)
-    return chargeLines(charge, context.target, { invoiced: isThere ? { subscriptionId } : undefined, cards })
+    return chargeLines(charge, context.target, {
+      invoiced: isThere ? { subscriptionId } : undefined,
+      card: cards.get(charge.id),
+    })
   })
   return [...references, ...lines.flat()]
 }

@@ -52,14 +52,13 @@ export function isDecided({ status, captured }: Stripe.Charge): boolean {
   throw new Inconvertible(`has the unknown status ${JSON.stringify(status)}`)
 }
 
-/** A payment, and if it succeeded also a transaction. `cards` are the customers' default payment methods that are cards. */
+/** A payment, and if it succeeded also a transaction. `card` is the saved card. */
 export function chargeLines(
   charge: Charge,
   target: Target,
-  { invoiced, cards }: { invoiced: Invoiced | undefined; cards: ReadonlySet<string> },
+  { invoiced, card }: { invoiced: Invoiced | undefined; card: string | undefined },
 ): Line[] {
   const succeeded = charge.status === 'succeeded'
-  const token = succeeded ? savedCard(charge, cards) : null
   const payment = {
     ...basis(charge, target),
     trx_id: uuidOf('payment', charge.id),
@@ -67,7 +66,7 @@ export function chargeLines(
     ...amounts(amountOf(charge), charge.currency),
     status: succeeded ? 'succeeded' : 'failed',
     meta_subs_id: invoiced?.subscriptionId ?? null,
-    payment_method_token: token,
+    payment_method_token: card ?? null,
     ...chargeDetails(charge),
   }
   const lines: Line[] = [{ record: 'payment', data: payment }]
@@ -98,12 +97,6 @@ const profileOf = (charge: Stripe.Charge) => recordId(customerOf(charge) ?? gues
 const amountOf = ({ status, amount, amount_captured }: Stripe.Charge) =>
   status === 'succeeded' ? amount_captured : amount
 
-/** The card that can be charged without the customer: the used one, else the default one if it is among `cards`. */
-function savedCard(charge: Charge, cards: ReadonlySet<string>): string | null {
-  const method = defaultMethod(charge)
-  return usedCard(charge) ?? (method !== undefined && cards.has(method) ? method : null)
-}
-
 /** The used card, if it is still attached to the customer and was not saved for payments in their presence only. */
 export function usedCard(charge: Charge): string | undefined {
   const customer = charge.customer as AnyCustomer | null
@@ -112,12 +105,6 @@ export function usedCard(charge: Charge): string | undefined {
   if (!customer || customer.deleted || method?.type !== 'card') return undefined
   if (intent?.setup_future_usage === 'on_session') return undefined
   return idOf(method.customer) === customer.id ? method.id : undefined
-}
-
-/** The payment method, of any type, that the customer pays invoices with. */
-export function defaultMethod(charge: Charge): string | undefined {
-  const customer = charge.customer as AnyCustomer | null
-  return customer?.deleted ? undefined : idOf(customer?.invoice_settings?.default_payment_method)
 }
 
 function chargeDetails(charge: Stripe.Charge): PaymentDetails {

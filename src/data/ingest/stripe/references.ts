@@ -5,7 +5,6 @@ import type { Context } from './context.ts'
 import { idOf, type Line, recordId } from './convert.ts'
 import { type AnyCustomer, customerLines, deletedCustomerLines } from './customers.ts'
 import { each } from './each.ts'
-import { type Charge, defaultMethod, usedCard } from './payments.ts'
 import { missingProductLine, priceOf, productLine, productOf } from './products.ts'
 import { subscriptionLine } from './subscriptions.ts'
 
@@ -26,18 +25,6 @@ export async function missingCustomers({ source, target, known }: Context, refer
     lines.push(...(found && !found.deleted ? customerLines(found, target) : deletedCustomerLines(id, seenAt)))
   }
   return lines
-}
-
-/** The default payment methods that are cards, of the customers of charges whose own card cannot be charged again. */
-export async function defaultCards({ source }: Context, charges: Charge[]): Promise<Set<string>> {
-  const cards = new Set<string>()
-  const without = charges.filter((charge) => charge.status === 'succeeded' && usedCard(charge) === undefined)
-  const methods = without.flatMap((charge) => defaultMethod(charge) ?? [])
-  for (const id of new Set(methods)) {
-    const method = await source.one<Stripe.PaymentMethod>('payment_methods', id)
-    if (method?.type === 'card' && method.customer !== null) cards.add(id)
-  }
-  return cards
 }
 
 /** The lines of products that are not stored. */

@@ -48,8 +48,16 @@ export function changedBy({ type, data }: StripeEvent): Changed[] {
     const id = idOf(object.customer) ?? before.customer
     return id ? [{ collection: CARDS, id }] : []
   }
+  if (isCardOfOlderApi(object)) {
+    const id = idOf(object.customer)
+    return id ? [{ collection: CARDS, id }] : []
+  }
+  if (object.object === 'subscription' && ('default_payment_method' in before || 'default_source' in before)) {
+    const id = idOf(object.customer)
+    return id ? [...own, { collection: CARDS, id }] : own
+  }
   if (object.object === 'customer') {
-    const isCard = type === 'customer.deleted' || before.invoice_settings !== undefined
+    const isCard = type === 'customer.deleted' || before.invoice_settings !== undefined || 'default_source' in before
     return isCard ? [...own, { collection: CARDS, id: object.id }] : own
   }
   if (object.object === 'price') return [{ collection: 'products', id: idOf(object.product)! }]
@@ -61,6 +69,8 @@ export function changedBy({ type, data }: StripeEvent): Changed[] {
 const CARDS = 'cards'
 const INTENTS = 'intents'
 const BALANCE = 'balance_transactions'
+
+const isCardOfOlderApi = ({ object }: EventObject) => object === 'card' || object === 'source'
 
 /** Reads these objects again and imports them, those first that others refer to. Returns how many there were. */
 export async function refresh(
@@ -76,7 +86,11 @@ export async function refresh(
     const objects = await withoutOlder(context, step, found)
     count += objects.length
     if (objects.length === 0) continue
-    await storeLines(app, context, await step.convert(context, objects as never[]), { live: true, signal })
+    await storeLines(app, context, await step.convert(context, objects as never[]), {
+      live: true,
+      emitEvents: context.emitEvents === true,
+      signal,
+    })
     // Invoices link payments to subscriptions, so their payments are read again, too.
     if (step.name === 'invoices') changed.push(...(objects as unknown as Stripe.Invoice[]).flatMap(paymentsOf))
   }

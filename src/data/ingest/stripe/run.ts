@@ -26,7 +26,7 @@ export interface RunOptions {
 }
 
 /** The step after all lists: imports changes since the start, and with `follow` all later changes. */
-const EVENTS = 'events'
+export const EVENTS = 'events'
 // The number of objects stored by one import.
 const BATCH = 500
 const POLL_MS = 2000
@@ -177,6 +177,7 @@ function contextOf({ app, source, state, options: { onRejected } }: Run): Contex
     source,
     target,
     sinceS: secondsOf(options.since),
+    emitEvents: options.follow === true && state.step === EVENTS,
     tally: state.tally,
     onRejected,
     known: (table, ids) => storedIds(app.db, table, projectId, ids),

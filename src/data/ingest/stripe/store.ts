@@ -18,7 +18,7 @@ export async function storeLines(
   app: Shared,
   context: Pick<Context, 'target'> & Rejecting,
   lines: Line[],
-  how: { live: boolean; signal: AbortSignal },
+  how: { live: boolean; emitEvents?: boolean; signal: AbortSignal },
 ): Promise<void> {
   if (lines.length === 0) return
   const { target, tally } = context
@@ -45,7 +45,7 @@ const isOfSubscription = ({ record, data }: Line) =>
   record === 'transaction' && typeof data.subscription_id === 'string'
 const withoutSubscription = ({ record, data }: Line): Line => ({ record, data: { ...data, subscription_id: null } })
 
-type LineImport = Pick<ImportOptions, 'live' | 'dryRun' | 'signal'> & {
+type LineImport = Pick<ImportOptions, 'live' | 'emitEvents' | 'dryRun' | 'signal'> & {
   onRejected: (line: Line, code: RejectCode, reason: string) => void
 }
 

@@ -1,7 +1,7 @@
 // Calls Stripe's API: form-encoded bodies, a pinned API version, idempotency keys, and paginated lists.
 import { encodeForm, type FormValue } from '../../../lib/http/form.ts'
 import { ProviderError } from '../provider.ts'
-import { fieldsOf, NotSent, Transport } from '../transport.ts'
+import { fieldsOf, NotSent, TooLong, Transport } from '../transport.ts'
 import { notPermitted } from './permissions.ts'
 
 export type Fields = Record<string, unknown>
@@ -32,6 +32,8 @@ export interface Page {
 export class StripeApi {
   readonly #secretKey: string
   readonly #transport: Transport
+  /** Of lists whose pages were too long: how many objects a page may have. */
+  readonly #pageSizes = new Map<string, number>()
   /** Null once it is known that the key belongs to this account. */
   #accountId: string | null
 
@@ -47,8 +49,18 @@ export class StripeApi {
     return this.#secretKey.startsWith('rk_')
   }
 
-  get(path: string, params: Params, signal: AbortSignal): Promise<StripeResponse> {
-    return this.#send('GET', path, params, signal)
+  /** A page that is too long is read again with half as many objects, and so are the next ones of its list. */
+  async get(path: string, params: Params, signal: AbortSignal): Promise<StripeResponse> {
+    const { limit } = params
+    if (typeof limit !== 'number') return this.#send('GET', path, params, signal)
+    const most = Math.min(limit, this.#pageSizes.get(path) ?? limit)
+    try {
+      return await this.#send('GET', path, { ...params, limit: most }, signal)
+    } catch (error) {
+      if (!(error instanceof TooLong) || most === 1) throw error
+      this.#pageSizes.set(path, Math.ceil(most / 2))
+      return this.get(path, params, signal)
+    }
   }
 
   /** @param key the idempotency key: a second call with it has no effect and returns the first response */

@@ -31,6 +31,7 @@ export function readStripeEvent(value: unknown): Notification | undefined {
   const event = fieldsOf(value)
   const { id, object, type } = event
   if (object !== 'event' || typeof id !== 'string' || typeof type !== 'string' || id.length > 255) return undefined
+  if (!isObject(fieldsOf(event['data'])['object'])) return undefined
   const createdS = Number(event['created']) || 0
   const hint = hintOf(type, event)
   return { id, kind: type.slice(0, 100), createdS, hint, balanceEntries: balanceEntriesOf(event), event }
@@ -72,6 +73,16 @@ export function essenceOfStripeEvent({ id, kind, createdS, event }: Notification
 }
 
 const nameIn = (value: unknown) => (typeof value === 'string' ? value : idOf(value))
+
+const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Why a signed body is refused. */
+export function whyNoStripeEvent(value: unknown): string {
+  const { object } = fieldsOf(value)
+  if (typeof object === 'string' && object.startsWith('v2.'))
+    return 'This is a thin event, which does not contain its object: give the endpoint at Stripe events with the payload style "Snapshot".'
+  return 'The body must be an event of Stripe with "object": "event", an id, a type, and an object in data.object.'
+}
 
 function hintOf(type: string, event: Fields): Hint {
   const object = fieldsOf(fieldsOf(event['data'])['object'])

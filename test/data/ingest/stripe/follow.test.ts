@@ -64,6 +64,10 @@ test('customers, products, subscriptions, payments, refunds and disputes change 
   const controller = new AbortController()
   const following = all.run(project, { follow: true }, { signal: controller.signal })
   await until('the lists', async () => (await state())?.status === 'following')
+  const [{ n: ofLists }] = (await all.imports.rows('select count(*) as n from events where project_id = $1', [
+    project.id,
+  ])) as [{ n: string }]
+  assert.equal(ofLists, '0', 'history is not sent to webhooks')
   const { customer, payment_method } = await savedCard(stripe)
   const price = await monthly()
   const subscription = await stripe.subscriptions.create({ customer, items: [{ price: price.id }] })
@@ -88,6 +92,12 @@ test('customers, products, subscriptions, payments, refunds and disputes change 
   await until('the same fees', async () => (await storedFees()) === fees.join())
   await until('the same sums', async () => (await storedSums(all, project)).join() === account.join())
   assert.equal(await cards(customer), 2)
+  const written = await all.imports.rows('select distinct type from events where project_id = $1', [project.id])
+  for (const type of ['subscription.created', 'subscription.renewed', 'profile.updated', 'transaction.created'])
+    assert.ok(
+      written.some((one) => one.type === type),
+      `${type} is missing among ${JSON.stringify(written)}`,
+    )
   await stripe.paymentMethods.detach(payment_method)
   await until('the card to go', async () => (await cards(customer)) === 0)
   controller.abort()
