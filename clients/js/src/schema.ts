@@ -9484,7 +9484,76 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CreditsGrantedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "credits.granted";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /**
+                         * Format: uuid
+                         * @description The entry of the ledger.
+                         */
+                        entry_id: string;
+                        /** @description Identifier of the user. */
+                        external_id: string;
+                        /**
+                         * @description Unit of the credits.
+                         * @example tokens
+                         */
+                        unit: string;
+                        /**
+                         * Format: double
+                         * @description Change of the balance; negative for what was taken.
+                         * @example 100
+                         */
+                        amount: number;
+                        /**
+                         * Format: double
+                         * @description Balance after it.
+                         * @example 100
+                         */
+                        balance: number;
+                        /**
+                         * @description `charge`, `grant`, `spend`, `capture`, `adjustment`, `expiry`, `refund`, `refund_failed`, `dispute` or `dispute_won`.
+                         * @example spend
+                         */
+                        cause: string;
+                        /**
+                         * Format: uuid
+                         * @description The grant; null if it is not about a single one.
+                         */
+                        grant_id: string | null;
+                        /**
+                         * Format: uuid
+                         * @description The hold that was captured.
+                         */
+                        hold_id: string | null;
+                        /**
+                         * Format: uuid
+                         * @description Order of the charge that granted it.
+                         */
+                        order_id: string | null;
+                    };
+                };
             };
         };
         responses: {
@@ -9513,7 +9582,76 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CreditsSpentEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "credits.spent";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /**
+                         * Format: uuid
+                         * @description The entry of the ledger.
+                         */
+                        entry_id: string;
+                        /** @description Identifier of the user. */
+                        external_id: string;
+                        /**
+                         * @description Unit of the credits.
+                         * @example tokens
+                         */
+                        unit: string;
+                        /**
+                         * Format: double
+                         * @description Change of the balance; negative for what was taken.
+                         * @example 100
+                         */
+                        amount: number;
+                        /**
+                         * Format: double
+                         * @description Balance after it.
+                         * @example 100
+                         */
+                        balance: number;
+                        /**
+                         * @description `charge`, `grant`, `spend`, `capture`, `adjustment`, `expiry`, `refund`, `refund_failed`, `dispute` or `dispute_won`.
+                         * @example spend
+                         */
+                        cause: string;
+                        /**
+                         * Format: uuid
+                         * @description The grant; null if it is not about a single one.
+                         */
+                        grant_id: string | null;
+                        /**
+                         * Format: uuid
+                         * @description The hold that was captured.
+                         */
+                        hold_id: string | null;
+                        /**
+                         * Format: uuid
+                         * @description Order of the charge that granted it.
+                         */
+                        order_id: string | null;
+                    };
+                };
             };
         };
         responses: {
@@ -9542,7 +9680,76 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CreditsExpiredEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "credits.expired";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /**
+                         * Format: uuid
+                         * @description The entry of the ledger.
+                         */
+                        entry_id: string;
+                        /** @description Identifier of the user. */
+                        external_id: string;
+                        /**
+                         * @description Unit of the credits.
+                         * @example tokens
+                         */
+                        unit: string;
+                        /**
+                         * Format: double
+                         * @description Change of the balance; negative for what was taken.
+                         * @example 100
+                         */
+                        amount: number;
+                        /**
+                         * Format: double
+                         * @description Balance after it.
+                         * @example 100
+                         */
+                        balance: number;
+                        /**
+                         * @description `charge`, `grant`, `spend`, `capture`, `adjustment`, `expiry`, `refund`, `refund_failed`, `dispute` or `dispute_won`.
+                         * @example spend
+                         */
+                        cause: string;
+                        /**
+                         * Format: uuid
+                         * @description The grant; null if it is not about a single one.
+                         */
+                        grant_id: string | null;
+                        /**
+                         * Format: uuid
+                         * @description The hold that was captured.
+                         */
+                        hold_id: string | null;
+                        /**
+                         * Format: uuid
+                         * @description Order of the charge that granted it.
+                         */
+                        order_id: string | null;
+                    };
+                };
             };
         };
         responses: {
@@ -9571,7 +9778,76 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CreditsRevokedEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "credits.revoked";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /**
+                         * Format: uuid
+                         * @description The entry of the ledger.
+                         */
+                        entry_id: string;
+                        /** @description Identifier of the user. */
+                        external_id: string;
+                        /**
+                         * @description Unit of the credits.
+                         * @example tokens
+                         */
+                        unit: string;
+                        /**
+                         * Format: double
+                         * @description Change of the balance; negative for what was taken.
+                         * @example 100
+                         */
+                        amount: number;
+                        /**
+                         * Format: double
+                         * @description Balance after it.
+                         * @example 100
+                         */
+                        balance: number;
+                        /**
+                         * @description `charge`, `grant`, `spend`, `capture`, `adjustment`, `expiry`, `refund`, `refund_failed`, `dispute` or `dispute_won`.
+                         * @example spend
+                         */
+                        cause: string;
+                        /**
+                         * Format: uuid
+                         * @description The grant; null if it is not about a single one.
+                         */
+                        grant_id: string | null;
+                        /**
+                         * Format: uuid
+                         * @description The hold that was captured.
+                         */
+                        hold_id: string | null;
+                        /**
+                         * Format: uuid
+                         * @description Order of the charge that granted it.
+                         */
+                        order_id: string | null;
+                    };
+                };
             };
         };
         responses: {
@@ -9600,7 +9876,51 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CreditsLowEvent"];
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "credits.low";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /** @description Identifier of the user. */
+                        external_id: string;
+                        /**
+                         * @description Unit of the credits.
+                         * @example tokens
+                         */
+                        unit: string;
+                        /**
+                         * Format: double
+                         * @description What can be spent.
+                         * @example 100
+                         */
+                        available: number;
+                        /**
+                         * Format: double
+                         * @description The limit of the unit, which it fell below.
+                         * @example 100
+                         */
+                        low_below: number;
+                    };
+                };
             };
         };
         responses: {
