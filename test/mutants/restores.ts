@@ -26,7 +26,7 @@ export const restoreMutants: Mutants = {
   'charged-before-accounts-are-listed': {
     does: 'charges a new key while an account has to be listed after a restore',
     file: 'payments/billing/charge/claim.ts',
-    code: `when lost.transaction_id is null and \${hasUnlisted('a.organization_id')} then`,
+    code: `when lost.transaction_id is null and \${mayHaveCharged('a.organization_id')} then`,
     bug: `when lost.transaction_id is null and a.organization_id = '' then`,
     foundBy: lost,
   },

@@ -50,7 +50,7 @@ export async function happen(stage: Stage): Promise<void> {
   else if (chance < 0.6) await onServer(stage, `import ${project}`, (server) => bring(stage, server, project))
   else if (chance < 0.75) await onServer(stage, 'reconcile', ({ context }) => reconcile(context, instantOf(0)))
   else if (chance < 0.85) await onServer(stage, 'resolve', (server) => endByHand(stage, server))
-  else if (chance < 0.92) await payElsewhere(stage)
+  else if (chance < 0.92) await stage.scheduler.asStep(() => payElsewhere(stage))
   else await onServer(stage, `erase in ${project}`, (server) => eraseOne(stage, server, project))
 }
 
@@ -134,13 +134,13 @@ const payment = (externalId: string, orderId: string, at: string, n: number) =>
     trx_created_at: at,
   })
 
-/** A customer of the two-step provider pays at one of its accounts, and the payment is imported. */
+/** A customer of the two-step provider pays at one of its accounts, and the payment is imported; within a step. */
 export async function payElsewhere({ scheduler, database, shop }: Stage): Promise<void> {
   const customers = shop.customers.filter(({ merchant }) => merchant === 'm2')
   if (customers.length === 0) return
   const [customer, account] = [scheduler.random.pick(customers), scheduler.random.pick([...TWO_STEP_ACCOUNTS])]
   scheduler.tell(`${customer.externalId} pays at ${account}`)
-  await scheduler.asStep(() => payAt(database, scheduler.nowMs, shop.organization, customer, account))
+  await payAt(database, scheduler.nowMs, shop.organization, customer, account)
 }
 
 async function eraseOne({ scheduler, shop, audit, erasureLedger }: Stage, { context }: Server, project: string) {

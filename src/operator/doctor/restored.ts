@@ -25,7 +25,7 @@ const UNLISTED = `
   select u.psp || ' ' || u.psp_merchant_id || ' of organization ' || u.organization_id as name,
     u.since - interval '1 hour' as since, coalesce(m.credentials is not null, false) as is_connected
   from unlisted_accounts u left join merchant_accounts m using (organization_id, psp, psp_merchant_id)
-  order by u.organization_id, u.psp, u.psp_merchant_id`
+  where u.psp <> 'simulator' order by u.organization_id, u.psp, u.psp_merchant_id`
 
 async function checkLost(db: Db): Promise<Finding[]> {
   const rows = await db.query(LOST)

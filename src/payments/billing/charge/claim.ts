@@ -11,7 +11,7 @@ import type { Query } from '../../../lib/pg/types.ts'
 import { chargeKey } from '../keys.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import { paymentsOf, savedCardOf } from '../saved-card.ts'
-import { hasUnlisted, unlistedOf } from '../unknown/unlisted.ts'
+import { mayHaveCharged, unlistedOf } from '../unknown/unlisted.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
 import type { Refusal } from './rules.ts'
@@ -115,7 +115,7 @@ const BROKEN_RULE = `case
   when not g.one_off_charge_enabled then 'one_off_charge_disabled'
   when a.amount is null then 'amount_refused'
   when a.amount > ${MAXIMUM}::numeric then 'amount_above_maximum'
-  when lost.transaction_id is null and ${hasUnlisted('a.organization_id')} then 'restore_not_reconciled'
+  when lost.transaction_id is null and ${mayHaveCharged('a.organization_id')} then 'restore_not_reconciled'
   when c.project_id is null then 'unknown_customer'
   when lost.transaction_id is not null then null
   when card.trx_id is null then

@@ -80,7 +80,7 @@ const NOT_CONNECTED = `
       select organization_id, order_id from refunds where not soft_refund and status <> 'failed' and created_at >= $1) moved
     join orders o using (organization_id, order_id)
     union
-    select psp, psp_merchant_id, organization_id from unlisted_accounts) o
+    select psp, psp_merchant_id, organization_id from unlisted_accounts where psp <> 'simulator') o
   where not exists (
     select from unnest($2::text[], $3::text[], $4::text[]) as a (psp, merchant_id, organization_id)
     where ${isAt('a.psp', 'a.merchant_id', 'a.organization_id')})

@@ -6,14 +6,18 @@ import { type AtProvider, isAt, type Order } from '../charge/orders.ts'
 // Providers' clocks may be behind by minutes, and a charge may have been under way when the backup was made.
 const MARGIN = `interval '1 hour'`
 
-/** SQL: whether an organization has such an account. */
+/** SQL: whether an organization has such an account, or the simulator, which may have refunds that are lost here. */
 export const hasUnlisted = (organizationId: string) =>
   `((select true from unlisted_accounts u where u.organization_id = ${organizationId} limit 1) is not null)`
+
+/** SQL: whether an organization has an account that may have charged keys. The simulator forgets none. */
+export const mayHaveCharged = (organizationId: string) =>
+  `((select true from unlisted_accounts u where u.organization_id = ${organizationId} and u.psp <> 'simulator' limit 1) is not null)`
 
 /** SQL: their names, joined to a text. */
 export const unlistedOf = (organizationId: string) =>
   `(select string_agg(u.psp || ' ' || u.psp_merchant_id, ', ' order by u.psp, u.psp_merchant_id)
-    from unlisted_accounts u where u.organization_id = ${organizationId})`
+    from unlisted_accounts u where u.organization_id = ${organizationId} and u.psp <> 'simulator')`
 
 /** Whether the order's account is one. */
 export async function isUnlisted(query: Query, { organization_id, psp, psp_merchant_id }: Order): Promise<boolean> {
