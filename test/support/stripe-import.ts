@@ -19,7 +19,12 @@ export interface StripeImports {
   imports: Imports
   simulator: StripeSimulator
   stripe: Stripe
-  run(project: Project, options?: StripeImportOptions, more?: Partial<RunOptions>): Promise<ImportState>
+  /** `apiUrl`: of another account. */
+  run(
+    project: Project,
+    options?: StripeImportOptions,
+    more?: Partial<RunOptions> & { apiUrl?: string },
+  ): Promise<ImportState>
   close(): Promise<void>
 }
 
@@ -38,7 +43,7 @@ export async function openStripeImports(
       const held = (await holdImport(imports.db, name))!
       const connection = {
         secretKey: TEST_KEY,
-        apiUrl: simulator.url,
+        apiUrl: more.apiUrl ?? simulator.url,
         clock: systemClock,
         callsPerSecond: 1000,
         signal,

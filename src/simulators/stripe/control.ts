@@ -61,15 +61,22 @@ interface PastPayment {
   ago_s: number
 }
 
+// Objects of a whole account may be stored at once.
+const LARGEST_BODY = 64 * 1024 * 1024
+
 type ById = { Params: { id: string } }
 
 export function addControl(server: FastifyInstance, dialect: StripeDialect): void {
   const post = <Body>(path: string, body: object | undefined, work: (body: Body, id: string) => unknown) =>
-    server.post<ById & { Body: Body }>(`/_control${path}`, body ? { schema: { body } } : {}, async (request) => {
-      const answer = work(request.body as Body, request.params.id) ?? {}
-      await dialect.state.durable()
-      return answer
-    })
+    server.post<ById & { Body: Body }>(
+      `/_control${path}`,
+      { bodyLimit: LARGEST_BODY, ...(body && { schema: { body } }) },
+      async (request) => {
+        const answer = work(request.body as Body, request.params.id) ?? {}
+        await dialect.state.durable()
+        return answer
+      },
+    )
   post<{ advance_ms: number }>('/clock', bodies.clock, ({ advance_ms }) => {
     dialect.advance(advance_ms)
     return { now_ms: dialect.state.nowMs() }

@@ -141,13 +141,41 @@ function readItems(dialect: Dialect, call: Call, subscription: string, trialDays
       current_trial: null,
       discounts: addDiscounts(dialect, inner, { subscription, subscription_item: itemId }),
       metadata: {},
-      plan: { id: price.id, object: 'plan', product: price.product } as Stripe.Plan,
+      plan: planOf(price, price.recurring),
       price,
       ...(price.recurring.usage_type === 'licensed' && { quantity: integer(inner, 'quantity') ?? 1 }),
       subscription,
       tax_rates: [],
     }
   })
+}
+
+/** The same as the price, in the form that Stripe had before prices. */
+function planOf(price: Stripe.Price, recurring: Stripe.Price.Recurring): Stripe.Plan {
+  const { id, active, billing_scheme, created, currency, livemode, metadata, nickname, product, tiers_mode } = price
+  return {
+    ...{
+      id,
+      object: 'plan',
+      active,
+      billing_scheme,
+      created,
+      currency,
+      livemode,
+      metadata,
+      nickname,
+      product,
+      tiers_mode,
+    },
+    amount: price.unit_amount,
+    amount_decimal: price.unit_amount_decimal,
+    interval: recurring.interval,
+    interval_count: recurring.interval_count,
+    meter: recurring.meter,
+    transform_usage: price.transform_quantity,
+    trial_period_days: recurring.trial_period_days,
+    usage_type: recurring.usage_type,
+  }
 }
 
 function periodEnd(start: number, { interval, interval_count }: Stripe.Price.Recurring): number {

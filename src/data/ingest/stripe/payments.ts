@@ -142,7 +142,7 @@ export function statusOfRefund({ status, failure_balance_transaction }: Stripe.R
   const failed = status === 'failed' || status === 'canceled'
   if (!refunded && !failed && status !== 'pending' && status !== 'requires_action')
     throw new Inconvertible(`has the unknown status ${JSON.stringify(status)}`)
-  return { refunded: refunded || (failed && failure_balance_transaction !== null), failed }
+  return { refunded: refunded || (failed && Boolean(failure_balance_transaction)), failed }
 }
 
 /**

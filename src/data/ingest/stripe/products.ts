@@ -35,8 +35,8 @@ const INTERVALS: string[] = ['day', 'week', 'month', 'year']
 export function priceOf(price: Stripe.Price): object {
   const { recurring, currency, type } = price
   if (!TYPES.includes(type)) throw new Inconvertible(`has the unknown type ${JSON.stringify(type)}`)
-  if (recurring && !INTERVALS.includes(recurring.interval))
-    throw new Inconvertible(`has the unknown interval ${JSON.stringify(recurring.interval)}`)
+  if (recurring && !(INTERVALS.includes(recurring.interval) && recurring.interval_count > 0))
+    throw new Inconvertible(`has the unknown interval ${recurring.interval_count} ${recurring.interval}`)
   const days = recurring?.trial_period_days
   const trial = { type: 'free', duration_interval: 'day', duration_count: days, price: 0, currency }
   return {

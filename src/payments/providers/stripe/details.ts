@@ -53,14 +53,20 @@ export function cardDetails(card: Fields): Partial<PaymentDetails> {
     threeds_protocol_version: textOf(secure['version']),
     threeds_response_code: textOf(secure['result']),
     threeds_reason_code: textOf(secure['result_reason']),
-    pm_data_first6: textOf(card['iin']),
-    pm_data_last4: textOf(card['last4']),
+    pm_data_first6: digitsOf(card['iin'], 6),
+    pm_data_last4: digitsOf(card['last4'], 4),
     pm_data_expiration_date: expirationOf(card),
     pm_data_is_network_tokenized: fieldsOf(card['network_token'])['used'] === true,
     pm_data_bin_account_funding_type: textOf(card['funding']),
     pm_data_bin_issuer_name: textOf(card['issuer']),
     pm_data_bin_issuer_country_code: textOf(card['country']),
   }
+}
+
+/** null for a text of another form: a payment is stored without it. */
+function digitsOf(value: unknown, count: number): string | null {
+  const text = textOf(value)
+  return text !== null && text.length === count && /^[0-9]+$/.test(text) ? text : null
 }
 
 /** `12/2034`. */
