@@ -1310,147 +1310,6 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
-        ChargeCancelledEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "charge.cancelled";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["ChargeEventData"];
-        };
-        ChargeDispute_wonEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "charge.dispute_won";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["DisputeEventData"];
-        };
-        ChargeDisputedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "charge.disputed";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["DisputeEventData"];
-        };
-        ChargeEventData: {
-            /** @description Always empty: a custom charge has no authentication step. */
-            action_required_token: string;
-            /**
-             * @description `processing`: the outcome is not known yet; send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged, and nothing will be. The last three are final.
-             * @example succeeded
-             * @enum {string}
-             */
-            checkout_status: "processing" | "succeeded" | "failed" | "cancelled";
-            /**
-             * @description Message for the customer; empty unless the charge failed.
-             * @example
-             */
-            failed_message_for_user: string;
-            /**
-             * Format: uuid
-             * @description Identifier of the order; never null.
-             * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
-             */
-            order_id: string | null;
-            /**
-             * @description Whether this is the state of an earlier charge with the same key. This request charged nothing.
-             * @default false
-             */
-            idempotent_replay: boolean;
-            /** @description Identifier of the user. */
-            external_id: string;
-            /**
-             * Format: double
-             * @description Amount in major units.
-             * @example 10.5
-             */
-            amount: number;
-            /**
-             * @description ISO 4217 code.
-             * @example USD
-             */
-            currency_code: string;
-            /** @description Metadata of the request; null if there was none, and after an erasure. */
-            client_metadata: components["schemas"]["ClientMetadata"] | null;
-        };
-        ChargeFailedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "charge.failed";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["ChargeEventData"];
-        };
         ChargeGrant: {
             /**
              * @description The unit: `tokens`, `minutes`, … as the operator created it.
@@ -1476,50 +1335,6 @@ export interface components {
              * @enum {string}
              */
             code?: "one_off_charge_disabled" | "idempotency_key_reused";
-        };
-        ChargeSucceededEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "charge.succeeded";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["ChargeEventData"];
-        };
-        ClientMetadata: {
-            [key: string]: unknown;
-        };
-        CommitsLost: {
-            /** @description The project. */
-            id: string;
-            /**
-             * Format: date-time
-             * @description What you stored with an `updated_at` at or after this instant may not exist any more.
-             */
-            lost_from: string;
-            /**
-             * Format: date-time
-             * @description When the loss was detected.
-             */
-            noticed_at: string;
-            /** @description Whether commits are known to be lost, or only may be. */
-            certain: boolean;
         };
         Consumable: {
             /**
@@ -1555,56 +1370,6 @@ export interface components {
              * @description When it was revoked.
              */
             revoked_at: string | null;
-        };
-        ConsumableGrantedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "consumable.granted";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["Consumable"];
-        };
-        ConsumableRevokedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "consumable.revoked";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["Consumable"];
         };
         CreditEntry: {
             /**
@@ -1854,77 +1619,6 @@ export interface components {
              */
             limit: number;
         };
-        CreditsEventData: {
-            /**
-             * Format: uuid
-             * @description The entry of the ledger.
-             */
-            entry_id: string;
-            /** @description Identifier of the user. */
-            external_id: string;
-            /**
-             * @description Unit of the credits.
-             * @example tokens
-             */
-            unit: string;
-            /**
-             * Format: double
-             * @description Change of the balance; negative for what was taken.
-             * @example 100
-             */
-            amount: number;
-            /**
-             * Format: double
-             * @description Balance after it.
-             * @example 100
-             */
-            balance: number;
-            /**
-             * @description `charge`, `grant`, `spend`, `capture`, `adjustment`, `expiry`, `refund`, `refund_failed`, `dispute` or `dispute_won`.
-             * @example spend
-             */
-            cause: string;
-            /**
-             * Format: uuid
-             * @description The grant; null if it is not about a single one.
-             */
-            grant_id: string | null;
-            /**
-             * Format: uuid
-             * @description The hold that was captured.
-             */
-            hold_id: string | null;
-            /**
-             * Format: uuid
-             * @description Order of the charge that granted it.
-             */
-            order_id: string | null;
-        };
-        CreditsExpiredEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "credits.expired";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["CreditsEventData"];
-        };
         CreditsExpiry: {
             /**
              * Format: date-time
@@ -2007,31 +1701,6 @@ export interface components {
             /** @description Whether this is the response to an earlier request with the same key. This request did nothing. */
             idempotent_replay: boolean;
         };
-        CreditsGrantedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "credits.granted";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["CreditsEventData"];
-        };
         CreditsHoldIn: {
             /**
              * @description Your own unique identifier of the user.
@@ -2086,52 +1755,6 @@ export interface components {
             available: number;
             /** @description Whether this is the response to an earlier request with the same key. This request did nothing. */
             idempotent_replay: boolean;
-        };
-        CreditsLowData: {
-            /** @description Identifier of the user. */
-            external_id: string;
-            /**
-             * @description Unit of the credits.
-             * @example tokens
-             */
-            unit: string;
-            /**
-             * Format: double
-             * @description What can be spent.
-             * @example 100
-             */
-            available: number;
-            /**
-             * Format: double
-             * @description The limit of the unit, which it fell below.
-             * @example 100
-             */
-            low_below: number;
-        };
-        CreditsLowEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "credits.low";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["CreditsLowData"];
         };
         CreditsProblem: {
             /** @description A sentence for the caller: the field, the rule, and the value. */
@@ -2200,31 +1823,6 @@ export interface components {
             /** @description Whether this is the response to an earlier request with the same key. This request did nothing. */
             idempotent_replay: boolean;
         };
-        CreditsRevokedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "credits.revoked";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["CreditsEventData"];
-        };
         CreditsSpendIn: {
             /**
              * @description Your own unique identifier of the user.
@@ -2282,100 +1880,6 @@ export interface components {
             available: number;
             /** @description Whether this is the response to an earlier request with the same key. This request did nothing. */
             idempotent_replay: boolean;
-        };
-        CreditsSpentEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "credits.spent";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["CreditsEventData"];
-        };
-        DisputeEventData: {
-            /** @description The provider’s identifier of the dispute. */
-            dispute_id: string;
-            /**
-             * Format: uuid
-             * @description Order of the charge.
-             * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
-             */
-            order_id: string;
-            /** @description Identifier of the user. */
-            external_id: string;
-            /**
-             * @description State of the dispute.
-             * @enum {string}
-             */
-            dispute_status: "open" | "won" | "lost";
-            /**
-             * Format: double
-             * @description Disputed amount in major units.
-             * @example 10.5
-             */
-            amount: number;
-            /**
-             * @description ISO 4217 code.
-             * @example USD
-             */
-            currency_code: string;
-            /**
-             * @description The provider’s code for the reason.
-             * @example fraudulent
-             */
-            reason: string | null;
-            /** @description Whether the bank took the amount back, which revokes the consumable. */
-            funds_withdrawn: boolean;
-            /**
-             * Format: date-time
-             * @description When the dispute was opened.
-             */
-            opened_at: string;
-        };
-        EndpointTestEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "endpoint.test";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["TestedEndpoint"];
-        };
-        ErasedProfile: {
-            /** @description Identifier of the profile. */
-            id: string;
         };
         ErasureAnswer: {
             /**
@@ -3024,56 +2528,6 @@ export interface components {
              */
             anonymized_at: string | null;
         };
-        ProfileAnonymizedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "profile.anonymized";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["ErasedProfile"];
-        };
-        ProfileCreatedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "profile.created";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["Profile"];
-        };
         ProfileLine: {
             /**
              * @description Kind of record.
@@ -3103,61 +2557,11 @@ export interface components {
             /** @description Whether the profile comes from a preview of the funnel. */
             preview: boolean;
         };
-        ProfileUpdatedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "profile.updated";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["Profile"];
-        };
         ProfilesNotFound: {
             /** @description A sentence for the caller: the field, the rule, and the value. */
             message: string;
             /** @description The identifiers that are not profiles of this project, in the order of the request. */
             not_found: string[];
-        };
-        ProjectCommits_lostEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "project.commits_lost";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["CommitsLost"];
         };
         RecordToWrite: {
             /**
@@ -3244,31 +2648,6 @@ export interface components {
         RecordsToWrite: {
             /** @description The records, in any order. */
             records: components["schemas"]["RecordToWrite"][];
-        };
-        RefundFailedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "refund.failed";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["RefundOut"];
         };
         RefundIn: {
             /**
@@ -3357,31 +2736,6 @@ export interface components {
              * @enum {string}
              */
             code?: "idempotency_key_reused";
-        };
-        RefundSucceededEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "refund.succeeded";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["RefundOut"];
         };
         RejectedRecord: {
             /**
@@ -3661,56 +3015,6 @@ export interface components {
              */
             locale_code: string | null;
         };
-        SessionCompletedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "session.completed";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["SessionReplies"];
-        };
-        SessionCreatedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "session.created";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["Session"];
-        };
         SessionDetail: {
             /**
              * @description Identifier. At most 64 bytes.
@@ -3903,81 +3207,6 @@ export interface components {
             /** @description What was sold. */
             product: components["schemas"]["ProductSummary"];
         };
-        SubscriptionActiveEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "subscription.active";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["SubscriptionDetail"];
-        };
-        SubscriptionCancelledEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "subscription.cancelled";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["SubscriptionDetail"];
-        };
-        SubscriptionCreatedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "subscription.created";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["SubscriptionDetail"];
-        };
         SubscriptionDetail: {
             /**
              * @description Identifier. At most 64 bytes.
@@ -4111,139 +3340,10 @@ export interface components {
         SubscriptionDetailTrialOffer: {
             [key: string]: unknown;
         };
-        SubscriptionExpiredEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "subscription.expired";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["SubscriptionDetail"];
-        };
         SubscriptionList: {
             /** @description The items of this page. */
             data: components["schemas"]["Subscription"][];
             pagination: components["schemas"]["Pagination"];
-        };
-        SubscriptionPausedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "subscription.paused";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["SubscriptionDetail"];
-        };
-        SubscriptionRenewedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "subscription.renewed";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["SubscriptionDetail"];
-        };
-        SubscriptionTrialingEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "subscription.trialing";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["SubscriptionDetail"];
-        };
-        SubscriptionUnpaidEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "subscription.unpaid";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["SubscriptionDetail"];
-        };
-        TestedEndpoint: {
-            /** @description Identifier of the endpoint. */
-            id: string;
         };
         Transaction: {
             /**
@@ -4298,31 +3398,6 @@ export interface components {
             funnel_locale: string | null;
             /** @description Experiment that the session took part in. At most 64 bytes. */
             experiment_id: string | null;
-        };
-        TransactionCreatedEvent: {
-            /**
-             * Format: uuid
-             * @description Identifier of the event.
-             */
-            id: string;
-            /**
-             * @description Kind of event.
-             * @enum {string}
-             */
-            type: "transaction.created";
-            /**
-             * Format: date-time
-             * @description When it was written.
-             */
-            created_at: string;
-            /** @description The project. */
-            project_id: string;
-            /**
-             * Format: int64
-             * @description Number of the event among those of the same object: 1, 2, 3, ….
-             */
-            sequence: number;
-            data: components["schemas"]["Transaction"];
         };
         TransactionExport: {
             /**

@@ -1,15 +1,15 @@
 // Verifies what arrives at a webhook endpoint, and returns the event with its type.
 import { Webhook } from 'standardwebhooks'
-import type { components } from './schema.ts'
+import type { webhooks } from './schema.ts'
 
-type Schemas = components['schemas']
-
-/** Every schema with the envelope of an event. */
+/** What each webhook sends. */
 type Events = {
-  [Name in keyof Schemas]: Schemas[Name] extends { sequence: number; project_id: string; type: string; data: unknown }
-    ? Schemas[Name]
+  [Name in keyof webhooks]: webhooks[Name] extends {
+    post: { requestBody: { content: { 'application/json': infer Event } } }
+  }
+    ? Event
     : never
-}[keyof Schemas]
+}[keyof webhooks]
 
 /** An event of any kind; `type` tells which, and with it what `data` is. */
 export type WebhookEvent = Events

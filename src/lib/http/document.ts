@@ -8,17 +8,19 @@ interface Document extends Node {
 }
 
 /**
- * The document with every titled schema, and every object inside one, in `components.schemas` under its own name, and
+ * The document with every titled schema of a path, and every object inside one, in `components.schemas` under its own name, and
  * `$ref` where it is used. Throws when two different schemas have one name.
  */
 export function withComponents(document: Document): Document {
   const schemas: Node = {}
   const converted = convertDocument(document, { schemas, path: '' }) as Document
-  const sorted = Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1)))
   const { paths, webhooks } = converted
+  const kept = namesIn(paths, schemas)
+  const used = Object.entries(schemas).filter(([name]) => kept.has(name))
+  const sorted = Object.fromEntries(used.sort(([a], [b]) => (a < b ? -1 : 1)))
   return {
     ...converted,
-    ...(isNode(webhooks) && { webhooks: withoutOwnComponents(webhooks, namesIn(paths, schemas), schemas) }),
+    ...(isNode(webhooks) && { webhooks: withoutOwnComponents(webhooks, kept, schemas) }),
     components: { ...converted.components, schemas: sorted },
   }
 }
