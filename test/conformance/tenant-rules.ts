@@ -204,6 +204,9 @@ export const RULES: Record<string, Rule> = {
   setCreditUnit: { ...item, body: () => ({ name: 'Mine' }) },
   listCreditRules: list,
   setCreditRule: { ...item, body: () => ({ ...CHARGE_OF_RULE, amount: 1 }) },
+  listChargeCaps: list,
+  setChargeCap: set({ scope: 'organization', per: 'day', most: 1000 }),
+  removeChargeCap: set({ scope: 'organization', per: 'day' }),
   removeCreditRule: { ...item, body: () => CHARGE_OF_RULE },
 
   listAuditEntries: everywhere,

@@ -62,6 +62,10 @@ const CHARGE: ErrorCodes = {
   amount_above_maximum: { status: 400, meaning: 'The amount is above the organization’s maximum.' },
   amount_too_large: { status: 400, meaning: 'The amount is larger than the service can record.' },
   card_data_in_metadata: { status: 400, meaning: '`client_metadata` contains what looks like a card number.' },
+  charge_cap_reached: {
+    status: 400,
+    meaning: 'The customer or the organization would exceed a cap of charges or money; the message names it.',
+  },
   charge_in_progress: { status: 400, meaning: 'Another charge of the customer is in progress.' },
   currency_not_offered: { status: 400, meaning: 'The merchant account of the saved card does not offer the currency.' },
   metadata_too_large: { status: 400, meaning: '`client_metadata` has more than 16 KiB.' },

@@ -1,6 +1,7 @@
 // An organization's totals of credits, by unit, and the operations about credits.
 import { Type } from '../../lib/shape/schema.ts'
 import { decimal, integer, shape, text } from '../../lib/shape/shape.ts'
+import { chargeCaps } from './charge-caps.ts'
 import { creditAccounts } from './credit-accounts.ts'
 import { creditRules } from './credit-rules.ts'
 import { creditUnits, PATH, TAG } from './credit-units.ts'
@@ -47,4 +48,4 @@ const getTotals: Reading = {
   },
 }
 
-export const credits: Operation[] = [getTotals, ...creditAccounts, ...creditUnits, ...creditRules]
+export const credits: Operation[] = [getTotals, ...creditAccounts, ...creditUnits, ...creditRules, ...chargeCaps]

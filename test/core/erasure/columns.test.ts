@@ -35,6 +35,8 @@ const IMPERSONAL: Record<string, string> = {
   credit_keys: 'organization_id external_id idempotency_key request',
   credit_rules: 'organization_id currency_code unit',
   credit_units: 'organization_id unit name',
+  charge_caps: 'organization_id scope per currency_code',
+  charge_counters: 'organization_id external_id per currency_code',
   counts: 'project_id list field value',
   dashboard_sessions: 'hash',
   disputes: 'organization_id dispute_id currency_code status reason',

@@ -131,6 +131,11 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
     await admin.call('PUT', path, { ...charge, amount: 1 })
     return [`${path}/remove`, charge]
   },
+  setChargeCap: async () => [`${CREDITS}/caps`, { scope: 'customer', per: 'day', currency_code: 'usd', most: '50.5' }],
+  removeChargeCap: async () => {
+    await admin.call('PUT', `${CREDITS}/caps`, { scope: 'organization', per: 'week', most: 5 })
+    return [`${CREDITS}/caps/remove`, { scope: 'organization', per: 'week' }]
+  },
   grantCustomerCredits: async () => [
     `${CREDITS}/grant`,
     { external_id: await customer(), unit: await unit(), amount: 5, idempotency_key: 'g' },

@@ -13,6 +13,7 @@ import { leaseMs } from '../unknown/lease.ts'
 import { type Answer, CHARGE, conclude, look } from '../unknown/look.ts'
 import { keep, type Note, timed } from '../unknown/provider-calls.ts'
 import { type ChargeAnswer, chargeAnswer } from './answer.ts'
+import { noteCaps } from './caps.ts'
 import { type Account, type Claimed, claim } from './claim.ts'
 import { chargeRequest, type Order, ordersInProgress, reference, storeHandle } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
@@ -69,7 +70,11 @@ async function claimAllowed(
     if (claimed.order) return claimed
     const { refusal } = claimed
     const { rule } = refusal
-    if (rule === null) continue
+    if (rule === null || rule === 'cap_contended') continue
+    if (rule === 'caps_not_locked') {
+      noteCaps(db, organizationId)
+      continue
+    }
     if (rule === 'amount_refused') throw exact
     if (rule === 'restore_not_reconciled') throw notReconciled(refusal)
     if (rule !== 'provider_not_ready' && rule !== 'currency_not_offered') throw refusalOf(rule, request, refusal)

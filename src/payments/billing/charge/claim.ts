@@ -12,6 +12,7 @@ import { chargeKey } from '../keys.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import { paymentsOf, savedCardOf } from '../saved-card.ts'
 import { mayHaveCharged, unlistedOf } from '../unknown/unlisted.ts'
+import { CAP, type Capped, COUNTED, HAS_CAPS, hasCaps, lockCounters, sumsBefore } from './caps.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
 import type { Refusal } from './rules.ts'
@@ -72,20 +73,36 @@ const claimTogether = batched<Ask, { row: Row; sentMs: number }>({
 })
 
 async function send(db: Db, asks: Ask[], ids: string[], lockTimeout: LockTimeout): Promise<Row[]> {
-  const rows = asks.map((ask, n) => rowOf(ask, ids[n]!))
+  const before = sumsBefore(asks.map(cappedOf))
+  const rows = asks.map((ask, n) => ({
+    ...rowOf(ask, ids[n]!),
+    is_locked: String(hasCaps(db, ask.organizationId)),
+    ...before[n]!,
+  }))
   const run = (query: Query) => query<Row>(...CLAIM(rows, lockTimeout))
   const personal = asks
     .filter(({ request }) => request.clientMetadata !== null)
     .map(({ organizationId, request }) => ({ organizationId, externalId: request.externalId }))
-  if (personal.length === 0) return run(db.query)
+  const capped = asks.filter(({ organizationId }) => hasCaps(db, organizationId)).map(cappedOf)
+  if (personal.length === 0 && capped.length === 0) return run(db.query)
   return db.tx(async (query, commit) => {
-    const locked = lockOutErasure(query, personal, lockTimeout)
+    const locked = Promise.all([
+      personal.length > 0 && lockOutErasure(query, personal, lockTimeout),
+      capped.length > 0 && lockCounters(query, capped, lockTimeout),
+    ])
     const claimed = run(query)
     commit()
     const [rows] = await Promise.all([claimed, locked])
     return rows
   })
 }
+
+const cappedOf = ({ organizationId, request, amount }: Ask): Capped => ({
+  organizationId,
+  externalId: request.externalId,
+  currencyCode: request.currencyCode,
+  amount,
+})
 
 function rowOf({ organizationId, request, amount, leaseMs, ready }: Ask, id: string) {
   const { externalId, idempotencyKey, currencyCode, clientMetadata, grants } = request
@@ -118,6 +135,9 @@ const BROKEN_RULE = `case
   when lost.transaction_id is null and ${mayHaveCharged('a.organization_id')} then 'restore_not_reconciled'
   when c.project_id is null then 'unknown_customer'
   when lost.transaction_id is not null then null
+  when not a.is_locked and ${HAS_CAPS} then 'caps_not_locked'
+  when cap.cap_alone then 'charge_cap_reached'
+  when not cap.cap_alone then 'cap_contended'
   when card.trx_id is null then
     case when (select true ${paymentsOf('a')} limit 1) is not null then 'no_saved_card' else 'no_successful_payment' end
   when coalesce(json_array_length(m.currencies), 0) > 0 and not m.currencies::jsonb ? a.currency_code
@@ -140,6 +160,9 @@ const CLAIM = onGivenRows(
     provider_key: 'text',
     lease_s: 'float',
     ready: 'text',
+    is_locked: 'boolean',
+    charges_before: 'int',
+    money_before: 'numeric',
   },
   (rows) => `
     with ${limitWaits('$1')}, now as materialized (select db_clock() as at from limited), judged as materialized (
@@ -147,7 +170,8 @@ const CLAIM = onGivenRows(
         ${MAXIMUM} as maximum, c.project_id, c.profile_id, lost.transaction_id as lost_id, lost.order_id as adopted_id,
         card.trx_id, card.payment_method_token, card.psp_customer_id, coalesce(lost.psp, card.psp) as psp,
         case when lost.psp is null then card.psp_merchant_id else lost.psp_merchant_id end as psp_merchant_id,
-        case when lost.psp is null then card.region else lost.region end as region, ${BROKEN_RULE} as broken_rule
+        case when lost.psp is null then card.region else lost.region end as region,
+        cap.*, ${BROKEN_RULE} as broken_rule
       from ${rows}
       left join organizations g on g.id = a.organization_id and not ${isClosed('a.organization_id')}
       left join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id
@@ -161,11 +185,11 @@ const CLAIM = onGivenRows(
         where l.organization_id = a.organization_id and l.provider_key = a.provider_key and l.type = 'charge'
         order by l.state = 'failed', l.moved_at limit 1) lost on true
       left join merchant_accounts m on m.organization_id = a.organization_id and m.psp = card.psp
-        and m.psp_merchant_id = card.psp_merchant_id
+        and m.psp_merchant_id = card.psp_merchant_id${CAP}
     ), made as (
       insert into orders as o (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
         client_metadata, grants, psp, psp_merchant_id, region, payment_method_token, provider_customer, source_trx_id, provider_key,
-        provider_handle, created_at, lease_until, next_look_at)
+        provider_handle, is_counted, created_at, lease_until, next_look_at)
       select a.organization_id, a.asked_id, a.external_id, a.project_id, a.idempotency_key, a.amount, a.currency_code,
         case when a.client_metadata is not null and (select p.anonymized_at from profiles p
             where p.project_id = a.project_id and p.id = a.profile_id) is null
@@ -173,12 +197,12 @@ const CLAIM = onGivenRows(
         a.grants::json,
         a.psp, a.psp_merchant_id, a.region, case when a.lost_id is null then a.payment_method_token else '' end,
         case when a.lost_id is null then a.psp_customer_id end, coalesce(a.trx_id, a.asked_id), a.provider_key, a.lost_id,
-        now.at, now.at + make_interval(secs => a.lease_s), now.at + make_interval(secs => a.lease_s)
+        a.is_locked and a.lost_id is null, now.at, now.at + make_interval(secs => a.lease_s), now.at + make_interval(secs => a.lease_s)
       from judged a, now
       where a.is_known and a.broken_rule is null and a.adopted_id is null
       order by a.organization_id, a.external_id, a.idempotency_key
       on conflict do nothing returning ${ORDER_COLUMNS}
-    ), known as (
+    ), ${COUNTED}, known as (
       select order_id as wanted_id, * from made
       union all
       select a.asked_id as wanted_id, ${ORDER_COLUMNS} from judged a join orders o on o.organization_id = a.organization_id
@@ -189,7 +213,8 @@ const CLAIM = onGivenRows(
     )
     select a.asked_id, a.is_known, a.lost_id, a.maximum, a.psp as card_psp, a.psp_merchant_id as card_psp_merchant_id,
       coalesce(a.broken_rule, case when busy.is_busy then 'charge_in_progress' end) as rule, busy.is_busy,
-      case when a.broken_rule = 'restore_not_reconciled' then ${unlistedOf('a.organization_id')} end as unlisted, k.*
+      case when a.broken_rule = 'restore_not_reconciled' then ${unlistedOf('a.organization_id')} end as unlisted,
+      a.cap_scope, a.cap_per, a.cap_currency, a.cap_most, k.*
     from judged a left join known k on k.wanted_id = a.asked_id
     cross join lateral (select k.order_id is null and (select true from orders o
       where o.organization_id = a.organization_id and o.external_id = a.external_id and o.status = 'processing' limit 1)

@@ -7,6 +7,7 @@ import type { Prepared } from '../../providers/outcomes.ts'
 import type { Provider, Reference } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { inProgress } from '../unknown/in-progress.ts'
+import { deleteCounted } from './caps.ts'
 
 export type Status = 'processing' | 'succeeded' | 'failed' | 'cancelled'
 
@@ -39,6 +40,8 @@ export type Order = {
   age_ms: string
   not_found_ms: string | null
   has_metadata: 't' | 'f'
+  /** Whether its money counts for caps. */
+  is_counted: 't' | 'f'
   /** The credits that its request says it grants; null if it does not. */
   grants: string | null
 }
@@ -50,7 +53,8 @@ export const ORDER_COLUMNS = `o.organization_id, o.order_id, o.external_id, o.pr
   coalesce(o.provider_handle, o.charge_transaction_id) as provider_handle, o.provider_customer, o.looks,
   extract(epoch from db_clock() - coalesce(o.begun_at, o.created_at)) * 1000 as age_ms,
   extract(epoch from db_clock() - o.not_found_at) * 1000 as not_found_ms,
-  o.client_metadata is not null as has_metadata, o.grants`
+  o.client_metadata is not null as has_metadata, o.grants,
+  o.is_counted`
 
 /** Orders in progress: leases and the queue of looks. */
 export const ordersInProgress = inProgress<Order>({
@@ -59,6 +63,7 @@ export const ordersInProgress = inProgress<Order>({
   alias: 'o',
   id: 'order_id',
   columns: ORDER_COLUMNS,
+  giveBack: deleteCounted,
 })
 
 /** An organization's charges are claimed and settled in turns: while one set is under way, the next of each kind grows. */

@@ -14,6 +14,11 @@ export type Rule =
   /** An account was not listed since a backup was restored, or since a failover lost commits: the key may have been charged there. */
   | 'restore_not_reconciled'
   | 'unknown_customer'
+  /** The organization has caps, and its counters were not locked: claim again with the lock. */
+  | 'caps_not_locked'
+  | 'charge_cap_reached'
+  /** It would pass a cap together with charges that were claimed at the same time: claim again. */
+  | 'cap_contended'
   | 'no_successful_payment'
   | 'no_saved_card'
   | 'currency_not_offered'
@@ -31,18 +36,31 @@ export type Refusal = {
   card_psp_merchant_id: string | null
   /** The accounts that were not listed, as a list of names; null unless that is the broken rule. */
   unlisted: string | null
+  /** The cap that was reached; null unless that is the broken rule. */
+  cap_scope: 'customer' | 'organization' | null
+  cap_per: string | null
+  cap_currency: string | null
+  cap_most: string | null
   /** Whether the customer has a charge in progress. */
   is_busy: 't' | 'f'
 }
 
 type Sentence = (request: ChargeRequest, refusal: Refusal) => string
 
-const SENTENCES: Record<Exclude<Rule, 'amount_refused' | 'provider_not_ready' | 'restore_not_reconciled'>, Sentence> = {
+const SENTENCES: Record<
+  Exclude<
+    Rule,
+    'caps_not_locked' | 'cap_contended' | 'amount_refused' | 'provider_not_ready' | 'restore_not_reconciled'
+  >,
+  Sentence
+> = {
   one_off_charge_disabled: () =>
     'Custom charges are not enabled for this organization. Its operator enables them with "tundish org set ID --one-off-charge on".',
   amount_above_maximum: ({ currencyCode, amountSent }, { maximum }) =>
     amountRule(`must be at most ${maximum} ${currencyCode}, the organization's maximum`, amountSent),
   unknown_customer: ({ externalId }) => `There is no customer with the external_id "${shorten(externalId, 64)}".`,
+  charge_cap_reached: (_request, { cap_scope, cap_per, cap_currency, cap_most }) =>
+    `The ${cap_scope === 'customer' ? 'customer' : 'organization'} would exceed the cap of ${cap_most} ${cap_currency || 'charges'} a ${cap_per}.`,
   no_successful_payment: () => 'The customer has no successful payment yet.',
   no_saved_card: () => 'The customer has no saved card.',
   currency_not_offered: ({ currencyCode }) =>

@@ -13,6 +13,7 @@ import { compare, fromDatabase } from '../amount.ts'
 import { grantForOrders, grantsOfOrder } from '../credits/grants.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import type { Note } from '../unknown/provider-calls.ts'
+import { countMoneyBack } from './caps.ts'
 import { failedMessageForUser } from './declines.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
 import { type Done, type Locked, type Outcome, type Verdict, writeOutcomes } from './outcomes.ts'
@@ -93,10 +94,17 @@ async function settleAll(
     query,
     bought.map(({ order }) => ({ ...order, grants: order.all_grants })),
   )
+  const untaken = done.filter(({ order }) => order.is_counted === 't' && order.status !== 'succeeded')
+  const counted =
+    untaken.length > 0 &&
+    countMoneyBack(
+      query,
+      untaken.map(({ order }) => order),
+    )
   const notes = all.flatMap(({ note }) => note ?? [])
   const written = writeOutcomes(query, done, notes)
   commit()
-  await written
+  await Promise.all([counted, written])
   return { orders: all.map(({ order }) => orders.get(order.order_id)!), done }
 }
 

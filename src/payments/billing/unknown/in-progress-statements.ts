@@ -13,11 +13,13 @@ export interface Table {
   columns: string
   /** Another table that the columns need, and the condition that joins it. */
   join?: { table: string; on: string }
+  /** SQL that deletes the row of a condition, with what was counted for it. */
+  giveBack?: (condition: string) => string
 }
 
 /** The statements of `inProgress` for one table. */
 export function statementsOf(table: Table) {
-  const { name, noun, alias: a, id, columns, join } = table
+  const { name, noun, alias: a, id, columns, join, giveBack } = table
   const using = join ? `, ${join.table}` : ''
   const joined = join ? ` and ${join.on}` : ''
   const free = `(${a}.lease_until is null or ${a}.lease_until <= (select db_clock()))`
@@ -68,7 +70,7 @@ export function statementsOf(table: Table) {
           next_look_at = case when ${free} then least(next_look_at, (select db_clock())) else next_look_at end
         where organization_id = $1 and ${id} = $2 and status = 'processing'`,
     },
-    giveBack: { name: `give back ${noun}`, text: `delete from ${name} where ${mine}` },
+    giveBack: { name: `give back ${noun}`, text: giveBack?.(mine) ?? `delete from ${name} where ${mine}` },
   } satisfies Record<string, Statement | string>
 }
 
