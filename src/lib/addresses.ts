@@ -40,3 +40,6 @@ const isAddress = (text: string) => ipaddr.IPv4.isValidFourPartDecimal(text) || 
 
 const isMapped = (address: Address): address is ipaddr.IPv6 =>
   address.kind() === 'ipv6' && (address as ipaddr.IPv6).isIPv4MappedAddress()
+
+/** The address of a listener: an IPv6 host is in brackets. */
+export const httpAddress = (host: string, port: number) => `http://${host.includes(':') ? `[${host}]` : host}:${port}`

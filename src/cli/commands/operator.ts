@@ -11,6 +11,7 @@ import {
   type Scope,
 } from '../../core/tenants/operator-keys.ts'
 import { checkName } from '../../core/tenants/tenants.ts'
+import { httpAddress } from '../../lib/addresses.ts'
 import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
 import { writeNew } from '../../lib/new-file.ts'
 import { makeLink, signInAddress } from '../../operator/dashboard/sessions.ts'
@@ -76,7 +77,7 @@ export async function register(program: Command): Promise<void> {
         const result = await makeLink(query, id)
         return { entry: { action: 'operator.link_made', target: `operator key ${id}` }, result }
       })
-      const url = signInAddress(`http://${app.config.adminHost}:${app.config.adminPort}`, token)
+      const url = signInAddress(httpAddress(app.config.adminHost, app.config.adminPort), token)
       return { json: { url }, text: `This link signs in once, within 12 hours:\n${url}` }
     },
   )

@@ -9,6 +9,7 @@ import type { Config } from '../../config.ts'
 import { targetOf } from '../../data/sync/open-target.ts'
 import { countChanges, run } from '../../data/sync/sync.ts'
 import { FORMATS, type Format, type State, type Target } from '../../data/sync/target.ts'
+import { httpAddress } from '../../lib/addresses.ts'
 import { DAY_S } from '../../lib/days.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
 import { causeOf, isUnavailable, placeOfRefusal, sqlState } from '../../lib/pg/errors.ts'
@@ -121,7 +122,7 @@ function resultOf({ records, since }: State, { to }: Options): Result {
 const withoutPassword = (to: string) => to.replace(/\/\/[^/]*@/, '//…@').replace(/([?&]password=)[^&]*/, '$1…')
 
 function addressOf({ url }: Options, { syncUrl, host, port }: Config): string {
-  const address = url ?? syncUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  const address = url ?? syncUrl ?? httpAddress(host, port)
   if (!/^https?:\/\//.test(address) || !URL.canParse(address)) {
     throw new UsageError('--url must be an address such as https://tundish.example.com.')
   }

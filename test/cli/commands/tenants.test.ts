@@ -24,6 +24,15 @@ describe('organizations, projects and keys', () => {
     return JSON.parse(stdout)
   }
 
+  test('operator link prints an address, also if the dashboard listens on IPv6', async () => {
+    const { id } = await json('operator', 'create', '--name', 'Ada')
+    for (const [ADMIN_HOST, host] of Object.entries({ '::1': '[::1]', '127.0.0.1': '127.0.0.1' })) {
+      const { code, stdout, stderr } = await tundish(['operator', 'link', id, '--json'], { ...env, ADMIN_HOST })
+      assert.equal(code, 0, stderr)
+      assert.equal(new URL(JSON.parse(stdout).url).hostname, host)
+    }
+  })
+
   test('org create prints one JSON document with the key, and nothing else', async () => {
     const { stdout } = await tundish(['org', 'create', 'acme', '--name', 'Acme', '--json'], env)
     const made = JSON.parse(stdout)
