@@ -4,12 +4,28 @@ import type { Mutants } from './mutant.ts'
 const charges = ['test/payments/billing/one-off-charge.test.ts']
 const checks = ['test/payments/billing/charge-checks.test.ts']
 
+const unsent = ['test/payments/billing/unsent-refunds.test.ts']
+
 export const billingMutants: Mutants = {
+  'conflict-without-pause': {
+    does: 'sends a refund again at once, again and again, if the provider has another one under its key',
+    file: 'payments/billing/unknown/look.ts',
+    code: `if (!isUnsent(row)) return look(context, kind, row)`,
+    bug: `if (row) return look(context, kind, row)`,
+    foundBy: unsent,
+  },
+  'dashboard-refund-for-unsent': {
+    does: 'takes a refund of the dashboard for one of ours that was never sent',
+    file: 'payments/billing/refund/look-up.ts',
+    code: `and not r.is_unsent and`,
+    bug: `and`,
+    foundBy: unsent,
+  },
   'time-out-is-failure': {
     does: 'answers a charge with an unknown outcome as failed',
     file: 'payments/billing/unknown/look.ts',
-    code: `else await kind.rows.handOver(db, row)\n  return row`,
-    bug: `else await kind.rows.handOver(db, row)\n  return { ...row, status: 'failed' }`,
+    code: `answer.outcome === 'not_found' && isUnsent(row) })\n  return row`,
+    bug: `answer.outcome === 'not_found' && isUnsent(row) })\n  return { ...row, status: 'failed' }`,
     foundBy: 'simulation',
   },
   'cancelled-without-refusal': {

@@ -129,9 +129,11 @@ async function withoutCall<Row extends Order | Refund>(
   kind: Kind<Row>,
   row: Row,
 ): Promise<Row> {
-  await kind.rows.handOver(db, row, { isUnsent: 'is_unsent' in row && row.is_unsent === 't' })
+  await kind.rows.handOver(db, row, { isUnsent: isUnsent(row) })
   return row
 }
+
+const isUnsent = (row: Order | Refund) => 'is_unsent' in row && row.is_unsent === 't'
 
 /** Settles a row by the provider's answer, or gives it back with the time of its next look. */
 export async function conclude<Row extends Order | Refund>(
@@ -145,7 +147,12 @@ export async function conclude<Row extends Order | Refund>(
   const { db } = context
   if (isVerdict(answer)) return settleOrHandOver(context, kind, provider, row, answer, note)
   if (note) keep(context, note)
-  if (answer.outcome === 'conflict') return look(context, kind, row)
+  if (answer.outcome === 'conflict') {
+    if (!isUnsent(row)) return look(context, kind, row)
+    // The call moved nothing. It is sent again after the usual pause, while the provider remembers the key, and looked up after that.
+    await kind.rows.handOver(db, row, { isUnsent: true })
+    return row
+  }
   if (answer.outcome === 'prepared' || answer.outcome === 'unconfirmed') {
     const named = answer.outcome === 'prepared' ? { ...row, provider_handle: answer.handle } : row
     return conclude(context, kind, provider, row, await kind.refuse(context, provider, named))
@@ -158,8 +165,8 @@ export async function conclude<Row extends Order | Refund>(
       transactionId,
     })
   } else if (answer.outcome === 'not_found' && isOver(context, row))
-    await kind.rows.handOver(db, row, { pauseS: NEGATIVE_LOOKS_APART_S, isNotFound: true })
-  else await kind.rows.handOver(db, row)
+    await kind.rows.handOver(db, row, { pauseS: NEGATIVE_LOOKS_APART_S, isNotFound: true, isUnsent: isUnsent(row) })
+  else await kind.rows.handOver(db, row, { isUnsent: answer.outcome === 'not_found' && isUnsent(row) })
   return row
 }
 
