@@ -5,6 +5,7 @@ import type { App } from '../../app.ts'
 import { addEntry } from '../../core/audit/audit.ts'
 import { dryRun } from '../../data/ingest/stripe/dry-run.ts'
 import { alreadyRunning, holdImport } from '../../data/ingest/stripe/hold.ts'
+import { type MetadataFields, readFields } from '../../data/ingest/stripe/names.ts'
 import { describeReport, reportOf } from '../../data/ingest/stripe/report.ts'
 import { FIRST_STEP, runImport, Stopped } from '../../data/ingest/stripe/run.ts'
 import type { StripeSource } from '../../data/ingest/stripe/source.ts'
@@ -15,7 +16,7 @@ import {
   requireAccount,
   requireProjectOf,
 } from '../../data/ingest/stripe/start.ts'
-import { beginState, type ImportName, type StripeImportOptions } from '../../data/ingest/stripe/state.ts'
+import { beginState, type ImportName, type StripeImportOptions, targetOptions } from '../../data/ingest/stripe/state.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
 import { causeOf, isUnavailable } from '../../lib/pg/errors.ts'
 import { printable } from '../../lib/text.ts'
@@ -31,6 +32,8 @@ interface Options {
   keyFile?: string
   since?: string
   externalIdKey?: string
+  metadata?: MetadataFields
+  matchEmail?: boolean
   follow?: boolean
   dryRun?: boolean
 }
@@ -50,6 +53,12 @@ export function registerStripe(parent: Command): void {
     )
     .option('--since <time>', 'Only objects created at or after this time')
     .option('--external-id-key <key>', "The field of a customer's metadata with your id of the customer")
+    .option(
+      '--metadata <kind=field>',
+      'Another field of metadata that names a profile, session, funnel or experiment: profile=user_id (repeatable)',
+      (given: string, before: MetadataFields = {}) => ({ ...before, ...readFields([given]) }),
+    )
+    .option('--match-email', 'Take a customer as the only profile with the same e-mail address, too')
     .option('--follow', 'Then import changes at Stripe until Ctrl-C')
     .option('--dry-run', 'Read and check everything, and write nothing')
   withSettings(command, (config, options) =>
@@ -69,16 +78,15 @@ async function run(app: App, options: Options, signal: AbortSignal): Promise<Res
   await requireProjectOf(app, organizationId, projectId)
   const { source, merchantId } = await open(app, options, secretKey, signal)
   const name = { organizationId, projectId, merchantId }
+  const read = {
+    external_id_key: options.externalIdKey ?? null,
+    metadata: options.metadata ?? null,
+    match_email: options.matchEmail ?? false,
+  }
   try {
     return options.dryRun
-      ? await check(app, source, name, { since, externalIdKey: options.externalIdKey }, signal)
-      : await carryOut(
-          app,
-          source,
-          name,
-          { since, external_id_key: options.externalIdKey ?? null, follow: options.follow ?? false },
-          signal,
-        )
+      ? await check(app, source, name, { since, ...targetOptions(read) }, signal)
+      : await carryOut(app, source, name, { since, ...read, follow: options.follow ?? false }, signal)
   } finally {
     source.close()
   }
@@ -145,12 +153,12 @@ async function check(
   app: App,
   source: StripeSource,
   name: ImportName,
-  { since, externalIdKey }: { since: string | null; externalIdKey: string | undefined },
+  { since, ...read }: { since: string | null } & ReturnType<typeof targetOptions>,
   signal: AbortSignal,
 ): Promise<Result> {
   const progress = showProgress()
   const options = { since: since ?? undefined, signal, onProgress: progress.update, onRejected: printLine }
-  const tally = await dryRun(app, source, { ...name, externalIdKey }, options).finally(progress.stop)
+  const tally = await dryRun(app, source, { ...name, ...read }, options).finally(progress.stop)
   const report = reportOf(tally)
   const { differences: _differences, ...rest } = report
   return { json: { status: 'dry_run', ...rest }, text: describeReport(report, { isDry: true }) }

@@ -49,6 +49,9 @@ export const ON_PERSONS = [
   ...emptied(EVENTS),
 ]
 
+/** For an erased profile that another was merged into: what was written about that one. */
+export const ON_MERGED = emptied(EVENTS)
+
 /** For every profile: an erased one may have new rows. Each statement skips rows that are wiped already. */
 export const ON_BELONGINGS = [
   ...QUEUE_AT_PROVIDER,

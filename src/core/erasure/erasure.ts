@@ -6,7 +6,7 @@ import { instantFromPg } from '../../lib/time.ts'
 import type { Actor, Audit } from '../audit/audit.ts'
 import { write as writeEvents } from '../events/outbox.ts'
 import { aliasesOf, targetsOf } from './aliases.ts'
-import { ON_BELONGINGS, ON_PERSONS } from './effects.ts'
+import { ON_BELONGINGS, ON_MERGED, ON_PERSONS } from './effects.ts'
 import { type Erasure, enterInLedgers } from './ledger.ts'
 import { REPEAT_AT_PROVIDER } from './provider-targets.ts'
 import { findTwins, idsOf, keepTwins } from './twins.ts'
@@ -209,6 +209,12 @@ async function wipe(query: Query, projectId: string, found: Map<string, 'persona
  */
 export async function wipeBelongings(query: Query, projectId: string, ids: string[], base: string): Promise<void> {
   await carryOut(query, ON_BELONGINGS, projectId, ids, base)
+}
+
+/** The same for an erased profile that a living one was merged into. */
+export async function wipeMerged(query: Query, projectId: string, id: string, base: string): Promise<void> {
+  await carryOut(query, [...ON_MERGED, ...ON_BELONGINGS], projectId, [id], base)
+  await mark(query, projectId)
 }
 
 /** Wipes again what concurrent writers added before they saw the erasure. */

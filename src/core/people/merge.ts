@@ -6,6 +6,7 @@ import type { Query } from '../../lib/pg/types.ts'
 import { shorten } from '../../lib/text.ts'
 import type { Actor, Audit } from '../audit/audit.ts'
 import { targetsOf } from '../erasure/aliases.ts'
+import { wipeMerged } from '../erasure/erasure.ts'
 import { emitRecordEvents } from '../events/changes.ts'
 import { IMPORT_TURN } from '../tenants/import-turn.ts'
 import { FILL, LEAVE, MARK_FIGURES, MOVED, MOVES } from './moves.ts'
@@ -18,7 +19,7 @@ export interface Belongings {
   customers: number
 }
 
-interface Pair {
+export interface Pair {
   projectId: string
   /** The profile that ends. */
   from: string
@@ -44,6 +45,8 @@ export async function mergeProfiles(
   const { projectId, from, into } = pair
   const { head, moved } = await db.tx(async (query, commit) => {
     await endWhenStalled(query)
+    await lockBoth(query, pair)
+    await requireMergeable(query, pair)
     const moved = await mergeIn(query, pair)
     const entry = { action: 'profiles.merged', target: `project ${projectId}`, after: { from, into, ...moved } }
     return { head: await audit.append({ query, commit }, actor, entry), moved }
@@ -53,29 +56,39 @@ export async function mergeProfiles(
   return moved
 }
 
-/** Merges in a transaction in which no other record was locked before; `moveLate` has to follow its commit. */
-async function mergeIn(query: Query, pair: Pair): Promise<Belongings> {
+/**
+ * Merges in the caller's transaction; `moveLate` has to follow its commit. Into an erased profile, too: then the other is erased
+ * by it.
+ */
+export async function mergeIn(query: Query, pair: Pair): Promise<Belongings> {
   const { projectId, from, into } = pair
-  // An import that has checked its lines relies on the profiles that it found.
-  await query(`select pg_advisory_xact_lock${IMPORT_TURN} from projects where id = $2`, [
-    await organizationOf(query, projectId),
+  const base = await lockBoth(query, pair)
+  const moved = await belongingsOf(query, projectId, from)
+  const [remaining] = await query('select anonymized_at from profiles where project_id = $1 and id = $2', [
     projectId,
+    into,
   ])
+  const isErased = remaining!.anonymized_at !== null
+  await query(MARK_FIGURES, [projectId, from, into])
+  for (const statement of [...(isErased ? [] : FILL), ...MOVES, ...LEAVE]) await run(query, statement, pair, base)
+  if (isErased) await wipeMerged(query, projectId, into, base)
+  else await emitRecordEvents(query, projectId, 'profile.updated', [into, from])
+  return moved
+}
+
+/** Waits for the turn of an import, which relies on the profiles that it found, and locks both. Returns the least stamp. */
+async function lockBoth(query: Query, { projectId, from, into }: Pair): Promise<string> {
+  await query(`select pg_advisory_xact_lock${IMPORT_TURN}`, [await organizationOf(query, projectId)])
   const [begun] = await query<{ base: string }>('select begin_write($1) as base', [projectId])
   await query(LOCK, [projectId, from, into])
-  await requireMergeable(query, pair)
-  const moved = await belongingsOf(query, projectId, from)
-  await query(MARK_FIGURES, [projectId, from, into])
-  for (const statement of [...FILL, ...MOVES, ...LEAVE]) await run(query, statement, pair, begun!.base)
-  await emitRecordEvents(query, projectId, 'profile.updated', [into, from])
-  return moved
+  return begun!.base
 }
 
 /**
  * Moves what concurrent transactions wrote, which had read the former profile of a customer: call it after the commit. They
  * hold a lock of that profile until they end.
  */
-async function moveLate(db: Db, pair: Pair): Promise<void> {
+export async function moveLate(db: Db, pair: Pair): Promise<void> {
   const { projectId, from, into } = pair
   await db.tx(async (query) => {
     await endWhenStalled(query)

@@ -1,5 +1,6 @@
 // The transaction of an import: writes all staged rows into their tables.
 import { mark } from '../../core/erasure/erasure.ts'
+import type { Pair } from '../../core/people/merge.ts'
 import type { Kind, Scope } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { dropAliases } from './aliases.ts'
@@ -12,6 +13,7 @@ import { mergePayments } from './payments.ts'
 import type { StagedKind } from './staging.ts'
 import { stampDependents, stampHooks } from './stamping.ts'
 import { Tally } from './tally.ts'
+import { linkBrought } from './waiting.ts'
 
 /** The parameters of an import besides its scope. */
 export interface Writing {
@@ -28,6 +30,8 @@ export interface Applied {
   tally: Tally
   /** Customers to wipe again after the commit. */
   linked: Linked[]
+  /** Profiles that were merged: what others wrote for them moves after the commit. */
+  merged: Pair[]
 }
 
 /** Writes all staged rows. `brought` come in the order of their references. */
@@ -52,6 +56,7 @@ export async function apply(
     done(kind)
   }
   for (const one of brought) if (!isPayment(one.kind)) await write(one)
+  const merged = await linkBrought(query, kinds, scope, writing)
   await stampDependents(query, scope)
   if (emitEvents) await emitNoted(query, projectId)
   const wipes = isAnyErased && kinds.some(isOwned)
@@ -60,7 +65,7 @@ export async function apply(
   for (const one of brought) if (isPayment(one.kind)) await write(one)
   // The very last, because erasures of the project wait for this row.
   if (wipes) await mark(query, projectId)
-  return { tally, linked }
+  return { tally, linked, merged }
 }
 
 // Up to this many rows a plan without statistics is good enough.

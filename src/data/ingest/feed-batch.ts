@@ -1,4 +1,6 @@
 // Writes the records of several calls of a project in one transaction.
+
+import { moveLate } from '../../core/people/merge.ts'
 import type { RejectCode } from '../../core/records/import/fields.ts'
 import type { Kind, Scope } from '../../core/records/record.ts'
 import { KINDS } from '../../core/records/records.ts'
@@ -95,10 +97,11 @@ export async function writeOnce(
     )
   }
   const writing = { projectId, base: entered!.base, emitEvents, done() {} }
-  const { tally, linked } = await apply(query, brought, SCOPE, writing)
+  const { tally, linked, merged } = await apply(query, brought, SCOPE, writing)
   await query('commit')
   await statistics.added(query, brought)
   if (linked.length > 0) await wipeLinked(db, query, { projectId, organizationId }, linked)
+  for (const pair of merged) await moveLate(db, pair)
   return calls.map(({ rows }, n) => {
     const counts = tally.of(n + 1)
     const bad = rejectsOf(n + 1)

@@ -1,6 +1,7 @@
 // Imports records: reads and validates every line, then writes all of them in one transaction, or none.
 import pg from 'pg'
 import type { App } from '../../app.ts'
+import { moveLate } from '../../core/people/merge.ts'
 import type { Kind } from '../../core/records/record.ts'
 import { Refusal } from '../../lib/errors.ts'
 import type { Patience } from '../../lib/fair-queue.ts'
@@ -118,9 +119,8 @@ async function carryOut(
 ): Promise<ImportResult> {
   const { connection, options, progress } = load
   const { query } = connection
-  const { skipBadLines = false, saveRejected, signal } = options
+  const { skipBadLines = false, merge = false, refuseKind, saveRejected, signal } = options
   const staging = new Staging(connection, skipBadLines && saveRejected !== undefined)
-  const { merge = false, refuseKind } = options
   const onRead = (bytes: number, lines: number) => progress({ bytes, lines })
   const maxBadLines = skipBadLines ? Number.POSITIVE_INFINITY : REPORTED
   const { names, lines, stopped } = await readSources(sources, staging, query, {
@@ -146,10 +146,11 @@ async function carryOut(
     progress({ step: 'writing' })
     applied = await write(load, kinds, atCommit).catch((error) => rejectAndRepeat(load, kinds, names, error))
   }
-  const { tally, linked } = applied
+  const { tally, linked, merged } = applied
   await endTurn(connection, load.organizationId).catch(throwLost)
   if (!options.dryRun) {
     await wipeLinked(load.db, query, load, linked).catch(throwLost)
+    for (const pair of merged) await moveLate(load.db, pair).catch(throwLost)
     for (const { kind, rows } of kinds) await gatherStatistics(query, load.log, kind.table, rows)
   }
   const { skipped, erased, unchanged } = tally.total()

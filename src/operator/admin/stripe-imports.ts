@@ -1,5 +1,6 @@
 // Operations that start, show and stop imports of Stripe accounts. The servers run the imports.
 import { requireIdle } from '../../data/ingest/stripe/hold.ts'
+import { readFields } from '../../data/ingest/stripe/names.ts'
 import { reportOf } from '../../data/ingest/stripe/report.ts'
 import { FIRST_STEP } from '../../data/ingest/stripe/run.ts'
 import { hasAccount } from '../../data/ingest/stripe/start.ts'
@@ -84,6 +85,18 @@ export const stripeImports: Operation[] = [
             description: 'The metadata key of a customer at Stripe that holds your id of the customer.',
           }),
         ),
+        metadata: Type.Optional(
+          Type.Array(Type.String({ minLength: 3, maxLength: 80 }), {
+            maxItems: 5,
+            description: 'Other fields of metadata that name records, such as `profile=user_id`.',
+          }),
+        ),
+        match_email: Type.Optional(
+          Type.Boolean({
+            default: false,
+            description: 'Takes a customer as the only profile with the same e-mail address, too.',
+          }),
+        ),
         follow: Type.Optional(
           Type.Boolean({ default: false, description: 'Follows changes at Stripe after everything was read.' }),
         ),
@@ -96,10 +109,18 @@ export const stripeImports: Operation[] = [
       const organizationId = await requireProject(query, project_id)
       const name = { organizationId, projectId: project_id, merchantId: psp_merchant_id }
       if (!(await hasAccount(query, name))) throw notFound('connected merchant account at Stripe', psp_merchant_id)
-      const given = input.body as { since?: string; external_id_key?: string; follow?: boolean }
+      const given = input.body as {
+        since?: string
+        external_id_key?: string
+        follow?: boolean
+        metadata?: string[]
+        match_email?: boolean
+      }
       const options = {
         since: given.since === undefined ? null : readSince(given.since),
         external_id_key: given.external_id_key ?? null,
+        metadata: given.metadata ? readFields(given.metadata) : null,
+        match_email: given.match_email ?? false,
         follow: given.follow ?? false,
       }
       await requireIdle(query, name)

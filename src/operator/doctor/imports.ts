@@ -1,4 +1,5 @@
 // The doctor's check of imports from Stripe that the server runs: those that ended with an error, and those that cannot read Stripe.
+import { writeFields } from '../../data/ingest/stripe/names.ts'
 import type { StripeImportOptions } from '../../data/ingest/stripe/state.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { type Finding, failed, ofTenant, warning } from './finding.ts'
@@ -20,8 +21,14 @@ export async function checkImports(db: Db): Promise<Finding[]> {
 }
 
 /** An import continues only with its own options; with others it begins again. */
-function optionsOf({ since, external_id_key, follow }: StripeImportOptions): string {
-  const given = { '--since': since, '--external-id-key': external_id_key, '--follow': follow || undefined }
+function optionsOf({ since, external_id_key, follow, metadata, match_email }: StripeImportOptions): string {
+  const given = {
+    '--since': since,
+    '--external-id-key': external_id_key,
+    '--metadata': metadata && writeFields(metadata),
+    '--match-email': match_email || undefined,
+    '--follow': follow || undefined,
+  }
   return Object.entries(given)
     .map(([name, value]) => (value == null ? '' : ` ${name} ${value}`))
     .join('')

@@ -81,6 +81,7 @@ const IMPERSONAL: Record<string, string> = {
   stripe_invoice_payments: 'organization_id project_id payment subscription_id',
   sync_readers: 'project_id list',
   unlisted_accounts: 'organization_id psp psp_merchant_id cause',
+  waiting_links: 'project_id record id field named',
   webhook_deliveries: 'project_id status',
   webhook_endpoints: 'project_id url kinds disabled_because',
 }

@@ -13,7 +13,7 @@ import { EVENTS, failureOf, runImport, Stopped } from './run.ts'
 import { secondsOf } from './since.ts'
 import { NotPermitted as ListNotPermitted, type SourceOptions, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
-import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
+import { backgroundStates, findState, followersOf, type ImportState, saveState, targetOptions } from './state.ts'
 import { emptyTally } from './tally.ts'
 
 type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'log' | 'stripeSimulatorUrl' | 'providers'>
@@ -103,7 +103,7 @@ export async function refreshFromStripe(
   let count = 0
   try {
     for (const { projectId, options, step } of followers) {
-      const target = { ...account, projectId, externalIdKey: options.external_id_key ?? undefined }
+      const target = { ...account, projectId, ...targetOptions(options) }
       const known = (table: Parameters<typeof storedIds>[1], ids: string[]) => storedIds(app.db, table, projectId, ids)
       const stored = {
         links: storedLinks(app.db, target),

@@ -59,7 +59,13 @@ export async function storedIds(
   projectId: string,
   ids: string[],
 ): Promise<Set<string>> {
-  const rows = await db.query(`select id from ${table} where project_id = $1 and id = any($2)`, [projectId, ids])
+  // A customer who is the person of another profile is stored as an alias of it.
+  const aliases =
+    table === 'profiles' ? 'union select alias from profile_aliases where project_id = $1 and alias = any($2)' : ''
+  const rows = await db.query(`select id from ${table} where project_id = $1 and id = any($2) ${aliases}`, [
+    projectId,
+    ids,
+  ])
   return new Set(rows.map(({ id }) => id!))
 }
 

@@ -3,11 +3,14 @@ import { hash } from 'node:crypto'
 import { formatMinor } from '../../../lib/money.ts'
 import { isId } from '../../../lib/text.ts'
 import { fromStripeAmount } from '../../../payments/providers/stripe/money.ts'
+import type { MetadataFields, Names } from './names.ts'
 
 /** One line of an import. */
 export interface Line {
   record: string
   data: Record<string, unknown>
+  /** What the metadata of its objects names. */
+  names?: Names
 }
 
 /** The id at Stripe of a line's object. */
@@ -26,6 +29,10 @@ export interface Target {
   merchantId: string
   /** The name in a customer's metadata that holds the client's id of the customer. */
   externalIdKey: string | undefined
+  /** Other names of the metadata that names records. */
+  metadata?: MetadataFields | undefined
+  /** Whether a customer is also recognized by the e-mail address. */
+  matchEmail?: boolean | undefined
 }
 
 /** A number that `JSON.stringify` writes with exactly these digits. */

@@ -1,6 +1,7 @@
 // Stripe's customers as profiles and billing customers.
 import type { Stripe } from 'stripe'
 import { type Line, recordId, type Target, textOr, time } from './convert.ts'
+import { namesIn } from './names.ts'
 
 export type AnyCustomer = Stripe.Customer | Stripe.DeletedCustomer
 
@@ -20,6 +21,7 @@ export function customerLines(customer: Stripe.Customer, target: Target): Line[]
     {
       record: 'customer',
       data: { external_id: externalIdOf(customer, target), email: profile.email, profile_id: profile.id },
+      names: namesIn(target.metadata, customer),
     },
   ]
 }

@@ -16,6 +16,7 @@ import {
   uuidOf,
 } from './convert.ts'
 import { type AnyCustomer, externalIdOf } from './customers.ts'
+import { namesIn } from './names.ts'
 
 /** A charge with `customer` and `payment_intent.payment_method` expanded. */
 export type Charge = Stripe.Charge
@@ -70,14 +71,15 @@ export function chargeLines(
     ...chargeDetails(charge),
   }
   const lines: Line[] = [{ record: 'payment', data: payment }]
-  if (succeeded) lines.push(transactionLine(charge, invoiced))
+  if (succeeded) lines.push(transactionLine(charge, target, invoiced))
   return lines
 }
 
-function transactionLine(charge: Charge, invoiced: Invoiced | undefined): Line {
+function transactionLine(charge: Charge, target: Target, invoiced: Invoiced | undefined): Line {
   const price = minorNumber(amountOf(charge), charge.currency)
   return {
     record: 'transaction',
+    names: namesIn(target.metadata, charge, charge.payment_intent, charge.customer),
     data: {
       id: recordId(charge.id),
       created_at: time(charge.created),

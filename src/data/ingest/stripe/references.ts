@@ -67,7 +67,7 @@ export async function subscriptionLines(context: Context, found: Stripe.Subscrip
   const prices: Prices = new Map()
   const converted = await each(context, found, async (one) => {
     const completed = await complete(context, one, prices)
-    return { line: subscriptionLine(completed), subscription: completed.subscription }
+    return { line: subscriptionLine(completed, context.target), subscription: completed.subscription }
   })
   const references = converted.map(({ subscription: { customer, created, items } }) => ({
     ...{ customer, seenAt: created },

@@ -8,7 +8,7 @@ import type { Held } from './hold.ts'
 import { type Changed, changedBy, refresh, type StripeEvent } from './refresh.ts'
 import { secondsOf } from './since.ts'
 import { CursorGone, type StripeSource, Unreachable } from './source.ts'
-import { type ImportState, isStopped, saveState } from './state.ts'
+import { type ImportState, isStopped, saveState, targetOptions } from './state.ts'
 import { leaveOut, STEPS, type Step } from './steps.ts'
 import { countStored, storeLines } from './store.ts'
 import { emptyTally } from './tally.ts'
@@ -171,7 +171,7 @@ async function save(run: Run, change: Partial<ImportState>): Promise<void> {
 
 function contextOf({ app, source, state, options: { onRejected } }: Run): Context {
   const { organizationId, projectId, merchantId, options } = state
-  const target = { organizationId, projectId, merchantId, externalIdKey: options.external_id_key ?? undefined }
+  const target = { organizationId, projectId, merchantId, ...targetOptions(options) }
   return {
     db: app.db,
     source,

@@ -2,6 +2,7 @@
 import { DAY_MS } from '../../../lib/days.ts'
 import type { NamedRow, Query } from '../../../lib/pg/types.ts'
 import { instantFromPg } from '../../../lib/time.ts'
+import type { MetadataFields } from './names.ts'
 import { emptyTally, type Tally } from './tally.ts'
 
 /** What identifies an import. */
@@ -18,7 +19,18 @@ export interface StripeImportOptions {
   external_id_key?: string | null
   /** Whether changes are followed once everything is read. */
   follow?: boolean
+  /** Other names of the metadata that names records. */
+  metadata?: MetadataFields | null
+  /** Whether customers are also recognized by the e-mail address. */
+  match_email?: boolean
 }
+
+/** The options that a conversion needs. */
+export const targetOptions = ({ external_id_key, metadata, match_email }: StripeImportOptions) => ({
+  externalIdKey: external_id_key ?? undefined,
+  metadata: metadata ?? undefined,
+  matchEmail: match_email ?? false,
+})
 
 export type Status = 'waiting' | 'running' | 'following' | 'done' | 'failed' | 'stopped'
 
@@ -114,9 +126,14 @@ function canGoOn(known: ImportState, options: StripeImportOptions): boolean {
 
 /** Whether both read the same objects; `follow` makes no difference. */
 function isSame(one: StripeImportOptions, other: StripeImportOptions): boolean {
-  return (
-    (one.since ?? null) === (other.since ?? null) && (one.external_id_key ?? null) === (other.external_id_key ?? null)
-  )
+  const read = ({ since, external_id_key, metadata, match_email }: StripeImportOptions) =>
+    JSON.stringify([
+      since ?? null,
+      external_id_key ?? null,
+      Object.entries(metadata ?? {}).sort(),
+      match_email ?? false,
+    ])
+  return read(one) === read(other)
 }
 
 /** Saves the state; returns false, without saving, if the import was stopped meanwhile. */

@@ -41,13 +41,14 @@ const step = <T>(
 
 export const STEPS: readonly Step[] = [
   step('products', {}, convertProducts),
-  step('customers', {}, convertCustomers),
   step('subscriptions', { params: { status: 'all' }, expand: ['customer'] }, convertSubscriptions),
   // Before charges: only an invoice links a charge to its subscription.
   step('invoices', { expand: ['payments'] }, convertInvoices),
   step('charges', { expand: ['customer', 'payment_intent.payment_method'] }, convertCharges),
   step('refunds', { expand: ['charge.customer'] }, convertRefunds),
   step('disputes', { expand: ['charge.customer'] }, convertDisputes),
+  // After what refers to them, because that may name the profile of a customer.
+  step('customers', {}, convertCustomers),
   // Keys made before fees were read may lack the permission.
   step('balance_transactions', { expand: ['source'], isOptional: true }, convertFees),
 ]

@@ -9,6 +9,7 @@ import { idIn, type Line, type Target } from './convert.ts'
 import { addDollars } from './dollars.ts'
 import { keepExternalIds } from './external-ids.ts'
 import { fitLines } from './fit.ts'
+import { linkNames, linkPeople } from './people.ts'
 import { add, type Rejecting, reject, type Tally } from './tally.ts'
 
 type Shared = Pick<App, 'db' | 'log'>
@@ -25,6 +26,7 @@ export async function storeLines(
   fitLines(context, lines)
   await keepExternalIds(app.db, target, lines)
   const customers = customersIn(lines)
+  await linkPeople(app, target, lines)
   await keepLinks(app, target, lines)
   await addDollars(app, target, lines)
   const unlinked: Line[] = []
@@ -37,6 +39,7 @@ export async function storeLines(
     },
   })
   await rememberCustomers(app, target, customers)
+  await linkNames(app, target, lines)
   tally.erased += result.erased
   if (unlinked.length > 0) await storeLines(app, context, unlinked, how)
 }
@@ -60,12 +63,14 @@ export function importLines(
     for await (const { bytes, code, reason } of rejected) onRejected(lineIn(bytes), code, reason)
   }
   const stream = () => Readable.from(textsOf(pages))
-  const importing = { projectId, skipBadLines: true, saveRejected, ...options }
+  // Fields that Stripe does not have, such as the session, stay as they are.
+  const importing = { projectId, merge: true, skipBadLines: true, saveRejected, ...options }
   return importRecords(app, importing, [{ name: 'stripe', stream }])
 }
 
 async function* textsOf(pages: Iterable<Line[]> | AsyncIterable<Line[]>): AsyncGenerator<Buffer> {
-  for await (const lines of pages) yield Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  for await (const lines of pages)
+    yield Buffer.from(lines.map(({ record, data }) => `${JSON.stringify({ record, data })}\n`).join(''))
 }
 
 /** A line that is too long for memory comes in parts, which are no JSON. */
@@ -129,10 +134,16 @@ export async function countStored(app: Shared, { target, tally }: Context, step:
 const TABLES = { products: 'products', customers: 'profiles' } as const
 
 async function countRows({ db }: Shared, tally: Tally, kind: keyof typeof TABLES, projectId: string, ids: string[]) {
-  const [row] = await db.query(`select count(*) as n from ${TABLES[kind]} where project_id = $1 and id = any($2)`, [
-    projectId,
-    ids,
-  ])
+  // A customer who is the person of another profile is stored as an alias of it.
+  const aliases =
+    kind === 'customers'
+      ? ' or exists (select from profile_aliases a where a.project_id = $1 and a.alias = given.id)'
+      : ''
+  const [row] = await db.query(
+    `select count(*) as n from unnest($2::text[]) given (id)
+     where exists (select from ${TABLES[kind]} t where t.project_id = $1 and t.id = given.id)${aliases}`,
+    [projectId, [...new Set(ids)]],
+  )
   add(tally, 'here', { kind }, Number(row!.n))
 }
 

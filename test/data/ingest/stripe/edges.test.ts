@@ -175,7 +175,7 @@ test('a billing customer keeps the profile that it is linked to', async () => {
   assert.deepEqual(customer, { profile_id: 'mine', email: 'seven@example.com' })
   assert.equal(
     (await imports.rows('select 1 from profiles where project_id = $1 and id = $2', [project.id, id])).length,
-    1,
+    0,
   )
 })
 
