@@ -1,4 +1,4 @@
-// npm run size-model: computes from measured costs what many organizations need on 1, 10 and 100 shards.
+// bin/pinned-node --dev bench/size-model.ts: computes from measured costs what many organizations need on 1, 10 and 100 shards.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'

@@ -1,4 +1,4 @@
-// npm run pictures: takes the pictures of docs/dashboard.md from the demo, in a browser.
+// bin/pinned-node --dev scripts/pictures.ts: takes the pictures of docs/dashboard.md from the demo, in a browser.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

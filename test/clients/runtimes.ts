@@ -1,4 +1,4 @@
-// Prints a table of runtimes: whether the packed client works in each. npm run client-runtimes [-- --only NAME]
+// Prints a table of runtimes: whether the packed client works in each. npm run test:deep runtimes [-- --only NAME]
 // Each comes from npm into a folder that is removed; one that cannot be had is named with the reason.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'

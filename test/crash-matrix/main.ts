@@ -1,4 +1,4 @@
-// npm run crash-matrix [-- simulator|stripe|works|'title of a work']: kills a process at every point of every scenario, and
+// npm run test:deep crash-matrix [-- simulator|stripe|works|'title of a work']: kills a process at every point of every scenario, and
 // checks the result.
 import { globalSetup, globalTeardown } from '../support/global-setup.ts'
 import { describe, Matrix, scenariosOf } from './matrix.ts'

@@ -1,4 +1,4 @@
-// npm run failover: kills nodes under charges, reads and a copy, and judges that nothing is lost, charged twice, missed or repeated.
+// npm run test:deep failover: kills nodes under charges, reads and a copy, and judges that nothing is lost, charged twice, missed or repeated.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import pg from 'pg'

@@ -1,5 +1,5 @@
 // Prints a table of client generators: their warnings, and whether the client compiles and reads.
-// npm run generators [-- --document FILE --only NAME]; a generator whose tools are missing is skipped, with the reason.
+// npm run test:deep generators [-- --document FILE --only NAME]; a generator whose tools are missing is skipped, with the reason.
 import { copyFileSync } from 'node:fs'
 import { isDeepStrictEqual, parseArgs } from 'node:util'
 import { globalSetup, globalTeardown } from '../support/global-setup.ts'

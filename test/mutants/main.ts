@@ -1,4 +1,4 @@
-// npm run mutants: plants each small bug alone, and shows which checks found it. With names: only these.
+// npm run test:deep mutants: plants each small bug alone, and shows which checks found it. With names: only these.
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'

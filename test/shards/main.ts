@@ -1,6 +1,6 @@
-// npm run shards: three shards behind HAProxy; moves an organization under charges, reads and a copy, makes outages, and judges.
-// npm run shards -- suite [FILES]: the tests of the APIs through HAProxy.
-// npm run shards -- spread: the CPU of pages and charges at each place, on one, two and three shards.
+// npm run test:deep shards: three shards behind HAProxy; moves an organization under charges, reads and a copy, makes outages, and judges.
+// npm run test:deep shards -- suite [FILES]: the tests of the APIs through HAProxy.
+// npm run test:deep shards -- spread: the CPU of pages and charges at each place, on one, two and three shards.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { loadavg } from 'node:os'

@@ -1,4 +1,4 @@
-// npm run shards -- suite: the tests of the three APIs through HAProxy, beside another shard.
+// npm run test:deep shards -- suite: the tests of the three APIs through HAProxy, beside another shard.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { glob } from 'node:fs/promises'

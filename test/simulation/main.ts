@@ -1,4 +1,4 @@
-// npm run simulate: runs many seeds, and prints the steps of any that breaks a rule; --seed repeats one, --restores runs only
+// npm run test:deep simulation: runs many seeds, and prints the steps of any that breaks a rule; --seed repeats one, --restores runs only
 // those that restore a backup.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// npm run statements -- [FILES]: runs the tests and prints the statements that could not be routed by tenant.
+// npm run test:deep statements -- [FILES]: runs the tests and prints the statements that could not be routed by tenant.
 import { runAndJudge } from './run.ts'
 
 const files = process.argv.slice(2)

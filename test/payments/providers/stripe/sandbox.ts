@@ -1,4 +1,4 @@
-// npm run stripe-sandbox: the contract of providers against Stripe's own test mode, with the key in STRIPE_SANDBOX_KEY.
+// npm run test:deep sandbox: the contract of providers against Stripe's own test mode, with the key in STRIPE_SANDBOX_KEY.
 import { StripeProvider } from '../../../../src/payments/providers/stripe/stripe.ts'
 import { providerContract } from '../../../support/provider-contract.ts'
 

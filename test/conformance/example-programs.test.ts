@@ -1,0 +1,183 @@
+// Runs each program of examples/ against the server: charges, a sync, and webhooks, in JavaScript, Python and curl.
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
+import { webhookSecret } from '../../src/core/tenants/key-text.ts'
+import { createOperator } from '../../src/core/tenants/operator-keys.ts'
+import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { tundish } from '../support/cli.ts'
+import { until } from '../support/cluster.ts'
+import { titled } from '../support/titled.ts'
+
+const EXAMPLES = join(import.meta.dirname, '../../examples')
+const noPython =
+  spawnSync('python3', ['-c', 'import sys; sys.exit(sys.version_info < (3, 9))']).status === 0
+    ? undefined
+    : 'there is no Python 3.9 here'
+
+const line = (record: string, data: object) =>
+  JSON.stringify({ record, data: { created_at: '2026-01-31T09:00:00Z', ...data } })
+const RECORDS = [
+  line('profile', { id: 'pro_1' }),
+  line('product', { id: 'prod_1', name: 'Plan', status: 'active' }),
+  line('subscription', {
+    id: 'sub_1',
+    profile_id: 'pro_1',
+    product_id: 'prod_1',
+    status: 'active',
+    renews: true,
+    currency: 'USD',
+    price: 999,
+    billing_interval: 'month',
+    billing_interval_count: 1,
+  }),
+].join('\n')
+
+/** How to run an example by the end of its name. */
+const LANGUAGES: Record<string, { program: string; missing: string | undefined }> = {
+  mjs: { program: process.execPath, missing: undefined },
+  py: { program: 'python3', missing: noPython },
+  sh: { program: 'sh', missing: undefined },
+}
+
+let billing: Billing
+let shop: Organization
+let env: Record<string, string>
+before(async () => {
+  billing = await startBilling({ WEBHOOK_ALLOW_PRIVATE: 'true' }, { worker: false })
+  shop = await billing.organization()
+  env = {
+    PATH: process.env['PATH']!,
+    TUNDISH_URL: billing.server.url,
+    TUNDISH_ADMIN_URL: billing.server.adminUrl,
+    ORGANIZATION: shop.id,
+    ORGANIZATION_KEY: shop.key,
+    PROJECT_KEY: shop.projectKey,
+    WEBHOOK_SECRET: webhookSecret(shop.projectKey),
+    PORT: '0',
+  }
+})
+after(() => billing.stop())
+
+/** Starts an example in `cwd`. */
+function start(name: string, args: string[], cwd = EXAMPLES) {
+  const { program } = LANGUAGES[name.split('.')[1]!]!
+  const child = spawn(program, [join(EXAMPLES, name), ...args], { cwd, env })
+  const outcome = { output: '', errors: '' }
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    outcome.output += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    outcome.errors += text
+  })
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
+  return { child, outcome, ended }
+}
+
+async function run(name: string, args: string[], cwd?: string) {
+  const { outcome, ended } = start(name, args, cwd)
+  return { code: await ended, ...outcome }
+}
+
+for (const [ending, { missing }] of Object.entries(LANGUAGES)) {
+  describe(titled(`the examples in ${ending}`, missing), { skip: missing }, () => {
+    test('a charge runs twice and moves money once; a decline ends with 1', async () => {
+      const customer = await shop.customer()
+      const charge = () => run(`charge.${ending}`, [customer, '9.99', 'USD', 'top-up-1'])
+      for (const { code, output, errors } of [await charge(), await charge()]) {
+        assert.equal(code, 0, errors)
+        assert.match(output, /succeeded/)
+      }
+      const [{ order_id }] = await shop.consumables(customer)
+      assert.equal((await billing.ledger(order_id)).length, 1)
+      const declined = await shop.customer({ token: 'pm_card_chargeDeclined' })
+      const { code, output } = await run(`charge.${ending}`, [declined, '9.99', 'USD', 'top-up-1'])
+      assert.equal(code, 1)
+      assert.match(output, /failed/)
+    })
+
+    test('a sync reads everything once, and then nothing', async () => {
+      const mine = await billing.organization()
+      const imported = await tundish(
+        ['import', '--live', '--project', mine.projectId, '-'],
+        billing.server.env,
+        RECORDS,
+      )
+      assert.equal(imported.code, 0, imported.stderr)
+      env['PROJECT_KEY'] = mine.projectKey
+      const folder = mkdtempSync(join(tmpdir(), 'tundish-example-'))
+      try {
+        await until('the horizon to pass the records', async () => {
+          const { headers } = await billing.server.call(
+            '/public/v1/subscriptions?filter[updated_at.from]=2000-01-01T00:00:00Z',
+            {
+              key: mine.projectKey,
+            },
+          )
+          const [row] = await billing.db.query(
+            'select max(updated_at) < $1 as passed from subscriptions where project_id = $2',
+            [String(headers['x-sync-horizon']), mine.projectId],
+          )
+          return row!.passed === 't'
+        })
+        const sync = async () => {
+          const { code, output, errors } = await run(`sync.${ending}`, ['horizon.txt'], folder)
+          assert.equal(code, 0, errors)
+          return ending === 'sh' ? readFileSync(join(folder, 'changes.ndjson'), 'utf8') : output
+        }
+        const first = await sync()
+        const [{ id }] = (await billing.server.call('/public/v1/subscriptions', { key: mine.projectKey })).body.data
+        assert.equal(first.split(id).length - 1, 1, first)
+        const second = await sync()
+        assert.equal(ending === 'sh' ? second.split(id).length - 1 : second.length, ending === 'sh' ? 1 : 0)
+      } finally {
+        env['PROJECT_KEY'] = shop.projectKey
+        rmSync(folder, { recursive: true, force: true })
+      }
+    })
+
+    if (ending === 'sh') return
+
+    test('a receiver takes a signed event, and refuses others with 401', async () => {
+      const { child, outcome, ended } = start(`webhook.${ending}`, [])
+      try {
+        await until('the receiver to listen', () => /listening on \d+/.test(outcome.output))
+        const [, port] = /listening on (\d+)/.exec(outcome.output)!
+        const body = JSON.stringify({ id: 'evt_1', type: 'charge.succeeded', data: { order_id: 'order-1' } })
+        const send = async (key: string, at = new Date()) => {
+          const signature = new Webhook(key).sign('evt_1', at, body)
+          const stamp = String(Math.floor(at.getTime() / 1000))
+          const headers = { 'webhook-id': 'evt_1', 'webhook-timestamp': stamp, 'webhook-signature': signature }
+          return (await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body })).status
+        }
+        const secret = env['WEBHOOK_SECRET']!
+        assert.equal(await send(secret), 204)
+        assert.equal(await send(webhookSecret('secret_of_another_project')), 401)
+        assert.equal(await send(secret, new Date(Date.now() - 3_600_000)), 401)
+        await until('the event to be printed', () => outcome.output.includes('evt_1 charge.succeeded order-1'))
+      } finally {
+        child.kill()
+        await ended
+      }
+    })
+  })
+}
+
+test('webhook.sh creates an endpoint and sends a test event to it', async () => {
+  env['OPERATOR_KEY'] = (await billing.db.tx((query) => createOperator(query, { name: 'example', scope: 'write' }))).key
+  const { code, output, errors } = await run('webhook.sh', [shop.projectId, 'http://127.0.0.1:9/hook'])
+  assert.equal(code, 0, output + errors)
+  const rows = await billing.db.query(
+    `select e.url, (select count(*) from events v where v.project_id = e.project_id and v.type = 'endpoint.test') as tests
+     from webhook_endpoints e where e.project_id = $1`,
+    [shop.projectId],
+  )
+  assert.deepEqual(
+    rows.map(({ url, tests }) => [url, tests]),
+    [['http://127.0.0.1:9/hook', '1']],
+  )
+})
