@@ -1,25 +1,33 @@
 // Imports many random Stripe accounts: `main.ts [accounts] [first seed]`. Stops at the first batch that is not right, and names it.
+import { globalSetup, globalTeardown } from '../support/global-setup.ts'
 import { checkAccounts } from '../support/random-account/check.ts'
-import { openStripeImports } from '../support/stripe-import.ts'
+import { openStripeImports, type StripeImports } from '../support/stripe-import.ts'
 
 const AT_ONCE = 10
 const [count, first] = [Number(process.argv[2] ?? 10_000), Number(process.argv[3] ?? 1)]
-const all = await openStripeImports()
-let objects = 0
+
+await globalSetup()
 try {
-  for (let done = 0; done < count; done += AT_ONCE) {
-    const seeds = Array.from({ length: Math.min(AT_ONCE, count - done) }, (_, n) => first + done + n)
-    try {
-      objects += await checkAccounts(all, seeds)
-    } catch (error) {
-      console.error(`Seeds ${seeds[0]} to ${seeds.at(-1)} are not right.`)
-      throw error
-    }
-    if ((done / AT_ONCE) % 10 === 9) console.log(`${done + seeds.length} accounts with ${objects} objects are right.`)
-  }
-  console.log(
-    `All ${count} accounts, with ${objects} objects, are imported to their end with the right sums and prices.`,
-  )
+  await checkAll(await openStripeImports())
 } finally {
-  await all.close()
+  await globalTeardown()
+}
+
+async function checkAll(all: StripeImports): Promise<void> {
+  let objects = 0
+  try {
+    for (let done = 0; done < count; done += AT_ONCE) {
+      const seeds = Array.from({ length: Math.min(AT_ONCE, count - done) }, (_, n) => first + done + n)
+      objects += await checkAccounts(all, seeds).catch((error) => {
+        console.error(`Seeds ${seeds[0]} to ${seeds.at(-1)} are not right.`)
+        throw error
+      })
+      if ((done / AT_ONCE) % 10 === 9) console.log(`${done + seeds.length} accounts with ${objects} objects are right.`)
+    }
+    console.log(
+      `All ${count} accounts, with ${objects} objects, are imported to their end with the right sums and prices.`,
+    )
+  } finally {
+    await all.close()
+  }
 }

@@ -22,7 +22,11 @@ import { updateSavedCard } from './saved-card.ts'
 export type NotificationContext = BillingContext &
   Pick<App, 'log' | 'seal' | 'config' | 'stripeSimulatorUrl'> & {
     /** Counts a notification, by subject and outcome, for metrics. */
-    countNotification(psp: string, about: Hint['about'], outcome: 'handled' | 'repeated' | 'refused' | 'failed'): void
+    countNotification(
+      psp: string,
+      about: Hint['about'],
+      outcome: 'handled' | 'repeated' | 'refused' | 'failed' | 'left_out',
+    ): void
   }
 
 /** A notification has to be handled later, although the provider can be asked. */
@@ -137,7 +141,14 @@ async function refreshRecords(
   const signal = AbortSignal.timeout(REFRESH_MS + notifications.length * REFRESH_EACH_MS)
   const events = notifications.map(({ event }) => event as unknown as StripeEvent)
   try {
-    await refreshFromStripe(context, account, events, signal, provider.takeTurn?.bind(provider))
+    await refreshFromStripe(context, account, events, signal, {
+      takeTurn: provider.takeTurn?.bind(provider),
+      // Sending the notification again would not help.
+      onRejected: (line) => {
+        context.log.warn({ ...account, object: line }, 'A change at Stripe was not imported.')
+        context.countNotification(account.psp, 'nothing', 'left_out')
+      },
+    })
   } catch (error) {
     if (isUnavailable(error)) throw error
     const isOfAll = error instanceof ProviderError && !(error instanceof NotPermitted)

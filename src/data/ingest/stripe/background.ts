@@ -86,7 +86,8 @@ async function giveUp(held: Held, state: ImportState, error: unknown, signal: Ab
 
 /**
  * Imports the objects of an account's events again, into every project that follows it. For notifications: the event is
- * only a hint, each object is read at Stripe. Returns how many objects were read. Throws `ProviderError` when Stripe
+ * only a hint, each object is read at Stripe. Returns how many objects were read; `onRejected` receives each that cannot be stored.
+ * Throws `ProviderError` when Stripe
  * cannot be read, or not before the signal.
  */
 export async function refreshFromStripe(
@@ -94,7 +95,7 @@ export async function refreshFromStripe(
   account: { organizationId: string; merchantId: string },
   events: StripeEvent[],
   signal: AbortSignal,
-  takeTurn?: SourceOptions['takeTurn'],
+  { takeTurn, onRejected }: { takeTurn?: SourceOptions['takeTurn']; onRejected?: (line: string) => void } = {},
 ): Promise<number> {
   const changed = events.flatMap(changedBy)
   const followers = changed.length > 0 ? await followersOf(app.db.query, account) : []
@@ -118,6 +119,7 @@ export async function refreshFromStripe(
         sinceS,
         emitEvents: step === EVENTS,
         tally: emptyTally(),
+        onRejected,
         known,
         ...stored,
       }

@@ -74,6 +74,14 @@ test('an event is a hint: its object is read at Stripe and imported into the pro
   assert.equal((await profile(id))!.email, 'hint@example.com')
   const unknown = { type: 'payout.paid', data: { object: { object: 'payout', id: 'po_1' } } }
   assert.equal(await refreshFromStripe(events.app, account, [unknown], signal), 0)
+  // One that cannot be stored is named, and does not fail: sending the notification again would not help.
+  const { data } = await stripe.subscriptions.list({ limit: 1 })
+  await simulator.control('/objects', { objects: [{ ...data[0], status: 'hibernating' }] })
+  const changed = { type: 'customer.subscription.updated', data: { object: data[0] } }
+  const lines: string[] = []
+  const onRejected = (line: string) => lines.push(line)
+  assert.equal(await refreshFromStripe(events.app, account, [changed], signal, { onRejected }), 1)
+  assert.deepEqual(lines, [`${data[0]!.id} has the unknown status "hibernating"`])
 })
 
 test('a key that Stripe refuses fails the import with a sentence, and starting it again continues it', async () => {
