@@ -78,6 +78,8 @@ export const UNDESCRIBED = [
   '*',
   '/*',
   '/',
+  '/docs.md',
+  '/llms.txt',
   '/favicon.ico',
   '/favicon.svg',
   '/openapi.json',
