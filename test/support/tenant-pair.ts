@@ -126,7 +126,7 @@ export async function withFresh(billing: Billing, tenant: TenantWithKeys, path: 
       organization_id: tenant.organization,
       project_id: path.includes('{project_id}') ? tenant.project : null,
     }
-    fresh.spareKey = (await db.tx((query) => createKey(query, app.seal, holder, tenant.mark))).id
+    fresh.spareKey = (await db.tx((query) => createKey(query, app.seal, holder, { name: tenant.mark }))).id
   }
   return fresh
 }

@@ -72,7 +72,7 @@ async function openKeys(db: Db, seal: Seal): Promise<Keys> {
   const rows = await db.query(
     `select distinct on (project_id) project_id, id, sealed from secret_keys
      where organization_id = $1 and (project_id is null or project_id = $1)
-       and name = '' and (expires_at is null or expires_at > db_clock())
+       and name = '' and scopes is null and (expires_at is null or expires_at > db_clock())
      order by project_id, created_at desc`,
     [ID],
   )

@@ -37,6 +37,6 @@ const LIVING_KEYS: Statement = {
   text: `
   select p.id as project_id, k.id, k.sealed from projects p
   join secret_keys k on k.organization_id = p.organization_id and k.project_id = p.id
-  where p.id = any($1) and (k.expires_at is null or k.expires_at > db_clock())
+  where p.id = any($1) and k.scopes is null and (k.expires_at is null or k.expires_at > db_clock())
   order by k.created_at desc, k.id`,
 }

@@ -5,6 +5,7 @@ const COMMON: ErrorCodes = {
   ...HTTP_CODES,
   invalid_cursor: { status: 400, meaning: '`cursor` is not from this list with the same filters.' },
   unauthorized: { status: 401, meaning: 'The key is missing, misnamed, wrong or revoked.' },
+  scope_missing: { status: 403, meaning: 'The key is valid, and lacks the scope that the endpoint needs.' },
   object_not_found: { status: 404, meaning: 'There is no such object, or it belongs to another tenant.' },
   rate_limited: { status: 429, meaning: 'Too many requests. Try again after `Retry-After` seconds.' },
 }

@@ -11,6 +11,12 @@ import { addKey, type Tenant } from './tenants.ts'
 export const secretKey = shape('SecretKey', 'k', {
   id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
   name: text('Purpose of the key.', { example: 'Warehouse' }),
+  scopes: text('What a scoped key may do, separated by commas; null for a full key.', {
+    nullable: true,
+    sql: "array_to_string(k.scopes, ',')",
+    example: 'read,write',
+  }),
+  last_four: text('Its last four characters; null for older keys.', { nullable: true, example: 'x7Qa' }),
   created_at: instant('When it was created.'),
   expires_at: instant('When it ends, or ended.', { nullable: true }),
   living: boolean('Whether the key is valid now.', {
@@ -19,29 +25,59 @@ export const secretKey = shape('SecretKey', 'k', {
 })
 
 const MAX_VALID_KEYS = 20
+const MAX_SCOPED_KEYS = 1000
+
+export interface NewKey {
+  name: string
+  /** Of a scoped key: what it may do. Such a key never signs webhooks. */
+  scopes?: readonly string[] | null
+  /** How long it is valid, or until when; by default until it is revoked. */
+  seconds?: number | undefined
+  until?: string | null
+}
 
 /** Creates another key and returns its text, which is not stored. */
-export async function createKey(query: Query, seal: Seal, tenant: Tenant, name: string) {
+export async function createKey(query: Query, seal: Seal, tenant: Tenant, { name, scopes, seconds, until }: NewKey) {
   // The lock of the organization's row keeps the count exact while two keys are created concurrently.
   await query('select 1 from organizations where id = $1 for no key update', [tenant.organization_id])
-  const [count] = await query(`select count(*) as n from secret_keys where ${OWNED} and ${LIVING}`, owner(tenant))
-  // Every valid key of a project signs its webhooks.
-  if (Number(count!.n) >= MAX_VALID_KEYS)
-    throw new ApiError(409, 'too_many_keys', `There are ${MAX_VALID_KEYS} valid keys already: revoke one first.`)
-  const key = await addKey(query, seal, tenant, name)
-  const [row] = await query('select id from secret_keys where hash = $1', [hashKey(key)])
-  return { id: row!.id!, name, secret_key: key, ...(tenant.project_id && { webhook_secret: webhookSecret(key) }) }
+  const [count] = await query(
+    `select count(*) as n from secret_keys where ${OWNED} and ${LIVING} and (scopes is null) = $3`,
+    [...owner(tenant), !scopes],
+  )
+  // Every valid full key of a project signs its webhooks.
+  const most = scopes ? MAX_SCOPED_KEYS : MAX_VALID_KEYS
+  if (Number(count!.n) >= most)
+    throw new ApiError(409, 'too_many_keys', `There are ${most} valid keys already: revoke one first.`)
+  const [expiry] = await query('select coalesce($1, db_clock() + make_interval(secs => $2)) as at', [
+    until ?? null,
+    seconds ?? null,
+  ])
+  const key = await addKey(query, seal, tenant, { name, scopes: scopes ?? null, expires_at: expiry!.at! })
+  const [row] = await query('select id, expires_at from secret_keys where hash = $1', [hashKey(key)])
+  return {
+    id: row!.id!,
+    name,
+    secret_key: key,
+    ...(tenant.project_id && !scopes && { webhook_secret: webhookSecret(key) }),
+    scopes: scopes ?? null,
+    expires_at: row!.expires_at === null ? null : instantFromPg(row!.expires_at!),
+  }
 }
 
 /** Creates a successor of the same name; the old key stays valid for `overlapSeconds`. */
 export async function rotateKey(query: Query, seal: Seal, tenant: Tenant, id: string, overlapSeconds: number) {
+  const [before] = await query('select expires_at from secret_keys where id::text = $1', [id])
   const [old] = await query(
     `update secret_keys set expires_at = least(coalesce(expires_at, 'infinity'), db_clock() + make_interval(secs => $4))
-     where ${OWNED} and id::text = $3 and ${LIVING} returning name, expires_at`,
+     where ${OWNED} and id::text = $3 and ${LIVING} returning name, array_to_string(scopes, ',') as scopes, expires_at`,
     [...owner(tenant), id, overlapSeconds],
   )
   if (!old) throw noSuchKey(id)
-  const made = await createKey(query, seal, tenant, old.name!)
+  const made = await createKey(query, seal, tenant, {
+    name: old.name!,
+    scopes: old.scopes?.split(',') ?? null,
+    until: before!.expires_at ?? null,
+  })
   return { ...made, previous_expires_at: instantFromPg(old.expires_at!) }
 }
 

@@ -21,6 +21,9 @@ export interface Tenant {
 /** The holder of the valid key of a request. */
 export interface KeyHolder extends Tenant {
   key_id: string
+  /** Of a scoped key: what it may do; null for a full key. */
+  scopes: readonly string[] | null
+  name: string
   /** The request rate of the key, where the operator has set it. */
   rate: { rate: number; burst: number } | null
 }
@@ -172,17 +175,19 @@ export async function regenerateKey(
 export async function findKey(db: Db, hash: Buffer): Promise<KeyHolder | 'leaving' | undefined> {
   const [row] = await db.read(FIND_KEY, [hash])
   if (!row) return undefined
-  const [organization_id, project_id, key_id, rate, burst, valid] = row.texts() as string[]
+  const [organization_id, project_id, key_id, rate, burst, valid, scopes, name] = row.texts() as (string | null)[]
   if (valid === 'f') return 'leaving'
   const limit = rate === null ? null : { rate: Number(rate), burst: Number(burst) }
-  return { organization_id: organization_id!, project_id: project_id!, key_id: key_id!, rate: limit }
+  const held = { scopes: scopes?.split(',') ?? null, name: name! }
+  return { organization_id: organization_id!, project_id: project_id!, key_id: key_id!, rate: limit, ...held }
 }
 
 const FIND_KEY = {
   name: 'find key',
   text: `select k.organization_id, k.project_id, k.id,
            case when k.project_id is null then o.rate_limit else p.rate_limit end,
-           case when k.project_id is null then o.rate_limit_burst else p.rate_limit_burst end, v.valid
+           case when k.project_id is null then o.rate_limit_burst else p.rate_limit_burst end, v.valid,
+           array_to_string(k.scopes, ','), k.name
          from secret_keys k join organizations o on o.id = k.organization_id left join projects p on p.id = k.project_id
            cross join lateral (select k.expires_at is null or k.expires_at > db_clock() as valid) v
          where k.hash = $1 and (v.valid or ${isEndedByMove('k')})`,
@@ -207,12 +212,32 @@ async function lockTenant(query: Query, { organization, project }: { organizatio
 }
 
 /** Creates another key for a tenant. */
-export async function addKey(query: Query, seal: Seal, tenant: Tenant, name = ''): Promise<string> {
+export async function addKey(
+  query: Query,
+  seal: Seal,
+  tenant: Tenant,
+  {
+    name = '',
+    scopes,
+    expires_at,
+  }: { name?: string; scopes?: readonly string[] | null; expires_at?: string | null } = {},
+): Promise<string> {
   const id = randomUUID()
   const key = makeKey()
   await query(
-    'insert into secret_keys (id, organization_id, project_id, name, hash, sealed) values ($1, $2, $3, $4, $5, $6)',
-    [id, tenant.organization_id, tenant.project_id, name, hashKey(key), seal.seal(key, id)],
+    `insert into secret_keys (id, organization_id, project_id, name, hash, sealed, scopes, expires_at, last_four)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [
+      id,
+      tenant.organization_id,
+      tenant.project_id,
+      name,
+      hashKey(key),
+      seal.seal(key, id),
+      scopes ?? null,
+      expires_at ?? null,
+      key.slice(-4),
+    ],
   )
   return key
 }

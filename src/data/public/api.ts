@@ -1,6 +1,7 @@
 // The public data API: authenticates the project's key and mounts the resources.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { SyncedPage } from '../../core/lists/sync-readers.ts'
+import { requireScope } from '../../core/tenants/scopes.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../../lib/http/listener.ts'
 import type { PublicContext } from './context.ts'
@@ -47,6 +48,7 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     request.keyId = holder.key_id
     request.tenant = holder.project_id
     limits.admit(reply, holder)
+    requireScope(request, holder, 'read')
   })
   app.addHook('onResponse', ({ projectId, keyId, synced }, _reply, done) => {
     if (synced) syncReaders.note(projectId, keyId, synced)

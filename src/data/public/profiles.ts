@@ -113,7 +113,7 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
   }
   app.post<{ Body: { profile_ids: string[] } }>(
     '/profiles/anonymize',
-    { schema },
+    { schema, config: { scope: 'erase' } },
     async ({ body, projectId, raw }, reply) => {
       const ids = [...new Set(body.profile_ids)]
       // Authentication returns the project of a key, not which of its keys it is.

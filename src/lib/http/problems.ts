@@ -10,7 +10,7 @@ export const problem = Type.Object(
 const DESCRIPTIONS: Record<number, string> = {
   400: 'The request is malformed or breaks a rule.',
   401: 'The secret key is missing, misnamed, wrong or revoked.',
-  403: 'The key may only read.',
+  403: 'The key may not do this: the message names the scope that it lacks.',
   404: 'The object does not exist, or belongs to another tenant.',
   408: 'The request did not arrive in time. Nothing was written.',
   409: 'The state of the object does not allow it.',

@@ -1,6 +1,7 @@
 // Secret keys of organizations and projects, and the operators' own keys.
 
 import { operatorKey } from '../../core/tenants/operator-keys.ts'
+import { ORGANIZATION_SCOPES, PROJECT_SCOPES } from '../../core/tenants/scopes.ts'
 import { createKey, revokeKey, rotateKey, secretKey } from '../../core/tenants/secret-keys.ts'
 import { checkName, type Tenant } from '../../core/tenants/tenants.ts'
 import { DAY_S } from '../../lib/days.ts'
@@ -24,6 +25,10 @@ const keyMade = Type.Object(
     webhook_secret: Type.Optional(
       Type.String({ description: 'For a project: the same key in the form that webhook libraries take.' }),
     ),
+    scopes: Type.Union([Type.Array(Type.String()), Type.Null()], {
+      description: 'What a scoped key may do; null for a full key.',
+    }),
+    expires_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description: 'When it ends.' }),
     previous_expires_at: Type.Optional(
       Type.String({ format: 'date-time', description: 'After a rotation: when the old key expires.' }),
     ),
@@ -36,12 +41,19 @@ const revoked = Type.Object(
   { title: 'KeyRevoked', additionalProperties: false },
 )
 
+type KeyToMake = {
+  name: string
+  scope?: string[]
+  expires_seconds?: number
+}
+
 /** The operations on the keys of one kind of tenant. */
 function keysOf(what: 'organization' | 'project'): Operation[] {
   const param = `${what}_id`
   const path = `/${what}s/:${param}/keys`
   const title = what === 'organization' ? 'Organization' : 'Project'
   const about = { tag: 'Keys' }
+  const scopes: readonly string[] = what === 'organization' ? ORGANIZATION_SCOPES : PROJECT_SCOPES
   const tenantOf = async (query: Query, params: Record<string, string>): Promise<Tenant> => {
     if (what === 'project')
       return { organization_id: await requireProject(query, params[param]!), project_id: params[param]! }
@@ -77,14 +89,36 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
       method: 'POST',
       path,
       summary: 'Create another secret key',
-      description: 'The other keys stay valid. Webhooks of a project are signed with every valid key.',
-      body: Type.Object({ name: purpose }, { title: 'KeyName', additionalProperties: false }),
+      description:
+        'The other keys stay valid. Without `scope` it is a full key; webhooks of a project are signed with every valid full key. A scoped key never signs webhooks.',
+      body: Type.Object(
+        {
+          name: purpose,
+          scope: Type.Optional(
+            Type.Array(Type.String({ enum: [...scopes] }), {
+              minItems: 1,
+              description: `What the key may do: ${scopes.join(', ')}. By default everything.`,
+            }),
+          ),
+          expires_seconds: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: LONGEST_OVERLAP_SECONDS,
+              description: 'How long the key is valid; by default until it is revoked.',
+            }),
+          ),
+        },
+        { title: `${title}KeyToMake`, additionalProperties: false },
+      ),
       response: keyMade,
       async change(query, { params, body }, { seal }) {
-        const { name } = body as { name: string }
+        const { name, scope, expires_seconds: seconds } = body as unknown as KeyToMake
         checkName(name)
-        const result = await createKey(query, seal, await tenantOf(query, params), name)
-        return { entry: { ...entry('created', params, result.id), after: { name } }, result }
+        const unique = scope && scopes.filter((one) => scope.includes(one))
+        const given = { name, scopes: unique ?? null, seconds }
+        const result = await createKey(query, seal, await tenantOf(query, params), given)
+        const after = { name, scopes: result.scopes, expires_at: result.expires_at }
+        return { entry: { ...entry('created', params, result.id), after }, result }
       },
     },
     {

@@ -5,6 +5,7 @@ import type { Head } from '../../core/audit/heads.ts'
 import { inAuditTurn } from '../../core/audit/turns.ts'
 import type { Limits } from '../../core/limits/limits.ts'
 import type { KeyCache } from '../../core/tenants/key-cache.ts'
+import { requireScope } from '../../core/tenants/scopes.ts'
 import type { KeyHolder } from '../../core/tenants/tenants.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { callerOf, type TrustedProxies } from '../../lib/http/client-address.ts'
@@ -45,6 +46,7 @@ export async function billingApi(
     request.organizationId = holder.organization_id
     request.tenant = holder.organization_id
     context.limits.admit(reply, holder)
+    requireScope(request, holder, 'report')
   })
   app.setNotFoundHandler(noRoute)
   refuseOtherMethods(app)
@@ -87,8 +89,11 @@ function charges(app: FastifyInstance, context: BillingContext): void {
       coded: ['one_off_charge_disabled', 'idempotency_key_reused'],
     }),
   }
-  app.post('/payment/one_off_charge', { schema }, async ({ exactBody, organizationId, trace: { traceparent } }) =>
-    oneOffCharge({ ...context, traceparent }, organizationId, readChargeRequest(exactBody as JsonObject)),
+  app.post(
+    '/payment/one_off_charge',
+    { schema, config: { scope: 'charge' } },
+    async ({ exactBody, organizationId, trace: { traceparent } }) =>
+      oneOffCharge({ ...context, traceparent }, organizationId, readChargeRequest(exactBody as JsonObject)),
   )
 }
 
@@ -106,24 +111,28 @@ function refunds(
     body: refundIn,
     ...ok('The outcome of the refund.', refundOut, { coded: ['idempotency_key_reused'] }),
   }
-  app.post('/payment/refund', { schema }, async ({ exactBody, organizationId, raw, trace: { traceparent } }) => {
-    const source = callerOf(raw, context.trustedProxies)
-    const actor = { kind: 'organization key', id: organizationId, source } as const
-    let head: Head | undefined
-    const answer = await refund(
-      { ...context, traceparent },
-      organizationId,
-      readRefundRequest(exactBody as JsonObject),
-      {
-        inTurn: (claim) => inAuditTurn(context.db, 'refund', lineOf(organizationId), claim),
-        async onClaim(transaction, { refund_id, order_id, amount, currency_code, soft_refund }) {
-          const after = { refund_id, amount, currency_code, soft_refund: soft_refund === 't' }
-          const entry = { action: 'refund.begun', target: `order ${order_id}`, after }
-          head = await context.audit.append(transaction, actor, entry)
+  app.post(
+    '/payment/refund',
+    { schema, config: { scope: 'refund' } },
+    async ({ exactBody, organizationId, raw, trace: { traceparent } }) => {
+      const source = callerOf(raw, context.trustedProxies)
+      const actor = { kind: 'organization key', id: organizationId, source } as const
+      let head: Head | undefined
+      const answer = await refund(
+        { ...context, traceparent },
+        organizationId,
+        readRefundRequest(exactBody as JsonObject),
+        {
+          inTurn: (claim) => inAuditTurn(context.db, 'refund', lineOf(organizationId), claim),
+          async onClaim(transaction, { refund_id, order_id, amount, currency_code, soft_refund }) {
+            const after = { refund_id, amount, currency_code, soft_refund: soft_refund === 't' }
+            const entry = { action: 'refund.begun', target: `order ${order_id}`, after }
+            head = await context.audit.append(transaction, actor, entry)
+          },
         },
-      },
-    )
-    if (head) await context.audit.confirm(head)
-    return answer
-  })
+      )
+      if (head) await context.audit.confirm(head)
+      return answer
+    },
+  )
 }

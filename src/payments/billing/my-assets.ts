@@ -47,15 +47,19 @@ export function myAssets(app: FastifyInstance, { db }: { db: Db }): void {
     body: myAssetsIn,
     ...ok('What the customer owns.', myAssetsOut),
   }
-  app.post<Post<{ external_id: string }>>('/my_assets', { schema }, async ({ body, organizationId }, reply) => {
-    const customer = [organizationId, body.external_id]
-    const json = await db.fair(lineOf(organizationId), WEIGHT, async () => [
-      subscription.writeList(await db.read(SUBSCRIPTIONS, customer), '{"subscriptions":[', ''),
-      oneoff.writeList(await db.read(ONEOFFS, customer), '],"oneoffs":[', ''),
-      consumable.writeList(await db.read(CONSUMABLES, customer), '],"consumables":[', ']}'),
-    ])
-    return sendJson(reply, Buffer.concat(json.map(taken)))
-  })
+  app.post<Post<{ external_id: string }>>(
+    '/my_assets',
+    { schema, config: { scope: 'report' } },
+    async ({ body, organizationId }, reply) => {
+      const customer = [organizationId, body.external_id]
+      const json = await db.fair(lineOf(organizationId), WEIGHT, async () => [
+        subscription.writeList(await db.read(SUBSCRIPTIONS, customer), '{"subscriptions":[', ''),
+        oneoff.writeList(await db.read(ONEOFFS, customer), '],"oneoffs":[', ''),
+        consumable.writeList(await db.read(CONSUMABLES, customer), '],"consumables":[', ']}'),
+      ])
+      return sendJson(reply, Buffer.concat(json.map(taken)))
+    },
+  )
 }
 
 /** The bytes of a list; the memory of its rows is free again. */

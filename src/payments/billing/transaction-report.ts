@@ -61,7 +61,7 @@ export function transactionReport(app: FastifyInstance, { db }: { db: Db }): voi
   }
   app.post<Post<ReportRequest>>(
     '/transaction_report',
-    { schema },
+    { schema, config: { scope: 'report' } },
     async ({ organizationId, body, exactBody }, reply) => {
       checkLimit((exactBody as JsonObject).limit)
       const list = reportTransaction.beginList('{"transactions":[')

@@ -74,7 +74,7 @@ const IMPERSONAL: Record<string, string> = {
   provider_notifications: 'organization_id psp psp_merchant_id notification_id kind',
   saved_cards: 'organization_id psp psp_merchant_id token network last4 expiration_date',
   schema_migrations: 'name',
-  secret_keys: 'organization_id project_id name hash sealed',
+  secret_keys: 'organization_id project_id name hash sealed scopes last_four',
   shared_exchange_rates: 'currency_code',
   sign_in_links: 'hash',
   stripe_imports: 'organization_id project_id psp_merchant_id options status step after tally error',

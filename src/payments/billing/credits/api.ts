@@ -85,7 +85,7 @@ function mount(app: FastifyInstance, db: Db, operation: Operation): void {
       problem: { title: 'CreditsProblem', ...refusalSums },
     }),
   }
-  app.post(`/credits/${operation}`, { schema }, async ({ exactBody, organizationId }) => {
+  app.post(`/credits/${operation}`, { schema, config: { scope: 'charge' } }, async ({ exactBody, organizationId }) => {
     const given = exactBody as JsonObject
     const owner = typeof given.hold_id === 'string' ? await ownerOf(db, organizationId, given.hold_id) : undefined
     return answerOf(operation, await call(db, askOf(operation, organizationId, given, owner)))
@@ -138,11 +138,15 @@ function balances(app: FastifyInstance, db: Db): void {
     body: balanceIn,
     ...ok('The balances.', balancesOut),
   }
-  app.post<Post<{ external_id: string }>>('/credits/balance', { schema }, async ({ body, organizationId }) => ({
-    balances: await db.fair(lineOf(organizationId), READ_WEIGHT, () =>
-      balancesOf(db.query, organizationId, body.external_id),
-    ),
-  }))
+  app.post<Post<{ external_id: string }>>(
+    '/credits/balance',
+    { schema, config: { scope: 'report' } },
+    async ({ body, organizationId }) => ({
+      balances: await db.fair(lineOf(organizationId), READ_WEIGHT, () =>
+        balancesOf(db.query, organizationId, body.external_id),
+      ),
+    }),
+  )
 }
 
 function entries(app: FastifyInstance, db: Db): void {
@@ -156,10 +160,14 @@ function entries(app: FastifyInstance, db: Db): void {
     body: entriesIn,
     ...ok('The next entries.', entriesOut),
   }
-  app.post<Post<EntriesRequest>>('/credits/entries', { schema }, async ({ body, organizationId }, reply) => {
-    const list = creditEntry.beginList('{"entries":[')
-    const asked = entriesStatement(organizationId, body)
-    await db.fair(lineOf(organizationId), weightOf(limitOf(body)), () => db.read(...asked, list.add))
-    return sendJson(reply, list.end(']}'))
-  })
+  app.post<Post<EntriesRequest>>(
+    '/credits/entries',
+    { schema, config: { scope: 'report' } },
+    async ({ body, organizationId }, reply) => {
+      const list = creditEntry.beginList('{"entries":[')
+      const asked = entriesStatement(organizationId, body)
+      await db.fair(lineOf(organizationId), weightOf(limitOf(body)), () => db.read(...asked, list.add))
+      return sendJson(reply, list.end(']}'))
+    },
+  )
 }

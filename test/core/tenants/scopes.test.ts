@@ -1,0 +1,119 @@
+// Scoped keys: what each opens, on every operation of both listeners, and that they never sign webhooks.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { signingKeys } from '../../../src/core/events/signing-keys.ts'
+import { line } from '../../support/imports.ts'
+import { type Answer, startTestServer } from '../../support/server.ts'
+
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+const organization = project.organizationId
+
+async function make(owner: string, scope?: string[], more = {}): Promise<string> {
+  const { status, body } = await server.admin(`${owner}/keys`, {
+    method: 'POST',
+    body: { name: 'Quiz server', scope, ...more },
+  })
+  assert.equal(status, 200, body.message)
+  assert.deepEqual(body.scopes, scope ?? null)
+  assert.equal(body.webhook_secret === undefined, scope !== undefined || owner.startsWith('/org'))
+  return body.secret_key
+}
+
+interface Described {
+  paths: Record<string, Record<string, { operationId: string; security?: object[]; 'x-hidden'?: boolean }>>
+}
+
+/** Every operation of a listener with the key, in both headers and as a bearer; by its id. */
+async function tryAll(url: string, document: string, key: string): Promise<Map<string, Answer>> {
+  const described = (await (await fetch(`${url}${document}`)).json()) as Described
+  const answers = new Map<string, Answer>()
+  for (const [path, methods] of Object.entries(described.paths)) {
+    const filled = path.replaceAll('{org_id}', organization).replaceAll(/\{[^}]+\}/g, 'some')
+    for (const [method, { operationId, security }] of Object.entries(methods)) {
+      if (!security || security.length === 0) continue
+      const response = await fetch(`${url}${filled}`, {
+        method: method.toUpperCase(),
+        headers: {
+          'Service-Secret': key,
+          'service-secret-key': key,
+          authorization: `Bearer ${key}`,
+          'content-type': 'application/json',
+        },
+        ...(method !== 'get' && { body: '{}' }),
+      })
+      const text = await response.text()
+      const body = text.startsWith('{') ? JSON.parse(text) : {}
+      answers.set(operationId, { status: response.status, headers: Object.fromEntries(response.headers), text, body })
+    }
+  }
+  return answers
+}
+
+test('a write key can write records, and nothing else on any operation of both listeners', async () => {
+  const key = await make(`/projects/${project.id}`, ['write'])
+  const put = await server.api('/records', { method: 'POST', key, body: { records: [line.profile()] } })
+  assert.deepEqual([put.status, put.body.written], [200, 1])
+  const answers = new Map([
+    ...(await tryAll(server.url, '/openapi.json', key)),
+    ...(await tryAll(server.adminUrl, '/openapi.json', key)),
+  ])
+  assert.ok(answers.size > 100, `${answers.size} operations were tried`)
+  for (const [operation, { status, headers }] of answers) {
+    if (operation === 'writeRecords') assert.equal(status, 400)
+    else
+      assert.ok(
+        status === 401 || (status === 403 && headers['x-error-code'] === 'scope_missing'),
+        `${operation}: ${status}`,
+      )
+  }
+})
+
+test('403 names the scope and the key; each scope opens what it says', async () => {
+  const read = await make(`/projects/${project.id}`, ['read'])
+  const erase = await make(`/projects/${project.id}`, ['erase'])
+  const post = (path: string, key: string, body: object) => server.api(path, { method: 'POST', key, body })
+  assert.equal((await server.api('/profiles', { key: read })).status, 200)
+  const refused = await post('/records', read, { records: [line.profile()] })
+  assert.deepEqual([refused.status, refused.headers['x-error-code']], [403, 'scope_missing'])
+  assert.equal(refused.body.message, 'The key "Quiz server" (read) lacks the scope "write".')
+  assert.equal((await server.api('/profiles', { key: erase })).status, 403)
+  assert.equal((await post('/profiles/anonymize', erase, { profile_ids: ['profile'] })).status, 200)
+  assert.equal((await post('/profiles/anonymize', read, { profile_ids: ['profile'] })).status, 403)
+
+  const bill = async (path: string, key: string, body?: object) =>
+    (
+      await server.call(`/${organization}/v1${path}`, {
+        ...(body && { method: 'POST', body }),
+        headers: ['service-secret-key', key],
+      })
+    ).status
+  const paths = { charge: '/payment/one_off_charge', refund: '/payment/refund', report: '/transaction_report' }
+  for (const scope of ['charge', 'refund', 'report']) {
+    const key = await make(`/organizations/${organization}`, [scope])
+    for (const [needed, path] of Object.entries(paths))
+      assert.equal((await bill(path, key, { no: 1 })) === 403, needed !== scope, `${scope} at ${path}`)
+    assert.equal((await bill('/refunds', key)) === 403, scope !== 'report', `${scope} at /refunds`)
+  }
+})
+
+test('scoped keys sign no webhooks, are listed with scopes, keep them when rotated, and end', async () => {
+  const key = await make(`/projects/${project.id}`, ['write', 'read'].toSorted(), { expires_seconds: 90 * 86_400 })
+  const signing = (await signingKeys({ db: server.db, seal: server.app.seal }, new Set([project.id]))).get(project.id)
+  assert.deepEqual(signing, [project.key])
+  const { body } = await server.admin(`/projects/${project.id}/keys`)
+  const found = body.data.find(({ last_four }: { last_four: string }) => last_four === key.slice(-4))
+  assert.equal(found.scopes, 'read,write')
+  assert.ok(Date.parse(found.expires_at) > Date.now() + 89 * 86_400_000)
+  const path = `/projects/${project.id}/keys/${found.id}`
+  const rotated = (await server.admin(`${path}/rotate`, { method: 'POST', body: {} })).body
+  assert.deepEqual([rotated.scopes, rotated.expires_at], [['read', 'write'], found.expires_at])
+  assert.equal((await server.api('/profiles', { key })).status, 401)
+  assert.equal((await server.api('/profiles', { key: rotated.secret_key })).status, 200)
+  const bad = await server.admin(`/projects/${project.id}/keys`, {
+    method: 'POST',
+    body: { name: 'x', scope: ['charge'] },
+  })
+  assert.equal(bad.status, 400)
+})
