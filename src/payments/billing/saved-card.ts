@@ -10,11 +10,14 @@ export const paymentsOf = (of: string) => `from report_transactions r
     and r.psp_transaction_type = 'sale' and r.status = 'succeeded'`
 
 /**
- * The latest of them, by the time of the payment, that saved a card which is not detached, unless the cards of the `customer` were
- * erased. A row that is stored after the card was detached still names it.
+ * The latest of them, by the time of the payment, that saved a card which is not detached. After the cards of the `customer` were
+ * erased, only a later payment counts, with a card and a customer at the provider that no erasure knew. A row that is stored after the card was detached still names it.
  */
 export const savedCardOf = (of: string, customer: string) => `${paymentsOf(of)} and r.payment_method_token is not null
-    and ${customer}.cards_erased_at is null and not exists (
+    and (${customer}.cards_erased_at is null or ${paidAt('r')} > ${customer}.cards_erased_at and not exists (
+      select from provider_erasures e where e.organization_id = r.organization_id and e.psp = r.psp
+        and e.psp_merchant_id = r.psp_merchant_id and e.target in (r.psp_customer_id, r.payment_method_token)))
+    and not exists (
       select from detached_cards d where d.organization_id = r.organization_id and d.token = r.payment_method_token
         and d.psp = r.psp and d.psp_merchant_id = r.psp_merchant_id)
     order by ${paidAt('r')} desc, r.trx_created_at desc limit 1`

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import { setOrganization } from '../../../src/core/tenants/tenants.ts'
 import { checkAccounts } from '../../../src/operator/doctor/payments.ts'
+import { addPayment } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
 import { type Line, line, textOf } from '../../support/imports.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
@@ -53,6 +54,25 @@ test('on: the card is detached, the customer emptied, and nothing is charged any
   assert.deepEqual([there.email || null, there.name || null], [null, null])
   const cards = await stripe.client().customers.listPaymentMethods(customer)
   assert.deepEqual(cards.data, [])
+})
+
+test('on: a payment after the erasure, with a new customer and card, can be charged; one with a known customer cannot', async () => {
+  await set('on')
+  const { customer, profileId, user } = await person()
+  await billing.db.query('update report_transactions set psp_customer_id = $2 where external_id = $1', [user, customer])
+  await erase(profileId)
+  const pay = async (token: string, psp_customer_id: string) => {
+    const id = await addPayment(billing.db, shop.id, user, { psp: 'stripe', merchantId: MERCHANT, token })
+    await billing.db.query(
+      'update report_transactions set psp_date = db_clock(), psp_customer_id = $2 where order_id = $1',
+      [id, psp_customer_id],
+    )
+  }
+  const back = await savedCard(stripe.client())
+  await pay(back.payment_method, customer)
+  assert.equal((await shop.charge(user)).body.message, 'The customer has no saved card.')
+  await pay(back.payment_method, back.customer)
+  assert.equal((await shop.charge(user)).body.checkout_status, 'succeeded')
 })
 
 test('delete: the customer at Stripe is deleted; the receipt says so', async () => {
