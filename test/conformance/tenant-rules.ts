@@ -115,6 +115,7 @@ export const RULES: Record<string, Rule> = {
   listFinanceRows: { ...list, query: () => ALWAYS },
   eraseProfile: item,
   // Of a tenant's own objects both names are the same one, which cannot be merged into itself.
+  listWaitingLinks: list,
   previewMerge: { ...item, own: 409 },
   mergeProfiles: { ...item, own: 409 },
 

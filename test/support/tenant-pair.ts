@@ -85,6 +85,11 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
   const names = { mark, organization: mark, project, customer, order: body.order_id as string }
   await followProject(db, project)
   await db.query(
+    `insert into waiting_links (project_id, record, id, field, named, created_at)
+     values ($1, 'profile', $2, 'session_id', 'session of ' || $2, db_clock())`,
+    [project, mark],
+  )
+  await db.query(
     `insert into sync_readers (project_id, key_id, list, last_seen_at, window_to, rows_of_day)
      values ($1, gen_random_uuid(), 'profiles', db_clock(), db_clock(), 1)`,
     [project],

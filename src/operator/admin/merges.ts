@@ -1,8 +1,9 @@
 // The operations that merge two profiles of one person.
 import { mergeProfiles, previewMerge } from '../../core/people/merge.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { json, text } from '../../lib/shape/shape.ts'
+import { instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { requireProject } from './exist.ts'
+import { list, ofProject } from './list.ts'
 import type { Act, Input, Operation, Reading } from './operation.ts'
 
 /** Fields of a profile `p`. */
@@ -87,4 +88,26 @@ const merge: Act = {
   },
 }
 
-export const merges: Operation[] = [preview, merge]
+const waitingLink = shape('WaitingLink', 'w', {
+  record: text('`profile`, `subscription` or `transaction`.'),
+  id: text('The record. A profile is to be merged into the one that it names, or into that of the session.'),
+  field: text('`profile_id`, `session_id`, `funnel_id` or `experiment_id`.'),
+  named: text('The id that is named, for example in the metadata at Stripe, and is not stored.'),
+  created_at: instant('Since when it waits.'),
+})
+
+const waiting = list({
+  id: 'listWaitingLinks',
+  command: 'profile waiting',
+  path: '/projects/:project_id/waiting-links',
+  tag: TAG,
+  summary: 'List names of records that are not stored',
+  shape: waitingLink,
+  from: 'waiting_links w',
+  at: 'w.created_at',
+  key: `w.record || ' ' || w.id || ' ' || w.field`,
+  where: 'w.project_id = $1',
+  ...ofProject,
+})
+
+export const merges: Operation[] = [preview, merge, waiting]

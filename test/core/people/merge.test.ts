@@ -300,6 +300,21 @@ test('the page of a person has a form that merges a twin, and the merged one lea
   assert.match(left.text, /<dt>Merged into<\/dt><dd>.*pro_ada/)
 })
 
+test('`profile waiting` lists what is named and not stored, until it comes', async () => {
+  const shop = await shopWith()
+  await dashboard.server.db.query(
+    `insert into waiting_links (project_id, record, id, field, named, created_at)
+     values ($1, 'profile', 'cus_ada', 'profile_id', 'pro_late', db_clock())`,
+    [shop.id],
+  )
+  const listed = async () => (await dashboard.server.admin(`/projects/${shop.id}/waiting-links`)).body.data
+  const [one] = await listed()
+  assert.deepEqual([one.record, one.id, one.field, one.named], ['profile', 'cus_ada', 'profile_id', 'pro_late'])
+  await bring(shop, [line.profile({ id: 'pro_late' })])
+  assert.deepEqual(await listed(), [])
+  assert.equal((await personOf(shop, 'cus_ada')).profile.merged_into, 'pro_late')
+})
+
 test('the doctor names likely twins with the command that merges them', async () => {
   const shop = await shopWith()
   const { stdout } = await tundish(['doctor'], dashboard.server.env)
