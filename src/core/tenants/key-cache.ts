@@ -2,9 +2,10 @@
 import type { Clock } from '../../lib/clock.ts'
 import { createFreshCache } from '../../lib/fresh-cache.ts'
 import type { Db } from '../../lib/pg/db.ts'
+import { findKey } from './find-key.ts'
 import { hashKey } from './key-text.ts'
 import { beingMoved } from './leaving.ts'
-import { findKey, type KeyHolder } from './tenants.ts'
+import type { KeyHolder } from './tenants.ts'
 
 export interface KeyCache {
   /**
