@@ -124,11 +124,7 @@ export async function look<Row extends Order | Refund>(
 }
 
 /** Gives a row back for which no call was sent. A refund that was never sent stays marked as such. */
-async function withoutCall<Row extends Order | Refund>(
-  { db }: BillingContext,
-  kind: Kind<Row>,
-  row: Row,
-): Promise<Row> {
+async function withoutCall<Row extends Order | Refund>({ db }: BillingContext, kind: Kind<Row>, row: Row) {
   await kind.rows.handOver(db, row, { isUnsent: isUnsent(row) })
   return row
 }
@@ -150,8 +146,7 @@ export async function conclude<Row extends Order | Refund>(
   if (answer.outcome === 'conflict') {
     if (!isUnsent(row)) return look(context, kind, row)
     // The call moved nothing. It is sent again after the usual pause, while the provider remembers the key, and looked up after that.
-    await kind.rows.handOver(db, row, { isUnsent: true })
-    return row
+    return withoutCall(context, kind, row)
   }
   if (answer.outcome === 'prepared' || answer.outcome === 'unconfirmed') {
     const named = answer.outcome === 'prepared' ? { ...row, provider_handle: answer.handle } : row
