@@ -100,6 +100,7 @@ function addSubscription(making: Making, catalogue: ReturnType<typeof addCatalog
     ...{ canceled_at: timeOrNull(), ended_at: timeOrNull(), trial_start: timeOrNull(), trial_end: timeOrNull() },
     cancel_at: random.chance(0.8) ? null : time() + 1000 * DAY_S,
     pending_update: null,
+    ...(random.chance(0.25) && { status: 'canceled' }),
   })
   for (let n = random.integer(0, 2); n > 0; n--) addInvoice(making, { subscription, customer, currency })
 }

@@ -66,8 +66,17 @@ async function compareStored(
   { id, organizationId }: { id: string; organizationId: string },
   reading: Reading,
 ): Promise<void> {
-  const subscriptions = await imports.rows('select id, currency, price from subscriptions where project_id = $1', [id])
-  const prices = subscriptions.map((row) => `${row.id} ${row.currency} ${row.price}`).sort()
+  const subscriptions = await imports.rows(
+    `select id, currency, price, status, extract(epoch from period_ends_at)::bigint as ends
+     from subscriptions where project_id = $1`,
+    [id],
+  )
+  const prices = subscriptions
+    .map((row) => {
+      const isOver = reading.prices.get(row.id!)?.match(/ [0-9]+$/)
+      return `${row.id} ${row.currency} ${row.price} ${row.status} ${isOver ? row.ends : '-'}`
+    })
+    .sort()
   assert.deepEqual(prices, [...reading.prices].map(([sub, price]) => `${sub} ${price}`).sort())
   const rows = await imports.rows(
     `select psp_transaction_type || ' ' || status as kind, to_char(psp_date at time zone 'UTC', 'YYYY-MM') as month,

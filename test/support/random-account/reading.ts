@@ -4,7 +4,7 @@ import type { Fields } from './random-object.ts'
 export interface Reading {
   /** `kind month CURRENCY` → number of rows and their sum in minor units of ISO 4217. */
   sums: Map<string, { count: number; minor: bigint }>
-  /** The subscriptions that can be stored, with `CURRENCY price`. */
+  /** The subscriptions that can be stored, with `CURRENCY price status`, and of those that are over when they ended. */
   prices: Map<string, string>
   /** The ids of the objects that cannot be stored. */
   leftOut: Set<string>
@@ -135,7 +135,14 @@ function readSubscription(byId: Map<string, Fields>, subscription: Fields): stri
   const ofCustomer = byId.get(String(subscription['customer']))?.['discount'] as Fields | null | undefined
   for (const discount of given.length > 0 ? given : ofCustomer ? [ofCustomer] : [])
     parts = reduce(parts, byId, discount, currency, start)
-  return `${String(currency).toUpperCase()} ${minorOf(currency, sumOf(parts))}`
+  return `${String(currency).toUpperCase()} ${minorOf(currency, sumOf(parts))} ${stateOf(subscription)}`
+}
+
+function stateOf({ status, pause_collection, ended_at, canceled_at }: Fields): string {
+  if (status === 'canceled') return `expired ${ended_at ?? canceled_at ?? '-'}`
+  if (status === 'active') return pause_collection ? 'paused -' : 'active -'
+  const states: Record<string, string> = { past_due: 'unpaid', incomplete: 'created', incomplete_expired: 'expired' }
+  return `${states[String(status)] ?? status} -`
 }
 
 interface Part {
