@@ -13,9 +13,9 @@ import { openLog } from './lib/log.ts'
 import { settingsOf } from './lib/pg/client-config.ts'
 import { whyUntrusted } from './lib/pg/database-url.ts'
 import { type Db, openDb } from './lib/pg/db.ts'
-import { causeOf, isUnavailable } from './lib/pg/errors.ts'
+import { causeOf, isUnavailable, sqlState } from './lib/pg/errors.ts'
 import { migrate } from './lib/pg/migrate.ts'
-import { missingSettings, reconnectSentence } from './lib/pg/pooler.ts'
+import { isRefusedByPooler, lackedSettings, needsDirectUrl } from './lib/pg/pooler.ts'
 import {
   adoptNextMasterKeyIn,
   makeMasterKeyIn,
@@ -90,7 +90,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const databaseUrl = embedded?.url ?? config.databaseUrl!
     const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
     const settings = directUrl ? settingsOf({ statementTimeoutMs }) : {}
-    const migrated = await reachable(migrate(directUrl ?? databaseUrl, settings, (sentence) => log.warn(sentence)))
+    const migrating = migrate(directUrl ?? databaseUrl, settings, (sentence) => log.warn(sentence))
+    const migrated = await reachable(migrating, directUrl ? 'DIRECT_DATABASE_URL' : 'DATABASE_URL')
     const { read, plain: connections } = options.connections ?? { read: 3, plain: config.databaseConnections ?? 12 }
     const db = openDb({
       url: databaseUrl,
@@ -174,27 +175,23 @@ async function openStripeSimulator(
   return url === undefined ? undefined : { url: () => url, async close() {} }
 }
 
-const POOLER =
-  'DATABASE_URL leads through a pooler: set DIRECT_DATABASE_URL to the address of the database itself, for work that needs a session.'
-
 const TRUST =
   'name the certificate of its authority as sslrootcert=FILE, and the host as its certificate does; sslmode=disable goes without TLS.'
 
-/** Turns a failure to connect into a `UsageError` that says why the database cannot be used. */
-export async function reachable<T>(promise: Promise<T>): Promise<T> {
+/** Turns a failure to connect into a `UsageError` that says why the database of the setting cannot be used. */
+export async function reachable<T>(promise: Promise<T>, setting = 'DATABASE_URL'): Promise<T> {
   try {
     return await promise
   } catch (error) {
     if (error instanceof UsageError) throw error
-    const { code, message } = error as { code?: string; message: string }
-    if (/startup parameter/.test(message)) throw new UsageError(POOLER)
-    const refused = ['28P01', '28000', '3D000', '42501'].includes(code ?? '')
+    if (isRefusedByPooler(error)) throw new UsageError(needsDirectUrl(setting))
+    const refused = ['28P01', '28000', '3D000', '42501'].includes(sqlState(error) ?? '')
     if (!refused && !isUnavailable(error)) throw error
     const untrusted = whyUntrusted(error)
-    if (untrusted) throw new UsageError(`The database of DATABASE_URL cannot be trusted (${untrusted}): ${TRUST}`)
+    if (untrusted) throw new UsageError(`The database of ${setting} cannot be trusted (${untrusted}): ${TRUST}`)
     // PostgreSQL's sentence names the user or database, never the password.
     throw new UsageError(
-      `The database of DATABASE_URL cannot be used (${causeOf(error)}): check its address, name, user, password and rights.`,
+      `The database of ${setting} cannot be used (${causeOf(error)}): check its address, name, user, password and rights.`,
     )
   }
 }
@@ -204,9 +201,12 @@ export async function reachable<T>(promise: Promise<T>): Promise<T> {
  * only change plans and timeouts, so they are logged.
  */
 async function checkPooler(db: Db, settings: Record<string, string>, log: Logger): Promise<void> {
-  const missing = await reachable(missingSettings(db.query, settings))
-  if (missing.includes('TimeZone') || missing.includes('DateStyle')) throw new UsageError(reconnectSentence(missing))
-  if (missing.length > 0) log.warn(reconnectSentence(missing))
+  const { query, release } = await reachable(db.connect(), 'DIRECT_DATABASE_URL')
+  const lacked = await reachable(lackedSettings(db.query, query, settings)).finally(() => release())
+  if (!lacked) return
+  const sentence = `${lacked.message} ${lacked.fix}`
+  if (lacked.names.includes('TimeZone') || lacked.names.includes('DateStyle')) throw new UsageError(sentence)
+  log.warn(sentence)
 }
 
 /** Creates the key file only for a database that has never used a key. Any other key could not decrypt its secrets. */

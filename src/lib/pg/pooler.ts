@@ -42,30 +42,65 @@ export function openUnpipelined(config: pg.ClientConfig, connections: number, gu
   }
 }
 
-/** The sentence for session settings that connections of the pooler lack. */
-export const reconnectSentence = (settings: string[]) =>
-  `The pooler of DATABASE_URL has connections that are older than the role's settings (${settings.join(', ')}): send RECONNECT to its console, or restart it.`
+/** Whether a pooler refused the connection, because it does not pass session settings on. */
+export const isRefusedByPooler = (error: unknown) => /startup parameter/.test((error as Error).message)
+
+/** The sentence for a pooler at the address of this setting. */
+export const needsDirectUrl = (setting: string) =>
+  `${setting} leads through a pooler: set DIRECT_DATABASE_URL to the address of the database itself, for work that needs a session.`
 
 /**
  * Sets the session settings on the role, for this database only, because a pooler's connections get no other settings.
  */
 export async function setRoleSettings(client: pg.Client, settings: Record<string, string>): Promise<void> {
-  const { rows } = await client.query<{ database: string; settings: string[] }>(`
-    select d.datname as database, coalesce(s.setconfig, '{}') as settings
-    from pg_database d left join pg_db_role_setting s
-      on s.setdatabase = d.oid and s.setrole = (select oid from pg_roles where rolname = current_user)
-    where d.datname = current_database()`)
-  const [found] = rows
-  const there = new Set(found!.settings.map((setting) => setting.toLowerCase()))
-  const database = pg.escapeIdentifier(found!.database)
-  for (const [name, value] of Object.entries(settings)) {
-    if (there.has(`${name}=${value}`.toLowerCase())) continue
-    await client.query(`alter role current_user in database ${database} set ${name} = ${pg.escapeLiteral(value)}`)
-  }
+  const query = async (text: string) => (await client.query(text)).rows
+  const [current] = await query('select current_database() as database')
+  const database = pg.escapeIdentifier(current.database)
+  for (const name of await missingOfRole(query, settings))
+    await query(`alter role current_user in database ${database} set ${name} = ${pg.escapeLiteral(settings[name]!)}`)
 }
 
-/** The settings that a connection of the pooler lacks. */
-export async function missingSettings(query: Query, settings: Record<string, string>): Promise<string[]> {
+async function missingOfRole(
+  query: (text: string) => Promise<{ [name: string]: string | null }[]>,
+  settings: Record<string, string>,
+) {
+  const rows = await query(`
+    select unnest(setconfig) as setting from pg_db_role_setting
+    where setdatabase = (select oid from pg_database where datname = current_database())
+      and setrole = (select oid from pg_roles where rolname = current_user)`)
+  const there = new Set(rows.map(({ setting }) => setting!.toLowerCase()))
+  return Object.keys(settings).filter((name) => !there.has(`${name}=${settings[name]}`.toLowerCase()))
+}
+
+/** The settings that the pooler's connections lack, why, and what to do; undefined if they have all of them. */
+export async function lackedSettings(
+  pooled: Query,
+  direct: Query,
+  settings: Record<string, string>,
+): Promise<{ names: string[]; message: string; fix: string } | undefined> {
+  const names = await missingSettings(pooled, settings)
+  if (names.length === 0) return undefined
+  const list = names.join(', ')
+  const [pooledRole, directRole] = await Promise.all([pooled, direct].map(roleOf))
+  if (pooledRole !== directRole) {
+    const message = `DATABASE_URL has the role "${pooledRole}", which lacks settings of the role "${directRole}" of DIRECT_DATABASE_URL (${list}).`
+    return { names, message, fix: 'Use one role in both.' }
+  }
+  if ((await missingOfRole(direct, settings)).length > 0) {
+    const message = `The role "${directRole}" lacks settings (${list}), which each start sets.`
+    return { names, message, fix: 'Restart Tundish with the present settings, then send RECONNECT to the pooler.' }
+  }
+  const message = `The pooler of DATABASE_URL has connections that are older than the role's settings (${list}).`
+  return { names, message, fix: 'Send RECONNECT to its console, or restart it.' }
+}
+
+async function roleOf(query: Query): Promise<string> {
+  const [row] = await query('select current_user as role')
+  return row!.role!
+}
+
+/** The settings that a connection lacks. */
+async function missingSettings(query: Query, settings: Record<string, string>): Promise<string[]> {
   const names = Object.keys(settings).map((name) => name.toLowerCase())
   const rows = await query('select lower(name) as name, setting from pg_settings where lower(name) = any($1)', [names])
   const now = new Map(rows.map(({ name, setting }) => [name!, setting!]))

@@ -21,7 +21,7 @@ import { type Finding, failed, ok, warning } from './finding.ts'
 import { checkImports } from './imports.ts'
 import { checkMoves } from './moves.ts'
 import { checkAccounts, checkCharges, checkMismatches, checkProviders } from './payments.ts'
-import { checkPooler } from './pooler.ts'
+import { checkPooler, unusable } from './pooler.ts'
 import { checkAudit, checkCounts, checkLedgers, checkMasterKey, fixCounts } from './records.ts'
 import { checkReplica } from './replica.ts'
 import { checkRestored } from './restored.ts'
@@ -206,9 +206,8 @@ async function checkProvidersOf(config: Config, db: Db, seal: Seal | undefined):
   }
 }
 
-/** The cause and the fix. PostgreSQL's messages contain the user or the database, never the password. */
 function unreachable(error: unknown, { databaseUrl }: Config): [message: string, fix: string] {
   if (error instanceof UsageError) return ['The embedded database cannot be used.', error.message]
-  const fix = databaseUrl ? 'Check the address, name, user, password and rights in DATABASE_URL.' : 'See the log.'
-  return [`The database cannot be used (${causeOf(error)}).`, fix]
+  if (databaseUrl) return unusable(error, 'DATABASE_URL')
+  return [`The database cannot be used (${causeOf(error)}).`, 'See the log.']
 }

@@ -2,25 +2,42 @@
 import type { Config } from '../../config.ts'
 import { settingsOf } from '../../lib/pg/client-config.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { missingSettings, reconnectSentence } from '../../lib/pg/pooler.ts'
+import { causeOf } from '../../lib/pg/errors.ts'
+import { isRefusedByPooler, lackedSettings, needsDirectUrl } from '../../lib/pg/pooler.ts'
+import type { Query } from '../../lib/pg/types.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
 export async function checkPooler(db: Db, config: Config): Promise<Finding[]> {
   if (!config.directDatabaseUrl) return []
-  const { query, release } = await db.connect()
+  const direct = await db.connect().catch((error: unknown) => ({ error }))
+  if ('error' in direct) return [failed('pooler', ...unusable(direct.error, 'DIRECT_DATABASE_URL'))]
   try {
-    const [direct] = await query(SAME)
-    const [pooled] = await db.query(SAME)
-    if (direct!.same !== pooled!.same) {
-      const message = 'DIRECT_DATABASE_URL and DATABASE_URL lead to different databases.'
-      return [failed('pooler', message, 'Set both to one database, DIRECT_DATABASE_URL without the pooler.')]
-    }
+    return [await compare(db.query, direct.query, config)]
   } finally {
-    release()
+    direct.release()
   }
-  const missing = await missingSettings(db.query, settingsOf(config))
-  if (missing.length > 0) return [warning('pooler', reconnectSentence(missing), 'Do that, then run the doctor again.')]
-  return [ok('pooler', 'Both addresses lead to the same database.')]
+}
+
+async function compare(pooled: Query, direct: Query, config: Config): Promise<Finding> {
+  const [one] = await direct(SAME)
+  const [other] = await pooled(SAME)
+  if (one!.same !== other!.same) {
+    const message = 'DIRECT_DATABASE_URL and DATABASE_URL lead to different databases.'
+    return failed('pooler', message, 'Set both to one database, DIRECT_DATABASE_URL without the pooler.')
+  }
+  const lacked = await lackedSettings(pooled, direct, settingsOf(config))
+  if (lacked) return warning('pooler', lacked.message, `${lacked.fix} Then run the doctor again.`)
+  return ok('pooler', 'Both addresses lead to the same database.')
+}
+
+/** The cause and the fix for a database that cannot be reached. PostgreSQL's messages never contain the password. */
+export function unusable(error: unknown, setting: string): [message: string, fix: string] {
+  const fix = isRefusedByPooler(error)
+    ? needsDirectUrl(setting)
+    : `Check the address, name, user, password and rights in ${setting}.`
+  const message =
+    setting === 'DATABASE_URL' ? 'The database cannot be used' : `The database of ${setting} cannot be used`
+  return [`${message} (${causeOf(error)}).`, fix]
 }
 
 // The start time of the server and the number of the database identify it.

@@ -136,6 +136,9 @@ describe(titled('behind PgBouncer in transaction mode', noPgBouncer), {
     const { code, stderr } = await tundish(['org', 'list'], env)
     assert.equal(code, 2)
     assert.match(stderr, /set DIRECT_DATABASE_URL/)
+    const { stdout } = await tundish(['doctor', '--json'], env)
+    const { fix } = JSON.parse(stdout).findings.find(({ level }: { level: string }) => level === 'failed')
+    assert.match(fix, /set DIRECT_DATABASE_URL/)
   })
 
   test('connections that PgBouncer made before the settings are refused by name', async () => {

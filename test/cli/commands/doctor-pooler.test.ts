@@ -1,0 +1,91 @@
+// The doctor names the cause of a failure behind a pooler: a missing address, the other database, the other role, an old setting.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import type { Finding } from '../../../src/operator/doctor/doctor.ts'
+import { type FreshDatabase, freshDatabase, runStatement } from '../../support/postgres.ts'
+import { tundishAgain } from '../../support/resident.ts'
+
+let database: FreshDatabase
+let folder: string
+let pooler: Server
+const role = `pooled_${randomBytes(4).toString('hex')}`
+
+before(async () => {
+  database = await freshDatabase()
+  folder = await mkdtemp(join(tmpdir(), 'tundish-doctor-'))
+  await runStatement(database.url, `create role ${role} login superuser password 'pooled'`)
+  // Refuses each client as PgBouncer in transaction mode does.
+  const fields = 'SFATAL\0C08P01\0Munsupported startup parameter: options\0\0'
+  pooler = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => socket.end(Buffer.concat([Buffer.from('E'), lengthOf(fields), Buffer.from(fields)])))
+  })
+  await new Promise<void>((resolve) => pooler.listen(0, '127.0.0.1', resolve))
+})
+after(async () => {
+  pooler.close()
+  await runStatement(database.url, `drop owned by ${role}`)
+  await runStatement(database.url, `drop role ${role}`)
+  await database.drop()
+  await rm(folder, { recursive: true, force: true })
+})
+
+function lengthOf(text: string): Buffer {
+  const length = Buffer.alloc(4)
+  length.writeInt32BE(text.length + 4)
+  return length
+}
+
+const poolerUrl = () => `postgresql://tundish@127.0.0.1:${(pooler.address() as { port: number }).port}/tundish`
+const KEY = randomBytes(32).toString('base64')
+
+async function findingOf(check: string, env: Record<string, string>) {
+  const { stdout } = await tundishAgain(['doctor', '--json'], { MASTER_KEY: KEY, DATA_DIR: folder, ...env })
+  const found = (JSON.parse(stdout).findings as Finding[]).find((one) => one.check === check)
+  return `${found?.level}: ${found?.message} ${found?.fix}`
+}
+
+test('failed with the missing setting for a pooler without DIRECT_DATABASE_URL', async () => {
+  assert.match(await findingOf('database', { DATABASE_URL: poolerUrl() }), /^failed: .* set DIRECT_DATABASE_URL to/)
+})
+
+test('failed with the name of the setting for a DIRECT_DATABASE_URL that leads nowhere, or through a pooler', async () => {
+  const nowhere = 'postgresql://tundish@127.0.0.1:1/tundish'
+  const refused = await findingOf('pooler', { DATABASE_URL: database.url, DIRECT_DATABASE_URL: nowhere })
+  assert.match(
+    refused,
+    /^failed: The database of DIRECT_DATABASE_URL cannot be used .*rights in DIRECT_DATABASE_URL\.$/,
+  )
+  const pooled = await findingOf('pooler', { DATABASE_URL: database.url, DIRECT_DATABASE_URL: poolerUrl() })
+  assert.match(pooled, /^failed: .* DIRECT_DATABASE_URL leads through a pooler/)
+  const env = { MASTER_KEY: KEY, DATA_DIR: folder, DATABASE_URL: database.url, DIRECT_DATABASE_URL: nowhere }
+  const started = await tundishAgain(['org', 'list'], env)
+  assert.match(started.stderr, /^The database of DIRECT_DATABASE_URL cannot be used/)
+})
+
+test('a warning with the cause for missing settings: not set yet, or another role', async () => {
+  const env = { MASTER_KEY: KEY, DATA_DIR: folder, DATABASE_URL: database.url, DIRECT_DATABASE_URL: database.url }
+  assert.match(
+    await findingOf('pooler', env),
+    /^warning: The role ".+" lacks settings .*plan_cache_mode.* Restart Tundish/,
+  )
+  assert.equal((await tundishAgain(['org', 'list'], env)).code, 0)
+  assert.match(await findingOf('pooler', env), /^ok: /)
+  const changed = { ...env, STATEMENT_TIMEOUT_MS: '12345' }
+  assert.match(await findingOf('pooler', changed), /^warning: The role ".+" lacks settings \(statement_timeout\)/)
+  const pooled = Object.assign(new URL(database.url), { username: role, password: 'pooled' }).href
+  await runStatement(database.url, `alter role ${role} set timezone = 'Asia/Tokyo'`)
+  const otherRole = { ...env, DATABASE_URL: pooled }
+  const sentence = new RegExp(
+    `DATABASE_URL has the role "${role}", which lacks settings of the role .* Use one role in both\\.`,
+  )
+  assert.match(await findingOf('pooler', otherRole), sentence)
+  const refused = await tundishAgain(['org', 'list'], otherRole)
+  assert.equal(refused.code, 2)
+  assert.match(refused.stderr, sentence)
+})
