@@ -1,6 +1,16 @@
 // The billing API: charges, refunds, what a customer owns, and the report. Amounts are decimal texts.
 import { type Http, wait } from './http.ts'
-import type { MyAssets, OneOffCharge, Refund, ReportTransaction } from './records.ts'
+import type {
+  CreditsBalance,
+  CreditsCapture,
+  CreditsHold,
+  CreditsRelease,
+  CreditsSpend,
+  MyAssets,
+  OneOffCharge,
+  Refund,
+  ReportTransaction,
+} from './records.ts'
 
 export interface ChargeOptions {
   /** Your own unique identifier of the user. */
@@ -12,6 +22,8 @@ export interface ChargeOptions {
   /** One key for each purchase intent. Send the same one with every retry: a fresh key charges again. */
   idempotencyKey: string
   clientMetadata?: Record<string, unknown>
+  /** The credits that the charge grants, in place of what the organization’s rules grant for its amount. */
+  grants?: { unit: string; amount: string; expires_after?: string | null }[]
   signal?: AbortSignal
 }
 
@@ -41,12 +53,51 @@ export interface ReportOptions {
   signal?: AbortSignal
 }
 
+export interface SpendOptions {
+  externalId: string
+  /** `tokens`, `minutes`, … as the operator created it. */
+  unit: string
+  /** As text: `10` or `0.25`. */
+  amount: string
+  /** One key for each use. Send the same one with every retry: a fresh key spends again. */
+  idempotencyKey: string
+  metadata?: Record<string, unknown>
+  signal?: AbortSignal
+}
+
+export interface HoldOptions extends Omit<SpendOptions, 'metadata'> {
+  /** Until the hold ends unless it is captured or released; an hour by default, at most a day. */
+  expiresInSeconds?: number
+}
+
+export interface CaptureOptions {
+  holdId: string
+  /** What was used; by default all that is held. */
+  amount?: string
+  idempotencyKey: string
+  metadata?: Record<string, unknown>
+  signal?: AbortSignal
+}
+
+export interface Credits {
+  /** Spends credits, at most once for each key. Throws a `TundishError` with the code `insufficient_credits` if there are too few. */
+  spend(options: SpendOptions): Promise<CreditsSpend>
+  /** Reserves credits for a use whose amount is not known yet. */
+  hold(options: HoldOptions): Promise<CreditsHold>
+  /** Spends what was used of a hold, and releases the rest. */
+  capture(options: CaptureOptions): Promise<CreditsCapture>
+  release(options: { holdId: string; idempotencyKey: string; signal?: AbortSignal }): Promise<CreditsRelease>
+  /** The balances of a customer, by unit. */
+  balance(externalId: string, options?: { signal?: AbortSignal }): Promise<CreditsBalance[]>
+}
+
 export interface Billing {
   /** Charges the customer's saved card, at most once for each key; retried with that key where no outcome arrived. */
   charge(options: ChargeOptions): Promise<OneOffCharge>
   /** The same, and while the outcome is not known it asks again. */
   chargeUntilSettled(options: SettleOptions): Promise<OneOffCharge>
   refund(options: RefundOptions): Promise<Refund>
+  credits: Credits
   assets(externalId: string, options?: { signal?: AbortSignal }): Promise<MyAssets>
   /** The report's rows, oldest first, each once. */
   report(options?: ReportOptions): AsyncGenerator<ReportTransaction>
@@ -63,19 +114,8 @@ export function openBilling(http: Http, organizationId: string, key: string): Bi
     return parseExact((await http.text({ path: whole, headers, body, retry, signal })).text) as T
   }
 
-  const charge = ({ externalId, currencyCode, idempotencyKey, clientMetadata, amount, signal }: ChargeOptions) =>
-    post<OneOffCharge>(
-      '/payment/one_off_charge',
-      {
-        external_id: externalId,
-        amount,
-        currency_code: currencyCode,
-        idempotency_key: idempotencyKey,
-        ...(clientMetadata && { client_metadata: clientMetadata }),
-      },
-      'safe',
-      signal,
-    )
+  const charge = ({ signal, ...options }: ChargeOptions) =>
+    post<OneOffCharge>('/payment/one_off_charge', chargeBody(options), 'safe', signal)
 
   async function* report(options: ReportOptions = {}): AsyncGenerator<ReportTransaction> {
     const { subscriptionId: subs_id, orderId: order_id, oneoffId: oneoff_id, signal } = options
@@ -99,6 +139,7 @@ export function openBilling(http: Http, organizationId: string, key: string): Bi
         await wait(pauseMs, options.signal)
       }
     },
+    credits: creditsOf(post),
     refund({ externalId, orderId, idempotencyKey, softRefund, signal, ...rest }) {
       const names = { external_id: externalId, order_id: orderId }
       const body = { ...names, ...rest, idempotency_key: idempotencyKey, soft_refund: softRefund }
@@ -110,8 +151,36 @@ export function openBilling(http: Http, organizationId: string, key: string): Bi
   }
 }
 
+function chargeBody({ externalId, currencyCode, idempotencyKey, clientMetadata, ...rest }: ChargeOptions): object {
+  const names = { external_id: externalId, currency_code: currencyCode, idempotency_key: idempotencyKey }
+  const { amount, grants } = rest
+  return { ...names, amount, ...(clientMetadata && { client_metadata: clientMetadata }), ...(grants && { grants }) }
+}
+
+type Post = <T>(path: string, body: object, retry: 'safe' | 'refused', signal?: AbortSignal) => Promise<T>
+
+function creditsOf(post: Post): Credits {
+  return {
+    spend: ({ externalId, idempotencyKey, signal, ...rest }) =>
+      post('/credits/spend', { external_id: externalId, idempotency_key: idempotencyKey, ...rest }, 'safe', signal),
+    hold({ externalId, idempotencyKey, expiresInSeconds, signal, ...rest }) {
+      const names = { external_id: externalId, idempotency_key: idempotencyKey, expires_in: expiresInSeconds }
+      return post('/credits/hold', { ...names, ...rest }, 'safe', signal)
+    },
+    capture: ({ holdId, idempotencyKey, signal, ...rest }) =>
+      post('/credits/capture', { hold_id: holdId, idempotency_key: idempotencyKey, ...rest }, 'safe', signal),
+    release: ({ holdId, idempotencyKey, signal }) =>
+      post('/credits/release', { hold_id: holdId, idempotency_key: idempotencyKey }, 'safe', signal),
+    async balance(externalId, { signal } = {}) {
+      const body = { external_id: externalId }
+      const { balances } = await post<{ balances: CreditsBalance[] }>('/credits/balance', body, 'safe', signal)
+      return balances
+    },
+  }
+}
+
 // A quote within a JSON text is escaped, so that this matches names of properties only.
-const AMOUNTS = /(?<!\\)"(amount|amount_usd|amount_refunded)":(-?[0-9.]+)/g
+const AMOUNTS = /(?<!\\)"(amount|amount_usd|amount_refunded|balance|held|available)":(-?[0-9.]+)/g
 
 /** JSON whose amounts become text with every digit that was sent. */
 function parseExact(text: string): unknown {

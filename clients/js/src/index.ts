@@ -1,7 +1,17 @@
 // @tundish/client: what it exports.
 import { unwrap } from './webhooks.ts'
 
-export type { Billing, ChargeOptions, RefundOptions, ReportOptions, SettleOptions } from './billing.ts'
+export type {
+  Billing,
+  CaptureOptions,
+  ChargeOptions,
+  Credits,
+  HoldOptions,
+  RefundOptions,
+  ReportOptions,
+  SettleOptions,
+  SpendOptions,
+} from './billing.ts'
 export type { Change, ChangePage, ChangePagesOptions, ChangesOptions, End, Void } from './changes.ts'
 export { Tundish, type TundishOptions } from './client.ts'
 export { TundishConnectionError, TundishError } from './errors.ts'

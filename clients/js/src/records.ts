@@ -19,7 +19,7 @@ export type TransactionExport = Schemas['TransactionExport']
 
 /** Amounts of money as text, with the digits the server sent: a float would lose some. */
 export type Exact<T> = {
-  [K in keyof T]: K extends 'amount' | 'amount_usd' | 'amount_refunded'
+  [K in keyof T]: K extends 'amount' | 'amount_usd' | 'amount_refunded' | 'balance' | 'held' | 'available'
     ? string | Extract<T[K], null>
     : T[K] extends (infer Item)[]
       ? Exact<Item>[]
@@ -29,6 +29,11 @@ export type Exact<T> = {
 export type OneOffCharge = Schemas['OneOffChargeOut']
 export type Refund = Exact<Schemas['RefundOut']>
 export type MyAssets = Exact<Schemas['MyAssets']>
+export type CreditsSpend = Exact<Schemas['CreditsSpendOut']>
+export type CreditsHold = Exact<Schemas['CreditsHoldOut']>
+export type CreditsCapture = Exact<Schemas['CreditsCaptureOut']>
+export type CreditsRelease = Exact<Schemas['CreditsReleaseOut']>
+export type CreditsBalance = Exact<Schemas['CreditsBalance']>
 export type ReportTransaction = Exact<Schemas['ReportTransaction']>
 
 /** The query of an operation. */

@@ -2224,6 +2224,8 @@ export interface components {
             oneoffs: components["schemas"]["OneOffPurchase"][];
             /** @description What charges granted, newest first. */
             consumables: components["schemas"]["Consumable"][];
+            /** @description Balances of credits, by unit. */
+            credits: components["schemas"]["CreditsBalance"][];
         };
         MyAssetsIn: {
             /**

@@ -10,6 +10,7 @@ import type { Statement } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { externalId } from './body.ts'
+import { balanceOut, balancesOf } from './credits/balance.ts'
 import { consumable } from './effects/consumable.ts'
 import { describe, lineOf, ok, type Post } from './route.ts'
 
@@ -33,6 +34,7 @@ const myAssetsOut = Type.Object(
       description: 'One-off purchases that were imported as payments with `meta_oneoff_id`, newest first.',
     }),
     consumables: Type.Array(consumable.schema, { description: 'What charges granted, newest first.' }),
+    credits: Type.Array(balanceOut, { description: 'Balances of credits, by unit.' }),
   },
   { title: 'MyAssets' },
 )
@@ -52,12 +54,16 @@ export function myAssets(app: FastifyInstance, { db }: { db: Db }): void {
     { schema, config: { scope: 'report' } },
     async ({ body, organizationId }, reply) => {
       const customer = [organizationId, body.external_id]
-      const json = await db.fair(lineOf(organizationId), WEIGHT, async () => [
-        subscription.writeList(await db.read(SUBSCRIPTIONS, customer), '{"subscriptions":[', ''),
-        oneoff.writeList(await db.read(ONEOFFS, customer), '],"oneoffs":[', ''),
-        consumable.writeList(await db.read(CONSUMABLES, customer), '],"consumables":[', ']}'),
-      ])
-      return sendJson(reply, Buffer.concat(json.map(taken)))
+      const [credits, json] = await db.fair(lineOf(organizationId), WEIGHT, async () => {
+        const balances = await balancesOf(db.query, organizationId, body.external_id)
+        const lists = [
+          subscription.writeList(await db.read(SUBSCRIPTIONS, customer), '{"subscriptions":[', ''),
+          oneoff.writeList(await db.read(ONEOFFS, customer), '],"oneoffs":[', ''),
+          consumable.writeList(await db.read(CONSUMABLES, customer), '],"consumables":[', '],"credits":'),
+        ]
+        return [balances, lists] as const
+      })
+      return sendJson(reply, Buffer.concat([...json.map(taken), Buffer.from(`${JSON.stringify(credits)}}`)]))
     },
   )
 }

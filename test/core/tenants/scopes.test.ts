@@ -90,11 +90,22 @@ test('403 names the scope and the key; each scope opens what it says', async () 
       })
     ).status
   const paths = { charge: '/payment/one_off_charge', refund: '/payment/refund', report: '/transaction_report' }
+  const opened = {
+    spend: 'charge',
+    hold: 'charge',
+    capture: 'charge',
+    release: 'charge',
+    balance: 'report',
+    entries: 'report',
+  }
+  const credits = { ...opened, grant: 'a full key', adjust: 'a full key' }
   for (const scope of ['charge', 'refund', 'report']) {
     const key = await make(`/organizations/${organization}`, [scope])
     for (const [needed, path] of Object.entries(paths))
       assert.equal((await bill(path, key, { no: 1 })) === 403, needed !== scope, `${scope} at ${path}`)
     assert.equal((await bill('/refunds', key)) === 403, scope !== 'report', `${scope} at /refunds`)
+    for (const [path, needed] of Object.entries(credits))
+      assert.equal((await bill(`/credits/${path}`, key, { no: 1 })) === 403, needed !== scope, `${scope} at ${path}`)
   }
 })
 

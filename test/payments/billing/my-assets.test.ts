@@ -81,6 +81,6 @@ test('of a one-off, a chargeback is no refund, and a refund that failed later do
 
 test('a customer without a profile, or who is not known, has empty groups', async () => {
   for (const user of [await shop.customer(), 'nobody']) {
-    assert.deepEqual(await assets(user), { subscriptions: [], oneoffs: [], consumables: [] })
+    assert.deepEqual(await assets(user), { subscriptions: [], oneoffs: [], consumables: [], credits: [] })
   }
 })

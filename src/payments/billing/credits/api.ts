@@ -1,5 +1,5 @@
 // The routes of credits: spend, hold, capture, release, grant, adjust, balances and entries.
-import type { FastifyInstance } from 'fastify'
+import type { FastifyContextConfig, FastifyInstance } from 'fastify'
 import { weightOf } from '../../../core/lists/page.ts'
 import { ApiError } from '../../../lib/errors.ts'
 import { sendJson } from '../../../lib/http/send-json.ts'
@@ -73,6 +73,9 @@ export function credits(app: FastifyInstance, { db }: { db: Db }): void {
   entries(app, db)
 }
 
+// A scoped key may use a customer's credits. To make or correct them needs the full key.
+const NEEDS_FULL_KEY = new Set<Operation>(['grant', 'adjust'])
+
 const coded = ['idempotency_key_reused', 'insufficient_credits']
 
 function mount(app: FastifyInstance, db: Db, operation: Operation): void {
@@ -85,7 +88,8 @@ function mount(app: FastifyInstance, db: Db, operation: Operation): void {
       problem: { title: 'CreditsProblem', ...refusalSums },
     }),
   }
-  app.post(`/credits/${operation}`, { schema, config: { scope: 'charge' } }, async ({ exactBody, organizationId }) => {
+  const config: FastifyContextConfig = NEEDS_FULL_KEY.has(operation) ? {} : { scope: 'charge' }
+  app.post(`/credits/${operation}`, { schema, config }, async ({ exactBody, organizationId }) => {
     const given = exactBody as JsonObject
     const owner = typeof given.hold_id === 'string' ? await ownerOf(db, organizationId, given.hold_id) : undefined
     return answerOf(operation, await call(db, askOf(operation, organizationId, given, owner)))

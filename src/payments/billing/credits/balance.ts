@@ -12,7 +12,7 @@ export const balanceIn = Type.Object(
 
 const amount = (description: string, example: number) => Type.Number({ description, examples: [example] })
 
-const balanceOut = Type.Object(
+export const balanceOut = Type.Object(
   {
     unit: Type.String({ description: 'The unit.', examples: ['tokens'] }),
     balance: amount('All that the customer has. Negative: a debt, which the next grant pays first.', 100),
