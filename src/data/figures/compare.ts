@@ -41,7 +41,7 @@ interface Compared extends Figure {
 export function withPrevious(figures: Figure[], others: Figure[], question: Question, other: Days): Compared[] {
   const before = new Map(moved(others, question, other).map((figure) => [order(figure), figure]))
   const found = new Map(figures.map((figure) => [order(figure), figure]))
-  return [...new Map([...before, ...found]).values()].sort(byOrder).map((figure) => {
+  return [...new Map([...before, ...found]).values()].sort(byOrder(question)).map((figure) => {
     const previous = before.get(order(figure))?.values ?? {}
     return { ...figure, values: { ...withoutRecords(previous), ...found.get(order(figure))?.values }, previous }
   })

@@ -61,13 +61,21 @@ export async function readFigures(db: Db, question: Question): Promise<Figure[]>
     }
   }
   const figures = computeMetrics([...found.values()], question)
-  return figures.sort(byOrder)
+  return figures.sort(byOrder(question))
 }
 
 /** The place of a figure among others: by period, key and currency. */
 export const order = ({ period, key, currency }: Figure) => [period ?? '', key ?? '', currency ?? ''].join('\u0000')
 
-export const byOrder = (a: Figure, b: Figure) => (order(a) < order(b) ? -1 : 1)
+/** Compares by `order`, and screens by their index. */
+export function byOrder({ dimension }: Question): (a: Figure, b: Figure) => number {
+  const place = (figure: Figure) => order(dimension === 'screen' ? { ...figure, key: padded(figure.key) } : figure)
+  return (a, b) => (place(a) < place(b) ? -1 : 1)
+}
+
+// The digits of the largest integer of PostgreSQL.
+const INDEX_DIGITS = 10
+const padded = (key: string | null) => key?.replace(/^\d+/, (index) => index.padStart(INDEX_DIGITS, '0')) ?? null
 
 /** Money is stored in minor units. */
 function scale({ unit }: Sum, currency: string | null): number {

@@ -48,7 +48,7 @@ export const visits: Family = {
     where s.project_id = $1 and ${within('s.created_at')}`,
 }
 
-/** Drop-off by screen. The subkey is the index of the screen in five digits, a space, and the id of the screen. */
+/** Drop-off by screen. The subkey is the index of the screen in at least five digits, a space, and the id of the screen. */
 export const screens: Family = {
   name: 'visits',
   table: 'figures_screens',
@@ -59,7 +59,7 @@ export const screens: Family = {
   facts: `
     select day, test, funnel, screen, 1 as answered, last::int as stopped from (
       select ${dayOf('s.created_at')} as day, p.preview as test, ${orNone('s.funnel_id')} as funnel,
-        lpad(r.screen_index::text, 5, '0') || ' ' || r.screen_id as screen,
+        lpad(r.screen_index::text, greatest(5, length(r.screen_index::text)), '0') || ' ' || r.screen_id as screen,
         row_number() over (partition by s.id order by r.screen_index desc, r.screen_id desc) = 1 as last
       from sessions s join profiles p on p.project_id = s.project_id and p.id = s.profile_id
       cross join lateral (

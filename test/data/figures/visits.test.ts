@@ -49,3 +49,28 @@ test('are computed from each payment of the person once, not once for each of th
     assert.ok(rows <= MANY + 4, `${rows} rows of transactions were read`)
   }
 })
+
+test('screens are in the order of their indices, also from 100000 on', async () => {
+  const project = await imports.project()
+  const indices = [1000000, 99999, 100000, 10000, 2147483647]
+  await imports.run(project, [
+    line.profile(),
+    line.funnel({ id: 'long' }),
+    line.session({ id: 'session', funnel_id: 'long' }),
+    ...indices.map((index) =>
+      line.reply({ session_id: 'session', screen: { id: 'same', index }, element: { id: `e${index}`, type: 'Input' } }),
+    ),
+  ])
+  await followProject(imports.db, project.id)
+  const screens = await figuresOf(imports.db, project.id, 'answered stopped', { dimension: 'screen', funnel: 'long' })
+  assert.deepEqual(
+    screens.map(({ key, answered, stopped }) => [key, answered, stopped]),
+    [
+      ['10000 same', 1, 0],
+      ['99999 same', 1, 0],
+      ['100000 same', 1, 0],
+      ['1000000 same', 1, 0],
+      ['2147483647 same', 1, 1],
+    ],
+  )
+})

@@ -154,7 +154,7 @@ function screensOf(view: View, sum: Figure, screens: Figure[]): Piece {
       })),
     ],
     rows: screens.map(({ key, values: { answered, stopped } }) => [
-      cell(key!.slice(6), key!.slice(6)),
+      cell(screenOf(key!), screenOf(key!)),
       cell(bar(all ? (answered ?? 0) / all : 0), null),
       valueCell('number', answered ?? 0),
       valueCell('percent', all ? (answered ?? 0) / all : null),
@@ -165,6 +165,9 @@ function screensOf(view: View, sum: Figure, screens: Figure[]): Piece {
   const empty = html`<p>No answers in this period.</p>`
   return table(view, 'screens', content, { hideCaption: true, empty })
 }
+
+/** The id of a screen without its index. */
+const screenOf = (key: string) => key.slice(key.indexOf(' ') + 1)
 
 function partTable(view: View, title: string, found: Figure[], name: (key: string) => string): Piece {
   const rows = found.filter(({ values }) => values.sessions).sort((a, b) => b.values.sessions! - a.values.sessions!)
