@@ -130,7 +130,7 @@ export async function reportedFees(
   const year = new Date().getUTCFullYear()
   const sums = new Map<string, number>()
   for (const from of [year - 2, year - 1, year]) {
-    const period = ['--from', `${from}-01-01`, '--to', `${from + 1}-01-01`]
+    const period = ['--from', `${from}-01-01`, '--to', `${from}-12-31`]
     const { code, stdout, stderr } = await tundishAgain(
       ['report', '--org', project.organizationId, ...period, '--json'],
       env,

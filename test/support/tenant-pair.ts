@@ -100,13 +100,18 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
   return { ...names, organizationKey, projectKey, webhook, event, spareKey: '' }
 }
 
-/** A unit with the name of the tenant, a rule, an entry, and an open hold with the id of the order. */
+/** A cap that nothing reaches, a unit with the name of the tenant, a rule, an entry, and an open hold with the id of the order. */
 async function addCredits(
   { db }: Billing,
   { post }: Pick<Organization, 'post'>,
   [mark, orderId, external_id]: string[],
 ): Promise<void> {
   await addUnit(db, mark!, mark!)
+  await db.query(
+    `insert into charge_caps (organization_id, scope, per, currency_code, most, created_at)
+     values ($1, 'customer', 'month', '', 1000000, db_clock())`,
+    [mark!],
+  )
   await db.query(
     `insert into credit_rules (organization_id, currency_code, charged, unit, amount, created_at)
      values ($1, 'USD', 5, $1, 1, db_clock())`,

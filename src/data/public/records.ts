@@ -6,6 +6,7 @@ import { KINDS } from '../../core/records/records.ts'
 import { ApiError, Refusal } from '../../lib/errors.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import { checkContentEncoding } from '../../lib/http/body.ts'
+import { refuseOtherMethods } from '../../lib/http/listener.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { isJsonObject, type JsonValue } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -80,6 +81,8 @@ interface Route {
 
 export function records(app: FastifyInstance, context: PublicContext): void {
   app.register(async (inner) => {
+    // The call for the outer scope came before this route, so it does not include it.
+    refuseOtherMethods(inner)
     inner.addContentTypeParser(LINES, async (_request: FastifyRequest, payload: Readable) => payload)
     const schema = {
       ...describe({

@@ -18,6 +18,7 @@ import { list, ofOrganization } from './list.ts'
 import type { Change, Input, Operation } from './operation.ts'
 
 const cap = shape('ChargeCap', 'k', {
+  organization_id: text('The organization.', { example: 'acme' }),
   scope: text('Of each `customer`, or of the `organization`.', { example: 'customer' }),
   per: text('Calendar period, in UTC.', { example: 'day' }),
   currency_code: text('Currency of the money; null: the number of charges.', {

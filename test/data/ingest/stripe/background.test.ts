@@ -94,6 +94,7 @@ test('a key that Stripe refuses fails the import with a sentence, and starting i
   assert.match(body.error, /^Stripe rejects the secret key/)
   assert.deepEqual(await checkImports(events.app.db), [
     {
+      project_id: 'shop',
       check: 'imports',
       level: 'failed',
       message: `The import of the merchant account wrong into the project ${PROJECT}: ${body.error}`,
