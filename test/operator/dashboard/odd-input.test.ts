@@ -6,6 +6,9 @@ import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
 
 const HTML = '<img src=x onerror=alert(1)>'
+// Turned by formatting characters that do not end, or end the isolation around it; and by its letters.
+const TURNED = '\u202eTitle\u2069'
+const HEBREW = 'קורס 5'
 const FORMULA = '=HYPERLINK("http://x")'
 const PAGES = 'funnels revenue subscriptions charges refunds webhooks keys settings projects'.split(' ')
 
@@ -23,11 +26,13 @@ before(async () => {
     funnels: [
       { id: 'constructor', title: HTML },
       { id: 'formula', title: FORMULA },
+      { id: 'turned', title: TURNED },
+      { id: 'hebrew', title: HEBREW },
     ],
     experiments: [{ id: '__proto__', title: HTML }],
     // Two with the same address, so that the search has a list of results.
     profiles: ['profile', 'twin'].map((id) => ({ id, email: `${HTML}@example.com`, created_at: today })),
-    sessions: ['constructor', 'formula'].map((funnel_id) => ({
+    sessions: ['constructor', 'formula', 'turned', 'hebrew'].map((funnel_id) => ({
       id: funnel_id,
       profile_id: 'profile',
       funnel_id,
@@ -38,9 +43,10 @@ before(async () => {
     products: [
       { id: 'product', name: HTML },
       { id: 'formula', name: FORMULA },
+      { id: 'turned', name: TURNED },
     ],
     subscriptions: [
-      { id: 'yen', price: 1500, currency: 'JPY', created_at: today },
+      { id: 'yen', price: 1500, currency: 'JPY', product_id: 'turned', created_at: today },
       { id: 'dinar', price: 12_345, currency: 'KWD', product_id: 'formula', created_at: today },
       { id: 'huge', price: Number.MAX_SAFE_INTEGER, created_at: today },
     ],
@@ -112,6 +118,26 @@ test('HTML in names, addresses, replies and messages is shown as text on every p
     if (text.includes('&lt;img src=x onerror=alert(1)&gt;')) shown += 1
   }
   assert.ok(shown >= PAGES.length)
+})
+
+test('text from right to left is isolated from the text around it, and cannot end the isolation', async () => {
+  const list = (await see('/funnels')).text
+  for (const part of ['<bdi>Title</bdi>', `<bdi>${HEBREW}</bdi>`]) assert.ok(list.includes(part), part)
+  for (const [id, title] of [
+    ['turned', 'Title'],
+    ['hebrew', HEBREW],
+  ]) {
+    const { text } = await see(`/funnels/${id}`)
+    assert.ok(text.includes(`<title>\u2068${title}\u2069 · Tundish</title>`), id)
+    assert.ok(text.includes(`<h1><bdi>${title}</bdi></h1>`), id)
+    // Attributes keep every character, because forms and links send them back.
+    const shown = text.replace(/"[^"<>]*"/g, '').replace(/<(title|option)\b[^<]*/g, '')
+    assert.doesNotMatch(shown, /[\u202a-\u202e\u2066-\u2069]/, id)
+  }
+  const search = (await see(`/people?q=${encodeURIComponent(TURNED)}`)).text
+  assert.ok(search.includes(`value="${TURNED}"`))
+  const csv = (await see('/subscriptions?csv=subscriptions')).text
+  assert.ok(csv.includes(',Title,') && !csv.includes('bdi'), csv)
 })
 
 test('a quote precedes names and labels in the CSV that a spreadsheet would take for formulas', async () => {
