@@ -63,14 +63,14 @@ export async function refuse(
   return verdict.outcome === 'unconfirmed' ? { outcome: 'unknown', why: 'could not be cancelled' } : verdict
 }
 
-/** Finds the payment made under our key within a span of time; if there are several, the one that charged. */
+/** Finds the payment made under our key within a span of time. If there are several, it is the one that charged or may charge. */
 export async function findByKey(
   api: StripeApi,
   request: Reference & { cards: readonly Card[] },
   span: Span,
   signal: AbortSignal,
 ): Promise<Prepared | Settled | NotFound | Unknown> {
-  const intent = await findIntent(api, request.key, await customersOf(api, request.cards, signal), span, signal)
+  const intent = await findIntent(api, request, await customersOf(api, request.cards, signal), span, signal)
   if (!intent) return { outcome: 'not_found' }
   const verdict = await conclude(api, intent, request, signal)
   if (verdict.outcome === 'unconfirmed') return prepared(intent, null)

@@ -12,36 +12,36 @@ export const WITH_CHARGE = { expand: ['latest_charge'] }
 
 /**
  * Finds the payment made under a key within a span of time: of these customers, or of the whole account if there are none. Of several
- * it prefers one that charged or may charge, then one that failed.
+ * it prefers one that charged or may charge, then one that failed, and cancels the others, so that none of them can charge later.
  */
 export async function findIntent(
   api: StripeApi,
-  key: string,
+  reference: Reference,
   customers: readonly string[],
   { since, until }: Span,
   signal: AbortSignal,
 ): Promise<Intent | undefined> {
   const created = { gte: secondsOf(since), ...(until !== undefined && { lte: secondsOf(until) }) }
-  let best: Intent | undefined
+  const found: { intent: Intent; outcome: Verdict['outcome'] }[] = []
   for (const customer of customers.length > 0 ? customers : [undefined]) {
     const params = { customer, created, expand: ['data.latest_charge'] }
     for await (const item of api.all('/v1/payment_intents', params, signal)) {
-      if (fieldsOf(item['metadata'])['tundish_key'] !== key) continue
+      if (fieldsOf(item['metadata'])['tundish_key'] !== reference.key) continue
       const intent = readIntent(item)
-      if (!best || weight(intent) > weight(best)) best = intent
+      found.push({ intent, outcome: judge(intent, reference).outcome })
     }
   }
-  return best
+  const [best, ...others] = found.sort((one, other) => RANK[one.outcome] - RANK[other.outcome])
+  for (const { intent, outcome } of others)
+    if (intent.status !== 'canceled' && (outcome === 'failed' || outcome === 'unconfirmed'))
+      await cancelForGood(api, intent, signal)
+  return best?.intent
 }
 
 const secondsOf = (instant: string) => Math.floor(Date.parse(instant) / 1000)
 
-/** Ranks the payments of one key. There may be several, because a prepare whose response was lost is repeated. */
-function weight(intent: Intent): number {
-  if (intent.status === 'succeeded' || intent.status === 'processing') return 3
-  if (hasFailed(intent)) return 2
-  return intent.status === 'canceled' ? 0 : 1
-}
+// Ranks the payments of one key. There may be several, because a prepare whose response was lost is repeated.
+const RANK: Record<Verdict['outcome'], number> = { succeeded: 0, unknown: 1, failed: 2, unconfirmed: 3, refused: 4 }
 
 export async function retrieve(api: StripeApi, handle: string, signal: AbortSignal): Promise<Intent> {
   const { status, body, error } = await api.get(pathOf('payment_intents', handle), WITH_CHARGE, signal)
@@ -56,6 +56,12 @@ export async function cancel(api: StripeApi, handle: string, signal: AbortSignal
   if (status === 200) return readIntent(body)
   if (error['code'] === 'payment_intent_unexpected_state') return retrieve(api, handle, signal)
   throw responseError(status, error)
+}
+
+/** Throws unless the payment is cancelled. */
+async function cancelForGood(api: StripeApi, { id }: Intent, signal: AbortSignal): Promise<void> {
+  const { status } = await cancel(api, id, signal)
+  if (status !== 'canceled') throw new ProviderError(`another payment of the key could not be cancelled (${status})`)
 }
 
 /** The outcome of a payment. A failed payment is cancelled first, so that it can never be confirmed later. */

@@ -76,7 +76,7 @@ async function findWithinKeyLife(
   signal: AbortSignal,
 ): Promise<Prepared | Settled | Unknown | Conflict> {
   const since = new Date(Date.now() - KEY_MAY_LIVE_MS).toISOString()
-  const find = (customers: string[]) => findIntent(api, request.key, customers, { since }, signal)
+  const find = (customers: string[]) => findIntent(api, request, customers, { since }, signal)
   const intent = (customer === null ? undefined : await find([customer])) ?? (await find([]))
   // Stripe stores errors under a key, too: the first call failed and created nothing.
   if (!intent) return { outcome: 'unknown', why: 'the key was used for a call that failed' }

@@ -172,6 +172,21 @@ test('a key that Stripe has forgotten is found by the list, so that nothing is m
   })
 })
 
+test('of two payments of a key the one that the bank is processing counts, and the other is cancelled', async () => {
+  const { customer, payment_method } = await savedCard(account.stripe, 'pm_sim_processing_60000ms')
+  const request = chargeRequest(payment_method, { providerCustomer: customer })
+  await account.charge(request)
+  const other = await account.stripe.paymentIntents.create({
+    ...{ amount: 1050, currency: 'usd', customer, payment_method, payment_method_types: ['card'] },
+    metadata: { tundish_order: request.reference, tundish_key: request.key },
+  })
+  const find = () => account.provider.findByKey({ ...request, cards: [request] }, { since: yesterday() })
+  assert.deepEqual(await find(), { outcome: 'unknown', why: 'the payment is processing' })
+  assert.equal((await account.stripe.paymentIntents.retrieve(other.id)).status, 'canceled')
+  await account.control('/clock', { advance_ms: 60_000 })
+  assertSettled(await find(), 'succeeded')
+})
+
 test('the same purchase under a new order, after the old one was lost, is not charged again', async () => {
   const { payment_method } = await savedCard(account.stripe)
   const lost = chargeRequest(payment_method)
