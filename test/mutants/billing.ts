@@ -14,6 +14,20 @@ export const billingMutants: Mutants = {
     bug: `if (row) return look(context, kind, row)`,
     foundBy: unsent,
   },
+  'late-refund-call': {
+    does: 'sends a refund although its lease is nearly over',
+    file: 'payments/billing/refund/refund.ts',
+    code: `const held = await inTime(context, refundsInProgress, refund, sentMs)`,
+    bug: `const held = sentMs >= 0 && inTime ? refund : undefined`,
+    foundBy: ['test/payments/billing/leases.test.ts'],
+  },
+  'late-call-of-an-unsent-refund': {
+    does: 'sends a refund for the first time although the lease of the look is nearly over',
+    file: 'payments/billing/unknown/in-time.ts',
+    code: `return leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - sentMs) ? held : undefined`,
+    bug: `return sentMs >= 0 ? held : undefined`,
+    foundBy: unsent,
+  },
   'dashboard-refund-for-unsent': {
     does: 'takes a refund of the dashboard for one of ours that was never sent',
     file: 'payments/billing/refund/look-up.ts',

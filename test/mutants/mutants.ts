@@ -4,10 +4,12 @@ import { billingMutants } from './billing.ts'
 import { erasureMutants } from './erasure.ts'
 import type { Mutants } from './mutant.ts'
 import { restoreMutants } from './restores.ts'
+import { stripeMutants } from './stripe.ts'
 import { syncMutants } from './sync.ts'
 
 export const mutants: Mutants = {
   ...billingMutants,
+  ...stripeMutants,
   ...batchMutants,
   ...syncMutants,
   ...erasureMutants,

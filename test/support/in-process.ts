@@ -2,6 +2,7 @@
 import { after, before, beforeEach } from 'node:test'
 import { readAmount } from '../../src/lib/money.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
+import type { Query } from '../../src/lib/pg/types.ts'
 import { type Order, ordersInProgress } from '../../src/payments/billing/charge/orders.ts'
 import type { ChargeRequest } from '../../src/payments/billing/charge/request.ts'
 import type { BillingContext } from '../../src/payments/billing/context.ts'
@@ -45,6 +46,18 @@ export const refundOf = (
 export function contextOf(db: Db, provider: Provider, more: Partial<BillingContext> = {}): BillingContext {
   const providers = fixedProviders([provider])
   return { db, providers, clock: new HandClock(), log: silent, providerTimeoutMs: 1_000, ...more }
+}
+
+/** A database and a clock by which every statement takes as long as the margin of a lease, a claim too. */
+export function tooSlow(db: Db) {
+  const clock = new HandClock()
+  const slow = (query: Query) =>
+    ((...given) => {
+      clock.advance(1_000)
+      return query(...given)
+    }) as Query
+  const tx: Db['tx'] = (work) => db.tx((query, commit) => work(slow(query), commit))
+  return { clock, db: { ...db, query: slow(db.query), tx } }
 }
 
 /** The customer's only order; `due_in` are the seconds from its claim, or from the last look, to the next one. */

@@ -1,10 +1,11 @@
-// The lease of a charge: only one process calls the provider for it at a time, and a lost process holds it no longer.
+// The lease of a charge or refund: only one process calls the provider for it at a time, and a lost process holds it no longer.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import { oneOffCharge } from '../../../src/payments/billing/charge/charge.ts'
+import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { LONG_LEASE_MS, lookInto, never, setUpCharges, takeDue } from '../../support/in-process.ts'
+import { LONG_LEASE_MS, lookInto, never, refundOf, setUpCharges, takeDue, tooSlow } from '../../support/in-process.ts'
 import { untilLocked } from '../../support/locks.ts'
 import { verdict } from '../../support/scripted-provider.ts'
 
@@ -23,18 +24,22 @@ describe('leases', () => {
   })
 
   test('a process whose lease is nearly over does not call the provider', async () => {
-    const clock = new HandClock()
-    // Every statement takes as long as the margin of the lease, the claim too.
-    const db: Db = {
-      ...setup.db,
-      query: ((...given) => {
-        clock.advance(1_000)
-        return setup.db.query(...given)
-      }) as Db['query'],
-    }
-    const slow = context({ charge: never }, { db, clock })
+    const slow = context({ charge: never }, tooSlow(setup.db))
     assert.equal((await oneOffCharge(slow, setup.shop.id, request())).checkout_status, 'processing')
     assert.deepEqual([(await order())!.lease_until, (await order())!.due_in], [null, '1'])
+  })
+
+  test('a refund whose lease is nearly over is not sent, and left to a later look', async () => {
+    const { order_id } = await oneOffCharge(
+      context({ charge: async () => verdict('succeeded') }),
+      setup.shop.id,
+      request(),
+    )
+    const slow = context({ refund: never }, tooSlow(setup.db))
+    assert.equal((await refund(slow, setup.shop.id, refundOf(setup.user, order_id))).refund_status, 'processing')
+    const columns = 'lease_until, is_unsent, next_look_at is not null as is_due'
+    const [row] = await setup.db.query(`select ${columns} from refunds where order_id = $1`, [order_id])
+    assert.deepEqual(row, { lease_until: null, is_unsent: 't', is_due: 't' })
   })
 
   test('the lease of a charge that waited for its turn begins after the wait', async () => {

@@ -182,5 +182,29 @@ test('a refund that was made at Stripe before the time to compare from is found 
   assert.deepEqual([match, findings], [1, []])
 })
 
+test('a charge of the same number in another currency at Stripe is reported', async () => {
+  const { order_id, payment } = await charged()
+  const charge = await billing.client.paymentIntents.retrieve(payment)
+  await billing.stripe.control('/objects', { objects: [{ ...charge, currency: 'eur' }] })
+  const { findings } = await compare()
+  await billing.stripe.control('/objects', { objects: [charge] })
+  assert.deepEqual(
+    findings.map(({ difference, reference, what }) => [difference, reference, what]),
+    [['mismatch', order_id, '1050 minor units of EUR there, 10.50 USD here']],
+  )
+})
+
+test('a dispute that was opened a hundred days before the time to compare from and is decided after it is found', async () => {
+  const { external_id, payment } = await charged()
+  const { latest_charge } = await billing.client.paymentIntents.retrieve(payment)
+  const { id } = await billing.stripe.control<{ id: string }>('/disputes', { charge: latest_charge })
+  await compare()
+  assert.equal((await shop.consumables(external_id))[0].is_active, false)
+  await billing.stripe.control('/clock', { advance_ms: 101 * 86_400_000 })
+  await billing.stripe.control(`/disputes/${id}/close`, { status: 'won' })
+  await compare(100 * 86_400_000)
+  assert.equal((await shop.consumables(external_id))[0].is_active, true)
+})
+
 const change = (orderId: string, what: string) =>
   billing.db.query(`update refunds set ${what} where order_id = $1`, [orderId])

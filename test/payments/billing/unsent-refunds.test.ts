@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
+import type { BillingContext } from '../../../src/payments/billing/context.ts'
 import { look, REFUND } from '../../../src/payments/billing/unknown/look.ts'
 import { noDetails, type Provider } from '../../../src/payments/providers/provider.ts'
-import { contextOf, setUpCharges } from '../../support/in-process.ts'
+import { contextOf, never, setUpCharges, tooSlow } from '../../support/in-process.ts'
 import { scriptedProvider } from '../../support/scripted-provider.ts'
 import { twoSteps } from '../../support/two-step-provider.ts'
 
@@ -24,12 +25,12 @@ async function unsent(age: string) {
   return id
 }
 
-async function lookAt(id: string, script: Partial<Provider>) {
+async function lookAt(id: string, script: Partial<Provider>, more: Partial<BillingContext> = {}) {
   const { db } = setup
   const provider = scriptedProvider({ traits: twoSteps, refuseRefund: undefined as never, ...script })
   const found = await REFUND.rows.find(db.query, id)
   const taken = (await REFUND.rows.take(db, found!, 60_000))!
-  await look(contextOf(db, provider), REFUND, taken)
+  await look(contextOf(db, provider, more), REFUND, taken)
   const [row] = await db.query(
     'select status, is_unsent, lease_until is null and next_look_at > db_clock() as waits from refunds where refund_id = $1',
     [id],
@@ -47,6 +48,15 @@ test('a conflict for a refund that was never sent makes one call a look, and the
   }
   assert.deepEqual(await lookAt(id, { refund }), { status: 'processing', is_unsent: 't', waits: 't' })
   assert.equal(calls, 1)
+})
+
+test('a refund that was never sent is not sent by a look whose lease is nearly over', async () => {
+  const id = await unsent('1 minute')
+  assert.deepEqual(await lookAt(id, { refund: never }, tooSlow(setup.db)), {
+    status: 'processing',
+    is_unsent: 't',
+    waits: 't',
+  })
 })
 
 test('a refund that was never sent fails after the life of its key, although the dashboard made one of the same amount', async () => {

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
+import { connectAccount } from '../../../src/payments/providers/connect.ts'
 import { tundish } from '../../support/cli.ts'
 import { startStripeBilling } from '../../support/stripe-billing.ts'
+import { openStripeSimulator } from '../../support/stripe-simulator.ts'
 import { CTRL_C, noTerminal, openTerminal } from '../../support/terminal.ts'
 import { titled } from '../../support/titled.ts'
 
@@ -102,6 +104,25 @@ describe('connecting over HTTP', () => {
     await stripe.control('/keys/revoke', { key: 'sk_test_revoked0' })
     const answer = await post('/stripe/a/connect', { sandbox: true, secret_key: 'sk_test_revoked0' })
     assert.deepEqual([answer.status, answer.code], [400, 'credentials_refused'], answer.text)
+  })
+
+  test('409 wrong_mode for a live account that is to become a sandbox, with a test key or without a key, also once disconnected', async () => {
+    const live = await openStripeSimulator({ livemode: true })
+    const { db, seal, clock } = billing.server.app
+    const context = { db, seal, clock, stripeApiUrl: live.url, deadlineMs: 10_000 }
+    const name = { organizationId: shop.id, psp: 'stripe', merchantId: 'real' }
+    await connectAccount(context, name, { secretKey: 'sk_live_12345678', isSandbox: false })
+    await live.cleanUp()
+    const refused = async (given: object) => {
+      const answer = await post('/stripe/real/connect', { sandbox: true, ...given })
+      assert.deepEqual([answer.status, answer.code], [409, 'wrong_mode'], answer.text)
+    }
+    await refused({ secret_key: KEY })
+    await refused({ webhook_secrets: [SECRET] })
+    await post('/stripe/real/disconnect')
+    await refused({ secret_key: KEY })
+    const [row] = await db.query(`select is_sandbox from merchant_accounts where psp_merchant_id = 'real'`)
+    assert.equal(row?.is_sandbox, 'f')
   })
 
   describe('a key of another account of the same mode', () => {

@@ -141,6 +141,18 @@ test('movements come oldest first, over more pages and spans than one, without t
   await busy.cleanUp()
 })
 
+test('a payment that was made before the instant to list from and confirmed after it is listed', async () => {
+  const request = chargeRequest('pm_card_visa')
+  const prepared = await account.provider.prepare(request)
+  assert.ok(prepared.outcome === 'prepared')
+  const { now_ms } = await account.control<{ now_ms: number }>('/clock', { advance_ms: 20 * 60_000 })
+  const since = new Date(now_ms - 60_000).toISOString()
+  assertSettled(await account.provider.confirm({ ...request, handle: prepared.handle }), 'succeeded')
+  const keys: (string | null)[] = []
+  for await (const { key } of account.provider.list(since)) keys.push(key)
+  assert.deepEqual(keys, [request.key])
+})
+
 test('the account is described with its mode, and a wrong key is reported', async () => {
   const described = await account.provider.describeAccount()
   assert.ok(described.outcome === 'described')
