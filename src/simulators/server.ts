@@ -23,6 +23,8 @@ type Log = Pick<FastifyBaseLogger, 'error'>
 
 export interface Simulator {
   url: string
+  /** A sentence for the operator about an option that had no effect. */
+  note?: string
   close(): Promise<void>
 }
 

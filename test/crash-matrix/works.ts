@@ -90,6 +90,7 @@ async function restoreOnce(env: NodeJS.ProcessEnv, { file, ledger }: Subject): P
     file: file!,
     replace: false,
     ledgers,
+    reasons: [],
     accounts: [],
     actor: ACTOR,
     signal: new AbortController().signal,

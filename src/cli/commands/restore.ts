@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline/promises'
 import { type Command, Option } from 'commander'
 import type { Config } from '../../config.ts'
 import { readLedgers } from '../../core/erasure/ledger-files.ts'
-import { Refusal, UsageError } from '../../lib/errors.ts'
+import { UsageError } from '../../lib/errors.ts'
 import type { NamedAccount } from '../../operations/backup/accounts.ts'
 import type { Ledger } from '../../operations/backup/erased.ts'
 import { showProgress } from '../../operations/backup/progress.ts'
@@ -37,17 +37,20 @@ export function register(program: Command): void {
     )
   withSettings(command, async (config: Config, ...given: unknown[]) => {
     const [file, { replace = false, erasures = [], withoutErasures = false, accounts }] = given as [string, Options]
-    const ledgers = await findLedgers(config, erasures)
-    if (ledgers.length === 0 && !withoutErasures)
-      throw new Refusal(
-        `There is no ledger of erasures at ${config.erasureLedger}, so people who were erased since the backup would come back: name it with --erasures, or add --without-erasures if nobody was erased since.`,
+    const reasons: string[] = []
+    const ledgers = await findLedgers(config, erasures, reasons)
+    if (ledgers.length === 0 && erasures.length === 0 && !withoutErasures)
+      reasons.push(
+        `There is no ledger of erasures at ${config.erasureLedger}, so people who were erased since the backup would come back: name it with --erasures, or add --without-erasures if no profile was erased since.`,
       )
-    const named = await readAccounts(accounts, file)
+    // A restore that is refused anyway asks no question.
+    const named = await readAccounts(accounts, file, reasons.length === 0)
     const progress = showProgress(process.stderr)
     const restored = await restore(config, {
       file,
       replace,
       ledgers,
+      reasons,
       accounts: named,
       actor: commandLine(),
       signal: abortedWhenStopped(),
@@ -58,9 +61,13 @@ export function register(program: Command): void {
 }
 
 /** The accounts of `--accounts`, or of a question at a terminal; undefined if there is neither. */
-async function readAccounts(given: string | undefined, file: string): Promise<NamedAccount[] | undefined> {
+async function readAccounts(
+  given: string | undefined,
+  file: string,
+  mayAsk: boolean,
+): Promise<NamedAccount[] | undefined> {
   const isTerminal = process.stdin.isTTY === true && file !== '-'
-  const text = given ?? (isTerminal ? await ask(QUESTION) : undefined)
+  const text = given ?? (isTerminal && mayAsk ? await ask(QUESTION) : undefined)
   if (text === undefined) return undefined
   if (text.trim() === 'none') return []
   return text.split(',').map(readAccount)
@@ -87,11 +94,11 @@ function readAccount(text: string): NamedAccount {
   )
 }
 
-/** The named ledgers, and ERASURE_LEDGER if the file exists: new erasures are appended to it. */
-async function findLedgers({ erasureLedger }: Config, named: string[]): Promise<Ledger[]> {
+/** The named ledgers, and ERASURE_LEDGER if the file exists: new erasures are appended to it. Adds what is wrong to `reasons`. */
+async function findLedgers({ erasureLedger }: Config, named: string[], reasons: string[]): Promise<Ledger[]> {
   const paths = new Set(named.map((path) => resolve(path)))
   for (const path of paths) {
-    if (!(await isReadable(path))) throw new Refusal(`There is no readable ledger at ${path}.`)
+    if (!(await isReadable(path))) reasons.push(`There is no readable ledger at ${path}.`)
   }
   if (await isReadable(erasureLedger)) paths.add(erasureLedger)
   return [...paths].map((path) => ({ path, read: (unreadable) => readLedgers([path], unreadable) }))

@@ -47,6 +47,7 @@ async function run({ port, dialect, demoCustomers }: Options): Promise<void> {
     if (error.code === 'EADDRINUSE') throw new UsageError(`Port ${port} is taken: give another with --port.`)
     throw error
   })
+  if (simulator.note) process.stderr.write(`${simulator.note}\n`)
   const setting = isStripe ? 'STRIPE_API_URL' : 'SIMULATOR_URL'
   process.stdout.write(`The simulator is ready at ${simulator.url}; start Tundish with ${setting}=${simulator.url}\n`)
   await stopSignal()

@@ -8,7 +8,8 @@ export const NOTHING = 'Nothing found.'
 
 /**
  * The response as text. A list shows `columns`, by default all of its fields; where a table is wider than the terminal, each
- * row becomes lines of names and values. No value is cut. Several lists and objects have their names above them.
+ * row becomes lines of names and values. No value is cut; many currencies are a count. Several lists and objects have their names
+ * above them.
  */
 export function describeResponse(response: Row, columns?: readonly string[], width = terminalWidth()): string {
   const { pagination, ...rest } = response
@@ -44,13 +45,24 @@ function further({ next_cursor }: Row): string[] {
 function lines(object: Row): string {
   const width = Math.max(0, ...Object.keys(object).map((name) => name.length))
   return Object.entries(object)
-    .map(([name, value]) => `${name.padEnd(width)}  ${isSmall(value) ? cell(value) || '-' : showLong(value, width)}`)
+    .map(([name, value]) => `${name.padEnd(width)}  ${showField(name, value, width)}`)
     .join('\n')
 }
 
+function showField(name: string, value: unknown, width: number): string {
+  if (isSmall(value)) return cell(value) || '-'
+  return counted(name, value) ?? showLong(value, width)
+}
+
+/** All currencies of a provider would fill the terminal; --json lists them. */
+const counted = (name: string, value: unknown) =>
+  name === 'currencies' && isTexts(value) && value.length > MAX_SHOWN ? `${value.length} currencies` : undefined
+// As on the dashboard's page of merchant accounts.
+const MAX_SHOWN = 8
+
 /** A table, or blocks of lines where it does not fit into `width`. */
 export function table(rows: Row[], columns: readonly string[] = Object.keys(rows[0]!), width = terminalWidth()) {
-  const cells = [[...columns], ...rows.map((row) => columns.map((name) => cell(row[name])))]
+  const cells = [[...columns], ...rows.map((row) => columns.map((name) => counted(name, row[name]) ?? cell(row[name])))]
   const widths = columns.map((_name, n) => Math.max(...cells.map((row) => row[n]!.length)))
   // Details at the end of a line may be wrapped by the terminal.
   const measured = rows.some((row) => isObject(row[columns.at(-1)!])) ? widths.slice(0, -1) : widths

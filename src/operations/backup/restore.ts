@@ -2,9 +2,8 @@
 
 import type { Config } from '../../config.ts'
 import type { Actor } from '../../core/audit/audit.ts'
-import { Refusal } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../../lib/secrets.ts'
+import type { Seal } from '../../lib/secrets.ts'
 import { keepAccounts, markUnlisted, type NamedAccount, refuseIfConnected } from './accounts.ts'
 import { removeArriving } from './arriving.ts'
 import { enterInAudit } from './audited.ts'
@@ -14,10 +13,10 @@ import { eraseAgain, gatherErased, type Ledger } from './erased.ts'
 import type { Header } from './format.ts'
 import { load } from './load.ts'
 import type { Progress } from './progress.ts'
+import { asRefusal, checkMasterKey, reasonsOfDatabase, refuseEarly, refuseFor } from './reasons.ts'
 import { dropIndexes, emptyTables, lockAndFindData, runMissing, schemaOf } from './schema.ts'
-import { DamagedError } from './script.ts'
 import { InDoubt, type Session, withSession } from './session.ts'
-import { openSource, type Source } from './source.ts'
+import { openSource, readHeader, type Source } from './source.ts'
 import { qualified } from './sql-names.ts'
 
 export interface RestoreOptions {
@@ -26,6 +25,8 @@ export interface RestoreOptions {
   /** Whether the rows of the database may be replaced. */
   replace: boolean
   ledgers: Ledger[]
+  /** Why the restore must be refused, as far as the caller knows: all reasons are reported together. */
+  reasons: string[]
   /** The merchant accounts that were connected after the backup was made; undefined if the operator did not say. */
   accounts: NamedAccount[] | undefined
   /** The actor in the audit log. */
@@ -49,7 +50,10 @@ export async function restore(config: Config, options: RestoreOptions): Promise<
   const { file, signal, progress } = options
   let source: Source | undefined
   try {
-    source = await openSource(file, { signal, progress })
+    if (file === '-') source = await openSource(file, { signal, progress })
+    const known = source?.header
+    await refuseEarly(config, options, async () => known ?? readHeader(file, { signal, progress }))
+    source ??= await openSource(file, { signal, progress })
     const { header } = source
     const seal = checkMasterKey(config, header)
     await schemaOf(header)
@@ -57,22 +61,11 @@ export async function restore(config: Config, options: RestoreOptions): Promise<
       inOneTransaction(session, config, seal, source!, options),
     )
   } catch (error) {
-    if (!(error instanceof DamagedError)) throw error
-    throw new Refusal(`${file === '-' ? 'The backup' : file} is damaged: ${error.message} Nothing was changed.`)
+    throw asRefusal(file, error)
   } finally {
     progress.end()
     await source?.script.close().catch(() => {})
   }
-}
-
-function checkMasterKey({ masterKey, dataDir }: Config, { master_key }: Header): Seal | undefined {
-  const present = masterKey ?? masterKeyIn(dataDir)
-  const seal = present && openSeal(present)
-  if (master_key === null || seal?.fingerprint === master_key) return seal
-  const problem = present ? 'The master key is not that of the backup' : 'The master key of the backup is missing'
-  throw new Refusal(
-    `${problem}: set MASTER_KEY to the one of that installation, or copy its master.key to ${masterKeyPath(dataDir)}, and restore again.`,
-  )
 }
 
 async function inOneTransaction(
@@ -85,7 +78,7 @@ async function inOneTransaction(
   const { query } = session
   await query('begin')
   const { present, filled } = await lockAndFindData(query)
-  if (filled.length > 0) await refuseUnlessReplacing(query, replace, filled)
+  refuseFor(await reasonsOfDatabase(query, replace, filled))
   await keepClocks(query)
   await gatherErased(query, ledgers, config)
   await keepAccounts(query)
@@ -115,21 +108,6 @@ async function inOneTransaction(
   await commit(query)
   await confirm()
   return { header, rows, erasures, inProgress, unlisted }
-}
-
-async function refuseUnlessReplacing(query: Query, replace: boolean, filled: string[]): Promise<void> {
-  if (!replace) {
-    const some = filled.slice(0, 3).join(', ')
-    throw new Refusal(
-      `This database holds data already (${some}${filled.length > 3 ? ', …' : ''}): restore into an empty one, or add --replace to delete its data.`,
-    )
-  }
-  // A charge that a running server is making would lose its order.
-  const [row] = await query(
-    `select count(*) as n from pg_stat_activity where datname = current_database() and application_name = 'tundish'`,
-  )
-  if (row!.n !== '0')
-    throw new Refusal('Tundish is running on this database: stop every process of it, then restore with --replace.')
 }
 
 // The simulator of this machine is not the one of the backup.

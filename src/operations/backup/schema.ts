@@ -36,13 +36,23 @@ const NOT_DATA = new Set(['instance', 'audit_head', 'commit_beat', 'failovers', 
 export async function lockAndFindData(query: Query): Promise<{ present: Catalogue; filled: string[] }> {
   const present = (await readCatalogue(query))!
   await query(lockTables(present, 'access exclusive'))
+  return { present, filled: await tablesWithRows(query, present) }
+}
+
+/** The tables that have rows, without a lock; none if the database has no tables of Tundish. */
+export async function findData(query: Query): Promise<string[]> {
+  const present = await readCatalogue(query)
+  return present ? tablesWithRows(query, present) : []
+}
+
+async function tablesWithRows(query: Query, present: Catalogue): Promise<string[]> {
   const filled: string[] = []
   for (const { name } of present.tables) {
     if (NOT_DATA.has(name)) continue
     const rows = await query(`select 1 from ${qualified(present.schema, name)} limit 1`)
     if (rows.length > 0) filled.push(name)
   }
-  return { present, filled }
+  return filled
 }
 
 /**

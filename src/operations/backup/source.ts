@@ -44,6 +44,14 @@ export async function openSource(file: string, options: ReadOptions): Promise<So
   return openScript(createReadStream(file), options)
 }
 
+/** Reads only the description of a file. Throws as `openSource` does, but finds no damage behind the description. */
+export async function readHeader(file: string, options: ReadOptions): Promise<Header> {
+  if ((await formatOf(file)) === 'postgresql') return checkFormat((await readTrailer(file)).header)
+  const { header, script } = await openScript(createReadStream(file), options)
+  await script.close()
+  return header
+}
+
 /** Reads a script of our own to its end, as psql would, without executing it. */
 async function checkScript(script: Script): Promise<void> {
   let seal: Seal | undefined

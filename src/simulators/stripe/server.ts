@@ -41,8 +41,7 @@ export async function startStripeSimulator(options: StripeSimulatorOptions): Pro
       randomId: (prefix) => `${prefix}_${randomName()}`,
       sleep: systemClock.sleep,
     })
-    if (options.demoCustomers && dialect.state.all('customer').length === 0)
-      fillDemoAccount(dialect, { customers: options.demoCustomers, seed: 1 })
+    const note = fillIfEmpty(dialect, options)
     const server = build(dialect, options)
     const close = async () => {
       await server.close()
@@ -52,11 +51,24 @@ export async function startStripeSimulator(options: StripeSimulatorOptions): Pro
       await close()
       throw error
     })
-    return { url, close }
+    return { url, close, ...(note !== undefined && { note }) }
   } catch (error) {
     unlock()
     throw error
   }
+}
+
+/** Returns a sentence if the demo customers that were asked for are not added, because the account is in use. */
+function fillIfEmpty(
+  dialect: StripeDialect,
+  { demoCustomers, ledgerFile }: StripeSimulatorOptions,
+): string | undefined {
+  if (!demoCustomers) return undefined
+  const { length } = dialect.state.all('customer')
+  if (length > 0)
+    return `The account in ${ledgerFile} has customers already (${length}), so none were added: start with another DATA_DIR for an empty account.`
+  fillDemoAccount(dialect, { customers: demoCustomers, seed: 1 })
+  return undefined
 }
 
 /** 24 letters and digits, as in Stripe's ids. */

@@ -172,6 +172,28 @@ describe('data in the way', () => {
     await refused(/holds data already \(.*organizations.*\): restore into an empty one, or add --replace/, file)
   })
 
+  test('is one of all the reasons that are known before the file is read, each in a line', async () => {
+    const before = await contents(target.db)
+    const env = { ...target.env, MASTER_KEY: randomBytes(32).toString('base64') }
+    const { code, stdout, stderr } = await tundish(['restore', file, '--erasures', '/nowhere/a', '/nowhere/b'], env)
+    assert.deepEqual([code, stdout], [1, ''], stderr)
+    const sentences = [
+      /ledger at \/nowhere\/a/,
+      /ledger at \/nowhere\/b/,
+      /master key is not that/,
+      /holds data already/,
+    ]
+    const lines = stderr.trim().split('\n')
+    assert.equal(lines.length, sentences.length, stderr)
+    for (const [n, sentence] of sentences.entries()) assert.match(lines[n]!, sentence)
+    assert.deepEqual(await contents(target.db), before)
+    const unread = await tundish(['restore', join(source.folder, 'nowhere')], { ...env, ERASURE_LEDGER: '/nowhere/c' })
+    assert.match(
+      unread.stderr,
+      /^There is no ledger of erasures at .+\n.+ cannot be read: .+\nThis database holds data/,
+    )
+  })
+
   test('is kept when the restore that may replace it fails in its last line', async () => {
     for (const id of ['one', 'two', 'three']) await target.json('project', 'create', id, '--org', 'other')
     const before = await contents(target.db)

@@ -199,6 +199,13 @@ describe('connecting at the command line', () => {
     assert.ok(!stdout.includes(KEY))
   })
 
+  test('as text the currencies are a count, and with --json a list', async () => {
+    const { code, stdout, stderr } = await run(`${KEY}\n${SECRET}\n`, '--sandbox')
+    assert.equal(code, 0, stderr)
+    const listed = JSON.parse((await run(`${KEY}\n${SECRET}\n`, '--sandbox', '--json')).stdout)
+    assert.match(stdout, new RegExp(`^currencies +${listed.currencies.length} currencies$`, 'm'))
+  })
+
   test('1 and a sentence for a test key without --sandbox', async () => {
     const { code, stderr } = await run(KEY)
     assert.deepEqual([code, stderr.includes('test mode')], [1, true], stderr)

@@ -15,10 +15,10 @@ before(async () => {
 })
 after(() => rm(folder, { recursive: true, force: true }))
 
-async function start(): Promise<{ child: ChildProcess; url: string }> {
-  const args = ['simulator', '--dialect', 'stripe', '--port', '0']
+async function start(...more: string[]): Promise<{ child: ChildProcess; url: string }> {
+  const args = ['simulator', '--dialect', 'stripe', '--port', '0', ...more]
   const env = { ...PROGRAM_ENV, DATA_DIR: folder }
-  const child = spawn(...program(...args), { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(...program(...args), { env, stdio: ['ignore', 'pipe', more.length > 0 ? 'pipe' : 'inherit'] })
   const [said] = await once(child.stdout!, 'data')
   const [, url] = /start Tundish with STRIPE_API_URL=(http:\/\/127\.0\.0\.1:\d+)\n$/.exec(String(said)) ?? []
   return { child, url: url ?? assert.fail(String(said)) }
@@ -49,6 +49,21 @@ test('payments, refunds and keys survive a kill -9, and a second simulator canno
   assert.equal((await again.refunds.list({ payment_intent: made.id })).data[0]?.id, refund.id)
   assert.equal((await again.paymentIntents.create(create, { idempotencyKey: 'once' })).id, made.id)
   await kill(second.child)
+})
+
+test('a sentence for --demo-customers in an account that has customers, which stays as it is', async () => {
+  const { child, url } = await start('--demo-customers', '3')
+  try {
+    let said = ''
+    for await (const part of child.stderr!) {
+      said += part
+      if (said.endsWith('\n')) break
+    }
+    assert.match(said, /^The account in .+\.ndjson has customers already \(1\), so none were added: start with another/)
+    assert.equal((await stripeClient(url, TEST_KEY).customers.list()).data.length, 1)
+  } finally {
+    await kill(child)
+  }
 })
 
 test('2 and a sentence for a dialect that there is not', async () => {

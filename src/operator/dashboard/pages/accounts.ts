@@ -127,7 +127,7 @@ export async function connect(view: View, form: URLSearchParams): Promise<Page> 
               ? 'yes'
               : 'not yet, according to the provider',
         ...(found.missing_permissions?.length > 0 && { 'Missing permissions': found.missing_permissions.join(', ') }),
-        Currencies: found.currencies.join(', ') || 'all',
+        Currencies: currenciesOf(found.currencies),
         'Webhook signing secrets': number(found.webhook_secrets),
         'Webhook path': id(found.notifications_path),
       })}
