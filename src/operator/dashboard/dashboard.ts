@@ -7,7 +7,7 @@ import { callerOf } from '../../lib/http/client-address.ts'
 import { serveDashboardAssets } from './assets.ts'
 import { chooseShard } from './choose-shard.ts'
 import { cookieOf, isSecure, setCookie } from './cookies.ts'
-import { refusalPage, showError } from './errors.ts'
+import { refusalPage, refusePathPrefix, showError } from './errors.ts'
 import { acceptForms, formOf } from './forms.ts'
 import { actions, type Form, pages, type Route } from './routes.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument, THEME_COOKIE } from './send.ts'
@@ -26,6 +26,7 @@ export async function dashboard(scope: FastifyInstance, app: App): Promise<void>
   })
   acceptForms(scope)
   scope.setErrorHandler((error, request, reply) => showError(app, error, request, reply))
+  scope.addHook('onRequest', refusePathPrefix)
   scope.addHook('onRequest', chooseShard(app.config.shardDashboards))
   serveDashboardAssets(scope)
   mountSignIn(scope, app)

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
 import { ApiError, tryLater } from '../../lib/errors.ts'
 import { whyLater } from '../../lib/http/error-responses.ts'
+import { shorten } from '../../lib/text.ts'
 import { type Html, html } from './html.ts'
 import { ownPath, sendDocument } from './send.ts'
 import type { Page } from './shell.ts'
@@ -37,8 +38,21 @@ export function showError({ log }: App, error: unknown, request: FastifyRequest,
 export function pageNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
   const { method, url, headers } = request
   if (method !== 'GET' || url.startsWith('/admin/') || !headers.accept?.includes('text/html')) return undefined
-  const body = errorBody('Not found', 'This page does not exist.', nextSteps(404, request))
+  const body = errorBody('Not found', `This page does not exist. ${NO_PREFIX}`, nextSteps(404, request))
   return sendDocument(request, reply.code(404), 'Not found', body)
+}
+
+const NO_PREFIX = 'Behind a proxy the dashboard needs a host name without a path before its own.'
+
+/** Responds to requests of a proxy that removed a path: the links and redirects of pages would lead out of it. */
+export async function refusePathPrefix(
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply | undefined> {
+  const prefix = [request.headers['x-forwarded-prefix'] ?? ''].flat().join()
+  if (/^\/*$/.test(prefix)) return undefined
+  const sentence = `The dashboard cannot be served below the path ${shorten(prefix, 100)}. ${NO_PREFIX}`
+  return sendDocument(request, reply.code(404), 'Not found', errorBody('Not found', sentence, html``))
 }
 
 function asRefusal(error: unknown): ApiError | undefined {

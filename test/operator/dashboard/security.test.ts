@@ -241,3 +241,16 @@ test('the page Sync lists a reader with its window', async () => {
     await server.app.clock.sleep(200)
   }
 })
+
+test('404 with the reason below a path prefix, whether the proxy removes the prefix or not', async () => {
+  for (const path of ['/', '/sign-in', '/revenue']) {
+    const { status, text } = await dashboard.visit(path, { headers: { 'x-forwarded-prefix': '/tundish' } })
+    assert.equal(status, 404)
+    assert.match(text, /cannot be served below the path \/tundish\. Behind a proxy .* needs a host name without a path/)
+    assert.doesNotMatch(text, /href="\/"/)
+  }
+  const { status, text } = await dashboard.visit('/tundish/revenue', { headers: { accept: 'text/html' } })
+  assert.equal(status, 404)
+  assert.match(text, /needs a host name without a path/)
+  assert.equal((await dashboard.visit('/sign-in', { headers: { 'x-forwarded-prefix': '/' } })).status, 200)
+})
