@@ -7,6 +7,7 @@ import { checkPorts } from '../../server/listeners/ports.ts'
 import type { Running } from '../../server/listeners/server.ts'
 import { readWorkers } from '../../server/workers/shares.ts'
 import { guard, type Signalled, sayStopping, stopSignal } from './command.ts'
+import { warnAsProcessOne } from './process-one.ts'
 
 interface Options {
   demo?: boolean
@@ -42,6 +43,7 @@ async function serve(options: Options): Promise<void> {
     const app = await open(options, simulator, stopping.signal)
     // From here on the log says it.
     stopping.signal.removeEventListener('abort', sayStopping)
+    warnAsProcessOne(app.log)
     try {
       const running = await (options.workers === undefined
         ? serveAlone(app, options)

@@ -5,6 +5,7 @@ import { openApp } from '../../app.ts'
 import { readConfig } from '../../config.ts'
 import { startWork } from '../../server/listeners/server.ts'
 import { abortedWhenStopped, guard, sayStopping } from './command.ts'
+import { warnAsProcessOne } from './process-one.ts'
 
 export function register(program: Command): void {
   program
@@ -19,6 +20,7 @@ async function work(): Promise<void> {
   stopping.addEventListener('abort', sayStopping)
   try {
     const app = await openApp(readConfig(process.env), { simulator: 'embedded', signal: stopping })
+    warnAsProcessOne(app.log)
     try {
       const stop = startWork(app)
       app.log.info('The background work has begun.')
