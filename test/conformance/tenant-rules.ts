@@ -164,6 +164,7 @@ export const RULES: Record<string, Rule> = {
   rotateProjectKey: { ...item, body: () => ({}) },
   revokeProjectKey: item,
   listOperators: everywhere,
+  confirmRestoredKeys: { ...everywhere, own: 409 },
 
   listOrganizations: everywhere,
   createOrganization: {

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline/promises'
 import { type Command, Option } from 'commander'
 import type { Config } from '../../config.ts'
 import { readLedgers } from '../../core/erasure/ledger-files.ts'
+import { type RestoredMark, sentenceOf } from '../../core/tenants/restored.ts'
 import { UsageError } from '../../lib/errors.ts'
 import type { NamedAccount } from '../../operations/backup/accounts.ts'
 import type { Ledger } from '../../operations/backup/erased.ts'
@@ -110,7 +111,7 @@ const isReadable = (path: string) =>
     () => false,
   )
 
-function report({ header, rows, erasures, inProgress, unlisted }: Restored) {
+function report({ header, rows, erasures, inProgress, unlisted, mark }: Restored) {
   const { made_at, tundish, postgresql } = header
   const [tables, total] = count(rows)
   return {
@@ -122,10 +123,12 @@ function report({ header, rows, erasures, inProgress, unlisted }: Restored) {
     erasures,
     in_progress: inProgress,
     unlisted_accounts: unlisted,
+    // Null: there was no replaced database to compare with.
+    differences: mark && !mark.compared ? null : (mark?.differences ?? []),
   }
 }
 
-function summary({ header, rows, erasures, inProgress, unlisted }: Restored): string {
+function summary({ header, rows, erasures, inProgress, unlisted, mark }: Restored): string {
   const [tables, total] = count(rows)
   const { made_at } = header
   const lines = [
@@ -140,8 +143,21 @@ function summary({ header, rows, erasures, inProgress, unlisted }: Restored): st
     lines.push(
       `New charges are answered with 503 (restore_not_reconciled) until these merchant accounts are compared: ${unlisted.join(', ')}.`,
     )
+  if (mark) lines.push(...changesOf(mark))
   lines.push(`For charges made after the backup, run: tundish reconcile --since ${reconcileSince(made_at)}`)
   return lines.join('\n')
+}
+
+function changesOf({ compared, differences }: RestoredMark): string[] {
+  const found = compared
+    ? ['Not as in the replaced database:', ...differences.map((one) => `- ${sentenceOf(one)}`)]
+    : [
+        'Keys that were revoked since the backup are valid again, and endpoints and settings are as they were: there was no replaced database to compare with.',
+      ]
+  return [
+    ...found,
+    'Revoke keys that must not be valid (tundish keys revoke, keys regenerate, operator revoke), check the rest, then run: tundish keys confirm',
+  ]
 }
 
 /** An hour earlier, because the provider's clock may be behind, and a charge may have been under way. A later instant does not count. */

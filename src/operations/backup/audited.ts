@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import type { Config } from '../../config.ts'
 import { type Actor, auditHeadsPath, openAudit } from '../../core/audit/audit.ts'
+import type { RestoredMark } from '../../core/tenants/restored.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
 import type { Header } from './format.ts'
@@ -16,7 +17,7 @@ export async function enterInAudit(
   query: Query,
   config: Config,
   seal: Seal,
-  { actor, file, header }: { actor: Actor; file: string; header: Header },
+  { actor, file, header, mark }: { actor: Actor; file: string; header: Header; mark: RestoredMark | undefined },
 ): Promise<() => Promise<void>> {
   const heads = auditHeadsPath(config)
   const aside = existsSync(heads) ? `${heads}.before-${stamp()}` : undefined
@@ -27,7 +28,7 @@ export async function enterInAudit(
   const head = await audit.append({ query, commit: () => {} }, actor, {
     action: 'backup.restored',
     target: `backup ${header.made_at}`,
-    after: { file, tundish: header.tundish, heads_set_aside: aside ?? null },
+    after: { file, tundish: header.tundish, heads_set_aside: aside ?? null, ...differencesOf(mark) },
   })
   return async () => {
     await audit.confirm(head)
@@ -35,6 +36,11 @@ export async function enterInAudit(
     await rename(fresh, heads)
   }
 }
+
+/** Null: there was no older state to compare with. */
+const differencesOf = (mark: RestoredMark | undefined) => ({
+  differences: mark && !mark.compared ? null : (mark?.differences ?? []),
+})
 
 // Seconds are precise enough for a name.
 const stamp = () => new Date().toISOString().replace(/[-:]|\..*/g, '')

@@ -2,6 +2,7 @@
 
 import type { Config } from '../../config.ts'
 import type { Actor } from '../../core/audit/audit.ts'
+import type { RestoredMark } from '../../core/tenants/restored.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
 import { keepAccounts, markUnlisted, type NamedAccount, refuseIfConnected } from './accounts.ts'
@@ -16,6 +17,7 @@ import type { Progress } from './progress.ts'
 import { asRefusal, checkMasterKey, reasonsOfDatabase, refuseEarly, refuseFor } from './reasons.ts'
 import { dropIndexes, emptyTables, lockAndFindData, runMissing, schemaOf } from './schema.ts'
 import { InDoubt, type Session, withSession } from './session.ts'
+import { compareSettings, keepSettings } from './settings.ts'
 import { openSource, readHeader, type Source } from './source.ts'
 import { qualified } from './sql-names.ts'
 
@@ -43,6 +45,8 @@ export interface Restored {
   inProgress: number
   /** The names of the merchant accounts that have to be compared before new keys are charged. */
   unlisted: string[]
+  /** Keys, endpoints and settings that are not as they were; undefined if there is nothing to check. */
+  mark: RestoredMark | undefined
 }
 
 /** Loads a backup into the database of these settings, which is created if it does not exist. All or nothing. */
@@ -82,6 +86,7 @@ async function inOneTransaction(
   await keepClocks(query)
   await gatherErased(query, ledgers, config)
   await keepAccounts(query)
+  await keepSettings(query)
   const simulatorUrl = await readSimulatorUrl(query)
 
   const state = await schemaOf(source.header)
@@ -97,17 +102,18 @@ async function inOneTransaction(
   await raiseClocks(query)
   const unlisted = await markUnlisted(query, source.header, accounts)
   await keepSimulatorUrl(query, simulatorUrl)
+  const mark = await compareSettings(query, source.header)
   progress.at('Erasing again')
   const erasures = await eraseAgain(session, config)
   progress.at('Finishing')
   const { header } = source
   // Without a master key nothing was ever audited.
-  const confirm = seal ? await enterInAudit(query, config, seal, { actor, file, header }) : async () => {}
+  const confirm = seal ? await enterInAudit(query, config, seal, { actor, file, header, mark }) : async () => {}
   const inProgress = await countInProgress(query)
   await analyze(query, target)
   await commit(query)
   await confirm()
-  return { header, rows, erasures, inProgress, unlisted }
+  return { header, rows, erasures, inProgress, unlisted, mark }
 }
 
 // The simulator of this machine is not the one of the backup.

@@ -10,7 +10,7 @@ const GROUPS: Readonly<Record<string, () => Promise<Group[]>>> = {
   delivery: async () => [(await import('./events.ts')).events],
   event: async () => [(await import('./events.ts')).events],
   figures: async () => [(await import('./figures.ts')).figures],
-  keys: async () => [(await import('./keys.ts')).keys],
+  keys: async () => [(await import('./keys.ts')).keys, (await import('./restored-keys.ts')).restoredKeys],
   'merchant-account': async () => [
     (await import('./merchant-accounts.ts')).merchantAccounts,
     (await import('./connections.ts')).connections,

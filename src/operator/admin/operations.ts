@@ -17,6 +17,7 @@ import { people } from './people.ts'
 import { profiles } from './profiles.ts'
 import { rateLimits } from './rate-limits.ts'
 import { refunds } from './refunds.ts'
+import { restoredKeys } from './restored-keys.ts'
 import { searching } from './search.ts'
 import { projectState } from './state.ts'
 import { stripeImports } from './stripe-imports.ts'
@@ -43,6 +44,7 @@ export const operations: readonly Operation[] = [
   ...projectState,
   ...syncReaders,
   ...keys,
+  ...restoredKeys,
   ...tenants,
   ...credits,
   ...merchantAccounts,

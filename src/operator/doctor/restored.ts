@@ -1,4 +1,6 @@
-// The doctor's checks after a restored backup or a failover: merchant accounts to list, and movements that have no order here.
+// The doctor's checks after a restored backup or a failover: merchant accounts to list, movements that have no order here, and keys
+// that are valid again.
+import { openMarks, type RestoredMark, sentenceOf } from '../../core/tenants/restored.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { IS_LOST } from '../../payments/providers/lost-movements.ts'
@@ -6,7 +8,7 @@ import { count, type Finding, failed, warning } from './finding.ts'
 
 /** Returns no finding if everything was listed and nothing is lost. */
 export async function checkRestored(db: Db): Promise<Finding[]> {
-  return [...(await checkUnlisted(db)), ...(await checkLost(db))]
+  return [...(await checkUnlisted(db)), ...(await checkLost(db)), ...(await checkSettings(db))]
 }
 
 async function checkUnlisted(db: Db): Promise<Finding[]> {
@@ -46,3 +48,22 @@ async function checkLost(db: Db): Promise<Finding[]> {
 const LOST = `
   select l.organization_id, sum(count(*)) over () as lost from lost_movements l
   where l.accepted_at is null and l.state <> 'failed' and ${IS_LOST} group by 1 order by 1`
+
+async function checkSettings(db: Db): Promise<Finding[]> {
+  const marks = await openMarks(db.query)
+  const fix =
+    'Revoke or regenerate keys that must not be valid, check endpoints and settings, then run: tundish keys confirm'
+  return marks.map((mark) => warning('restore', describeMark(mark), fix))
+}
+
+function describeMark({ made_at, compared, differences }: RestoredMark): string {
+  if (!compared)
+    return `A backup of ${made_at} was restored without a replaced database to compare with: keys that were revoked since are valid again.`
+  const shown = differences.slice(0, MOST_SHOWN).map(sentenceOf)
+  const others = differences.length - shown.length
+  const rest = others > 0 ? [`${count(others, 'other')}: see the entry backup.restored of the audit log.`] : []
+  return [`A backup of ${made_at} was restored.`, ...shown, ...rest].join(' ')
+}
+
+// More would hide the other findings.
+const MOST_SHOWN = 10

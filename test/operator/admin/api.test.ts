@@ -192,6 +192,10 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
   ],
   adoptLostMovement: async () => [await lostMovement('adopt'), {}],
   acceptLostMovement: async () => [await lostMovement('accept'), { because: 'another installation made it' }],
+  confirmRestoredKeys: async () => {
+    await query(`insert into instance (name, value) values ('restored 2026-01-01T00:00:00.000000Z', '{}')`)
+    return ['/restored-keys/confirm', undefined]
+  },
   eraseProfile: async () => [`/projects/${PROJECT}/profiles/${await profileId()}/erase`, undefined],
   importRecords: async () => [
     `/projects/${PROJECT}/import?dry_run=true`,

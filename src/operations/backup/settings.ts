@@ -1,0 +1,80 @@
+// Compares the keys, endpoints and settings of a backup with those of the database that it replaces: a key that was revoked since the
+// backup is valid again.
+import { type Difference, RESTORED, type RestoredMark, storeMark } from '../../core/tenants/restored.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import type { Header } from './format.ts'
+
+/** Saves the settings of the database that is being replaced; call it before the database is emptied. */
+export async function keepSettings(query: Query): Promise<void> {
+  await query(`create temporary table former_settings on commit drop as ${SETTINGS}`)
+  // The restore of a backup once more finds nothing to compare, and what was found the first time still holds.
+  await query(`create temporary table former_marks on commit drop as
+    select name, value from instance where name like '${RESTORED}%'`)
+}
+
+/**
+ * Compares, and stores what differs until an operator confirms it. Call it when the backup is loaded and migrated. Returns undefined
+ * if there is nothing that an operator should know.
+ */
+export async function compareSettings(
+  query: Query,
+  { made_at }: Pick<Header, 'made_at'>,
+): Promise<RestoredMark | undefined> {
+  await query('insert into instance (name, value) select name, value from former_marks on conflict (name) do nothing')
+  const [state] = await query(STATE)
+  const compared = state!.compared === 't'
+  if (!compared && state!.has_keys === 'f') return undefined
+  const rows = compared ? await query<{ difference: string }>(DIFFERENCES) : []
+  const differences = rows.map(({ difference }) => JSON.parse(difference) as Difference)
+  if (compared && differences.length === 0) return undefined
+  const mark = { made_at, restored_at: instantFromPg(state!.now!), compared, differences }
+  await storeMark(query, mark)
+  return mark
+}
+
+const VALID = '(k.expires_at is null or k.expires_at > db_clock())'
+
+// The state has whatever an operator sets; hashes and sealed secrets are left out.
+const SETTINGS = `
+  select case when k.project_id is null then 'organization key' else 'project key' end as kind, k.id::text as id,
+    k.organization_id, k.project_id, k.name, k.last_four,
+    jsonb_build_object('expires_at', k.expires_at::text, 'scopes', k.scopes) as state
+  from secret_keys k where ${VALID}
+  union all select 'operator key', k.id::text, null, null, k.name, null,
+    jsonb_build_object('expires_at', k.expires_at::text, 'scope', k.scope)
+  from operator_keys k where ${VALID}
+  union all select 'webhook endpoint', e.id::text, p.organization_id, e.project_id, e.url, null,
+    jsonb_build_object('url', e.url, 'enabled', e.enabled, 'kinds', e.kinds)
+  from webhook_endpoints e join projects p on p.id = e.project_id where e.removed_at is null
+  union all select 'merchant account', concat_ws('/', m.organization_id, m.psp, m.psp_merchant_id), m.organization_id,
+    null, null, null, '{}'
+  from merchant_accounts m where m.credentials is not null
+  union all select 'charge cap', concat_ws(' ', c.organization_id, c.scope, c.per, nullif(c.currency_code, '')),
+    c.organization_id, null, null, null, jsonb_build_object('most', c.most)
+  from charge_caps c
+  union all select 'organization', o.id, o.id, null, null, null, to_jsonb(o) - array['id', 'name', 'created_at']
+  from organizations o
+  union all select 'project', p.id, p.organization_id, p.id, null, null,
+    to_jsonb(p) - array['id', 'organization_id', 'number', 'name', 'created_at']
+  from projects p`
+
+// A database without an organization of the backup is no later state of it.
+const STATE = `
+  select db_clock() as now,
+    exists (select from former_settings f join organizations o on (f.kind, f.id) = ('organization', o.id)) as compared,
+    exists (select from (${SETTINGS}) s where s.kind like '% key') as has_keys`
+
+// Whole organizations and projects that are gone are what any restore loses.
+const DIFFERENCES = `
+  select jsonb_build_object('kind', kind, 'id', id, 'organization_id', coalesce(f.organization_id, r.organization_id),
+    'project_id', coalesce(f.project_id, r.project_id), 'name', coalesce(f.name, r.name),
+    'last_four', coalesce(f.last_four, r.last_four),
+    'change', case when f.state is null then 'back' when r.state is null then 'gone' else 'changed' end,
+    'setting', s.setting, 'before', f.state -> s.setting, 'after', r.state -> s.setting)::text as difference
+  from former_settings f full join (${SETTINGS}) r using (kind, id)
+  left join lateral (
+    select setting from jsonb_object_keys(r.state) setting
+    where f.state is not null and f.state -> setting is distinct from r.state -> setting) s on true
+  where s.setting is not null or (kind not in ('organization', 'project') and (f.state is null or r.state is null))
+  order by coalesce(f.organization_id, r.organization_id), coalesce(f.project_id, r.project_id), kind, id, s.setting`

@@ -1,0 +1,32 @@
+// The operator's confirmation of the keys, endpoints and settings that a restored backup brought back.
+import { confirmMarks } from '../../core/tenants/restored.ts'
+import { Refusal } from '../../lib/errors.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import type { Change, Operation } from './operation.ts'
+
+const confirmKeys: Change = {
+  id: 'confirmRestoredKeys',
+  command: 'keys confirm',
+  method: 'POST',
+  path: '/restored-keys/confirm',
+  tag: 'Keys',
+  summary: 'Confirm the keys, endpoints and settings of a restored backup',
+  description:
+    'Ends the warning of `tundish doctor`: what was revoked, removed or changed after the backup was made is checked. Nothing else changes.',
+  response: Type.Object(
+    {
+      restored_at: Type.Array(Type.String({ format: 'date-time' }), {
+        description: 'The restores that are confirmed.',
+      }),
+    },
+    { title: 'RestoredKeysConfirmed', additionalProperties: false },
+  ),
+  async change(query) {
+    const restored_at = await confirmMarks(query)
+    if (restored_at.length === 0) throw new Refusal('There is no restore to confirm.')
+    const result = { restored_at }
+    return { entry: { action: 'keys.confirmed', target: 'restored keys', after: result }, result }
+  },
+}
+
+export const restoredKeys: Operation[] = [confirmKeys]

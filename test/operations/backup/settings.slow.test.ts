@@ -1,0 +1,116 @@
+// A restore names keys that were revoked since the backup, and settings that were changed, until an operator confirms it.
+import assert from 'node:assert/strict'
+import { before, test } from 'node:test'
+import type { Difference } from '../../../src/core/tenants/restored.ts'
+import { openInstallations } from '../../support/backup.ts'
+
+const { source, target, file } = await openInstallations('settings.backup')
+const { db } = source
+
+type Made = { id: string; secret_key: string }
+const key = async (owner: string, id: string, name: string, ...more: string[]) =>
+  (await source.json('keys', 'create', owner, id, '--name', name, ...more)) as unknown as Made
+const restore = (...more: string[]) => source.run('restore', file, '--without-erasures', '--replace', ...more)
+const warnings = async (of = source) => {
+  const { findings } = JSON.parse((await of.run('doctor', '--json')).stdout) as {
+    findings: { check: string; level: string; message: string; fix: string }[]
+  }
+  return findings.filter(({ check }) => check === 'restore')
+}
+const ENDPOINT = '01900000-0000-7000-8000-000000000003'
+const OPERATOR = '01900000-0000-7000-8000-000000000002'
+
+let scoped: Made
+let revoked: Made
+let rotated: Made
+let gone: Made
+
+before(async () => {
+  revoked = await key('--project', 'app', 'leaked')
+  scoped = await key('--org', 'shop', 'reader', '--scope', 'report')
+  rotated = await key('--org', 'shop', 'rotated')
+  await source.json('backup', file)
+  await source.json('keys', 'revoke', revoked.id, '--project', 'app')
+  await source.json('keys', 'revoke', scoped.id, '--org', 'shop')
+  await source.json('keys', 'rotate', rotated.id, '--org', 'shop', '--overlap', '7d')
+  gone = await key('--project', 'app', 'new')
+  await db.query('delete from operator_keys where id = $1', [OPERATOR])
+  await source.json('webhook', 'set', ENDPOINT, '--project', 'app', '--enabled', 'false')
+  await source.json('webhook', 'create', '--project', 'app', '--url', 'https://example.com/new')
+  await source.json('org', 'set', 'shop', '--one-off-charge', 'on')
+})
+
+test('a restore over the database names what was revoked, made and changed since the backup, without a secret', async () => {
+  const { code, stdout, stderr } = await restore('--json')
+  assert.equal(code, 0, stderr)
+  const { differences } = JSON.parse(stdout) as { differences: Difference[] }
+  const found = differences.map(({ kind, change, name, setting }) => [kind, change, setting ?? name].join(' '))
+  assert.deepEqual(found.sort(), [
+    'operator key back Ada',
+    'organization changed one_off_charge_enabled',
+    'organization key back reader',
+    'organization key changed expires_at',
+    'organization key gone rotated',
+    'project key back leaked',
+    'project key gone new',
+    'webhook endpoint changed enabled',
+    'webhook endpoint gone https://example.com/new',
+  ])
+  const leaked = differences.find(({ name }) => name === 'leaked')!
+  assert.deepEqual([leaked.id, leaked.last_four], [revoked.id, revoked.secret_key.slice(-4)])
+  const charges = differences.find(({ setting }) => setting === 'one_off_charge_enabled')!
+  assert.deepEqual([charges.organization_id, charges.before, charges.after], ['shop', true, false])
+
+  const [entry] = await db.query(`select after from audit_log where action = 'backup.restored'`)
+  assert.deepEqual(JSON.parse(entry!.after!).differences, differences)
+  for (const { secret_key } of [revoked, scoped, rotated, gone])
+    assert.ok(!`${stdout}${entry!.after}`.includes(secret_key.slice(0, -4)))
+})
+
+test('the doctor warns of them, also after the same backup was restored once more', async () => {
+  const { stdout } = await restore()
+  assert.doesNotMatch(stdout, /Not as in the replaced database/)
+  const [{ level, message, fix } = assert.fail('no warning'), ...others] = await warnings()
+  assert.deepEqual([level, others], ['warning', []])
+  assert.match(
+    message,
+    /The project key "leaked" \(.*\) of project app was revoked after the backup and is valid again\./,
+  )
+  assert.match(message, /one_off_charge_enabled of organization shop is false again; before the restore it was true\./)
+  assert.match(
+    message,
+    /The project key "new" .* was created after the backup and is gone: programs that use it get 401\./,
+  )
+  assert.match(fix, /tundish keys confirm$/)
+})
+
+test('a key that is revoked, and one whose owner gets a new one, are named no more', async () => {
+  await source.json('keys', 'regenerate', '--project', 'app', '--yes')
+  await source.json('keys', 'revoke', scoped.id, '--org', 'shop')
+  const [{ message } = assert.fail('no warning')] = await warnings()
+  assert.doesNotMatch(message, /"leaked"|"new"|"reader"/)
+  assert.match(message, /operator key "Ada"/)
+})
+
+test('a confirmation ends the warning and is in the audit log; there is none without a restore', async () => {
+  const { restored_at } = (await source.json('keys', 'confirm')) as { restored_at: string[] }
+  assert.equal(restored_at.length, 1)
+  assert.deepEqual(await warnings(), [])
+  const entries = await db.query(`select 1 from audit_log where action = 'keys.confirmed'`)
+  assert.equal(entries.length, 1)
+  const again = await source.run('keys', 'confirm')
+  assert.deepEqual([again.code, again.stderr.trim()], [1, 'There is no restore to confirm.'])
+})
+
+test('a restore into an empty database says that revoked keys are valid again, until all old keys are revoked', async () => {
+  const { code, stdout, stderr } = await target.run('restore', file, '--without-erasures')
+  assert.equal(code, 0, stderr)
+  assert.match(stdout, /^Keys that were revoked since the backup are valid again/m)
+  const [{ message } = assert.fail('no warning')] = await warnings(target)
+  assert.match(message, /keys that were revoked since are valid again/)
+  await target.json('keys', 'regenerate', '--project', 'app', '--yes')
+  await target.json('keys', 'regenerate', '--org', 'shop', '--yes')
+  assert.equal((await warnings(target)).length, 1)
+  await target.json('operator', 'revoke', OPERATOR)
+  assert.deepEqual(await warnings(target), [])
+})
