@@ -53,7 +53,7 @@ const profile = item({
 
 const detail = item({
   ...SUBSCRIPTION,
-  ...columns('s', text, 'funnel_locale trial_transaction_id cancellation_reason upgrades_to'),
+  ...columns('s', text, 'funnel_locale trial_transaction_id cancellation_reason upgrades_to price_note'),
   ...columns('s', time, 'paused_at cancelled_at renewed_at'),
   ...columns('s', raw, 'trial_offer custom_entitlement'),
   funnel: FUNNEL,

@@ -20,7 +20,8 @@ export async function rejectRefused(
   error: pg.DatabaseError,
 ): Promise<void> {
   const before = await countRejected(query)
-  for (const { kind } of kinds) await query(tryEach(kind, { ...scope, stamp: 'db_clock()' }))
+  for (const { kind } of kinds)
+    for (const statement of tryEach(kind, { ...scope, stamp: 'db_clock()' })) await query(statement)
   if ((await countRejected(query)) > before) return
   const { code, table = 'unknown' } = error
   throw new Refusal(
@@ -31,11 +32,11 @@ export async function rejectRefused(
 // A table like the kind's, with all of its indexes, takes each row alone; the exception at the end takes it out again. Foreign keys
 // are not copied: references were checked. Messages of the classes 22 and 23 quote values.
 // A line with only the fields that change has nulls (23502) until it is completed.
-function tryEach(kind: Kind, scope: Scope): string {
+function tryEach(kind: Kind, scope: Scope): string[] {
   const table = staged(kind)
-  return `
-    create temp table import_probe (like ${kind.table} including all);
-    do $probe$
+  return [
+    `create temp table import_probe (like ${kind.table} including all)`,
+    `do $probe$
     declare place tid; said text; broken text;
     begin
       for place in select ctid from ${table} loop
@@ -54,6 +55,7 @@ function tryEach(kind: Kind, scope: Scope): string {
           end if;
         end;
       end loop;
-    end $probe$;
-    drop table import_probe`
+    end $probe$`,
+    'drop table import_probe',
+  ]
 }

@@ -7,7 +7,6 @@ import { formatMinor, toMinor, tooManyDecimals } from '../../../lib/money.ts'
 import type { Db } from '../../../lib/pg/db.ts'
 import { endWhenStalled } from '../../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
-import { IS_LOST } from '../../providers/lost-movements.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { amountRefused } from '../body.ts'
 import { nthRefundKey, refundKey } from '../keys.ts'
@@ -57,7 +56,9 @@ const FIND_REFUNDABLE: Statement = {
       exists (select from refunds r where r.organization_id = $1 and r.order_id = $2 and r.status = 'processing')
         as in_progress,
       ${hasUnlisted('o.organization_id')} or exists (select from lost_movements l where l.organization_id = $1
-        and l.type = 'refund' and l.charge_transaction_id = o.charge_transaction_id and ${IS_LOST}) as may_lack_refunds
+        and l.type = 'refund' and l.charge_transaction_id = o.charge_transaction_id
+        and not exists (select from refunds r where r.organization_id = $1 and r.order_id = $2
+          and (r.provider_transaction_id = l.transaction_id or r.provider_key = l.provider_key))) as may_lack_refunds
     from orders o where o.organization_id = $1 and o.order_id = $2 and o.external_id = $3`,
 }
 
