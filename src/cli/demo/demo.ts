@@ -1,7 +1,7 @@
 // The demo: an organization and a project with a data set, created once, and calls to paste into a shell.
 import { Readable } from 'node:stream'
 import type { App } from '../../app.ts'
-import { createOrganization, createProject, setOrganization } from '../../core/tenants/tenants.ts'
+import { addKey, createOrganization, createProject, setOrganization } from '../../core/tenants/tenants.ts'
 import { importRecords } from '../../data/ingest/load.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { bytesFromPg } from '../../lib/pg/row-bytes.ts'
@@ -12,6 +12,7 @@ import { type Keys, welcome } from './welcome.ts'
 
 const ID = 'demo'
 const LOCK = 7485
+const WRITER = 'demo writer'
 
 /** Creates the missing parts of the demo, and returns the text to print. A second start creates nothing. */
 export async function prepareDemo(app: App, addresses: { url: string; adminUrl: string | undefined }): Promise<string> {
@@ -32,6 +33,7 @@ async function makeLocked(app: App, url: string): Promise<void> {
     await query('set statement_timeout = 0')
     await query('select pg_advisory_lock($1)', [LOCK])
     if (!(await isComplete(app.db))) await make(app)
+    await addWriter(app)
     await addStripeAccount(app, url)
   } finally {
     // The lock ends with the connection.
@@ -51,6 +53,13 @@ async function make(app: App): Promise<void> {
   if (rejects.length > 0) throw new Error(`Bug: the demo's data is refused: ${JSON.stringify(rejects[0])}`)
 }
 
+/** Creates the key that writes records once: when it was revoked, it is not created again. */
+async function addWriter({ db, seal }: App): Promise<void> {
+  const made = await db.query('select 1 from secret_keys where project_id = $1 and name = $2', [ID, WRITER])
+  if (made.length > 0) return
+  await addKey(db.query, seal, { organization_id: ID, project_id: ID }, { name: WRITER, scopes: ['write'] })
+}
+
 async function exists(db: Db, table: 'organizations' | 'projects'): Promise<boolean> {
   return (await db.query(`select 1 from ${table} where id = $1`, [ID])).length > 0
 }
@@ -67,18 +76,22 @@ function* lines(): Iterable<string> {
   yield piece
 }
 
-/** The newest active keys without a name, which are not those of a person or a program, unsealed: no file or column holds them in clear text. */
+/**
+ * The newest active keys, unsealed: no file or column holds them in clear text. Those with a name belong to a person or a
+ * program, except for the demo's own writing key.
+ */
 async function openKeys(db: Db, seal: Seal): Promise<Keys> {
   const rows = await db.query(
-    `select distinct on (project_id) project_id, id, sealed from secret_keys
+    `select distinct on (project_id, name) project_id, name, id, sealed from secret_keys
      where organization_id = $1 and (project_id is null or project_id = $1)
-       and name = '' and scopes is null and (expires_at is null or expires_at > db_clock())
-     order by project_id, created_at desc`,
-    [ID],
+       and ((name = '' and scopes is null) or (project_id = $1 and name = $2 and scopes = array['write']))
+       and (expires_at is null or expires_at > db_clock())
+     order by project_id, name, created_at desc`,
+    [ID, WRITER],
   )
-  const open = (project: string | null) => {
-    const row = rows.find(({ project_id }) => project_id === project)
+  const open = (project: string | null, name = '') => {
+    const row = rows.find((one) => one.project_id === project && one.name === name)
     return row && seal.open(bytesFromPg(row.sealed!), row.id!)
   }
-  return { project: open(ID), organization: open(null) }
+  return { project: open(ID), organization: open(null), writer: open(ID, WRITER) }
 }

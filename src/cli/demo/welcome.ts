@@ -1,14 +1,18 @@
 // The text that a start of the demo prints: addresses, keys, and calls to paste into a shell.
 import type { App } from '../../app.ts'
 import { DAY_MS } from '../../lib/days.ts'
+import { FUNNELS } from './catalogue.ts'
 
 /** Undefined when the key was revoked and there is no other. */
 export interface Keys {
   project: string | undefined
   organization: string | undefined
+  /** A key of the project that can only write records. */
+  writer: string | undefined
 }
 
 const NO_KEY = '(none: run "tundish keys regenerate")'
+const NO_WRITER = '(none: run "tundish keys create --project demo --name \'demo writer\' --scope write")'
 
 export function welcome(
   { config, notice }: Pick<App, 'config' | 'notice'>,
@@ -26,6 +30,7 @@ export function welcome(
   const secrets = {
     'Service-Secret': keys.project ?? NO_KEY,
     'service-secret-key': keys.organization ?? NO_KEY,
+    'Write key': keys.writer ?? NO_WRITER,
   }
   return [
     '',
@@ -38,6 +43,7 @@ export function welcome(
     '',
     table(secrets),
     ...(keys.project ? ['', ...dataCalls(url, keys.project)] : []),
+    ...(keys.writer ? ['', ...writingCall(url, adminUrl, keys.writer)] : []),
     ...(keys.organization ? ['', ...billingCalls(url, keys.organization)] : []),
     '',
   ].join('\n')
@@ -54,6 +60,25 @@ function dataCalls(url: string, key: string): string[] {
     call('/subscriptions?filter[status]=unpaid&limit=2'),
     '',
     call(`/profiles?filter[updated_at.from]=${lastWeek}T00:00:00Z&limit=2`),
+  ]
+}
+
+/** A visit: the person, the session, and a reply. Sent again, the call changes nothing. */
+function writingCall(url: string, adminUrl: string | undefined, key: string): string[] {
+  const created_at = `${new Date().toISOString().slice(0, 10)}T00:00:00Z`
+  const { id: funnel_id, version: funnel_version, title } = FUNNELS[0]!
+  const session = { id: 'ses_first', profile_id: 'pro_first', funnel_id, funnel_version, locale: 'en', created_at }
+  const element = { id: 'el_hours', type: 'SingleSelect', custom_id: 'hours' }
+  const records = [
+    { record: 'profile', data: { id: 'pro_first', email: 'first@example.com', created_at } },
+    { record: 'session', data: session },
+    { record: 'reply', data: { session_id: session.id, element, screen: { id: 'scr_3', index: 2 }, value: '7' } },
+  ]
+  const page = adminUrl ? `${adminUrl}/funnels/${funnel_id}?project=demo` : 'the dashboard'
+  return [
+    `Write a visit of the funnel “${title}” with the write key, and see it at ${page}:`,
+    '',
+    `curl -s -H 'Service-Secret: ${key}' -H 'Content-Type: application/json' '${url}/public/v1/records' -d '${JSON.stringify({ records })}'`,
   ]
 }
 

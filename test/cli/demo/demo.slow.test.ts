@@ -1,11 +1,12 @@
 // The demo: what it holds, that the printed calls answer, and that a second start changes nothing.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { demoRecords } from '../../../src/cli/demo/records.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
@@ -84,6 +85,25 @@ describe('the demo', () => {
     const before = await state()
     assert.equal(await prepareDemo(server.app, { url: server.url, adminUrl: undefined }), text)
     assert.equal(await state(), before)
+  })
+
+  test('prints a call that writes a visit with the write key, and changes nothing when sent again', async () => {
+    const [call] = /^curl -s .*\/records' .*$/m.exec(text)!
+    const writer = /Write key +(secret_\S+)/.exec(text)![1]!
+    assert.ok(call.includes(writer))
+    const send = async () => JSON.parse((await promisify(execFile)('sh', ['-c', call])).stdout)
+    assert.equal((await send()).written, 3)
+    assert.equal((await send()).unchanged, 3)
+    const { body } = await server.api('/sessions/ses_first', { key: key() })
+    assert.deepEqual([body.funnel_id, body.replies.length], ['fun_sleep', 1])
+    assert.equal((await server.api('/sessions/ses_first', { key: writer })).status, 403)
+  })
+
+  test('the write key is not created again after it was revoked', async () => {
+    await server.db.query(`update secret_keys set expires_at = db_clock() where name = 'demo writer'`)
+    const later = await prepareDemo(server.app, { url: server.url, adminUrl: undefined })
+    assert.match(later, /Write key +\(none: run "tundish keys create --project demo /)
+    assert.doesNotMatch(later, /\/records/)
   })
 
   test('two starts at once make one demo', async () => {
