@@ -11,6 +11,7 @@ import {
   type Void,
 } from './changes.ts'
 import { type Http, type HttpOptions, openHttp } from './http.ts'
+import { Ingest, type IngestOptions } from './ingest.ts'
 import { type List, list } from './lists.ts'
 import type {
   Experiment,
@@ -18,10 +19,14 @@ import type {
   ListOptions,
   Product,
   Profile,
+  ProfileToWrite,
+  RecordToWrite,
   ReplyDetail,
+  ReplyToWrite,
   Session,
   SessionDetail,
   SessionReplies,
+  SessionToWrite,
   Subscription,
   SubscriptionDetail,
   Transaction,
@@ -33,6 +38,8 @@ export interface TundishOptions extends HttpOptions {
   projectKey?: string
   /** An organization and its secret key, for the billing API. */
   organization?: { id: string; key: string }
+  /** How records are written in the background. */
+  ingest?: IngestOptions
 }
 
 interface Gettable<Item> {
@@ -46,6 +53,7 @@ interface Listable<Item, Name extends keyof operations> {
 export class Tundish {
   readonly #http: Http
   readonly #options: TundishOptions
+  #queue: Ingest | undefined
 
   constructor(options: TundishOptions) {
     this.#options = options
@@ -109,10 +117,44 @@ export class Tundish {
     return changePages(this.#http, () => this.#headers(), options)
   }
 
+  /** Queues a record to be written; it is sent within 200 ms, after those before it. Throws when the queue is full. */
+  ingest(record: RecordToWrite): void {
+    // A wrong configuration is an error here, not in the background.
+    this.#headers()
+    this.#records.add(record)
+  }
+
+  identify(profile: ProfileToWrite): void {
+    this.ingest({ record: 'profile', data: { ...profile } })
+  }
+
+  session(session: SessionToWrite): void {
+    this.ingest({ record: 'session', data: { ...session } })
+  }
+
+  reply(reply: ReplyToWrite): void {
+    this.ingest({ record: 'reply', data: { ...reply } })
+  }
+
+  /** Resolves when every queued record has its response. Rejects when the key is refused, or after `timeoutMs`. */
+  flush(options?: { timeoutMs?: number }): Promise<void> {
+    return this.#records.flush(options)
+  }
+
+  /** Sends what is queued, and returns the records that could not be sent within `timeoutMs` (10,000 by default). */
+  close(options?: { timeoutMs?: number }): Promise<RecordToWrite[]> {
+    return this.#records.close(options)
+  }
+
   get billing(): Billing {
     const { organization } = this.#options
     if (!organization) throw new TypeError('Give the client an organization to use the billing API.')
     return openBilling(this.#http, organization.id, organization.key)
+  }
+
+  get #records(): Ingest {
+    this.#queue ??= new Ingest(openHttp({ ...this.#options, retries: 0 }), () => this.#headers(), this.#options.ingest)
+    return this.#queue
   }
 
   #headers(): Record<string, string> {

@@ -16,6 +16,7 @@ export interface Call {
   path: string
   headers: Record<string, string>
   query?: Record<string, unknown>
+  /** A text is sent as it is, anything else as JSON. */
   body?: unknown
   /**
    * When to try again: `safe` after any failure that may pass, `refused` only when the server says that nothing was done.
@@ -97,7 +98,7 @@ export function openHttp(options: HttpOptions): Http {
 
 const postOf = (headers: Record<string, string>, body: unknown): RequestInit => ({
   method: 'POST',
-  body: JSON.stringify(body),
+  body: typeof body === 'string' ? body : JSON.stringify(body),
   headers: { ...headers, 'Content-Type': 'application/json' },
 })
 
@@ -136,7 +137,8 @@ function mayRetry(error: unknown, retry: Call['retry']): boolean {
   return error.status === 429 || (retry === 'safe' && error.status >= 500)
 }
 
-function waitMs(error: unknown, tries: number): number {
+/** How long to wait before the next of so many tries. */
+export function waitMs(error: unknown, tries: number): number {
   const asked = error instanceof TundishError ? (error.retryAfterMs ?? 0) : 0
   const backoff = Math.min(FIRST_WAIT_MS * 2 ** tries, LONGEST_WAIT_MS)
   // Up to a quarter more, so that many clients do not come back at once.

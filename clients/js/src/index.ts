@@ -15,6 +15,7 @@ export type {
 export type { Change, ChangePage, ChangePagesOptions, ChangesOptions, End, Void } from './changes.ts'
 export { Tundish, type TundishOptions } from './client.ts'
 export { TundishConnectionError, TundishError } from './errors.ts'
+export type { IngestOptions, RejectedRecord } from './ingest.ts'
 export type { List, Page } from './lists.ts'
 export type * from './records.ts'
 export type { components, operations, paths } from './schema.ts'

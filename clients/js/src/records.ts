@@ -17,6 +17,47 @@ export type SubscriptionDetail = Schemas['SubscriptionDetail']
 export type Transaction = Schemas['Transaction']
 export type TransactionExport = Schemas['TransactionExport']
 
+/** A record for `ingest`: its kind and its fields. Only the fields that are given change, and `null` clears one. */
+export type RecordToWrite = Schemas['RecordToWrite']
+
+type Writable<T> = { [K in keyof T]?: T[K] | null | undefined }
+
+/** A profile to write. A new one needs `created_at`. */
+export interface ProfileToWrite
+  extends Writable<Pick<Profile, 'email' | 'phone' | 'country' | 'locale' | 'funnel_id'>> {
+  id: string
+  created_at?: string
+  updated_at?: string
+  [field: string]: unknown
+}
+
+/** A session to write. A new one needs `created_at` and `profile_id`. */
+export interface SessionToWrite {
+  id: string
+  created_at?: string
+  updated_at?: string
+  profile_id?: string
+  funnel_id?: string | null
+  funnel_version?: number | null
+  experiment_id?: string | null
+  locale?: string | null
+  origin?: string | null
+  user_agent?: string | null
+  query_params?: Record<string, unknown>
+  ip?: string | null
+  country?: string | null
+  city?: string | null
+  [field: string]: unknown
+}
+
+/** The reply of a session to an element of a screen. */
+export interface ReplyToWrite {
+  session_id: string
+  element: { id: string; type: string; custom_id?: string | null }
+  screen: { id: string; index: number; custom_id?: string | null }
+  value: string | string[] | null
+}
+
 /** Amounts of money as text, with the digits the server sent: a float would lose some. */
 export type Exact<T> = {
   [K in keyof T]: K extends 'amount' | 'amount_usd' | 'amount_refunded' | 'balance' | 'held' | 'available'
