@@ -18,7 +18,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   'package-lock.json': 'the exact versions of the libraries',
   'README.md': 'the first guide',
   'CONTRIBUTING.md': 'a guide',
-  'SECURITY.md': 'a guide',
+  'SECURITY.md': 'how to report a vulnerability',
   'CHANGELOG.md': 'a guide',
   LICENSE: 'the license',
 }

@@ -58,7 +58,7 @@ export const CONTENTS: readonly Group[] = [
       entry('backup', 'What to keep, and how to restore it.'),
       entry('growing', 'From one process to all cores, replicas, failover and shards.'),
       entry('high-availability', 'Three nodes that take over for each other, and what a failover loses.'),
-      entry('security', 'What an attacker can do, and how to report a vulnerability.'),
+      entry('security', 'What Tundish promises, and what an attacker can do with a key, a backup or a machine.'),
     ],
   },
   {

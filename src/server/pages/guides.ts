@@ -12,7 +12,7 @@ import { escapeHtml, sendPage } from './page.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const HIDDEN = { schema: { hide: true } as object }
-const OUTSIDE_DOCS = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']
+const OUTSIDE_DOCS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md']
 const DECISIONS = 'decisions/'
 
 /** Serves the list of guides at `/docs/guides`, each guide, rendered at its first request, and their pictures. */
