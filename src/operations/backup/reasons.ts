@@ -21,7 +21,11 @@ interface Wanted {
  * Throws a `Refusal` with every reason, each in a line: those given, those of the file's description and those of the database,
  * which is looked at only if there are others; the restore checks it under its lock.
  */
-export async function refuseEarly(config: Config, wanted: Wanted, readHeader: () => Promise<Header>): Promise<void> {
+export async function refuseEarly(
+  config: Config,
+  wanted: Wanted,
+  { readHeader, verify }: { readHeader(): Promise<Header>; verify(): Promise<void> },
+): Promise<void> {
   const reasons = [...wanted.reasons]
   const check = async <T>(work: () => T | Promise<T>): Promise<T | undefined> => {
     try {
@@ -35,8 +39,13 @@ export async function refuseEarly(config: Config, wanted: Wanted, readHeader: ()
   }
   const header = await check(readHeader)
   if (header) {
+    const others = reasons.length
     await check(() => checkMasterKey(config, header))
     await check(() => schemaOf(header))
+    // A damaged description may give a wrong reason, so the file is verified before that reason is reported.
+    const ofHeader = reasons.splice(others)
+    if (ofHeader.length > 0) await check(verify)
+    if (reasons.length === others) reasons.push(...ofHeader)
   }
   if (reasons.length === 0) return
   await check(() => lookAtDatabase(config, wanted))

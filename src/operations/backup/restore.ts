@@ -56,7 +56,12 @@ export async function restore(config: Config, options: RestoreOptions): Promise<
   try {
     if (file === '-') source = await openSource(file, { signal, progress })
     const known = source?.header
-    await refuseEarly(config, options, async () => known ?? readHeader(file, { signal, progress }))
+    await refuseEarly(config, options, {
+      readHeader: async () => known ?? readHeader(file, { signal, progress }),
+      async verify() {
+        if (!known) await (await openSource(file, { signal, progress })).script.close()
+      },
+    })
     source ??= await openSource(file, { signal, progress })
     const { header } = source
     const seal = checkMasterKey(config, header)
@@ -90,14 +95,14 @@ async function inOneTransaction(
   const simulatorUrl = await readSimulatorUrl(query)
 
   const state = await schemaOf(source.header)
-  const target = await emptyTables(query, present, state)
+  const target = await emptyTables(session, present, state)
   const createIndexes = await dropIndexes(query)
   const rows = await load(session, source, target, progress)
   if (accounts === undefined) await refuseIfConnected(query)
   await removeArriving(query, target)
   progress.at('Building indexes')
   await createIndexes()
-  await runMissing(query, state)
+  await runMissing(session, state)
 
   await raiseClocks(query)
   const unlisted = await markUnlisted(query, source.header, accounts)

@@ -4,6 +4,7 @@ import { type Migration, migrations } from '../../lib/pg/migrate.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { type Catalogue, lockTables, readCatalogue } from './catalogue.ts'
 import type { Header } from './format.ts'
+import type { Session } from './session.ts'
 import { qualified } from './sql-names.ts'
 
 /** The migrations that the backup has, and those to run once its rows are loaded. */
@@ -60,7 +61,7 @@ async function tablesWithRows(query: Query, present: Catalogue): Promise<string[
  * of that version, and run once those are loaded.
  */
 export async function emptyTables(
-  query: Query,
+  { query, client }: Pick<Session, 'query' | 'client'>,
   present: Catalogue,
   { applied, missing }: SchemaState,
 ): Promise<Catalogue> {
@@ -69,7 +70,8 @@ export async function emptyTables(
   if (missing.length > 0) {
     const drops = await query<{ statement: string }>(DROP_EVERYTHING)
     for (const { statement } of drops) await query(statement)
-    for (const { sql } of applied) await query(sql)
+    // A migration has several statements, which only a query without parameters may have.
+    for (const { sql } of applied) await client.query(sql)
   }
   const { schema, tables, ...rest } = (await readCatalogue(query))!
   await query(`truncate ${tables.map(({ name }) => qualified(schema, name)).join(', ')}`)
@@ -85,8 +87,8 @@ export async function dropIndexes(query: Query): Promise<() => Promise<void>> {
   }
 }
 
-export async function runMissing(query: Query, { missing }: SchemaState): Promise<void> {
-  for (const { sql } of missing) await query(sql)
+export async function runMissing({ client }: Pick<Session, 'client'>, { missing }: SchemaState): Promise<void> {
+  for (const { sql } of missing) await client.query(sql)
 }
 
 const HERE = '(select oid from pg_namespace where nspname = current_schema())'
