@@ -22,8 +22,10 @@ export const batchMutants: Mutants = {
   'orders-of-other-tenants': {
     does: 'answers a key with the order that any organization of the batch has under it',
     file: 'payments/billing/charge/claim.ts',
-    code: 'from judged a join orders o on o.organization_id = a.organization_id',
-    bug: 'from judged a join orders o on o.organization_id = any($3)',
+    code: `on o.organization_id = a.organization_id
+        and o.external_id = a.external_id and`,
+    bug: `on true
+        and o.external_id = a.external_id and`,
     foundBy: tenants,
   },
   'cards-of-other-tenants': {

@@ -221,8 +221,8 @@ export const billingMutants: Mutants = {
   'card-of-an-older-payment': {
     does: 'charges the oldest saved card instead of the latest',
     file: 'payments/billing/saved-card.ts',
-    code: 'order by r.trx_created_at desc limit 1',
-    bug: 'order by r.trx_created_at limit 1',
+    code: `order by \${paidAt('r')} desc, r.trx_created_at desc limit 1`,
+    bug: `order by \${paidAt('r')}, r.trx_created_at limit 1`,
     foundBy: charges,
   },
   'confirmed-before-stored': {
