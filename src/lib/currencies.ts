@@ -30,10 +30,10 @@ const tableOf = (list: Record<number, string>): ReadonlyMap<string, number> =>
     ),
   )
 
-/** The currencies that can be charged: code → number of decimals of the minor unit. */
+/** The currencies in use: code → number of decimals of the minor unit. */
 export const currencies = tableOf(LIST_ONE)
 
-/** Currencies that were legal tender once: they occur in history, and cannot be charged. */
+/** Currencies that were legal tender once: they occur in history, and are no longer in use. */
 export const historicCurrencies = tableOf(LIST_THREE)
 
 /** Both: every currency of a stored amount. */

@@ -1,4 +1,4 @@
-// Removes keys from messages, ours and Stripe's: a caller may send one anywhere, and a message that repeats it ends up in logs
+// Removes keys from messages, ours and those of payment providers: a caller may send one anywhere, and a message that repeats it ends up in logs
 // and tickets.
 
 // A prefix of a key followed by at least eight characters: also finds a truncated or mistyped key. What precedes the prefix

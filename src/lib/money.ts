@@ -15,7 +15,7 @@ const MAX_WHOLE_DIGITS = 15
 /** The largest price of the data API in minor units, which other databases can store, too. */
 export const MAX_MINOR = 2n ** 63n - 1n
 
-/** The code of a currency that can be charged, in capitals, from a text in any case. */
+/** The code of a currency that is in use, in capitals, from a text in any case. */
 export function readCurrency(text: string): string | undefined {
   const code = capitals(text)
   return currencies.has(code) ? code : undefined

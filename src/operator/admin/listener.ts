@@ -23,6 +23,7 @@ Send an operator key as \`Authorization: Bearer operator_…\`; \`tundish operat
 const TAGS = [
   { name: 'Search', description: 'People, subscriptions and orders across all projects.' },
   { name: 'Orders', description: 'Custom charges with their timelines, and refunds.' },
+  { name: 'Credits', description: 'Units of credits, their rules and ledger, and caps of charges.' },
   { name: 'Finance', description: 'Payments, refunds and chargebacks for bookkeeping.' },
   {
     name: 'Profiles',

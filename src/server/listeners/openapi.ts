@@ -51,6 +51,7 @@ const TAGS = [
   { name: 'Subscriptions', description: 'Subscriptions that people have bought.' },
   { name: 'Products', description: 'Products with their prices.' },
   { name: 'Transactions', description: 'Payments, as the data API shows them.' },
+  { name: 'Records', description: 'Writing records, one by one or many at once.' },
   { name: 'Export', description: 'All changed records in one response.' },
   { name: 'Billing', description: 'Charges on a saved card, refunds, what a customer owns, the payment report.' },
   { name: 'Webhooks', description: 'Requests that an endpoint of a project receives.' },
