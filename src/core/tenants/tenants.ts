@@ -1,7 +1,7 @@
 // Organizations, their projects, and the secret keys of both.
 import { randomUUID } from 'node:crypto'
 import { Refusal, UsageError } from '../../lib/errors.ts'
-import { minorUnits } from '../../lib/money.ts'
+import { minorUnits, readCurrency } from '../../lib/money.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { isDuplicate } from '../../lib/pg/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
@@ -135,7 +135,7 @@ function readLimit(text: string): [currency: string, amount: string] {
   const [, code = '*', amount] = /^(?:([A-Za-z]{3})=)?([0-9]{1,15}(?:\.[0-9]{1,9})?)$/.exec(text) ?? []
   if (amount === undefined) throw new UsageError(`A maximum must be an amount such as 500 or JPY=50000, got "${text}".`)
   const currency = code.toUpperCase()
-  const units = currency === '*' ? 9 : minorUnits(currency)
+  const units = currency === '*' ? 9 : readCurrency(currency) === undefined ? undefined : minorUnits(currency)
   if (units === undefined) throw new UsageError(`"${code}" is not a currency of ISO 4217.`)
   if ((amount.split('.')[1] ?? '').replace(/0+$/, '').length > units)
     throw new UsageError(`${currency} has ${units} decimal places, got "${amount}".`)

@@ -1,6 +1,6 @@
 // The rules of a charge. Each has a name, which is the error code, and a sentence for the caller. The claim evaluates them.
 import { ApiError, tryLater } from '../../../lib/errors.ts'
-import { formatMinor, MAX_MINOR, minorUnits, toMinor, tooManyDecimals } from '../../../lib/money.ts'
+import { formatMinor, MAX_MINOR, readCurrency, toMinor, tooManyDecimals } from '../../../lib/money.ts'
 import { shorten } from '../../../lib/text.ts'
 import { amountRefused, amountRule, notPositive } from '../body.ts'
 import type { ChargeRequest } from './request.ts'
@@ -92,7 +92,8 @@ export const inProgressRefusal = () =>
 /** The amount in minor units, or the refusal of an amount that no charge can have. */
 export function exactAmount({ amount, amountSent, currencyCode }: ChargeRequest): bigint | ApiError {
   if (amount.digits <= 0n) return notPositive(amountSent)
-  if (minorUnits(currencyCode) === undefined) {
+  // A currency that is no longer in use is known to the import only.
+  if (readCurrency(currencyCode) === undefined) {
     return new ApiError(400, 'unknown_currency', `currency_code "${currencyCode}" is not a currency of ISO 4217.`)
   }
   const minor = toMinor(amount, currencyCode)
