@@ -24,8 +24,8 @@ async function addPeople(): Promise<void> {
     await create(shard, `${shard}-org`)
     await withApp(shard, ({ db }) =>
       db.query(
-        `insert into customers (organization_id, external_id, project_id, email, created_at, updated_at)
-         values ($1, 'ada', $2, $3, db_clock(), db_clock())`,
+        `insert into customers (organization_id, external_id, project_id, email, email_folded, created_at, updated_at)
+         values ($1, 'ada', $2, $3, lower($3), db_clock(), db_clock())`,
         [`${shard}-org`, `${shard}-org-${shard}`, PERSON],
       ),
     )

@@ -14,7 +14,7 @@ const foldedInFull = (text: string) =>
 
 /** Every letter that it folded to several, between letters that it folded to one. */
 const texts = [
-  'Straße 😀',
+  'Straße-😀',
   'ẞ',
   'İ i',
   'ŉΣς',
@@ -65,8 +65,8 @@ describe('text that was folded by an older version', () => {
   })
 
   test('is found in either case, and not by the letters that it was folded to', async () => {
-    assert.deepEqual(await found('profiles', 'email', 'STRAẞE 😀'), [0])
-    assert.deepEqual(await found('profiles', 'email', 'strasse 😀'), [])
+    assert.deepEqual(await found('profiles', 'email', 'STRAẞE-😀'), [0])
+    assert.deepEqual(await found('profiles', 'email', 'strasse-😀'), [])
     assert.deepEqual((await found('funnels', 'title', 'straẞe')).sort(), [0])
     assert.deepEqual(await found('funnels', 'title', 'strasse'), [])
     assert.deepEqual(await found('profiles', 'email', 'ŉσΣ'), [3])

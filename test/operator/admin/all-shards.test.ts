@@ -40,6 +40,7 @@ const COMMANDS: Record<string, string> = {
   'GET /admin/v1/search': 'tundish shards run --in FOLDER --merge -- search',
   'GET /admin/v1/organizations': 'tundish shards run --in FOLDER --merge -- org list',
   'POST /admin/v1/organizations': 'tundish org create',
+  'POST /admin/v1/restored-keys/confirm': 'tundish keys confirm',
   'GET /admin/v1/projects': 'tundish shards run --in FOLDER --merge -- project list',
   'GET /admin/v1/operators': 'tundish shards run --in FOLDER --merge -- operator list',
   'GET /admin/v1/orders/stuck': 'tundish shards run --in FOLDER --merge -- order stuck',

@@ -30,9 +30,10 @@ for (const side of ['public', 'operator'] as const) {
       )
     }
 
-    test('every object with properties is a named component', () => {
-      const isComponent = (at: string) => /^\/components\/schemas\/\w+$/.test(at)
-      every((schema, at) => schema.properties !== undefined && !isComponent(at) && 'has no name')
+    // Generators leave out components that only webhooks use, so these are written in place.
+    test('every object with properties is a named component, except bodies of webhooks', () => {
+      const mayLackName = (at: string) => /^\/components\/schemas\/\w+$|^\/webhooks\//.test(at)
+      every((schema, at) => schema.properties !== undefined && !mayLackName(at) && 'has no name')
     })
 
     test('no union as a list of types, apart from one type or null', () => {
@@ -75,15 +76,11 @@ for (const side of ['public', 'operator'] as const) {
     })
 
     if (side === 'public') {
-      test('webhooks has one named schema for each kind of event', () => {
+      test('webhooks has one schema for each kind of event', () => {
         assert.deepEqual(Object.keys(document.webhooks).sort(), [...eventTypes].sort())
-        const schemas = eventTypes.map(
-          (type) => document.webhooks[type].post.requestBody.content['application/json'].schema.$ref,
-        )
-        assert.equal(new Set(schemas).size, eventTypes.length)
-        for (const [n, type] of eventTypes.entries()) {
-          const { properties } = document.components.schemas[schemas[n].split('/').at(-1)]
-          assert.deepEqual(properties.type.enum, [type])
+        for (const type of eventTypes) {
+          const { schema } = document.webhooks[type].post.requestBody.content['application/json']
+          assert.deepEqual(schema.properties.type.enum, [type])
         }
       })
     }
