@@ -125,7 +125,7 @@ export const financeRow = shape('FinanceRow', 'm', {
 
 const REPORT = `
   select r.*, ${moveOf('r')} as move, to_char(r.paid_at at time zone 'UTC', 'YYYY-MM') as month, c.project_id
-  from (select r.*, ${paidAt('r')} as paid_at from report_transactions r) r
+  from (select r.*, ${paidAt('r')} as paid_at from report_transactions r where r.organization_id = $1) r
   join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id
   where r.organization_id = $1`
 
