@@ -96,7 +96,9 @@ describe('the plans of all lists', () => {
       [tables],
     )
     assert.ok(indexes.length > 20)
-    const idle = indexes.map(({ name }) => name!).filter((name) => !uses.has(name))
+    // Background work finds its rows by these: expire.test.ts and search.test.ts need them to be found.
+    const ofBackgroundWork = ['subscriptions_to_expire', 'customers_unfolded']
+    const idle = indexes.map(({ name }) => name!).filter((name) => !uses.has(name) && !ofBackgroundWork.includes(name))
     assert.deepEqual(idle, [], JSON.stringify([...uses], undefined, 1))
   })
 
