@@ -4,7 +4,7 @@ import { openApp } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
 import { importRecords } from '../src/data/ingest/load.ts'
 import { openLog } from '../src/lib/log.ts'
-import { addTransactions, transactionOf } from '../src/payments/billing/effects/data-transaction.ts'
+import { addTransactions, transactionOf } from '../src/payments/billing/ledger/data-transaction.ts'
 import { PROJECT } from './generate.ts'
 
 const IMPORTED = 50_000

@@ -30,7 +30,7 @@ export const batchMutants: Mutants = {
   },
   'cards-of-other-tenants': {
     does: 'charges the card that the customer of that id has in any organization of the batch',
-    file: 'payments/billing/saved-card.ts',
+    file: 'payments/billing/charge/saved-card.ts',
     code: 'where r.organization_id = ${of}.organization_id and',
     bug: 'where r.organization_id = any($3) and',
     foundBy: tenants,

@@ -21,7 +21,7 @@ export const stripeMutants: Mutants = {
   },
   'currencies-not-compared': {
     does: 'takes a charge of the same number in another currency for the same',
-    file: 'payments/billing/unknown/compare.ts',
+    file: 'payments/billing/reconcile/compare.ts',
     code: `if (row.currency_code !== currencyCode || minorUnits`,
     bug: `if (minorUnits`,
     foundBy: reconciled,

@@ -1,6 +1,6 @@
 // A seed in which all processes stop, a backup is restored, and customers and operators continue from it.
 import type { NamedAccount } from '../../src/operations/backup/accounts.ts'
-import { reconcile } from '../../src/payments/billing/unknown/reconcile.ts'
+import { reconcile } from '../../src/payments/billing/reconcile/reconcile.ts'
 import { storeLost } from '../../src/payments/providers/lost-movements.ts'
 import { follow, onServer, payElsewhere, type Stage } from './actors.ts'
 import type { Backup } from './backup.ts'

@@ -2,9 +2,9 @@
 import { beforeEach } from 'node:test'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { oneOffCharge } from '../../src/payments/billing/charge/charge.ts'
-import { type Order, ordersInProgress } from '../../src/payments/billing/charge/orders.ts'
+import { type Order, ordersInProgress } from '../../src/payments/billing/charge/row.ts'
 import type { BillingContext } from '../../src/payments/billing/context.ts'
-import { CHARGE, look } from '../../src/payments/billing/unknown/look.ts'
+import { CHARGE, look } from '../../src/payments/billing/movement/check-status.ts'
 import { chargeOf, contextOf, setUpCharges } from './in-process.ts'
 import { twoStepProvider } from './two-step-provider.ts'
 

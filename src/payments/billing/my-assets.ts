@@ -11,7 +11,7 @@ import { Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { externalId } from './body.ts'
 import { balanceOut, balancesOf } from './credits/balance.ts'
-import { consumable } from './effects/consumable.ts'
+import { consumable } from './ledger/consumable.ts'
 import { describe, lineOf, ok, type Post } from './route.ts'
 
 const myAssetsIn = Type.Object({ external_id: externalId }, { title: 'MyAssetsIn', additionalProperties: false })

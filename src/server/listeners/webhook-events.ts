@@ -7,10 +7,10 @@ import { session } from '../../core/records/session.ts'
 import { subscriptionDetail } from '../../core/records/subscription.ts'
 import { transaction } from '../../core/records/transaction.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
-import { disputeEventData } from '../../payments/billing/adopt/dispute.ts'
 import { chargeEventData } from '../../payments/billing/charge/answer.ts'
 import { creditsEventData, creditsLowData } from '../../payments/billing/credits/events.ts'
-import { consumable } from '../../payments/billing/effects/consumable.ts'
+import { consumable } from '../../payments/billing/ledger/consumable.ts'
+import { disputeEventData } from '../../payments/billing/ledger/dispute.ts'
 import { refundOut } from '../../payments/billing/refund/answer.ts'
 
 const idOf = (what: string, title: string) =>

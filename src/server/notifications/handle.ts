@@ -4,15 +4,15 @@ import { refreshFromStripe } from '../../data/ingest/stripe/background.ts'
 import type { StripeEvent } from '../../data/ingest/stripe/refresh.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
-import { recordDisputes } from '../../payments/billing/adopt/disputes.ts'
+import type { BillingContext } from '../../payments/billing/context.ts'
+import { recordDisputes } from '../../payments/billing/ledger/disputes.ts'
 import {
   adoptRefundsOfCharge,
   findByCharge,
   settleBefore,
   settleByHandle,
   settleNow,
-} from '../../payments/billing/adopt/refunds.ts'
-import type { BillingContext } from '../../payments/billing/context.ts'
+} from '../../payments/billing/refund/adopt-of-charge.ts'
 import type { AccountName } from '../../payments/providers/account.ts'
 import type { Hint, Notification } from '../../payments/providers/notification.ts'
 import { errorOf, NotPermitted, type Provider, ProviderError } from '../../payments/providers/provider.ts'

@@ -14,16 +14,16 @@ export const EXCEPTIONS: Readonly<Record<string, Partial<Record<Rule, string>>>>
   'src/operator/admin/sync-readers.ts': {
     tenant: 'The name of a key is looked up by its id, which is unique everywhere.',
   },
-  'src/payments/billing/adopt/refunds.ts': {
+  'src/payments/billing/refund/adopt-of-charge.ts': {
     tenant: 'A provider that serves all organizations names a charge by its own id alone.',
   },
   'src/payments/billing/charge/claim.ts': {
     'insert beside read':
       'What is inserted and what was there are told apart by one snapshot: an organization is on one server.',
   },
-  'src/payments/billing/unknown/in-progress.ts': { tenant: QUEUE },
-  'src/payments/billing/unknown/reconcile.ts': { tenant: WHOLE },
-  'src/payments/billing/unknown/settling.ts': { tenant: QUEUE },
+  'src/payments/billing/movement/in-progress.ts': { tenant: QUEUE },
+  'src/payments/billing/reconcile/reconcile.ts': { tenant: WHOLE },
+  'src/payments/billing/movement/settling.ts': { tenant: QUEUE },
   'src/operator/doctor/figures.ts': { tenant: WHOLE },
   'src/operator/doctor/payments.ts': { tenant: WHOLE },
   'src/operator/doctor/records.ts': { tenant: WHOLE },

@@ -214,7 +214,7 @@ test('a charge that settles for a former profile adds its transaction to the rem
   const shop = await shopWith()
   const { db } = dashboard.server
   await merge(shop, 'cus_ada', 'pro_ada')
-  const { addTransactions, transactionOf } = await import('../../../src/payments/billing/effects/data-transaction.ts')
+  const { addTransactions, transactionOf } = await import('../../../src/payments/billing/ledger/data-transaction.ts')
   await db.tx(async (query) => {
     const [{ stamp }] = (await query('select begin_write($1) as stamp', [shop.id])) as [{ stamp: string }]
     const read = { project_id: shop.id, profile_id: 'cus_ada', sandbox: 'f', currency_code: 'USD' } as const

@@ -1,9 +1,9 @@
 // Disputes of a charge: the event, the consumable, the rows of the report.
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
-import { recordDispute, recordDisputes } from '../../../src/payments/billing/adopt/disputes.ts'
-import { adoptRefundsOfCharge } from '../../../src/payments/billing/adopt/refunds.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
+import { recordDispute, recordDisputes } from '../../../src/payments/billing/ledger/disputes.ts'
+import { adoptRefundsOfCharge } from '../../../src/payments/billing/refund/adopt-of-charge.ts'
 import type { Dispute } from '../../../src/payments/providers/provider.ts'
 import { startBilling } from '../../support/billing.ts'
 import { eventTypes, failedRefund, type PaidCharge, payCharge } from '../../support/paid-charge.ts'

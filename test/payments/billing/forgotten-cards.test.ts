@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
-import { reconcile } from '../../../src/payments/billing/unknown/reconcile.ts'
+import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { addPayment } from '../../support/billing.ts'
 import { forgetOrders, markUnlisted } from '../../support/restored.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'

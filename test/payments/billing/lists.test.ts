@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { recordDispute } from '../../../src/payments/billing/adopt/disputes.ts'
+import { recordDispute } from '../../../src/payments/billing/ledger/disputes.ts'
 import { startBilling } from '../../support/billing.ts'
 import { describeServer } from '../../support/description.ts'
 import type { Json } from '../../support/server.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Refusal } from '../../../src/lib/errors.ts'
-import { readRates } from '../../../src/payments/billing/effects/rate-files.ts'
+import { readRates } from '../../../src/payments/billing/rates/rate-files.ts'
 
 const rate = (day: string, currencyCode: string, perEuro: string) => ({ day, currencyCode, perEuro })
 

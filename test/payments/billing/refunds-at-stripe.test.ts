@@ -1,11 +1,11 @@
 // Refunds that Stripe and this database know differently: made there, without our metadata, beside soft ones, failed later.
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { adoptRefundsOfCharge } from '../../../src/payments/billing/adopt/refunds.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
-import { refundsInProgress } from '../../../src/payments/billing/refund/refunds.ts'
-import { look, REFUND } from '../../../src/payments/billing/unknown/look.ts'
-import { reconcile } from '../../../src/payments/billing/unknown/reconcile.ts'
+import { look, REFUND } from '../../../src/payments/billing/movement/check-status.ts'
+import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
+import { adoptRefundsOfCharge } from '../../../src/payments/billing/refund/adopt-of-charge.ts'
+import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
 

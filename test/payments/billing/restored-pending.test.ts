@@ -1,10 +1,10 @@
 // A restored backup that has forgotten what Stripe has not decided yet: nothing is cancelled here, or moved twice there.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { ordersInProgress } from '../../../src/payments/billing/charge/orders.ts'
+import { ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
-import { CHARGE, look } from '../../../src/payments/billing/unknown/look.ts'
-import { reconcile } from '../../../src/payments/billing/unknown/reconcile.ts'
+import { CHARGE, look } from '../../../src/payments/billing/movement/check-status.ts'
+import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { markUnlisted, unlisted } from '../../support/restored.ts'
 import { startStripeBilling } from '../../support/stripe-billing.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
-import { reconcile } from '../../../src/payments/billing/unknown/reconcile.ts'
+import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { disconnectAccount } from '../../../src/payments/providers/connect.ts'
 import { until } from '../../support/cluster.ts'
 import { forgetOrders, markUnlisted, unlisted } from '../../support/restored.ts'

@@ -1,10 +1,10 @@
 // Reconciling with Stripe's API: refunds and disputes that were made there reach the order, once.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { adoptRefundsOfCharge } from '../../../src/payments/billing/adopt/refunds.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
-import { reconcile } from '../../../src/payments/billing/unknown/reconcile.ts'
-import { findEither, resolve } from '../../../src/payments/billing/unknown/resolve.ts'
+import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
+import { findEither, resolve } from '../../../src/payments/billing/reconcile/resolve.ts'
+import { adoptRefundsOfCharge } from '../../../src/payments/billing/refund/adopt-of-charge.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
 
 // Only the reconciliation finds what was done there.

@@ -5,7 +5,7 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isUnavailable } from '../../../src/lib/pg/errors.ts'
 import type { Query } from '../../../src/lib/pg/types.ts'
-import { addReportRows, type ReportRow } from '../../../src/payments/billing/effects/report-rows.ts'
+import { addReportRows, type ReportRow } from '../../../src/payments/billing/ledger/report-rows.ts'
 import { noDetails } from '../../../src/payments/providers/provider.ts'
 import { addPayment, type Organization, startBilling } from '../../support/billing.ts'
 

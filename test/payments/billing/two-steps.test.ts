@@ -1,8 +1,8 @@
 // Charges at a provider that prepares and confirms: the handle is stored first, and nothing is charged without it.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type Order, ordersInProgress } from '../../../src/payments/billing/charge/orders.ts'
-import { CHARGE, look } from '../../../src/payments/billing/unknown/look.ts'
+import { type Order, ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
+import { CHARGE, look } from '../../../src/payments/billing/movement/check-status.ts'
 import { twoStepProvider } from '../../support/two-step-provider.ts'
 import { setUpTwoSteps } from '../../support/two-steps.ts'
 

@@ -1,7 +1,7 @@
 // The amounts of charges in US dollars, by the rates of the European Central Bank.
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { storeRates } from '../../../src/payments/billing/effects/store-rates.ts'
+import { storeRates } from '../../../src/payments/billing/rates/store-rates.ts'
 import { type Organization, startBilling } from '../../support/billing.ts'
 
 const billing = await startBilling()

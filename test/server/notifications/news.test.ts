@@ -1,8 +1,8 @@
 // A notification about a charge or refund that another process is looking at: the next look is at once, not hours later.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { ordersInProgress } from '../../../src/payments/billing/charge/orders.ts'
-import { refundsInProgress } from '../../../src/payments/billing/refund/refunds.ts'
+import { ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
+import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import { until } from '../../support/cluster.ts'
 import { setUpStripeShop } from '../../support/connected-stripe.ts'
 import { scrape } from '../../support/server.ts'

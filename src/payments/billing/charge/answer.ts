@@ -3,7 +3,7 @@ import type { Event } from '../../../core/events/outbox.ts'
 import { readJson } from '../../../lib/json/read.ts'
 import { Type } from '../../../lib/shape/schema.ts'
 import { jsonAmount } from '../amount.ts'
-import type { Order, Status } from './orders.ts'
+import type { Order, Status } from './row.ts'
 
 export const oneOffChargeOut = Type.Object(
   {

@@ -8,14 +8,14 @@ import type { Db } from '../../../lib/pg/db.ts'
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import { limitWaits } from '../../../lib/pg/lock-timeout.ts'
 import type { Query } from '../../../lib/pg/types.ts'
-import { chargeKey } from '../keys.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
-import { paymentsOf, savedCardOf } from '../saved-card.ts'
-import { mayHaveCharged, unlistedOf } from '../unknown/unlisted.ts'
+import { chargeKey } from '../movement/keys.ts'
+import { mayHaveCharged, unlistedOf } from '../movement/unlisted.ts'
 import { CAP, type Capped, COUNTED, HAS_CAPS, hasCaps, lockCounters, sumsBefore } from './caps.ts'
-import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
+import { chargeLanes, ORDER_COLUMNS, type Order } from './row.ts'
 import type { Refusal } from './rules.ts'
+import { paymentsOf, savedCardOf } from './saved-card.ts'
 
 /** A merchant account; the id `*` is that of payments that name none. */
 export interface Account {

@@ -1,13 +1,13 @@
 // Settles a charge by the provider's verdict, after checking that the verdict is about this charge and as was asked.
 import type { Settled, Unknown } from '../../providers/outcomes.ts'
 import type { Dispute, Provider } from '../../providers/provider.ts'
-import { adoptDispute } from '../adopt/dispute.ts'
-import { adoptRefunds } from '../adopt/refund.ts'
 import { minorFromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
-import type { Note } from '../unknown/provider-calls.ts'
-import { isOtherOrder, type Order } from './orders.ts'
-import type { Verdict } from './outcomes.ts'
+import { adoptDispute } from '../ledger/dispute.ts'
+import type { Note } from '../movement/provider-calls.ts'
+import { adoptRefunds } from '../refund/adopt.ts'
+import type { Verdict } from './effects.ts'
+import { isOtherOrder, type Order } from './row.ts'
 import { settle, settleAdopted } from './settle.ts'
 
 /**

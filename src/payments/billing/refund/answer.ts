@@ -4,7 +4,7 @@ import { formatMinor } from '../../../lib/money.ts'
 import { Type } from '../../../lib/shape/schema.ts'
 import { jsonAmount, minorFromDatabase } from '../amount.ts'
 import { uuidIn } from '../body.ts'
-import type { Refund } from './refunds.ts'
+import type { Refund } from './row.ts'
 
 export const refundOut = Type.Object(
   {

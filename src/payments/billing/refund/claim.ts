@@ -9,11 +9,11 @@ import { endWhenStalled } from '../../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { amountRefused } from '../body.ts'
-import { nthRefundKey, refundKey } from '../keys.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
-import { hasUnlisted } from '../unknown/unlisted.ts'
-import { findByKey, REFUND_COLUMNS, type Refund } from './refunds.ts'
+import { nthRefundKey, refundKey } from '../movement/keys.ts'
+import { hasUnlisted } from '../movement/unlisted.ts'
 import type { RefundRequest } from './request.ts'
+import { findByKey, REFUND_COLUMNS, type Refund } from './row.ts'
 
 /** The columns of the order to refund that the rules need. */
 export type Refundable = {

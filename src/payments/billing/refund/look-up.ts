@@ -3,7 +3,7 @@ import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { NotFound, Pending, Refused, Settled, Unknown } from '../../providers/outcomes.ts'
 import type { Provider, RefundAtProvider } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
-import { type Refund, reference } from './refunds.ts'
+import { type Refund, reference } from './row.ts'
 
 /**
  * The outcome of a refund at the provider. One that was made there has no key of ours, and the provider may have forgotten

@@ -2,10 +2,10 @@
 import { isUuid } from '../../../lib/ids.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import type { Provider } from '../../providers/provider.ts'
-import type { Verdict } from '../charge/outcomes.ts'
+import type { Verdict } from '../charge/effects.ts'
 import type { BillingContext } from '../context.ts'
-import type { Note } from '../unknown/provider-calls.ts'
-import type { Refund } from './refunds.ts'
+import type { Note } from '../movement/provider-calls.ts'
+import type { Refund } from './row.ts'
 import { settle } from './settle.ts'
 
 /**

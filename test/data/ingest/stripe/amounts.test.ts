@@ -1,7 +1,7 @@
 // Amounts of imports from Stripe: those of other currencies in US dollars, and prices in tiers.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { storeRates } from '../../../../src/payments/billing/effects/store-rates.ts'
+import { storeRates } from '../../../../src/payments/billing/rates/store-rates.ts'
 import { differences, openStripeImports, type StripeImports } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
 

@@ -1,9 +1,9 @@
 // Credits that charges grant, and that refunds and disputes take back.
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { recordDispute } from '../../../../src/payments/billing/adopt/disputes.ts'
-import { adoptRefundsOfCharge } from '../../../../src/payments/billing/adopt/refunds.ts'
 import { billingContext } from '../../../../src/payments/billing/context.ts'
+import { recordDispute } from '../../../../src/payments/billing/ledger/disputes.ts'
+import { adoptRefundsOfCharge } from '../../../../src/payments/billing/refund/adopt-of-charge.ts'
 import { refused, startBilling } from '../../../support/billing.ts'
 import { addUnit, checkLedger, withCredits } from '../../../support/credits.ts'
 import { failedRefund } from '../../../support/paid-charge.ts'

@@ -1,12 +1,12 @@
 // Settles unknown outcomes in the background: takes rows that are due, whichever process began them, and looks up their outcome.
 import { watchClock } from '../../../lib/pg/clock-watch.ts'
 import { isUnavailable } from '../../../lib/pg/errors.ts'
-import type { Order } from '../charge/orders.ts'
+import type { Order } from '../charge/row.ts'
 import type { BillingContext } from '../context.ts'
-import type { Refund } from '../refund/refunds.ts'
+import { listAccount } from '../reconcile/reconcile.ts'
+import type { Refund } from '../refund/row.ts'
+import { CHARGE, type Kind, look, REFUND } from './check-status.ts'
 import { leaseMs } from './lease.ts'
-import { CHARGE, type Kind, look, REFUND } from './look.ts'
-import { listAccount } from './reconcile.ts'
 import { createAccountTurns } from './turns.ts'
 import { takeUnlisted } from './unlisted.ts'
 

@@ -2,9 +2,9 @@
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { RefundRequest as RefundAtProvider, RefundReference } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
-import { AT_PROVIDER, type AtProvider } from '../charge/orders.ts'
-import { refundKey } from '../keys.ts'
-import { inProgress } from '../unknown/in-progress.ts'
+import { AT_PROVIDER, type AtProvider } from '../charge/row.ts'
+import { inProgress } from '../movement/in-progress.ts'
+import { refundKey } from '../movement/keys.ts'
 
 export type RefundStatus = 'processing' | 'succeeded' | 'failed'
 

@@ -2,13 +2,13 @@
 import { minorUnits } from '../../../lib/money.ts'
 import { isAccepted, storeLost } from '../../providers/lost-movements.ts'
 import type { Movement, Provider } from '../../providers/provider.ts'
-import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
 import { minorFromDatabase } from '../amount.ts'
-import { type AtProvider, type Order, rememberHandle } from '../charge/orders.ts'
+import { type AtProvider, type Order, rememberHandle } from '../charge/row.ts'
 import type { BillingContext } from '../context.ts'
-import type { Refund } from '../refund/refunds.ts'
-import { leaseMs } from './lease.ts'
-import { CHARGE, type Kind, look, orUnsettled, REFUND } from './look.ts'
+import { CHARGE, type Kind, look, orUnsettled, REFUND } from '../movement/check-status.ts'
+import { leaseMs } from '../movement/lease.ts'
+import { adoptRefundsOfCharge } from '../refund/adopt-of-charge.ts'
+import type { Refund } from '../refund/row.ts'
 
 export type Difference = 'mismatch' | 'missing_here' | 'missing_there' | 'duplicate'
 

@@ -1,8 +1,8 @@
 // The payment whose saved card a charge uses, in SQL: `of` is a row with `organization_id` and `external_id`. And all cards of a customer.
-import { paidAt } from '../../core/records/payment-time.ts'
-import type { Query, Statement } from '../../lib/pg/types.ts'
-import type { Card } from '../providers/provider.ts'
-import type { Order } from './charge/orders.ts'
+import { paidAt } from '../../../core/records/payment-time.ts'
+import type { Query, Statement } from '../../../lib/pg/types.ts'
+import type { Card } from '../../providers/provider.ts'
+import type { Order } from './row.ts'
 
 /** The customer's successful payments, as `r`. */
 export const paymentsOf = (of: string) => `from report_transactions r

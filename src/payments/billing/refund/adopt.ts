@@ -4,11 +4,11 @@ import { formatMinor } from '../../../lib/money.ts'
 import type { Commit } from '../../../lib/pg/db.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { RefundAtProvider } from '../../providers/provider.ts'
-import type { Order, OrderIds } from '../charge/orders.ts'
-import { changedOf } from '../effects/changed.ts'
-import { addReportRows } from '../effects/report-rows.ts'
-import { MAY_BE_MADE_AT } from '../refund/look-up.ts'
-import { effectsOf, lockRefund, reportRow, type SettledRefund, undo } from '../refund/settle.ts'
+import type { Order, OrderIds } from '../charge/row.ts'
+import { changedOf } from '../ledger/changed.ts'
+import { addReportRows } from '../ledger/report-rows.ts'
+import { MAY_BE_MADE_AT } from './look-up.ts'
+import { effectsOf, lockRefund, reportRow, type SettledRefund, undo } from './settle.ts'
 
 /** The effect of a refund at the provider on this database. */
 export type Adoption =

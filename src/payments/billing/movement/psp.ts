@@ -1,9 +1,9 @@
 // The refusals of a payment provider that is not set up here, that keeps failing, or that turned a charge away.
-import { ApiError, tryLater } from '../../lib/errors.ts'
-import type { Db } from '../../lib/pg/db.ts'
-import type { NotBegun } from '../providers/outcomes.ts'
-import type { Provider, Providers } from '../providers/provider.ts'
-import type { BillingContext } from './context.ts'
+import { ApiError, tryLater } from '../../../lib/errors.ts'
+import type { Db } from '../../../lib/pg/db.ts'
+import type { NotBegun } from '../../providers/outcomes.ts'
+import type { Provider, Providers } from '../../providers/provider.ts'
+import type { BillingContext } from '../context.ts'
 
 // The period for which an open circuit refuses all charges before it admits a trial.
 const REST_SECONDS = 5

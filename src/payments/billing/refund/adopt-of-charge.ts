@@ -9,12 +9,12 @@ import {
   type Order,
   type OrderIds,
   ordersInProgress,
-} from '../charge/orders.ts'
+} from '../charge/row.ts'
 import type { BillingContext } from '../context.ts'
-import { type Refund, refundsInProgress } from '../refund/refunds.ts'
-import { leaseMs } from '../unknown/lease.ts'
-import { CHARGE, type Kind, look, orUnsettled, REFUND } from '../unknown/look.ts'
-import { type Adoption, adoptOne } from './refund.ts'
+import { CHARGE, type Kind, look, orUnsettled, REFUND } from '../movement/check-status.ts'
+import { leaseMs } from '../movement/lease.ts'
+import { type Adoption, adoptOne } from './adopt.ts'
+import { type Refund, refundsInProgress } from './row.ts'
 
 /**
  * Brings the refunds of a charge up to date with the provider: one that was made there is adopted, one that failed after

@@ -1,9 +1,9 @@
 // Conclusions from the age of a charge or refund in progress: whether its request has arrived, and whether the provider
 // still knows its key.
 import type { Provider } from '../../providers/provider.ts'
-import type { Order } from '../charge/orders.ts'
+import type { Order } from '../charge/row.ts'
 import type { BillingContext } from '../context.ts'
-import type { Refund } from '../refund/refunds.ts'
+import type { Refund } from '../refund/row.ts'
 import { leaseMs, NEGATIVE_LOOKS_APART_S } from './lease.ts'
 
 /** Whether a request that is still on its way would have arrived by now. */

@@ -4,10 +4,10 @@ import { makeUuid } from '../../../lib/ids.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { AccountName } from '../../providers/account.ts'
 import { IS_LOST } from '../../providers/lost-movements.ts'
-import { ORDER_COLUMNS, type Order } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
-import { leaseMs } from '../unknown/lease.ts'
-import { CHARGE, look } from '../unknown/look.ts'
+import { CHARGE, look } from '../movement/check-status.ts'
+import { leaseMs } from '../movement/lease.ts'
+import { ORDER_COLUMNS, type Order } from './row.ts'
 
 interface Lost extends AccountName {
   transactionId: string

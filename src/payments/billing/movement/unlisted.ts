@@ -1,7 +1,7 @@
 // Merchant accounts that were not listed since a backup was restored, or since a failover lost commits: they may have charged keys
 // that this database does not know.
 import type { Query, Statement } from '../../../lib/pg/types.ts'
-import { type AtProvider, isAt, type Order } from '../charge/orders.ts'
+import { type AtProvider, isAt, type Order } from '../charge/row.ts'
 
 // Providers' clocks may be behind by minutes, and a charge may have been under way when the backup was made.
 const MARGIN = `interval '1 hour'`

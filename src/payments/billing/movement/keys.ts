@@ -1,6 +1,6 @@
 // The provider's idempotency keys of charges and refunds, derived from the caller's keys.
 import { createHash } from 'node:crypto'
-import { ApiError } from '../../lib/errors.ts'
+import { ApiError } from '../../../lib/errors.ts'
 
 /**
  * The provider's key of a charge. It is derived from what the caller sent, not from anything we store, so that a retry

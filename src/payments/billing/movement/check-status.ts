@@ -12,13 +12,13 @@ import type {
   Unknown,
 } from '../../providers/outcomes.ts'
 import type { Provider } from '../../providers/provider.ts'
-import { chargeRequest, type Order, reference as orderReference, ordersInProgress } from '../charge/orders.ts'
-import { isVerdict, type Verdict } from '../charge/outcomes.ts'
+import { isVerdict, type Verdict } from '../charge/effects.ts'
+import { askForUnprepared } from '../charge/look-up.ts'
+import { chargeRequest, type Order, reference as orderReference, ordersInProgress } from '../charge/row.ts'
 import { settleByVerdict as settleCharge } from '../charge/verdict.ts'
 import type { BillingContext } from '../context.ts'
-import { logNotBegun } from '../psp.ts'
 import { findWithoutKey, lookUpRefund } from '../refund/look-up.ts'
-import { type Refund, reference as refundReference, refundRequest, refundsInProgress } from '../refund/refunds.ts'
+import { type Refund, reference as refundReference, refundRequest, refundsInProgress } from '../refund/row.ts'
 import { softVerdict } from '../refund/settle.ts'
 import { settleByVerdict as settleRefund } from '../refund/verdict.ts'
 import { isNotFoundTwice, isOver, keyLives } from './age.ts'
@@ -26,7 +26,7 @@ import type { InProgress, inProgress } from './in-progress.ts'
 import { heldForCall } from './in-time.ts'
 import { NEGATIVE_LOOKS_APART_S, pendingPauseSeconds } from './lease.ts'
 import { keep, type Note, noted, trim } from './provider-calls.ts'
-import { askForUnprepared } from './unprepared.ts'
+import { logNotBegun } from './psp.ts'
 
 /** The outcomes that a provider may return for a charge or refund that was begun. */
 export type Answer = Settled | Refused | Pending | Unknown | NotFound | Conflict | Prepared | Unconfirmed

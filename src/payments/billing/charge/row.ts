@@ -6,7 +6,7 @@ import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { Prepared } from '../../providers/outcomes.ts'
 import type { Provider, Reference } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
-import { inProgress } from '../unknown/in-progress.ts'
+import { inProgress } from '../movement/in-progress.ts'
 import { deleteCounted } from './caps.ts'
 
 export type Status = 'processing' | 'succeeded' | 'failed' | 'cancelled'

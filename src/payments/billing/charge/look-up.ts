@@ -2,11 +2,11 @@
 import { instantFromPg } from '../../../lib/time.ts'
 import type { Pending, Prepared, Refused, Settled, Unknown } from '../../providers/outcomes.ts'
 import type { Provider } from '../../providers/provider.ts'
-import { type Order, reference } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
-import { cardsOf } from '../saved-card.ts'
-import { noted } from './provider-calls.ts'
-import { isUnlisted } from './unlisted.ts'
+import { noted } from '../movement/provider-calls.ts'
+import { isUnlisted } from '../movement/unlisted.ts'
+import { type Order, reference } from './row.ts'
+import { cardsOf } from './saved-card.ts'
 
 /**
  * A payment is confirmed only after its handle was stored, so an order without a handle was never charged, unless the database has

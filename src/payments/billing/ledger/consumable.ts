@@ -6,7 +6,7 @@ import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { boolean, decimal, instant, shape, text } from '../../../lib/shape/shape.ts'
 import { instantFromPg } from '../../../lib/time.ts'
 import { jsonAmount } from '../amount.ts'
-import type { Order } from '../charge/orders.ts'
+import type { Order } from '../charge/row.ts'
 import { changedOf } from './changed.ts'
 
 export const consumable = shape('Consumable', 'c', {

@@ -4,12 +4,12 @@ import { type Rates, toUsdMinor, writeUsd } from '../../../core/records/exchange
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import type { Refused, Settled } from '../../providers/outcomes.ts'
-import { consumableOf, grant, grantedEvent } from '../effects/consumable.ts'
-import { addTransactions, createdEvent, transactionOf } from '../effects/data-transaction.ts'
-import { addReportRows, type ReportRow } from '../effects/report-rows.ts'
-import { type Note, write as writeNotes } from '../unknown/provider-calls.ts'
+import { consumableOf, grant, grantedEvent } from '../ledger/consumable.ts'
+import { addTransactions, createdEvent, transactionOf } from '../ledger/data-transaction.ts'
+import { addReportRows, type ReportRow } from '../ledger/report-rows.ts'
+import { type Note, write as writeNotes } from '../movement/provider-calls.ts'
 import { chargeEvent } from './answer.ts'
-import type { Order } from './orders.ts'
+import type { Order } from './row.ts'
 
 /** The provider's decision: a charge or refund succeeded or failed, or the provider refuses it for good. */
 export type Verdict = Settled | Refused

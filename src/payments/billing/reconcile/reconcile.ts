@@ -2,14 +2,14 @@
 // progress, adopts refunds that are missing here, stores charges that are missing here as lost movements, and reports differences.
 import { storeFees } from '../../providers/fees.ts'
 import { type Movement, NotPermitted, type Provider, ProviderError } from '../../providers/provider.ts'
-import { recordDisputes } from '../adopt/disputes.ts'
-import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
-import { type AtProvider, findSucceededSince as findCharges, isAt, type Order } from '../charge/orders.ts'
+import { type AtProvider, findSucceededSince as findCharges, isAt, type Order } from '../charge/row.ts'
 import type { BillingContext } from '../context.ts'
-import { findSucceededSince as findRefunds, type Refund } from '../refund/refunds.ts'
+import { recordDisputes } from '../ledger/disputes.ts'
+import { CHARGE, type Kind, REFUND } from '../movement/check-status.ts'
+import { noteListed, type Unlisted } from '../movement/unlisted.ts'
+import { adoptRefundsOfCharge } from '../refund/adopt-of-charge.ts'
+import { findSucceededSince as findRefunds, type Refund } from '../refund/row.ts'
 import { compareMovements, compareWithoutOrders, type NotCompared, type Pass, type Reconciliation } from './compare.ts'
-import { CHARGE, type Kind, REFUND } from './look.ts'
-import { noteListed, type Unlisted } from './unlisted.ts'
 
 // How many movements are looked up at once.
 const BATCH = 500
