@@ -2224,8 +2224,8 @@ export interface components {
             oneoffs: components["schemas"]["OneOffPurchase"][];
             /** @description What charges granted, newest first. */
             consumables: components["schemas"]["Consumable"][];
-            /** @description Balances of credits, by unit. */
-            credits: components["schemas"]["CreditsBalance"][];
+            /** @description Balances of credits, by unit. Left out if the organization has no unit of credits. */
+            credits?: components["schemas"]["CreditsBalance"][];
         };
         MyAssetsIn: {
             /**

@@ -34,7 +34,11 @@ const myAssetsOut = Type.Object(
       description: 'One-off purchases that were imported as payments with `meta_oneoff_id`, newest first.',
     }),
     consumables: Type.Array(consumable.schema, { description: 'What charges granted, newest first.' }),
-    credits: Type.Array(balanceOut, { description: 'Balances of credits, by unit.' }),
+    credits: Type.Optional(
+      Type.Array(balanceOut, {
+        description: 'Balances of credits, by unit. Left out if the organization has no unit of credits.',
+      }),
+    ),
   },
   { title: 'MyAssets' },
 )
@@ -55,17 +59,29 @@ export function myAssets(app: FastifyInstance, { db }: { db: Db }): void {
     async ({ body, organizationId }, reply) => {
       const customer = [organizationId, body.external_id]
       const [credits, json] = await db.fair(lineOf(organizationId), WEIGHT, async () => {
-        const balances = await balancesOf(db.query, organizationId, body.external_id)
+        const balances = (await hasUnits(db, organizationId))
+          ? JSON.stringify(await balancesOf(db.query, organizationId, body.external_id))
+          : undefined
         const lists = [
           subscription.writeList(await db.read(SUBSCRIPTIONS, customer), '{"subscriptions":[', ''),
           oneoff.writeList(await db.read(ONEOFFS, customer), '],"oneoffs":[', ''),
-          consumable.writeList(await db.read(CONSUMABLES, customer), '],"consumables":[', '],"credits":'),
+          consumable.writeList(await db.read(CONSUMABLES, customer), '],"consumables":[', ']'),
         ]
         return [balances, lists] as const
       })
-      return sendJson(reply, Buffer.concat([...json.map(taken), Buffer.from(`${JSON.stringify(credits)}}`)]))
+      const end = credits === undefined ? '}' : `,"credits":${credits}}`
+      return sendJson(reply, Buffer.concat([...json.map(taken), Buffer.from(end)]))
     },
   )
+}
+
+async function hasUnits(db: Db, organizationId: string): Promise<boolean> {
+  return (await db.read(FIND_UNIT, [organizationId])).length > 0
+}
+
+const FIND_UNIT: Statement = {
+  name: 'find credit unit of organization',
+  text: 'select unit from credit_units where organization_id = $1 limit 1',
 }
 
 /** The bytes of a list; the memory of its rows is free again. */

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
+import { withCredits } from '../../support/credits.ts'
 import { insert } from '../../support/data.ts'
 
 const billing = await startBilling()
@@ -81,6 +82,17 @@ test('of a one-off, a chargeback is no refund, and a refund that failed later do
 
 test('a customer without a profile, or who is not known, has empty groups', async () => {
   for (const user of [await shop.customer(), 'nobody']) {
-    assert.deepEqual(await assets(user), { subscriptions: [], oneoffs: [], consumables: [], credits: [] })
+    assert.deepEqual(await assets(user), { subscriptions: [], oneoffs: [], consumables: [] })
   }
+})
+
+test('credits are listed only in an organization that has a unit', async () => {
+  const credited = await withCredits(billing.db, await billing.organization())
+  const user = await credited.customer()
+  const creditsOf = async (external_id: string) => (await credited.post('/my_assets', { external_id })).body.credits
+  for (const customer of [user, 'nobody']) assert.deepEqual(await creditsOf(customer), [])
+  await credited.credits('grant', { external_id: user, amount: 5 })
+  const balance = { unit: 'tokens', balance: 5, held: 0, available: 5, expires: [] }
+  assert.deepEqual(await creditsOf(user), [balance])
+  assert.equal('credits' in (await assets(user)), false)
 })
