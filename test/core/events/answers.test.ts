@@ -62,18 +62,18 @@ test('no answer about an erased person is kept', async () => {
   await events.remove(id)
 })
 
-/** A receiver whose answers wait until they are called. */
+/** A receiver that responds from `release` on, also to an attempt that is made again. */
 async function holdingReceiver() {
-  const held: (() => void)[] = []
+  const released = Promise.withResolvers<void>()
   const target = await events.receiver((_arrival, response) => {
-    held.push(() => response.writeHead(200).end('hello ada'))
+    released.promise.then(() => response.writeHead(200).end('hello ada'))
     return undefined
   })
-  return { target, held }
+  return { target, release: () => released.resolve() }
 }
 
 test('no answer is kept to an event that an erasure has emptied meanwhile', async () => {
-  const { target, held } = await holdingReceiver()
+  const { target, release } = await holdingReceiver()
   const id = await events.endpoint(target.url)
   const { db } = events.app
   const project = { id: PROJECT, organizationId: ORGANIZATION }
@@ -87,7 +87,7 @@ test('no answer is kept to an event that an erasure has emptied meanwhile', asyn
   const eventId = await events.event({ type: 'subscription.created', object_id: 'bought', profile_id: 'bob', data })
   assert.ok(await events.arrived(target))
   await reapply(db, join(events.dataDir, 'ledger'), entries())
-  for (const answer of held) answer()
+  release()
   assert.ok(await events.attempted(eventId, 1))
   const attempts = await events.query('select status, answer from webhook_attempts where event_id = $1', [eventId])
   assert.deepEqual(
@@ -102,13 +102,13 @@ test('no answer is kept to an event that an erasure has emptied meanwhile', asyn
 })
 
 test('an answer waits for an erasure that is emptying its event', async () => {
-  const { target, held } = await holdingReceiver()
+  const { target, release } = await holdingReceiver()
   const id = await events.endpoint(target.url)
   const eventId = await events.event()
   assert.ok(await events.arrived(target))
   await events.app.db.tx(async (emptying) => {
     await emptying(`update events set data = '{"id":"x"}' where id = $1`, [eventId])
-    for (const answer of held) answer()
+    release()
     await untilLocked(events.app.db.query, 'webhook_attempts')
   })
   assert.ok(await events.attempted(eventId, 1))
