@@ -1,6 +1,8 @@
 // The rate limits that operators set: `200`, `200/1000` (with its burst), `off`, or `default`.
+
 import { UsageError } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
+import { shorten } from '../../lib/text.ts'
 import type { Rate } from './rate.ts'
 
 const MAX_RATE = 1_000_000
@@ -40,7 +42,7 @@ function readRate(text: string): Rate | null {
   const burst = atOnce === undefined ? rate * BURST_S : Number(atOnce)
   if (rate >= 1 && rate <= MAX_RATE && burst >= 1 && burst <= MAX_BURST) return { rate, burst }
   throw new UsageError(
-    `A rate limit must be requests per second such as 200, with a burst such as 200/1000, "off" or "default", got "${text}".`,
+    `A rate limit must be requests per second such as 200, with a burst such as 200/1000, "off" or "default", got "${shorten(text, 40)}".`,
   )
 }
 

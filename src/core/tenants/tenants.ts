@@ -1,4 +1,5 @@
 // Organizations, their projects, and the secret keys of both.
+
 import { randomUUID } from 'node:crypto'
 import { Refusal, UsageError } from '../../lib/errors.ts'
 import { minorUnits, readCurrency } from '../../lib/money.ts'
@@ -6,7 +7,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import { isDuplicate } from '../../lib/pg/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
-import { isName } from '../../lib/text.ts'
+import { isName, shorten } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { hashKey, makeKey, webhookSecret } from './key-text.ts'
 import { refuseReserved } from './reserved-ids.ts'
@@ -133,12 +134,13 @@ export const checkMaxAmounts = (texts: string[]): void => void texts.map(readLim
 
 function readLimit(text: string): [currency: string, amount: string] {
   const [, code = '*', amount] = /^(?:([A-Za-z]{3})=)?([0-9]{1,15}(?:\.[0-9]{1,9})?)$/.exec(text) ?? []
-  if (amount === undefined) throw new UsageError(`A maximum must be an amount such as 500 or JPY=50000, got "${text}".`)
+  if (amount === undefined)
+    throw new UsageError(`A maximum must be an amount such as 500 or JPY=50000, got "${shorten(text, 40)}".`)
   const currency = code.toUpperCase()
   const units = currency === '*' ? 9 : readCurrency(currency) === undefined ? undefined : minorUnits(currency)
   if (units === undefined) throw new UsageError(`"${code}" is not a currency of ISO 4217.`)
   if ((amount.split('.')[1] ?? '').replace(/0+$/, '').length > units)
-    throw new UsageError(`${currency} has ${units} decimal places, got "${amount}".`)
+    throw new UsageError(`${currency} has ${units} decimal places, got "${shorten(amount, 40)}".`)
   return [currency, amount]
 }
 
