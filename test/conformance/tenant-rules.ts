@@ -100,6 +100,9 @@ export const RULES: Record<string, Rule> = {
   adjustCredits: { foreign: absent(400), body: (it) => ({ ...creditsOf(it), reason: 'asked' }) },
   listCreditBalances: { foreign: absent(200), body: (it) => ({ external_id: it.customer }) },
   listCreditEntries: { foreign: absent(200), body: (it) => ({ external_id: it.customer }) },
+  setTopUp: { foreign: absent(400), body: (it) => topUpOf(it) },
+  removeTopUp: { foreign: absent(400), body: (it) => ({ external_id: it.customer, unit: it.mark }) },
+  listTopUps: { foreign: absent(200), body: (it) => ({ external_id: it.customer }) },
   listConsumables: list,
   listSettledRefunds: list,
   listDisputes: list,
@@ -200,6 +203,9 @@ export const RULES: Record<string, Rule> = {
   listOrganizationCreditEntries: filtered((it) => ({ external_id: it.customer })),
   grantCustomerCredits: { foreign: absent(400), body: (it) => creditsOf(it) },
   adjustCustomerCredits: { foreign: absent(400), body: (it) => ({ ...creditsOf(it), reason: 'asked' }) },
+  listOrganizationTopUps: filtered((it) => ({ external_id: it.customer })),
+  setCustomerTopUp: { foreign: absent(400), body: (it) => topUpOf(it) },
+  removeCustomerTopUp: { foreign: absent(400), body: (it) => ({ external_id: it.customer, unit: it.mark }) },
   setCredits: set({ debt: true }),
   listCreditUnits: list,
   createCreditUnit: { foreign: unnamed, own: 409, body: () => ({}) },
@@ -230,6 +236,13 @@ const creditsOf = (it: Tenant) => ({
   unit: it.mark,
   amount: 1,
   idempotency_key: randomUUID(),
+})
+
+const topUpOf = (it: Tenant) => ({
+  external_id: it.customer,
+  unit: it.mark,
+  below: 1,
+  ...{ amount: 5, currency_code: 'USD', grants: 1, most_per_day: 1, most_per_month: 1 },
 })
 
 /** A refund of a part, so that the next one is possible. */

@@ -118,6 +118,16 @@ async function addCredits(
     [mark!],
   )
   await post('/credits/grant', { external_id, unit: mark, amount: 1000, idempotency_key: 'first' })
+  // Of two top-ups one is left when the other is removed.
+  await addUnit(db, mark!, `${mark}-too`)
+  await post('/credits/grant', { external_id, unit: `${mark}-too`, amount: 1, idempotency_key: 'second' })
+  await db.query(
+    `insert into credit_top_ups (organization_id, external_id, unit, top_up_id, status, below, amount, currency_code, grants,
+       most_per_day, most_per_month, created_at, updated_at)
+     select $1, $2, unit, gen_random_uuid(), 'off', 1, 5, 'USD', 1, 1, 1, db_clock(), db_clock()
+     from credit_accounts where organization_id = $1`,
+    [mark!, external_id!],
+  )
   await db.query(
     `insert into credit_holds (organization_id, hold_id, external_id, unit, amount, expires_at, created_at)
      values ($1, $2, $3, $1, 1, db_clock() + interval '1 day', db_clock())`,

@@ -705,6 +705,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/{org_id}/v1/credits/top_up/set": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set an automatic top-up
+         * @description Charges the customer’s saved card whenever what can be spent falls below a limit, like any custom charge, at most so often a day and a month. Setting it again switches it on.
+         */
+        post: operations["setTopUp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/credits/top_up/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove an automatic top-up
+         * @description Nothing is charged by it any more. A charge that has begun ends as any other.
+         */
+        post: operations["removeTopUp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/credits/top_up/list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * List a customer’s automatic top-ups
+         * @description One for each unit that has one.
+         */
+        post: operations["listTopUps"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface webhooks {
     "subscription.created": {
@@ -1261,6 +1321,26 @@ export interface webhooks {
          * @description What a customer can spend fell below the limit of the unit. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onCreditsLow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "top_up.switched_off": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * top_up.switched_off
+         * @description A decline, a refusal, a refund or a dispute switched an automatic top-up off. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onTop_upSwitched_off"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3347,6 +3427,151 @@ export interface components {
             data: components["schemas"]["Subscription"][];
             pagination: components["schemas"]["Pagination"];
         };
+        TopUpIn: {
+            /**
+             * @description Your own unique identifier of the user.
+             * @example ada
+             */
+            external_id: string;
+            /**
+             * @description The unit: `tokens`, `minutes`, … as the operator created it.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * @description The card is charged when what can be spent falls below it: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @example 10
+             */
+            below: number | string;
+            /**
+             * @description Amount of the charge in major units, with the decimals of the currency.
+             * @example 10.50
+             */
+            amount: number | string;
+            /**
+             * @description ISO 4217 code.
+             * @example USD
+             */
+            currency_code: string;
+            /**
+             * @description How much of the unit it grants; if left out, what the organization’s rules grant for the amount: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @example 10
+             */
+            grants?: number | string;
+            /**
+             * @description How long it lasts, such as `90d` or `12h`. Only with `grants`.
+             * @example 90d
+             */
+            expires_after?: string | null;
+            /**
+             * Format: int64
+             * @description The most charges in a day of UTC.
+             */
+            most_per_day: number;
+            /**
+             * Format: int64
+             * @description The most charges in a month of UTC.
+             */
+            most_per_month: number;
+        };
+        TopUpName: {
+            /**
+             * @description Your own unique identifier of the user.
+             * @example ada
+             */
+            external_id: string;
+            /**
+             * @description The unit: `tokens`, `minutes`, … as the operator created it.
+             * @example tokens
+             */
+            unit: string;
+        };
+        TopUpRemoved: Record<string, never>;
+        TopUpRule: {
+            /**
+             * @description The customer.
+             * @example ada
+             */
+            external_id: string;
+            /**
+             * @description The unit.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * @description `off`: a decline, a refusal, a refund or a dispute switched it off; set it again to switch it on.
+             * @example on
+             * @enum {string}
+             */
+            status: "on" | "off";
+            /** @description Why it is off: the code of the decline or refusal, or `revoked`. */
+            off_reason: string | null;
+            /**
+             * Format: double
+             * @description The card is charged when what can be spent falls below it.
+             * @example 100
+             */
+            below: number;
+            /**
+             * Format: double
+             * @description Amount of the charge, in major units.
+             * @example 9.99
+             */
+            amount: number;
+            /**
+             * @description Its currency.
+             * @example USD
+             */
+            currency_code: string;
+            /**
+             * Format: double
+             * @description How much it grants.
+             * @example 1000
+             */
+            grants: number;
+            /**
+             * @description How long that lasts, in hours; null: it does not expire.
+             * @example 2160h
+             */
+            expires_after: string | null;
+            /**
+             * Format: int64
+             * @description The most charges in a day of UTC.
+             * @example 1
+             */
+            most_per_day: number;
+            /**
+             * Format: int64
+             * @description The most charges in a month of UTC.
+             * @example 10
+             */
+            most_per_month: number;
+            /**
+             * Format: int64
+             * @description Its charges of today.
+             * @example 0
+             */
+            used_of_day: number;
+            /**
+             * Format: int64
+             * @description Its charges of this month.
+             * @example 3
+             */
+            used_of_month: number;
+            /**
+             * Format: date-time
+             * @description When it was first set.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last set, or switched off.
+             */
+            updated_at: string;
+        };
+        TopUps: {
+            top_ups: components["schemas"]["TopUpRule"][];
+        };
         Transaction: {
             /**
              * @description Identifier. At most 64 bytes.
@@ -3519,7 +3744,7 @@ export interface components {
         /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
         "X-Request-Id": string;
         /** @description Why the request was refused: a stable code for programs. The introduction lists them. */
-        "X-Error-Code": "body_incomplete" | "body_required" | "invalid_host" | "invalid_http" | "invalid_json" | "invalid_parameter" | "invalid_property" | "invalid_query_string" | "invalid_url" | "parameter_required" | "property_required" | "repeated_parameter" | "unknown_parameter" | "unknown_property" | "path_not_found" | "method_not_allowed" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "unsupported_content_encoding" | "expectation_failed" | "headers_too_large" | "internal_error" | "database_timeout" | "database_unavailable" | "server_busy" | "write_conflict" | "invalid_cursor" | "unauthorized" | "scope_missing" | "object_not_found" | "rate_limited" | "too_many_imports" | "records_rejected" | "profiles_not_found" | "amount_above_what_is_left" | "amount_not_positive" | "amount_too_many_decimals" | "charge_reference_unknown" | "idempotency_key_required" | "idempotency_key_reused" | "invalid_amount" | "nothing_left_to_refund" | "order_not_charged_here" | "order_not_succeeded" | "provider_not_set_up" | "refund_in_progress" | "unknown_order" | "provider_unavailable" | "restore_not_reconciled" | "amount_above_maximum" | "amount_too_large" | "card_data_in_metadata" | "charge_cap_reached" | "charge_in_progress" | "currency_not_offered" | "metadata_too_large" | "no_saved_card" | "no_successful_payment" | "not_accepted_by_provider" | "one_off_charge_disabled" | "unknown_currency" | "unknown_customer" | "hold_not_open" | "insufficient_credits" | "invalid_credit_amount" | "unknown_hold" | "unknown_unit" | "invalid_signature" | "audit_log_busy" | "master_key_replaced" | "migrations_pending";
+        "X-Error-Code": "body_incomplete" | "body_required" | "invalid_host" | "invalid_http" | "invalid_json" | "invalid_parameter" | "invalid_property" | "invalid_query_string" | "invalid_url" | "parameter_required" | "property_required" | "repeated_parameter" | "unknown_parameter" | "unknown_property" | "path_not_found" | "method_not_allowed" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "unsupported_content_encoding" | "expectation_failed" | "headers_too_large" | "internal_error" | "database_timeout" | "database_unavailable" | "server_busy" | "write_conflict" | "invalid_cursor" | "unauthorized" | "scope_missing" | "object_not_found" | "rate_limited" | "too_many_imports" | "records_rejected" | "profiles_not_found" | "amount_above_what_is_left" | "amount_not_positive" | "amount_too_many_decimals" | "charge_reference_unknown" | "idempotency_key_required" | "idempotency_key_reused" | "invalid_amount" | "nothing_left_to_refund" | "order_not_charged_here" | "order_not_succeeded" | "provider_not_set_up" | "refund_in_progress" | "unknown_order" | "provider_unavailable" | "restore_not_reconciled" | "amount_above_maximum" | "amount_too_large" | "card_data_in_metadata" | "charge_cap_reached" | "charge_in_progress" | "currency_not_offered" | "metadata_too_large" | "no_saved_card" | "no_successful_payment" | "not_accepted_by_provider" | "one_off_charge_disabled" | "unknown_currency" | "unknown_customer" | "hold_not_open" | "insufficient_credits" | "invalid_credit_amount" | "unknown_hold" | "unknown_top_up" | "unknown_unit" | "invalid_signature" | "audit_log_busy" | "master_key_replaced" | "migrations_pending";
     };
     pathItems: never;
 }
@@ -7126,6 +7351,342 @@ export interface operations {
             };
         };
     };
+    setTopUp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TopUpIn"];
+            };
+        };
+        responses: {
+            /** @description The rule. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TopUpRule"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removeTopUp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TopUpName"];
+            };
+        };
+        responses: {
+            /** @description The rule. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TopUpRemoved"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listTopUps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreditsBalanceIn"];
+            };
+        };
+        responses: {
+            /** @description The rules. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TopUps"];
+                };
+            };
+            /** @description The request is malformed or breaks a rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The log has it under the request id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     onSubscriptionCreated: {
         parameters: {
             query?: never;
@@ -8996,6 +9557,77 @@ export interface operations {
                          * @example 100
                          */
                         low_below: number;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onTop_upSwitched_off: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Identifier of the event.
+                     */
+                    id: string;
+                    /**
+                     * @description Kind of event.
+                     * @enum {string}
+                     */
+                    type: "top_up.switched_off";
+                    /**
+                     * Format: date-time
+                     * @description When it was written.
+                     */
+                    created_at: string;
+                    /** @description The project. */
+                    project_id: string;
+                    /**
+                     * Format: int64
+                     * @description Number of the event among those of the same object: 1, 2, 3, ….
+                     */
+                    sequence: number;
+                    data: {
+                        /** @description Identifier of the user. */
+                        external_id: string;
+                        /**
+                         * @description Unit of the credits.
+                         * @example tokens
+                         */
+                        unit: string;
+                        /**
+                         * @description The code of the decline or of the refusal, such as `insufficient_funds` or `no_saved_card`; `revoked` after a refund or dispute.
+                         * @example insufficient_funds
+                         */
+                        reason: string;
+                        /**
+                         * Format: uuid
+                         * @description Order of the charge that was declined; null if there is none.
+                         */
+                        order_id: string | null;
                     };
                 };
             };

@@ -69,6 +69,9 @@ export const ON_BELONGINGS = [
    where (organization_id, external_id) in (${CUSTOMERS}) and (reason <> '' or comment <> '')`,
   `update credit_entries set reason = null, metadata = null
    where (organization_id, external_id) in (${CUSTOMERS}) and (reason is not null or metadata is not null)`,
+  // Nothing is charged for a person who is erased unless a program asks for it.
+  `update credit_top_ups set status = 'off', off_reason = 'erased', due_at = null, updated_at = db_clock()
+   where (organization_id, external_id) in (${CUSTOMERS}) and status = 'on'`,
   `update customers set ${erasedColumns(customerRecord)}
    where project_id = $1 and profile_id = any($2) and ${hasPersonalData(customerRecord)}`,
   ...emptied(Object.values(EVENTS_BESIDE).join(' union ')),

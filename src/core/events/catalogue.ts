@@ -42,6 +42,7 @@ const KINDS = {
   'credits.expired': 'profile',
   'credits.revoked': 'profile',
   'credits.low': 'profile',
+  'top_up.switched_off': 'profile',
   'project.commits_lost': 'no person',
   'endpoint.test': 'no person',
 } as const satisfies Record<string, Holds>

@@ -92,6 +92,7 @@ const CREDITS: ErrorCodes = {
     meaning: 'The amount of credits is no decimal number, not positive, or has more digits than its unit.',
   },
   unknown_hold: { status: 400, meaning: 'The organization has no such hold.' },
+  unknown_top_up: { status: 400, meaning: 'The customer has no automatic top-up of the unit.' },
   unknown_unit: { status: 400, meaning: 'The organization has no such unit of credits.' },
 }
 

@@ -56,6 +56,11 @@ export async function shiftQueues(
       [organization, ahead],
     )
   await query(
+    `update credit_top_ups set due_at = due_at + $2::interval, lease_until = lease_until + $2::interval
+     where organization_id = $1 and due_at is not null`,
+    [organization, ahead],
+  )
+  await query(
     `update webhook_deliveries set next_attempt_at = next_attempt_at + $2::interval,
        scheduled_at = coalesce(scheduled_at, created_at) + $2::interval
      where project_id = any($1) and status = 'pending'`,

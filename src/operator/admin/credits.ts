@@ -4,6 +4,7 @@ import { decimal, integer, shape, text } from '../../lib/shape/shape.ts'
 import { chargeCaps } from './charge-caps.ts'
 import { creditAccounts } from './credit-accounts.ts'
 import { creditRules } from './credit-rules.ts'
+import { creditTopUps } from './credit-top-ups.ts'
 import { creditUnits, PATH, TAG } from './credit-units.ts'
 import { requireOrganization } from './exist.ts'
 import type { Operation, Reading } from './operation.ts'
@@ -48,4 +49,11 @@ const getTotals: Reading = {
   },
 }
 
-export const credits: Operation[] = [getTotals, ...creditAccounts, ...creditUnits, ...creditRules, ...chargeCaps]
+export const credits: Operation[] = [
+  getTotals,
+  ...creditAccounts,
+  ...creditUnits,
+  ...creditRules,
+  ...creditTopUps,
+  ...chargeCaps,
+]

@@ -22,6 +22,7 @@ import { refundOut } from './refund/answer.ts'
 import { refund } from './refund/refund.ts'
 import { readRefundRequest, refundIn } from './refund/request.ts'
 import { describe, lineOf, ok } from './route.ts'
+import { topUps } from './top-up/api.ts'
 import { transactionReport } from './transaction-report.ts'
 
 declare module 'fastify' {
@@ -56,6 +57,7 @@ export async function billingApi(
   transactionReport(app, context)
   billingLists(app, context)
   credits(app, context)
+  topUps(app, context)
 }
 
 /** The holder of the key, if it is a key of the organization in the path. Everything else is the same 401. */

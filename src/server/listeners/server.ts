@@ -26,6 +26,7 @@ import { billingApi } from '../../payments/billing/api.ts'
 import { billingContext } from '../../payments/billing/context.ts'
 import { expireCredits } from '../../payments/billing/credits/expiry.ts'
 import { startSettling } from '../../payments/billing/movement/settling.ts'
+import { startTopUps } from '../../payments/billing/top-up/run.ts'
 import { notificationsApi } from '../notifications/api.ts'
 import { readMissedNotifications } from '../notifications/missed.ts'
 import { handlePending, openPending } from '../notifications/pending.ts'
@@ -91,6 +92,7 @@ export function startWork(app: App): () => Promise<void> {
     sweepCounts(app),
     startSettling({ ...app, providerTimeoutMs }),
     expireCredits(app),
+    startTopUps(billingContext(app)),
     readMissedNotifications(notificationContext(app)),
     handlePending(notificationContext(app)),
     eraseAtProviders(app),

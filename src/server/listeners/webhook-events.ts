@@ -8,7 +8,7 @@ import { subscriptionDetail } from '../../core/records/subscription.ts'
 import { transaction } from '../../core/records/transaction.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { chargeEventData } from '../../payments/billing/charge/answer.ts'
-import { creditsEventData, creditsLowData } from '../../payments/billing/credits/events.ts'
+import { creditsEventData, creditsLowData, topUpEventData } from '../../payments/billing/credits/events.ts'
 import { consumable } from '../../payments/billing/ledger/consumable.ts'
 import { disputeEventData } from '../../payments/billing/ledger/dispute.ts'
 import { refundOut } from '../../payments/billing/refund/answer.ts'
@@ -69,6 +69,10 @@ const KINDS: Record<EventType, { when: string; data: Schema }> = {
     data: creditsEventData,
   },
   'credits.low': { when: 'What a customer can spend fell below the limit of the unit.', data: creditsLowData },
+  'top_up.switched_off': {
+    when: 'A decline, a refusal, a refund or a dispute switched an automatic top-up off.',
+    data: topUpEventData,
+  },
   'project.commits_lost': { when: 'A failover of the database lost commits, or may have.', data: commitsLost },
   'endpoint.test': { when: 'The operator tests an endpoint.', data: idOf('endpoint', 'TestedEndpoint') },
 }

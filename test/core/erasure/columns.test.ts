@@ -34,6 +34,7 @@ const IMPERSONAL: Record<string, string> = {
   credit_holds: 'organization_id external_id unit status',
   credit_keys: 'organization_id external_id idempotency_key request',
   credit_rules: 'organization_id currency_code unit',
+  credit_top_ups: 'organization_id external_id unit status off_reason currency_code',
   credit_units: 'organization_id unit name',
   charge_caps: 'organization_id scope per currency_code',
   charge_counters: 'organization_id external_id per currency_code',

@@ -97,6 +97,9 @@ test('403 names the scope and the key; each scope opens what it says', async () 
     release: 'charge',
     balance: 'report',
     entries: 'report',
+    'top_up/set': 'charge',
+    'top_up/remove': 'charge',
+    'top_up/list': 'report',
   }
   const credits = { ...opened, grant: 'a full key', adjust: 'a full key' }
   for (const scope of ['charge', 'refund', 'report']) {

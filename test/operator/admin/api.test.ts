@@ -144,6 +144,15 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
     `${CREDITS}/adjust`,
     { external_id: await customer(), unit: await unit(), amount: 5, reason: 'asked', idempotency_key: 'a' },
   ],
+  setCustomerTopUp: async () => [
+    `${CREDITS}/top-ups`,
+    { external_id: await customer(), unit: await unit(), ...TOP_UP },
+  ],
+  removeCustomerTopUp: async () => {
+    const name = { external_id: await customer(), unit: await unit() }
+    await admin.call('PUT', `${CREDITS}/top-ups`, { ...name, ...TOP_UP })
+    return [`${CREDITS}/top-ups/remove`, name]
+  },
   setCredits: async () => [CREDITS, { debt: false }],
   connectMerchantAccount: async () => [
     `/organizations/${ORGANIZATION}/merchant-accounts/stripe/m1/connect`,
@@ -204,6 +213,7 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
 }
 
 const CREDITS = `/organizations/${ORGANIZATION}/credits`
+const TOP_UP = { below: 5, amount: 5, currency_code: 'usd', grants: 10, most_per_day: 1, most_per_month: 2 }
 let units = 0
 const unit = async () => {
   const id = `unit-${++units}`

@@ -30,10 +30,13 @@ export function readCredits(sent: SentAmount, { field = 'amount', signed = false
 }
 
 /** Throws a 400 if the amount has more decimals than its unit. */
-export function checkDecimals(credits: Credits, { unit, decimals }: { unit: string; decimals: number }): void {
+export function checkDecimals(
+  credits: Credits,
+  { unit, decimals, field = 'amount' }: { unit: string; decimals: number; field?: string },
+): void {
   if (credits % 10n ** BigInt(SCALE - decimals) === 0n) return
   const most = decimals === 0 ? 'no' : `at most ${decimals}`
-  throw refused(`amount must have ${most} decimal places in ${unit}, got ${formatCredits(credits)}.`)
+  throw refused(`${field} must have ${most} decimal places in ${unit}, got ${formatCredits(credits)}.`)
 }
 
 const refused = (sentence: string) => new ApiError(400, 'invalid_credit_amount', sentence)

@@ -171,5 +171,5 @@ export const unknownUnit = (unit: string) =>
     `The organization has no unit "${shorten(unit, 64)}". Its operator creates units with "tundish credits unit create".`,
   )
 
-const unknownCustomer = ({ externalId }: { externalId: string }) =>
+export const unknownCustomer = ({ externalId }: { externalId: string }) =>
   new ApiError(400, 'unknown_customer', `There is no customer with the external_id "${shorten(externalId, 64)}".`)

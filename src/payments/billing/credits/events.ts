@@ -3,6 +3,7 @@ import { type OfProject, writeAll } from '../../../core/events/outbox.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import { Type } from '../../../lib/shape/schema.ts'
 import { jsonCredits } from './amount.ts'
+import { isSwitchedOff, REVOKED } from './due-top-ups.ts'
 import type { Entry } from './parts.ts'
 import type { Held } from './store.ts'
 
@@ -43,6 +44,41 @@ export const creditsLowData = Type.Object(
   { title: 'CreditsLowData', additionalProperties: false },
 )
 
+/** The `data` of `top_up.switched_off`. */
+export const topUpEventData = Type.Object(
+  {
+    ...customer,
+    reason: Type.String({
+      description:
+        'The code of the decline or of the refusal, such as `insufficient_funds` or `no_saved_card`; `revoked` after a refund or dispute.',
+      examples: ['insufficient_funds'],
+    }),
+    order_id: id('Order of the charge that was declined; null if there is none.'),
+  },
+  { title: 'TopUpEventData', additionalProperties: false },
+)
+
+/** The event of an automatic top-up that was switched off. Its row is locked. */
+export const topUpSwitchedOff = ({
+  topUpId,
+  projectId,
+  profileId,
+  externalId,
+  unit,
+  reason,
+  orderId,
+}: Pick<Held, 'projectId' | 'profileId' | 'externalId' | 'unit'> & {
+  topUpId: string
+  reason: string
+  orderId: string | null
+}): OfProject => ({
+  project_id: projectId,
+  profile_id: profileId,
+  object_id: topUpId,
+  type: 'top_up.switched_off',
+  data: { external_id: externalId, unit, reason, order_id: orderId },
+})
+
 const TYPES = { spent: 'credits.spent', expired: 'credits.expired' } as const
 
 function typeOf({ account, amount }: Entry) {
@@ -52,7 +88,13 @@ function typeOf({ account, amount }: Entry) {
 
 /** Writes the events of what was done to these accounts, which are locked. */
 export async function writeEvents(query: Query, changed: readonly Held[]): Promise<void> {
-  const events = changed.flatMap((held) => [...held.account.entries.map((entry) => eventOf(held, entry)), ...low(held)])
+  const events = changed.flatMap((held) => [
+    ...held.account.entries.map((entry) => eventOf(held, entry)),
+    ...low(held),
+    ...(isSwitchedOff(held)
+      ? [topUpSwitchedOff({ ...held, topUpId: held.topUp!.topUpId, reason: REVOKED, orderId: null })]
+      : []),
+  ])
   if (events.length > 0) await writeAll(query, events)
 }
 

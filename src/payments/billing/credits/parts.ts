@@ -39,6 +39,15 @@ export interface Hold {
   change: 'none' | 'changed' | 'new'
 }
 
+/** The rule of an automatic top-up that is on. */
+export interface TopUp {
+  topUpId: string
+  /** The card is charged when what is available falls below it. */
+  below: Credits
+  /** Whether a look at the balance is due or under way already. */
+  isDue: boolean
+}
+
 export interface Entry {
   entryId: string
   account: CounterAccount

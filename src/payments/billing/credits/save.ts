@@ -2,6 +2,7 @@
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { formatCredits } from './amount.ts'
+import { noteTopUps } from './due-top-ups.ts'
 import { writeEvents } from './events.ts'
 import type { Hold, Lot } from './parts.ts'
 import type { Held } from './store.ts'
@@ -32,6 +33,7 @@ export async function save(query: Query, all: readonly Held[], keys: readonly Us
     ...(lots.length > 0 ? [query(...WRITE_GRANTS(lots))] : []),
     ...(holds.length > 0 ? [query(...WRITE_HOLDS(holds))] : []),
     ...(keys.length > 0 ? [query(...ADD_KEYS(keys))] : []),
+    noteTopUps(query, changed),
     writeEvents(query, changed),
     addEntries(query, changed),
   ])

@@ -8,7 +8,7 @@ import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { instantFromPg } from '../../../lib/time.ts'
 import { Account } from './account.ts'
 import { type Credits, creditsFromDatabase } from './amount.ts'
-import type { Hold, Lot } from './parts.ts'
+import type { Hold, Lot, TopUp } from './parts.ts'
 
 export interface AccountKey {
   organizationId: string
@@ -26,6 +26,8 @@ export interface Held extends AccountKey {
   decimals: number
   /** `credits.low` is sent when what is available falls below it. */
   lowBelow: Credits | null
+  /** The rule of an automatic top-up that is on; null if there is none. */
+  topUp: TopUp | null
   /** What was available before anything due was booked. */
   availableBefore: Credits
   /** When it was due before that. */
@@ -131,13 +133,14 @@ const HOLDS = `(select json_agg(json_build_array(h.hold_id, h.amount::text, h.ex
 const reading = (rows: string) => `
     select a.*, not ${isClosed('a.organization_id')} as is_known, u.decimals, u.low_below, c.project_id, c.profile_id,
       coalesce(p.anonymized_at is not null, false) as is_erased, k.account_id, k.granted, k.spent, k.expired, k.revoked,
-      k.adjusted, k.balance - k.held as available_before, k.due_at, db_clock() as now, ${LOTS} as lots,
+      k.adjusted, t.top_up_id, t.below as top_up_below, t.due_at is not null as top_up_is_due, k.balance - k.held as available_before, k.due_at, db_clock() as now, ${LOTS} as lots,
       ${LOTS_OF_ORDERS} as lots_of_orders, ${HOLDS} as holds
     from ${rows}
     left join credit_units u on u.organization_id = a.organization_id and u.unit = a.unit
     left join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id
     left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
-    left join credit_accounts k on ${IS_SAME('k')}`
+    left join credit_accounts k on ${IS_SAME('k')}
+    left join credit_top_ups t on ${IS_SAME('t')} and t.status = 'on'`
 
 const READ = onGivenRows('read credit accounts', KEY, reading, 1)
 
@@ -163,6 +166,9 @@ type Row = {
   expired: string
   revoked: string
   adjusted: string
+  top_up_id: string | null
+  top_up_below: string
+  top_up_is_due: 't' | 'f'
   available_before: string
   due_at: string | null
   now: string
@@ -201,11 +207,17 @@ function heldOf(row: Row): Held | Missing {
     isErased: row.is_erased === 't',
     decimals,
     lowBelow: row.low_below === null ? null : creditsFromDatabase(row.low_below),
+    topUp: topUpOf(row),
     availableBefore: creditsFromDatabase(row.available_before),
     dueBefore: row.due_at === null ? null : instantFromPg(row.due_at),
     account: new Account({ sums, lots, holds, now: instantFromPg(row.now), decimals }),
   }
 }
+
+const topUpOf = ({ top_up_id, top_up_below, top_up_is_due }: Row): TopUp | null =>
+  top_up_id === null
+    ? null
+    : { topUpId: top_up_id, below: creditsFromDatabase(top_up_below), isDue: top_up_is_due === 't' }
 
 type Column = string | null
 

@@ -1,0 +1,62 @@
+// Automatic top-ups of customers: set, remove and list.
+import type { JsonObject } from '../../lib/json/read.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { removeTopUp, setTopUp, topUpIn, topUpName, topUpRule } from '../../payments/billing/top-up/rule.ts'
+import { PATH, TAG } from './credit-units.ts'
+import { requireOrganization } from './exist.ts'
+import { equals, list, ofOrganization } from './list.ts'
+import type { Change, Operation } from './operation.ts'
+
+const set: Change = {
+  id: 'setCustomerTopUp',
+  command: 'credits top-up set',
+  method: 'PUT',
+  path: `${PATH}/top-ups`,
+  tag: TAG,
+  summary: 'Set a customer’s automatic top-up',
+  description: 'Setting it again switches it on.',
+  body: topUpIn,
+  response: topUpRule.schema,
+  async change(query, { params, body, exact = body }) {
+    await requireOrganization(query, params.organization_id!)
+    return setTopUp(query, params.organization_id!, exact as JsonObject)
+  },
+}
+
+const remove: Change = {
+  id: 'removeCustomerTopUp',
+  command: 'credits top-up remove',
+  method: 'POST',
+  path: `${PATH}/top-ups/remove`,
+  tag: TAG,
+  summary: 'Remove a customer’s automatic top-up',
+  body: topUpName,
+  response: Type.Object({}, { title: 'TopUpRemoved' }),
+  async change(query, { params, body, exact = body }) {
+    await requireOrganization(query, params.organization_id!)
+    return removeTopUp(query, params.organization_id!, exact as JsonObject)
+  },
+}
+
+export const creditTopUps: Operation[] = [
+  list({
+    id: 'listOrganizationTopUps',
+    command: 'credits top-up list',
+    columns: ['external_id', 'unit', 'status', 'off_reason', 'below', 'amount', 'currency_code', 'grants'],
+    path: `${PATH}/top-ups`,
+    tag: TAG,
+    summary: 'List automatic top-ups',
+    shape: topUpRule,
+    from: 'credit_top_ups t',
+    key: `t.external_id || ' ' || t.unit`,
+    where: `t.organization_id = $1 and t.status <> 'removed'`,
+    filters: {
+      external_id: equals('t.external_id', 'Only those of this customer.'),
+      unit: equals('t.unit', 'Only those of this unit.'),
+      status: equals('t.status', 'Only those that are `on` or `off`.'),
+    },
+    ...ofOrganization,
+  }),
+  set,
+  remove,
+]
