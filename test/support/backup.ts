@@ -13,6 +13,12 @@ import { freshDatabase } from './postgres.ts'
 
 export const MASTER_KEY = randomBytes(32).toString('base64')
 
+/** A backup that the last program before 1.0 made of what `fill` writes. */
+export const BEFORE_1_0 = {
+  file: join(import.meta.dirname, '../operations/backup/before-1.0.backup'),
+  masterKey: Buffer.alloc(32, 7).toString('base64'),
+}
+
 export interface Installation {
   db: Db
   folder: string

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { UsageError } from '../errors.ts'
+import { refuseBeforeReading } from './before-reading.ts'
 import { isLockTimeout } from './errors.ts'
 import { connectionOf } from './hosts.ts'
 import { setRoleSettings } from './pooler.ts'
@@ -21,7 +22,7 @@ const OLDEST_POSTGRES = 150000
 /**
  * Migrates the database at `url` and returns the versions that were applied. Also sets `roleSettings` on the role, for
  * connections through a pooler. Throws a `UsageError` when the server is too old, when a new database is not
- * encoded in UTF8, or when the schema is newer than this program in a breaking way. `waiting` is called with a sentence each time a
+ * encoded in UTF8, or when the schema is from before 1.0, or newer than this program in a breaking way. `waiting` is called with a sentence each time a
  * migration gives way to other connections.
  */
 export async function migrate(
@@ -41,6 +42,7 @@ export async function migrate(
     await checkServer(client)
     const seen = await locked(client, waiting, () => applied(client))
     const known = await migrations()
+    refuseBeforeReading([...seen].map(([version, { name }]) => ({ version, name })))
     refuseNewer(seen, known)
     const missing = known.filter(({ version }) => !seen.has(version))
     const done: number[] = []
@@ -78,9 +80,13 @@ async function locked<T>(client: pg.Client, waiting: (sentence: string) => void,
 
 /** The versions of this program's migrations that are not applied yet. */
 export async function pendingMigrations(
-  query: (text: string) => Promise<{ version: string | null }[]>,
+  query: (text: string) => Promise<{ version: string | null; name: string | null }[]>,
 ): Promise<number[]> {
-  const seen = new Set((await query('select version from schema_migrations')).map((row) => Number(row.version)))
+  // Other programs also have a table of this name, without the names.
+  const rows = await query(`select version, to_jsonb(m) ->> 'name' as name from schema_migrations m`)
+  const applied = rows.map(({ version, name }) => ({ version: Number(version), name: name ?? '' }))
+  refuseBeforeReading(applied)
+  const seen = new Set(applied.map(({ version }) => version))
   return (await migrations()).map(({ version }) => version).filter((version) => !seen.has(version))
 }
 

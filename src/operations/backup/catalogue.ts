@@ -1,4 +1,5 @@
 // The tables to back up, read from PostgreSQL's catalogue, so that tables of later migrations are included.
+import { refuseBeforeReading } from '../../lib/pg/before-reading.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { identifier, qualified } from './sql-names.ts'
 
@@ -19,18 +20,20 @@ export interface Catalogue {
 /** The list of applied migrations is not data: a restore writes its own. */
 export const MIGRATIONS_TABLE = 'schema_migrations'
 
-/** Returns undefined when the database has no tables of Tundish. */
+/** Returns undefined when the database has no tables of Tundish. Throws a `UsageError` for a database from before 1.0. */
 export async function readCatalogue(query: Query): Promise<Catalogue | undefined> {
   const [place] = await query(`select current_schema() as schema, to_regclass($1) is not null as is_ours`, [
     MIGRATIONS_TABLE,
   ])
   if (place!.is_ours !== 't') return undefined
-  const migrations = await query(`select version, name from ${MIGRATIONS_TABLE} order by version`)
+  const rows = await query(`select version, name from ${MIGRATIONS_TABLE} order by version`)
+  const migrations = rows.map(({ version, name }) => ({ version: Number(version), name: name! }))
+  refuseBeforeReading(migrations)
   const tables = await query<{ name: string; columns: string; refers_to: string }>(TABLES)
   const sequences = await query<{ name: string }>(SEQUENCES)
   return {
     schema: place!.schema!,
-    migrations: migrations.map(({ version, name }) => ({ version: Number(version), name: name! })),
+    migrations,
     tables: inOrder(
       tables.map(({ name, columns, refers_to }) => ({
         name,

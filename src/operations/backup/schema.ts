@@ -1,5 +1,6 @@
 // Prepares the tables for loading a backup: empty, of the backup's version, and without indexes and foreign keys.
 import { Refusal } from '../../lib/errors.ts'
+import { isBeforeReading } from '../../lib/pg/before-reading.ts'
 import { type Migration, migrations } from '../../lib/pg/migrate.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { type Catalogue, lockTables, readCatalogue } from './catalogue.ts'
@@ -16,15 +17,30 @@ export interface SchemaState {
 /** Throws a `Refusal` when the backup has migrations that this program does not know. */
 export async function schemaOf(header: Header): Promise<SchemaState> {
   const known = await migrations()
-  const applied = known.filter((one) => header.migrations.some((other) => isSame(one, other)))
-  if (applied.length < header.migrations.length) {
-    const newer = header.migrations.filter((one) => !known.some((other) => isSame(one, other)))
+  const had = isBeforeReading(header.migrations) ? asReading(header, known) : header.migrations
+  const applied = known.filter((one) => had.some((other) => isSame(one, other)))
+  if (applied.length < had.length) {
+    const newer = had.filter((one) => !known.some((other) => isSame(one, other)))
     const names = newer.map(({ version, name }) => `${version} (${name})`).join(', ')
     throw new Refusal(
       `The backup was made by Tundish ${header.tundish}, whose migrations ${names} are unknown here: restore it with that version.`,
     )
   }
   return { applied, missing: known.filter((one) => !applied.includes(one)) }
+}
+
+// The files that the migrations before 1.0 were put together into, and the last of those migrations.
+const READING = 10
+const LAST_BEFORE = { version: 81, name: 'charge_caps' }
+
+/** The migrations of a backup from before 1.0. Their tables are those of the reading if it has the last of them. */
+function asReading({ migrations: had }: Header, known: Migration[]): { version: number; name: string }[] {
+  if (!had.some((one) => isSame(one, LAST_BEFORE)))
+    throw new Refusal(
+      `The backup was made by a Tundish before 1.0 and before its migration ${LAST_BEFORE.version} (${LAST_BEFORE.name}): start the last program before 1.0 on that database, and back it up again.`,
+    )
+  const later = had.filter(({ version }) => version > LAST_BEFORE.version)
+  return [...known.filter(({ version }) => version <= READING), ...later]
 }
 
 const isSame = (one: { version: number; name: string }, other: { version: number; name: string }) =>

@@ -1,4 +1,6 @@
 // The doctor's checks of the server: version, rights, encoding, clock, migrations, and the conditions of the sync horizon.
+import { UsageError } from '../../lib/errors.ts'
+import { BEFORE_READING } from '../../lib/pg/before-reading.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { sqlState } from '../../lib/pg/errors.ts'
 import { readHosts } from '../../lib/pg/hosts.ts'
@@ -52,15 +54,17 @@ export async function checkReplication(
 }
 
 export async function checkMigrations(db: Db): Promise<Finding> {
-  const pending = await pendingMigrations((text) => db.query(text)).catch((error) => {
-    // The first migration creates the table.
-    if (sqlState(error) === '42P01') return undefined
-    throw error
-  })
   const fix = 'Run: tundish migrate'
-  if (!pending) return failed('migrations', 'The database has no Tundish tables yet.', fix)
-  if (pending.length === 0) return ok('migrations', 'The schema is current.')
-  return failed('migrations', `${count(pending.length, 'migration')} pending: ${pending.join(', ')}.`, fix)
+  try {
+    const pending = await pendingMigrations((text) => db.query(text))
+    if (pending.length === 0) return ok('migrations', 'The schema is current.')
+    return failed('migrations', `${count(pending.length, 'migration')} pending: ${pending.join(', ')}.`, fix)
+  } catch (error) {
+    if (error instanceof UsageError) return failed('migrations', ...BEFORE_READING)
+    // The first migration creates the table.
+    if (sqlState(error) === '42P01') return failed('migrations', 'The database has no Tundish tables yet.', fix)
+    throw error
+  }
 }
 
 /** Compares the database's clock with this machine's, allowing for the round trip. */

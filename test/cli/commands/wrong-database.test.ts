@@ -1,8 +1,12 @@
 // Commands with a database that cannot be used: a wrong address, another program's database, another master key.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { test } from 'node:test'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
+import { BEFORE_READING } from '../../../src/lib/pg/before-reading.ts'
+import { BEFORE_1_0 } from '../../support/backup.ts'
 import { tundish } from '../../support/cli.ts'
 import { type FreshDatabase, freshDatabase, runStatement } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
@@ -116,6 +120,37 @@ test('2 and one sentence for a new database that is not encoded in UTF8, and not
     await client.end()
     await database.drop()
   }
+})
+
+describe('a database that was made before 1.0', () => {
+  let database: FreshDatabase
+  let env: Record<string, string>
+  before(async () => {
+    database = await freshDatabase()
+    env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
+    await runStatement(database.url, `update schema_migrations set name = 'foundation' where version = 1`)
+  })
+  after(() => database.drop())
+
+  for (const command of [
+    ['serve'],
+    ['migrate'],
+    ['org', 'list'],
+    ['backup', join(tmpdir(), 'never-written.backup')],
+    ['restore', BEFORE_1_0.file, '--without-erasures', '--accounts', 'none'],
+  ]) {
+    test(`2 and one sentence for ${command[0]}`, async () => {
+      const { code, stdout, stderr } = await tundish(command, { ...env, MASTER_KEY: BEFORE_1_0.masterKey })
+      assert.deepEqual([code, stdout, stderr], [2, '', `${BEFORE_READING.join(' ')}\n`])
+    })
+  }
+
+  test('2 and the same for the doctor', async () => {
+    const { stdout } = await tundish(['doctor', '--json'], env)
+    const { findings } = JSON.parse(stdout)
+    const { message, fix } = findings.find(({ check }: { check: string }) => check === 'migrations')
+    assert.deepEqual([message, fix], BEFORE_READING)
+  })
 })
 
 /** A database without Tundish's tables, with something that another program made, or made in another way. */

@@ -1,11 +1,11 @@
 // What a restore refuses, and that nothing was changed then: damaged files, other keys, other versions, data in the way.
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { contents, install, kept, openInstallations } from '../../support/backup.ts'
+import { BEFORE_1_0, contents, install, kept, openInstallations } from '../../support/backup.ts'
 import { tundish } from '../../support/cli.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { startTestServer } from '../../support/server.ts'
@@ -133,7 +133,7 @@ describe('a backup of another version', () => {
       await old.db.query('create schema public')
       await old.db.query(`create table schema_migrations (version int primary key, name text, breaking boolean)`)
       const migrations = new URL('../../../migrations/', import.meta.url)
-      for (const name of readdirSync(migrations).sort().slice(0, 2)) {
+      for (const name of readdirSync(migrations).sort().slice(0, 9)) {
         await old.db.query(readFileSync(new URL(name, migrations), 'utf8'))
         await old.db.query('insert into schema_migrations values ($1, $2, false)', [
           name.slice(0, 4),
@@ -148,7 +148,7 @@ describe('a backup of another version', () => {
       )
       const path = join(old.folder, 'old.backup')
       await old.json('backup', path)
-      assert.equal((await old.db.query('select from schema_migrations')).length, 2, 'a backup migrates nothing')
+      assert.equal((await old.db.query('select from schema_migrations')).length, 9, 'a backup migrates nothing')
       await young.json('restore', path, '--without-erasures')
       const [event] = await young.db.query('select type, pending from events')
       assert.deepEqual({ ...event }, { type: 'transaction.created', pending: 't' })
@@ -162,6 +162,40 @@ describe('a backup of another version', () => {
       await old.remove()
       await young.remove()
     }
+  })
+})
+
+describe('a backup from before 1.0', () => {
+  test('is restored into the tables of today', async () => {
+    const young = await install()
+    try {
+      const { code, stderr } = await tundish(['restore', BEFORE_1_0.file, '--without-erasures'], {
+        ...young.env,
+        MASTER_KEY: BEFORE_1_0.masterKey,
+      })
+      assert.equal(code, 0, stderr)
+      const { order_log, profiles, ...others } = await kept(young.db)
+      assert.equal(profiles!.length, 3)
+      assert.match(order_log![0]!, /^\(shop,01900000-0000-7000-8000-000000000001,.+,charge,,succeeded,12\)$/)
+      assert.ok(Object.values(others).flat().length > 20)
+      assert.equal((await tundish(['doctor'], { ...young.env, MASTER_KEY: BEFORE_1_0.masterKey })).code, 0)
+    } finally {
+      await young.remove()
+    }
+  })
+
+  test('and before the last migration of that time is refused with the way over', async () => {
+    const script = zstdDecompressSync(readFileSync(BEFORE_1_0.file)).toString().replace('charge_caps', 'other')
+    const [rows, seal] = script.split(/^-- tundish seal /m) as [string, string]
+    const sha256 = createHash('sha256').update(rows).digest('hex')
+    const path = join(source.folder, 'early.backup')
+    writeFileSync(path, zstdCompressSync(`${rows}-- tundish seal ${JSON.stringify({ ...JSON.parse(seal), sha256 })}\n`))
+    const { code, stderr } = await tundish(['restore', path, '--without-erasures'], {
+      ...target.env,
+      MASTER_KEY: BEFORE_1_0.masterKey,
+    })
+    assert.equal(code, 1)
+    assert.match(stderr, /before its migration 81 \(charge_caps\): start the last program before 1\.0 on that database/)
   })
 })
 

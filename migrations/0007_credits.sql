@@ -17,8 +17,8 @@ create table credit_units (
   primary key (organization_id, unit)
 );
 
--- The time of the last entry of an organization. Locked to the commit by whoever stamps an entry, so that the order of stamps is
--- the order of commits: nothing is missed by reading on from the last stamp. Not the clock of the payment report, which charges
+-- The time of the last entry of an organization. Locked to the commit by each transaction that stamps an entry, so that the order
+-- of stamps is the order of commits: nothing is missed by reading on from the last stamp. Not the clock of the payment report, which charges
 -- hold and which tells figures that there is something to count.
 create table credit_clocks (
   organization_id text collate "C" primary key references organizations (id),
@@ -38,13 +38,6 @@ create table credit_rules (
   foreign key (organization_id, unit) references credit_units (organization_id, unit)
 );
 
--- What a charge grants when it succeeds: of its request, or null for the rules of the organization.
--- [{"unit", "amount", "expires_after"}], the last in hours or null.
-alter table orders add column grants json;
-
--- Whether a refund makes a debt of credits that were spent, or leaves them.
-alter table organizations add column credits_debt boolean not null default true;
-
 -- One row for each customer and unit, locked by everything that moves its credits.
 create table credit_accounts (
   organization_id text collate "C" not null,
@@ -61,7 +54,7 @@ create table credit_accounts (
   balance         numeric(24, 6) not null generated always as (granted + adjusted - spent - expired - revoked) stored,
   -- The open holds, also those that have expired and are not closed yet.
   held            numeric(24, 6) not null default 0 check (held >= 0),
-  -- When the first of its grants or holds expires: the queue of the clockwork.
+  -- When the first of its grants or holds expires: the queue of the background work.
   due_at          timestamptz,
   created_at      timestamptz not null,
   updated_at      timestamptz not null,
@@ -136,7 +129,7 @@ create table credit_entries (
 );
 create index credit_entries_by_customer on credit_entries (organization_id, external_id, created_at);
 
--- The keys of all requests about credits, for ever, and their responses. One key of a customer does one thing.
+-- The keys of all requests about credits, and their responses; they are never deleted. One key of a customer does one thing.
 create table credit_keys (
   organization_id text collate "C" not null,
   external_id     text collate "C" not null,

@@ -1,15 +1,12 @@
 -- breaking: no
 --
 -- Figures: what an owner asks of a project, summed up by day, so that no page scans the records. docs/figures.md defines
--- each figure; src/figures computes them from the records and can rebuild all of them.
+-- each figure; src/data/figures computes them from the records and can rebuild all of them.
 --
 -- A day is a day in UTC. A family is a set of figures that are computed together. Each row of a family is one day, split
 -- by nothing (split '') or by the one or two dimensions that `split` names; key and subkey hold their values, '' where
 -- the record has none. Money is in minor units; test = true is sandbox and preview data, which is left out unless asked for.
--- None of these tables refers to projects: rows are written by the thousand, and each reference would lock the project.
-
--- Whether the person had given an e-mail address when it was erased: a figure must not fall because somebody was erased.
-alter table profiles add column email_erased boolean not null default false;
+-- The tables of figures do not refer to projects: rows are written by the thousand, and each reference would lock the project.
 
 create table figures_visits (
   project_id text collate "C" not null,
@@ -27,7 +24,7 @@ create table figures_visits (
   primary key (project_id, split, day, test, key, subkey)
 );
 
--- How many sessions of a funnel answered on each screen, and on how many of them it was the last answer.
+-- How many sessions of a funnel replied on each screen, and for how many of them it was the last reply.
 create table figures_screens (
   project_id text collate "C" not null,
   split      text collate "C" not null,
@@ -104,14 +101,38 @@ create table figure_marks (
 );
 create index figure_marks_by_project on figure_marks (project_id, family, day);
 
--- How far the figures have followed the project: the horizon of its transactions, the stamp of its organization's last
--- report row that was looked at, and the end of what is known from the records themselves.
+-- Days whose figures could not be computed: the other days of the project go on, and these are tried again later. The figures
+-- of such a day are what they were before.
+create table figure_failures (
+  project_id      text collate "C" not null references projects (id),
+  family          text collate "C" not null,
+  day             date not null,
+  -- The SQLSTATE: a message may quote a row.
+  code            text collate "C" not null,
+  failed_at       timestamptz not null,
+  next_attempt_at timestamptz not null,
+  primary key (project_id, family, day)
+);
+
+-- How far the figures have followed the project: the horizon of its transactions, and the end of what is known from the records
+-- themselves.
 create table figure_progress (
   project_id text collate "C" primary key references projects (id),
   horizon    timestamptz not null,
-  reported   timestamptz not null,
+  -- Not read: figure_reports has it, by organization.
+  reported   timestamptz not null default '-infinity',
   updated_at timestamptz not null default db_clock()
 );
+
+-- Charges and refunds are followed by organization: its clock shows the stamp of its last row of the report, so that one
+-- comparison of two small tables finds everything that is new.
+create table figure_reports (
+  organization_id text collate "C" primary key references organizations (id),
+  -- All rows of the report stamped until this instant have marked the days of their figures.
+  reported    timestamptz not null,
+  -- No transaction of a charge that was stamped before this instant has still to mark its days.
+  followed_at timestamptz not null
+) with (fillfactor = 50);
 
 -- The instant a subscription stops paying, as its own fields tell it; null while it goes on.
 create function subscription_end(
@@ -132,10 +153,3 @@ create function monthly_worth(price bigint, billing_interval text, billing_inter
 returns numeric language sql immutable as $$
   select round(price::numeric / nullif(billing_interval_count, 0) * case billing_interval
     when 'day' then 30.4375 when 'week' then 30.4375 / 7 when 'month' then 1 else 1.0 / 12 end, 4) $$;
-
--- A person's transactions: their first of a month, and all of them on the person's page.
-create index transactions_by_profile on transactions (project_id, profile_id, created_at, id);
-
--- A customer's refunds and disputes; their sales have an index already.
-create index report_transactions_by_customer_back on report_transactions (organization_id, external_id, trx_created_at)
-  where psp_transaction_type <> 'sale';

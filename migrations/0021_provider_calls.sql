@@ -1,6 +1,0 @@
--- breaking: no
---
--- The log of provider calls takes those of charges in two steps, and the search for a charge that a backup forgot.
-alter table order_log drop constraint order_log_call_check;
-alter table order_log add constraint order_log_call_check check (call in ('prepare', 'confirm', 'charge', 'find_by_key',
-  'look_up', 'refuse', 'refund', 'refunds_of', 'disputes_of')) not valid;
