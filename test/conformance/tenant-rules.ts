@@ -199,6 +199,9 @@ export const RULES: Record<string, Rule> = {
   setProjectRateLimit: set({ rate_limit: 'default' }),
 
   getCreditTotals: list,
+  getCreditDays: { ...list, query: () => ({ from: dayFrom(-30) }) },
+  listCreditGrants: filtered((it) => ({ external_id: it.customer })),
+  listCreditHolds: filtered((it) => ({ external_id: it.customer })),
   getCreditBalances: filtered((it) => ({ external_id: it.customer })),
   listOrganizationCreditEntries: filtered((it) => ({ external_id: it.customer })),
   grantCustomerCredits: { foreign: absent(400), body: (it) => creditsOf(it) },

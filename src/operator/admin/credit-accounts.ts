@@ -1,4 +1,5 @@
 // Credits of customers: balances, entries, grants and corrections, and the organization's setting for refunds.
+import { readDay } from '../../lib/days.ts'
 import type { JsonObject } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { answerOf, responseOf } from '../../payments/billing/credits/api.ts'
@@ -10,6 +11,8 @@ import { PATH, TAG, targetOf } from './credit-units.ts'
 import { requireOrganization } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'
+
+const DAY = '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'
 
 const externalId = Type.String({ description: 'The customer.', minLength: 1, maxLength: 256 })
 
@@ -25,7 +28,9 @@ const getBalance: Reading = {
   response: balancesOut,
   async run({ db }, { params, query }) {
     await requireOrganization(db.query, params.organization_id!)
-    return { balances: await balancesOf(db.query, params.organization_id!, query.external_id as string) }
+    const balances = await balancesOf(db.query, params.organization_id!, query.external_id as string)
+    // As text, so that the dashboard reads plain numbers.
+    return JSON.stringify({ balances })
   },
 }
 
@@ -44,6 +49,13 @@ const listEntries = list({
   filters: {
     external_id: equals('e.external_id', 'Only those of this customer.'),
     unit: equals('e.unit', 'Only those of this unit.'),
+    account: equals('e.account', 'Only those of this other side, such as `spent`.'),
+    day: {
+      schema: Type.String({ description: 'Only those of this day, in UTC.', pattern: DAY, examples: ['2026-01-31'] }),
+      where: (day) =>
+        `e.created_at >= ${day}::date::timestamp at time zone 'UTC' and e.created_at < (${day}::date + 1)::timestamp at time zone 'UTC'`,
+      param: (day: string) => readDay('day', day),
+    },
   },
   ...ofOrganization,
 })

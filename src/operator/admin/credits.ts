@@ -3,6 +3,8 @@ import { Type } from '../../lib/shape/schema.ts'
 import { decimal, integer, shape, text } from '../../lib/shape/shape.ts'
 import { chargeCaps } from './charge-caps.ts'
 import { creditAccounts } from './credit-accounts.ts'
+import { creditDays } from './credit-days.ts'
+import { creditGrants } from './credit-grants.ts'
 import { creditRules } from './credit-rules.ts'
 import { creditTopUps } from './credit-top-ups.ts'
 import { creditUnits, PATH, TAG } from './credit-units.ts'
@@ -51,7 +53,9 @@ const getTotals: Reading = {
 
 export const credits: Operation[] = [
   getTotals,
+  ...creditDays,
   ...creditAccounts,
+  ...creditGrants,
   ...creditUnits,
   ...creditRules,
   ...creditTopUps,

@@ -2,12 +2,14 @@
 import { connect, disconnect, merchantAccounts, setMerchantAccount } from './pages/accounts.ts'
 import { charge, refundCharge, resolveCharge } from './pages/charge.ts'
 import { charges } from './pages/charges.ts'
+import { credits } from './pages/credits.ts'
 import { erasePerson, erasures, receipt } from './pages/erasures.ts'
 import { funnel, funnels } from './pages/funnels.ts'
 import { keys, makeKey, revokeKey, rotateKey } from './pages/keys.ts'
 import { audit, doctor, sync } from './pages/operations.ts'
 import { people } from './pages/people.ts'
 import { person } from './pages/person.ts'
+import { adjustOfPerson, grantToPerson, removeTopUpOfPerson } from './pages/person-credits.ts'
 import { mergePerson } from './pages/person-twins.ts'
 import { makeOrganization, makeProject, projects } from './pages/projects.ts'
 import { refunds } from './pages/refunds.ts'
@@ -43,6 +45,7 @@ export const pages: Record<string, Route> = {
   '/charges': charges,
   '/charges/:organization_id/:order_id': charge,
   '/refunds': refunds,
+  '/credits': credits,
   '/people': people,
   '/people/:profile_id': person,
   '/erasures': erasures,
@@ -63,6 +66,9 @@ export const actions: Record<string, Form> = {
   '/charges/:organization_id/:order_id/resolve': resolveCharge,
   '/people/:profile_id/erase': erasePerson,
   '/people/:profile_id/merge': mergePerson,
+  '/people/:profile_id/credits/grant': grantToPerson,
+  '/people/:profile_id/credits/adjust': adjustOfPerson,
+  '/people/:profile_id/credits/top-up': removeTopUpOfPerson,
   '/webhooks/new': addEndpoint,
   '/webhooks/:webhook_id/switch': switchEndpoint,
   '/webhooks/:webhook_id/test': testEndpoint,

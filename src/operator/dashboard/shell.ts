@@ -33,6 +33,7 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
     [
       ['/charges', 'Charges'],
       ['/refunds', 'Refunds and disputes'],
+      ['/credits', 'Credits'],
     ],
   ],
   [
@@ -172,6 +173,9 @@ const DONE: Record<string, string> = {
   disconnected: 'The account was disconnected, and its keys were deleted.',
   started: 'The import was started. Reload this page to see its progress.',
   stopped: 'The import was stopped.',
+  granted: 'The credits were granted.',
+  adjusted: 'The balance was corrected.',
+  'top-up-removed': 'The automatic top-up was removed.',
 }
 
 const message = (query: URLSearchParams): Piece =>

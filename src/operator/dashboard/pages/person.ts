@@ -8,6 +8,7 @@ import { amountCells, amountColumns, cell, minorCells, type Table } from '../she
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 import { orderTable } from './charges.ts'
+import { creditsOf } from './person-credits.ts'
 import { historyOf, paidOf } from './person-history.ts'
 import { twinsOf } from './person-twins.ts'
 import { reasonOf } from './refunds.ts'
@@ -21,6 +22,7 @@ export async function person(view: View): Promise<Page> {
     namesOf(view),
     view.call('getPerson', { params: { project_id, profile_id } }),
   ])
+  const credits = await creditsOf(view, found.customers)
   const { profile } = found
   const isErased = profile.anonymized_at !== null
   return {
@@ -51,6 +53,7 @@ export async function person(view: View): Promise<Page> {
       })}
       ${twinsOf(view, found.twins)}
       ${historyOf(view, found, names)}
+      ${credits}
       ${recordsOf(view, found, names)}
       ${!isErased && view.mayWrite && erasureOf(view, profile_id, found.twins)}`,
   }

@@ -64,9 +64,17 @@ const callTogether = batched<Ask, Reply | ApiError>({
 
 /** Does one request in the caller's transaction, or throws an `ApiError`. */
 export async function callWithin(query: Query, ask: Ask): Promise<Reply> {
-  const [result] = await callAll(query, [ask], null, () => {})
-  if (result instanceof ApiError) throw result
-  return result!
+  for (let turn = 1; ; turn++) {
+    await query('savepoint credits')
+    try {
+      const [result] = await callAll(query, [ask], null, () => {})
+      if (result instanceof ApiError) throw result
+      return result!
+    } catch (error) {
+      if (!isDuplicate(error) || turn === MAX_TURNS) throw error
+      await query('rollback to savepoint credits')
+    }
+  }
 }
 
 async function callAll(

@@ -1,0 +1,127 @@
+// Credits of an organization: by unit, by day, automatic top-ups, and the entries behind the figures.
+import type { Result } from '../call.ts'
+import { number, status, time, words } from '../format.ts'
+import { html } from '../html.ts'
+import { listed, pageLinks } from '../lists.ts'
+import { chosenFilters, customerLink, filters, tableSection } from '../parts.ts'
+import { amountCells, amountColumns, cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import type { View } from '../view.ts'
+
+const ACCOUNTS = { granted: 'Granted', spent: 'Spent', expired: 'Expired', revoked: 'Revoked', adjusted: 'Adjusted' }
+
+export async function credits(view: View): Promise<Page> {
+  const title = 'Credits'
+  if (!view.organization) return { title, body: noProject(view) }
+  const params = { organization_id: view.organization.id }
+  const { from, today } = view.span
+  const of = chosenFilters(view, 'unit')
+  const [totals, days, rules, entries] = await Promise.all([
+    view.call('getCreditTotals', { params }),
+    view.call('getCreditDays', { params, query: { ...of, from, to: lastDay(view, today) } }),
+    listed(view, 'top-ups', 'listOrganizationTopUps', { params, query: of }, { cursor: 'rules' }),
+    listed(view, 'entries', 'listOrganizationCreditEntries', {
+      params,
+      query: { ...of, ...chosenFilters(view, 'account', 'day', 'external_id') },
+    }),
+  ])
+  if (totals.data.length === 0) return { title, body: noUnits(view) }
+  const units = Object.fromEntries(totals.data.map(({ unit }: Result) => [unit, unit]))
+  return {
+    title,
+    hasPeriod: true,
+    body: html`
+      ${tableSection(view, 'units', unitTable(view, totals.data), { note: 'Now. What is outstanding is a liability.' })}
+      ${tableSection(view, 'days', dayTable(view, days.data), { empty: html`<p>No movements in this period.</p>`, short: true })}
+      ${tableSection(view, 'top-ups', topUpTable(view, rules.data), { empty: html`<p>No customer has an automatic top-up.</p>`, below: pageLinks(view, rules) })}
+      ${tableSection(view, 'entries', entryTable(view, entries.data), {
+        above: filters(view, [
+          { name: 'unit', label: 'Unit', options: units },
+          { name: 'account', label: 'Account', options: ACCOUNTS },
+          { name: 'day', label: 'Day', type: 'date' },
+          { name: 'external_id', label: 'Customer' },
+        ]),
+        empty: html`<p>No entries.</p>`,
+        below: pageLinks(view, entries),
+      })}`,
+  }
+}
+
+/** The last day of the period, which is given by the day after it. */
+function lastDay({ span }: View, today: string): string {
+  const last = new Date(Date.parse(`${span.to}T00:00:00Z`) - 86_400_000).toISOString().slice(0, 10)
+  return last < span.from ? today : last
+}
+
+const noUnits = ({ organization }: View) =>
+  html`<div class="empty"><h2>No credits</h2><p>An organization can sell tokens, minutes and other <a href="/docs/guides/credits">credits</a>. Create a unit on the command line:
+    <code>tundish credits unit create tokens --org ${organization!.id}</code></p></div>`
+
+const numbers = (...labels: string[]) => labels.map((label) => ({ label, number: true }))
+const counts = (row: Result, ...names: string[]) => names.map((name) => cell(number(row[name]), row[name]))
+
+const unitTable = (view: View, data: Result[]): Table => ({
+  caption: 'By unit',
+  columns: [
+    { label: 'Unit' },
+    ...numbers('Sold', 'Spent', 'Expired', 'Revoked', 'Adjusted', 'Outstanding', 'Debts', 'Customers'),
+  ],
+  rows: data.map((one) => [
+    cell(html`<a href="${view.href('/credits', { unit: one.unit })}">${one.unit}</a>`, one.unit),
+    ...counts(one, 'sold', 'spent', 'expired', 'revoked', 'adjusted', 'outstanding', 'debts', 'customers'),
+  ]),
+})
+
+const dayTable = (view: View, data: Result[]): Table => ({
+  caption: 'By day',
+  columns: [
+    ...['Day', 'Unit'].map((label) => ({ label })),
+    ...numbers('Sold', 'Spent', 'Expired', 'Revoked', 'Adjusted', 'Outstanding', 'Entries'),
+  ],
+  rows: data.map((one) => [
+    cell(html`<a href="${view.href('/credits', { unit: one.unit, day: one.day })}#entries">${one.day}</a>`, one.day),
+    one.unit,
+    ...counts(one, 'sold', 'spent', 'expired', 'revoked', 'adjusted', 'outstanding', 'entries'),
+  ]),
+})
+
+/** Rules of automatic top-ups; also on the page of a person. */
+export const topUpTable = (view: View, data: Result[]): Table => ({
+  caption: 'Automatic top-ups',
+  columns: [
+    ...['Customer', 'Unit', 'Status'].map((label) => ({ label })),
+    ...numbers('Below', 'Grants'),
+    ...amountColumns('Charge'),
+    ...numbers('Today', 'This month'),
+    { label: 'Why off' },
+  ],
+  rows: data.map((one) => [
+    customerLink(view, one.external_id),
+    one.unit,
+    status(one.status),
+    ...counts(one, 'below', 'grants'),
+    ...amountCells(one),
+    cell(`${one.used_of_day} of ${one.most_per_day}`, one.used_of_day),
+    cell(`${one.used_of_month} of ${one.most_per_month}`, one.used_of_month),
+    one.off_reason ? words(one.off_reason) : '',
+  ]),
+})
+
+/** Entries of the ledger; also on the page of a person. */
+export const entryTable = (view: View, data: Result[]): Table => ({
+  caption: 'Entries',
+  columns: [
+    ...['When', 'Customer', 'Unit', 'Cause'].map((label) => ({ label })),
+    ...numbers('Amount', 'Balance'),
+    ...['Reason', 'Key'].map((label) => ({ label })),
+  ],
+  rows: data.map((one) => [
+    time(one.created_at),
+    customerLink(view, one.external_id),
+    one.unit,
+    words(one.cause),
+    ...counts(one, 'amount', 'balance'),
+    one.reason ?? '',
+    one.idempotency_key ?? '',
+  ]),
+})

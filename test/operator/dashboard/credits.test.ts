@@ -1,0 +1,157 @@
+// Credits in the dashboard: a person's, with the forms that grant and correct, and the organization's figures with the entries behind them.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { openDb } from '../../../src/lib/pg/db.ts'
+import { addUnit, checkLedger } from '../../support/credits.ts'
+import { startDashboard } from '../../support/dashboard.ts'
+import { insert } from '../../support/data.ts'
+import { untilLocked } from '../../support/locks.ts'
+import { rowsOf } from '../../support/page-numbers.ts'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+let organization: string
+
+before(async () => {
+  dashboard = await startDashboard()
+  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+  const { server, project } = dashboard
+  const [row] = await server.db.query('select organization_id as id from projects where id = $1', [project.id])
+  organization = row!.id!
+  await insert(
+    server.db,
+    { id: project.id, organizationId: organization },
+    { profiles: [{ id: 'ada' }], customers: [{ external_id: 'cus-ada', profile_id: 'ada' }] },
+  )
+})
+after(async () => {
+  await checkLedger(dashboard.server.db)
+  await dashboard.stop()
+})
+
+const see = async (path: string, status = 200) => {
+  const answer = await dashboard.visit(path, { cookie })
+  assert.equal(answer.status, status, answer.text)
+  return answer.text
+}
+const send = (path: string, form: Record<string, string>) => dashboard.visit(path, { cookie, form })
+const hidden = (html: string, action: string) =>
+  /name="idempotency_key" value="([^"]+)"/.exec(html.split(`credits/${action}`)[1]!)![1]!
+const today = new Date().toISOString().slice(0, 10)
+
+test('an organization without units is told what they are, and its people have no section', async () => {
+  assert.match(await see('/credits'), /tundish credits unit create tokens/)
+  assert.doesNotMatch(await see('/people/ada'), /Grant credits/)
+})
+
+test('the forms of a person grant and correct once, ask first, and are audited', async () => {
+  const { db } = dashboard.server
+  await addUnit(db, organization, 'tokens')
+  const page = await see('/people/ada')
+  assert.match(page, /No credits yet/)
+  const form = { external_id: 'cus-ada', unit: 'tokens', amount: '100', expires_at: '2030-01-31' }
+  const key = hidden(page, 'grant')
+  for (let n = 0; n < 2; n++) {
+    const sent = await send('/people/ada/credits/grant', { ...form, idempotency_key: key })
+    assert.equal(sent.status, 303, sent.text)
+  }
+  const wrong = { ...form, amount: '1.5', idempotency_key: 'other' }
+  const refused = await send('/people/ada/credits/grant', wrong)
+  assert.deepEqual([refused.status, /no decimal places in tokens/.test(refused.text)], [400, true])
+  const correction = {
+    external_id: 'cus-ada',
+    unit: 'tokens',
+    amount: '-30',
+    reason: 'Wrong grant',
+    idempotency_key: 'c',
+  }
+  assert.equal((await send('/people/ada/credits/adjust', correction)).status, 303)
+  const seen = await see('/people/ada?done=adjusted')
+  assert.match(seen, /The balance was corrected\./)
+  assert.deepEqual(rowsOf(seen, 'balances'), [['tokens', '70', '0', '70', '70', '2030-01-31 23:59']])
+  assert.deepEqual(
+    rowsOf(seen, 'grants').map((row) => row.slice(1, 7)),
+    [['tokens', '100', '70', '0', '0', '2030-01-31 23:59']],
+  )
+  assert.deepEqual(
+    rowsOf(seen, 'entries').map((row) => row.slice(3, 7)),
+    [
+      ['Adjustment', '-30', '70', 'Wrong grant'],
+      ['Grant', '100', '100', ''],
+    ],
+  )
+  const audited = await db.query(`select action from audit_log where action like 'credits.%' order by sequence`)
+  assert.deepEqual(
+    audited.map(({ action }) => action),
+    ['credits.granted', 'credits.granted', 'credits.adjusted'],
+  )
+})
+
+test('the page of the organization adds up, by unit and day, to the entries behind it', async () => {
+  const { db } = dashboard.server
+  await db.query(
+    `insert into credit_top_ups (organization_id, external_id, unit, top_up_id, status, off_reason, below, amount, currency_code,
+       grants, most_per_day, most_per_month, created_at, updated_at)
+     values ($1, 'cus-ada', 'tokens', gen_random_uuid(), 'off', 'expired_card', 50, '9.99', 'USD', 100, 1, 5, db_clock(), db_clock())`,
+    [organization],
+  )
+  const page = await see('/credits')
+  assert.deepEqual(rowsOf(page, 'units'), [['tokens', '100', '0', '0', '0', '-30', '70', '0', '1']])
+  assert.deepEqual(rowsOf(page, 'days'), [[today, 'tokens', '100', '0', '0', '0', '-30', '70', '2']])
+  assert.deepEqual(
+    rowsOf(page, 'top-ups').map(([, unit, status, below, , charge, , , why]) => [unit, status, below, charge, why]),
+    [['tokens', 'off', '50', '9.99', 'Expired card']],
+  )
+  const countOf = async (query: string) => {
+    const text = await see(`/credits?${query}`)
+    return /<table id="entries">/.test(text) ? rowsOf(text, 'entries').length : 0
+  }
+  assert.equal(await countOf(`unit=tokens&day=${today}`), 2)
+  assert.equal(await countOf('day=2020-01-01'), 0)
+  assert.equal(await countOf('account=adjusted'), 1)
+  await see('/credits?day=2020-02-31', 400)
+  const removed = await send('/people/ada/credits/top-up', { external_id: 'cus-ada', unit: 'tokens' })
+  assert.equal(removed.status, 303, removed.text)
+  assert.match(await see('/credits'), /No customer has an automatic top-up/)
+})
+
+test('days before the present one have what was outstanding then', async () => {
+  const { db } = dashboard.server
+  await db.query(
+    `update credit_entries set created_at = created_at - interval '40 days' where amount = 100 and organization_id = $1`,
+    [organization],
+  )
+  const days = rowsOf(await see('/credits?period=90d'), 'days')
+  assert.deepEqual(
+    days.map((row) => row.slice(2)),
+    [
+      ['0', '0', '0', '0', '-30', '70', '1'],
+      ['100', '0', '0', '0', '0', '100', '1'],
+    ],
+  )
+  assert.equal(rowsOf(await see('/credits'), 'days').length, 1)
+  await db.query(
+    `update credit_entries set created_at = created_at + interval '40 days' where amount = 100 and organization_id = $1`,
+    [organization],
+  )
+})
+
+test('a correction that meets its key in use for another unit is refused, not broken off', async () => {
+  const { db, app } = dashboard.server
+  await addUnit(db, organization, 'gold')
+  const other = openDb({ url: app.databaseUrl, applicationName: 'another process', connections: 1 })
+  const form = { external_id: 'cus-ada', unit: 'gold', amount: '5', reason: 'Race', idempotency_key: 'raced' }
+  let sent: ReturnType<typeof send> | undefined
+  await other.tx(async (query) => {
+    await query(
+      `insert into credit_keys (organization_id, external_id, idempotency_key, request, balance, held, created_at)
+       values ($1, 'cus-ada', 'raced', '["spend","tokens","1"]', 0, 0, db_clock())`,
+      [organization],
+    )
+    sent = send('/people/ada/credits/adjust', form)
+    await untilLocked(db.query, 'credit_keys')
+  })
+  const { status, text } = await sent!
+  await other.close()
+  assert.deepEqual([status, /was used for another request/.test(text)], [400, true], text)
+})
