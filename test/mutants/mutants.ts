@@ -1,6 +1,7 @@
 // All mutants.
 import { batchMutants } from './batches.ts'
 import { billingMutants } from './billing.ts'
+import { creditMutants } from './credits.ts'
 import { erasureMutants } from './erasure.ts'
 import type { Mutants } from './mutant.ts'
 import { restoreMutants } from './restores.ts'
@@ -9,6 +10,7 @@ import { syncMutants } from './sync.ts'
 
 export const mutants: Mutants = {
   ...billingMutants,
+  ...creditMutants,
   ...stripeMutants,
   ...batchMutants,
   ...syncMutants,

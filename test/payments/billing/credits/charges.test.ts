@@ -113,12 +113,13 @@ describe('a refund', () => {
     const [user, order] = await bought([{ unit: 'minutes', amount: '10' }])
     await refund(user, order, '3.50')
     assert.deepEqual(await shop.balance(user, 'minutes'), [6.67, 0, 6.67])
-    await refund(user, order, '7')
+    for (const amount of ['3.5', '3.500']) await refund(user, order, amount)
     assert.deepEqual(await shop.balance(user, 'minutes'), [0, 0, 0])
     assert.deepEqual(await entriesOf(user), [
       ['charge', 10, 10],
       ['refund', -3.33, 6.67],
-      ['refund', -6.67, 0],
+      ['refund', -3.33, 3.34],
+      ['refund', -3.34, 0],
     ])
   })
 
