@@ -1,9 +1,9 @@
 // The statements of one charge, recorded from a real one, with its transactions.
 
 import type { Db } from '../src/lib/pg/db.ts'
-import { oneOffCharge } from '../src/payments/billing/charge/charge.ts'
 import { readChargeRequest } from '../src/payments/billing/charge/request.ts'
 import type { BillingContext } from '../src/payments/billing/context.ts'
+import { oneOffCharge } from '../src/payments/billing/kinds.ts'
 import { SimulatorProvider } from '../src/payments/providers/simulator.ts'
 import { fixedProviders } from '../test/support/fixed-providers.ts'
 import type { ChargesRig } from './charges-rig.ts'

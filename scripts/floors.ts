@@ -1,4 +1,5 @@
 // Checks the layers of src, called floors: imports go down only, folders of one floor do not import each other, no circles.
+import { existsSync, readdirSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -51,14 +52,53 @@ const ALLOWED: Record<string, string[]> = {
   'server/workers': ['server/listeners'],
 }
 
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const BILLING = 'payments/billing'
+// Of each kind of movement: charge, refund.
+const KIND_FOLDERS = readdirSync(join(ROOT, 'src', BILLING)).filter((name) =>
+  existsSync(join(ROOT, 'src', BILLING, name, 'kind.ts')),
+)
+
+// The stairs of billing from the lowest up: a folder or file may import from those below its own. Folders of one stair do not
+// know each other: src/payments/billing/README.md.
+export const STAIRS: Readonly<Record<string, string[]>> = {
+  words: ['amount.ts', 'body.ts', 'context.ts', 'lock-out-erasure.ts', 'route.ts'],
+  rates: ['rates'],
+  credits: ['credits'],
+  ledger: ['ledger'],
+  movement: ['movement'],
+  kinds: KIND_FOLDERS,
+  list: ['kinds.ts'],
+  above: ['reconcile', 'top-up'],
+  api: ['api.ts', 'finance.ts', 'list-page.ts', 'lists.ts', 'my-assets.ts', 'settling.ts', 'transaction-report.ts'],
+}
+
 const everywhere = '^src/'
 const floors = Object.entries(FLOORS)
 
+const stairs = Object.entries(STAIRS).map(
+  ([name, folders]) => [name, folders.map((one) => `${BILLING}/${one}`)] as const,
+)
+
+const kinds = KIND_FOLDERS.map((name) => `${BILLING}/${name}`)
+
 const rules: Rule[] = [
-  ...floors.slice(0, -1).map(([name, folders], n) => rule(`up from ${name}`, inside(folders), inside(above(n)))),
-  ...floors.flatMap(([, folders]) => folders.map((folder) => asideRule(folder, folders))),
-  rule('on no floor', { path: everywhere, pathNot: paths(above(-1)) }, {}),
-  rule('to no floor', { path: everywhere }, { path: everywhere, pathNot: paths(above(-1)) }),
+  ...upwards('up from', floors),
+  ...upwards('up the stairs from', stairs),
+  ...kinds.map((kind) =>
+    // Above them, only kinds.ts knows more than one kind; to know one, its object is imported from there.
+    rule(
+      `past kinds.ts to ${kind}`,
+      { path: `^src/${BILLING}/`, pathNot: paths([kind, `${BILLING}/kinds.ts`]) },
+      inside([kind]),
+    ),
+  ),
+  ...stairs.flatMap(([, names]) => asideOf(names.filter((name) => !name.endsWith('.ts')))),
+  rule('on no stair', { path: `^src/${BILLING}/`, pathNot: paths(above(stairs, -1)) }, {}),
+  rule('to no stair', { path: everywhere }, { path: `^src/${BILLING}/`, pathNot: paths(above(stairs, -1)) }),
+  ...floors.flatMap(([, folders]) => asideOf(folders)),
+  rule('on no floor', { path: everywhere, pathNot: paths(above(floors, -1)) }, {}),
+  rule('to no floor', { path: everywhere }, { path: everywhere, pathNot: paths(above(floors, -1)) }),
   rule('circle', { path: everywhere }, { circular: true }),
   rule('tools', { path: everywhere }, { path: '^(test|bench|scripts)/' }),
   // The two halves of the product meet in the operator's wing and in notifications only.
@@ -81,13 +121,24 @@ const OPTIONS: ICruiseOptions = {
   ruleSet: { forbidden: rules },
 }
 
+function asideOf(folders: string[]): Rule[] {
+  return folders.map((folder) => asideRule(folder, folders))
+}
+
 function asideRule(folder: string, floor: string[]): Rule {
   const others = floor.filter((other) => other !== folder && !ALLOWED[folder]?.includes(other))
   return rule(`aside from ${folder}`, inside([folder]), others.length > 0 ? inside(others) : { path: '^$' })
 }
 
-function above(n: number): string[] {
-  return floors.slice(n + 1).flatMap(([, folders]) => folders)
+type Levels = readonly (readonly [name: string, folders: string[]])[]
+
+function upwards(title: string, levels: Levels): Rule[] {
+  const below = levels.slice(0, -1)
+  return below.map(([name, folders], n) => rule(`${title} ${name}`, inside(folders), inside(above(levels, n))))
+}
+
+function above(levels: Levels, n: number): string[] {
+  return levels.slice(n + 1).flatMap(([, folders]) => folders)
 }
 
 function inside(folders: string[]): { path: string[] } {
@@ -119,7 +170,7 @@ export async function breaches(root: string): Promise<string[]> {
 }
 
 if (import.meta.main) {
-  const found = await breaches(fileURLToPath(new URL('..', import.meta.url)))
+  const found = await breaches(ROOT)
   for (const breach of found) process.stdout.write(`${breach}\n`)
   process.exitCode = found.length > 0 ? 1 : 0
 }

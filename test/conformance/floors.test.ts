@@ -24,6 +24,27 @@ const PLANTED: [breach: string, files: Record<string, string>][] = [
     'data to billing',
     { 'data/ingest/to-billing.ts': "import '../../payments/billing/seen.ts'", 'payments/billing/seen.ts': '' },
   ],
+  [
+    'up the stairs from ledger',
+    { 'payments/billing/ledger/up.ts': "import '../movement/seen.ts'", 'payments/billing/movement/seen.ts': '' },
+  ],
+  [
+    'up the stairs from kinds',
+    { 'payments/billing/charge/up.ts': "import '../reconcile/seen.ts'", 'payments/billing/reconcile/seen.ts': '' },
+  ],
+  [
+    'aside from payments/billing/refund',
+    { 'payments/billing/refund/aside.ts': "import '../charge/seen.ts'", 'payments/billing/charge/seen.ts': '' },
+  ],
+  [
+    'past kinds.ts to payments/billing/refund',
+    { 'payments/billing/reconcile/past.ts': "import '../refund/seen.ts'", 'payments/billing/refund/seen.ts': '' },
+  ],
+  ['on no stair', { 'payments/billing/planted/one.ts': "import '../../../lib/clock.ts'" }],
+  [
+    'to no stair',
+    { 'operator/admin/off.ts': "import '../../payments/billing/api-of.ts'", 'payments/billing/api-of.ts': '' },
+  ],
   ['to no floor', { 'data/public/off.ts': "import '../../planted/two.ts'", 'planted/two.ts': '' }],
   ['on no floor', { 'planted/one.ts': "import '../lib/clock.ts'" }],
   ['circle', { 'data/public/one.ts': "import './two.ts'", 'data/public/two.ts': "import './one.ts'" }],

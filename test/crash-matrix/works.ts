@@ -15,8 +15,8 @@ import { Refusal } from '../../src/lib/errors.ts'
 import { openLog } from '../../src/lib/log.ts'
 import { restore } from '../../src/operations/backup/restore.ts'
 import { billingContext } from '../../src/payments/billing/context.ts'
-import { startSettling } from '../../src/payments/billing/movement/settling.ts'
 import { reconcile } from '../../src/payments/billing/reconcile/reconcile.ts'
+import { startSettling } from '../../src/payments/billing/settling.ts'
 import { until } from '../support/cluster.ts'
 
 export const ACTOR = { kind: 'tundish', id: 'crash matrix', source: 'here' } as const

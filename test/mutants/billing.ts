@@ -10,15 +10,15 @@ export const billingMutants: Mutants = {
   'conflict-without-pause': {
     does: 'sends a refund again at once, again and again, if the provider has another one under its key',
     file: 'payments/billing/movement/check-status.ts',
-    code: `if (!isUnsent(row)) return look(context, kind, row)`,
-    bug: `if (row) return look(context, kind, row)`,
+    code: `if (!isUnsent(row)) return checkStatus(context, kind, row)`,
+    bug: `if (row) return checkStatus(context, kind, row)`,
     foundBy: unsent,
   },
   'late-refund-call': {
     does: 'sends a refund although its lease is nearly over',
     file: 'payments/billing/refund/refund.ts',
-    code: `const held = await inTime(context, refundsInProgress, refund, sentMs)`,
-    bug: `const held = sentMs >= 0 && inTime ? refund : undefined`,
+    code: `const held = await renewLeaseForCall(context, refundsInProgress, refund, sentMs)`,
+    bug: `const held = sentMs >= 0 && renewLeaseForCall ? refund : undefined`,
     foundBy: ['test/payments/billing/leases.test.ts'],
   },
   'late-call-of-an-unsent-refund': {
@@ -30,7 +30,7 @@ export const billingMutants: Mutants = {
   },
   'dashboard-refund-for-unsent': {
     does: 'takes a refund of the dashboard for one of ours that was never sent',
-    file: 'payments/billing/refund/look-up.ts',
+    file: 'payments/billing/refund/check.ts',
     code: `and not r.is_unsent and`,
     bug: `and`,
     foundBy: unsent,
@@ -72,14 +72,14 @@ export const billingMutants: Mutants = {
   },
   'soft-refund-revokes': {
     does: 'revokes the consumable after soft refunds',
-    file: 'payments/billing/refund/sums.ts',
+    file: 'payments/billing/refund/effects.ts',
     code: `soft_refund === 't' ? [amount, 0n] : [0n, amount]`,
     bug: `[0n, amount]`,
     foundBy: 'simulation',
   },
   'partial-refund-revokes': {
     does: 'revokes the consumable after a partial refund',
-    file: 'payments/billing/refund/sums.ts',
+    file: 'payments/billing/refund/effects.ts',
     code: `isWhole: hardSum === whole`,
     bug: `isWhole: hardSum > 0n`,
     foundBy: 'simulation',
@@ -93,14 +93,14 @@ export const billingMutants: Mutants = {
   },
   'refund-without-our-key-fails': {
     does: 'ends a refund as failed whose metadata was removed at the provider',
-    file: 'payments/billing/movement/check-status.ts',
+    file: 'payments/billing/refund/check.ts',
     code: `(await findWithoutKey(context.db.query, provider, refund, signal)) ?? answer`,
     bug: `answer`,
     foundBy: ['test/payments/billing/refunds-at-stripe.test.ts'],
   },
   'news-forgotten': {
     does: 'forgets what the provider has said of a refund while a process was looking at it',
-    file: 'payments/billing/refund/adopt-of-charge.ts',
+    file: 'payments/billing/movement/check-status.ts',
     code: `else await kind.rows.noteNews(context.db, row)`,
     bug: ``,
     foundBy: ['test/server/notifications/news.test.ts'],
@@ -255,9 +255,9 @@ export const billingMutants: Mutants = {
   },
   'provider-key-without-organization': {
     does: 'gives two organizations the same key at the provider',
-    file: 'payments/billing/movement/keys.ts',
-    code: `return sha256(organizationId, externalId, idempotencyKey)`,
-    bug: `return sha256(externalId, idempotencyKey)`,
+    file: 'payments/billing/charge/row.ts',
+    code: `return providerKey(organizationId, externalId, idempotencyKey)`,
+    bug: `return providerKey(externalId, idempotencyKey)`,
     foundBy: 'simulation',
   },
 }

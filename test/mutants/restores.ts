@@ -46,7 +46,7 @@ export const restoreMutants: Mutants = {
   },
   'forgotten-handle-cancelled': {
     does: 'cancels an order whose handle a failover has lost',
-    file: 'payments/billing/charge/look-up.ts',
+    file: 'payments/billing/charge/check.ts',
     code: `if (!provider.findByKey) return`,
     bug: `if (provider) return`,
     foundBy: ['test/payments/billing/two-steps-later.test.ts'],
@@ -54,8 +54,8 @@ export const restoreMutants: Mutants = {
   'listed-handle-ignored': {
     does: 'does not take the handle of an order in progress from the list',
     file: 'payments/billing/reconcile/compare.ts',
-    code: `if (row) await rememberHandleOf`,
-    bug: `if (row === null) await rememberHandleOf`,
+    code: `if (row?.status === 'processing') await kind.rememberHandle`,
+    bug: `if (row === null) await kind.rememberHandle`,
     foundBy: lost,
   },
   'listed-too-late': {

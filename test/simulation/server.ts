@@ -2,7 +2,7 @@
 
 import { sweepCounts } from '../../src/core/lists/counts.ts'
 import type { BillingContext } from '../../src/payments/billing/context.ts'
-import { startSettling } from '../../src/payments/billing/movement/settling.ts'
+import { startSettling } from '../../src/payments/billing/settling.ts'
 import type { Providers } from '../../src/payments/providers/provider.ts'
 import { fixedProviders } from '../support/fixed-providers.ts'
 import type { Server } from './clients.ts'

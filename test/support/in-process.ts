@@ -6,7 +6,8 @@ import type { Query } from '../../src/lib/pg/types.ts'
 import type { ChargeRequest } from '../../src/payments/billing/charge/request.ts'
 import { type Order, ordersInProgress } from '../../src/payments/billing/charge/row.ts'
 import type { BillingContext } from '../../src/payments/billing/context.ts'
-import { CHARGE, look } from '../../src/payments/billing/movement/check-status.ts'
+import { CHARGE } from '../../src/payments/billing/kinds.ts'
+import { checkStatus } from '../../src/payments/billing/movement/check-status.ts'
 import type { RefundRequest } from '../../src/payments/billing/refund/request.ts'
 import type { Provider } from '../../src/payments/providers/provider.ts'
 import { type Billing, type Organization, startBilling } from './billing.ts'
@@ -92,7 +93,7 @@ export async function takeNow(db: Db, externalId: string): Promise<Order | undef
 }
 
 /** Looks at a charge that was taken. */
-export const lookInto = (context: BillingContext, order: Order) => look(context, CHARGE, order)
+export const lookInto = (context: BillingContext, order: Order) => checkStatus(context, CHARGE, order)
 
 /** For a call to the provider that must not be made. */
 export const never = async (): Promise<never> => {

@@ -1,10 +1,10 @@
 // Charges at a provider that prepares and confirms: a process dies at a statement, and another one takes over its order.
 import { beforeEach } from 'node:test'
 import type { Db } from '../../src/lib/pg/db.ts'
-import { oneOffCharge } from '../../src/payments/billing/charge/charge.ts'
 import { type Order, ordersInProgress } from '../../src/payments/billing/charge/row.ts'
 import type { BillingContext } from '../../src/payments/billing/context.ts'
-import { CHARGE, look } from '../../src/payments/billing/movement/check-status.ts'
+import { CHARGE, oneOffCharge } from '../../src/payments/billing/kinds.ts'
+import { checkStatus } from '../../src/payments/billing/movement/check-status.ts'
 import { chargeOf, contextOf, setUpCharges } from './in-process.ts'
 import { twoStepProvider } from './two-step-provider.ts'
 
@@ -55,7 +55,7 @@ export function setUpTwoSteps() {
     charge: (more: Partial<BillingContext> = {}, asked = request()) =>
       oneOffCharge(context(more), charges.shop.id, asked),
     /** Looks at the user's order once its lease has passed. */
-    lookAgain: async () => look(context(), CHARGE, await takeOrder()),
+    lookAgain: async () => checkStatus(context(), CHARGE, await takeOrder()),
     /** A database that fails at statements of this name, once the statement is done or before it. */
     dying(name: string, when: 'before' | 'after'): Db {
       const query = (async (statement, params) => {

@@ -3,10 +3,8 @@ import { type Command, Option } from 'commander'
 import { addEntry } from '../../core/audit/audit.ts'
 import { UsageError } from '../../lib/errors.ts'
 import { isUuid } from '../../lib/ids.ts'
-import { chargeAnswer } from '../../payments/billing/charge/answer.ts'
 import { billingContext } from '../../payments/billing/context.ts'
 import { findEither, nameOf, type Resolution, resolve } from '../../payments/billing/reconcile/resolve.ts'
-import { refundAnswer } from '../../payments/billing/refund/answer.ts'
 import { action } from './command.ts'
 import { commandLine } from './operations.ts'
 
@@ -31,10 +29,8 @@ export function register(program: Command): void {
       // The audit entry comes first, so that every attempt is recorded. It lacks the reason, which may name a person and is
       // stored with the order.
       await addEntry(app, commandLine(), { action: 'order.resolve_asked', target: name, after: { as } })
-      const resolved = await resolve(context, found, as, because)
-      const { status } = 'order' in resolved ? resolved.order : resolved.refund
-      const json = 'order' in resolved ? chargeAnswer(resolved.order, false) : refundAnswer(resolved.refund, false)
-      return { json, text: `The ${name} is ${status}.` }
+      const { kind, row } = await resolve(context, found, as, because)
+      return { json: kind.responseOf(row), text: `The ${name} is ${row.status}.` }
     },
   )
 }

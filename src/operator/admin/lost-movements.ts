@@ -1,8 +1,8 @@
 // Lost movements: charges and refunds that Tundish made and that have no order here, after a restored backup or a failover.
 import { Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
-import { adoptLost } from '../../payments/billing/charge/adopt.ts'
 import { billingContext } from '../../payments/billing/context.ts'
+import { adoptLost } from '../../payments/billing/reconcile/lost.ts'
 import { IS_LOST } from '../../payments/providers/lost-movements.ts'
 import { notFound, requireOrganization } from './exist.ts'
 import { list, ofOrganization } from './list.ts'

@@ -180,8 +180,8 @@ const resolveOrder: Act = {
     await customerOf(app, organization_id, order_id)
     const { as, because } = body as { as: Resolution; because: string }
     const context = billingContext(app)
-    const resolved = await resolve(context, await findEither(app.db, order_id), as, because)
-    return { order_id, status: 'order' in resolved ? resolved.order.status : resolved.refund.status }
+    const { row } = await resolve(context, await findEither(app.db, order_id), as, because)
+    return { order_id, status: row.status }
   },
 }
 

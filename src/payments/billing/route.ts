@@ -1,6 +1,15 @@
 // How the routes of the billing API are described.
+import type { Audit } from '../../core/audit/audit.ts'
+import type { TrustedProxies } from '../../lib/http/client-address.ts'
 import { problem, problemResponse, problems } from '../../lib/http/problems.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
+import type { BillingContext } from './context.ts'
+
+/** What the routes of movements need. */
+export interface MountContext extends BillingContext {
+  audit: Audit
+  trustedProxies: TrustedProxies
+}
 
 /** The types of a route that takes a body. */
 export interface Post<Body> {

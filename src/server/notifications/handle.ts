@@ -6,13 +6,9 @@ import { isUuid } from '../../lib/ids.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import type { BillingContext } from '../../payments/billing/context.ts'
 import { recordDisputes } from '../../payments/billing/ledger/disputes.ts'
-import {
-  adoptRefundsOfCharge,
-  findByCharge,
-  settleBefore,
-  settleByHandle,
-  settleNow,
-} from '../../payments/billing/refund/adopt-of-charge.ts'
+import { findByCharge } from '../../payments/billing/ledger/orders.ts'
+import { settleBefore, settleByHandle, settleNow } from '../../payments/billing/reconcile/notified.ts'
+import { adoptRefundsOfCharge } from '../../payments/billing/refund/adopt-of-charge.ts'
 import type { AccountName } from '../../payments/providers/account.ts'
 import type { Hint, Notification } from '../../payments/providers/notification.ts'
 import { errorOf, NotPermitted, type Provider, ProviderError } from '../../payments/providers/provider.ts'

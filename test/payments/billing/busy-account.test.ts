@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { ApiError } from '../../../src/lib/errors.ts'
-import { oneOffCharge } from '../../../src/payments/billing/charge/charge.ts'
+import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { type Claiming, refund } from '../../../src/payments/billing/refund/refund.ts'
 import { SimulatorProvider } from '../../../src/payments/providers/simulator.ts'
 import { startBilling } from '../../support/billing.ts'

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'
-import { oneOffCharge } from '../../../src/payments/billing/charge/charge.ts'
 import { readChargeRequest } from '../../../src/payments/billing/charge/request.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
+import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { type Organization, refused, startBilling } from '../../support/billing.ts'
 
 const billing = await startBilling()

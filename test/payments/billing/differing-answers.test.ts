@@ -4,10 +4,10 @@ import { randomUUID } from 'node:crypto'
 import { before, describe, test } from 'node:test'
 import { ApiError } from '../../../src/lib/errors.ts'
 import { checkMismatches } from '../../../src/operator/doctor/payments.ts'
-import { oneOffCharge } from '../../../src/payments/billing/charge/charge.ts'
 import { ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
 import type { BillingContext } from '../../../src/payments/billing/context.ts'
-import { CHARGE, look } from '../../../src/payments/billing/movement/check-status.ts'
+import { CHARGE, oneOffCharge } from '../../../src/payments/billing/kinds.ts'
+import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
 import { findEither, resolve } from '../../../src/payments/billing/reconcile/resolve.ts'
 import type { Provider } from '../../../src/payments/providers/provider.ts'
 import type { Organization } from '../../support/billing.ts'
@@ -119,7 +119,7 @@ test('a charge that is looked at for months keeps two hundred of its looks', asy
   )
   await setup.db.query('update orders set looks = 99, lease_until = null where order_id = $1', [order_id!])
   const taken = await ordersInProgress.take(setup.db, (await ordersInProgress.find(setup.db.query, order_id!))!, 5_000)
-  await look(context({}), CHARGE, taken!)
+  await checkStatus(context({}), CHARGE, taken!)
   const count = async () => {
     const [row] = await setup.db.query(
       `select count(*) as looks, count(*) filter (where call = 'charge') as charges from order_log where order_id = $1`,

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Db } from '../../../src/lib/pg/db.ts'
-import { oneOffCharge } from '../../../src/payments/billing/charge/charge.ts'
-import { look, REFUND } from '../../../src/payments/billing/movement/check-status.ts'
+import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
+import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
+import { REFUND } from '../../../src/payments/billing/refund/check.ts'
 import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import type { Provider } from '../../../src/payments/providers/provider.ts'
@@ -30,7 +31,7 @@ describe('refunds', () => {
     const found = await refundsInProgress.find(setup.db.query, refundId)
     const taken = await refundsInProgress.take(setup.db, found!, 5_000)
     const looking = script === 'not connected' ? context({}, { providers: fixedProviders([]) }) : context(script)
-    return look(looking, REFUND, taken!)
+    return checkStatus(looking, REFUND, taken!)
   }
 
   test('in another currency settle nothing, and are logged', async () => {
@@ -107,7 +108,7 @@ describe('refunds', () => {
       refund: async ({ reference, amountMinor }) => verdict('failed', { reference, amountMinor }),
     })
     assert.equal(failed.status, 'failed')
-    await look(context({ refund: never, lookUpRefund: never, refuseRefund: never }), REFUND, stale!)
+    await checkStatus(context({ refund: never, lookUpRefund: never, refuseRefund: never }), REFUND, stale!)
   })
 
   test('without a key are new ones after one that failed', async () => {

@@ -1,7 +1,7 @@
 // Charges and refunds whose merchant account was disconnected since it was last used: nothing begins, and keys stay free.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { oneOffCharge } from '../../../src/payments/billing/charge/charge.ts'
+import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { never, refundOf, setUpCharges } from '../../support/in-process.ts'
 import { honest } from '../../support/scripted-provider.ts'

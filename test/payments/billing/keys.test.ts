@@ -1,7 +1,8 @@
 // Provider keys: the same whenever the same is asked, and never the same for two different things.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { chargeKey, nthRefundKey, refundKey } from '../../../src/payments/billing/movement/keys.ts'
+import { chargeKey } from '../../../src/payments/billing/charge/row.ts'
+import { nthRefundKey, refundKey } from '../../../src/payments/billing/refund/row.ts'
 
 test('the key of a charge never changes, so that it is the same after a restore and in later versions', () => {
   assert.equal(chargeKey('shop', 'ada', 'k'), 'fa1594cda7a137957f2250d1812782013789b4911fc13e506ead81c5224a34f6')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Db } from '../../../src/lib/pg/db.ts'
-import { oneOffCharge } from '../../../src/payments/billing/charge/charge.ts'
+import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { HandClock } from '../../support/hand-clock.ts'
 import { LONG_LEASE_MS, lookInto, never, refundOf, setUpCharges, takeDue, tooSlow } from '../../support/in-process.ts'

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { ApiError } from '../../../src/lib/errors.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
-import { oneOffCharge } from '../../../src/payments/billing/charge/charge.ts'
+import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { lookInto, never, setUpCharges } from '../../support/in-process.ts'
 import { unknown, verdict } from '../../support/scripted-provider.ts'
 

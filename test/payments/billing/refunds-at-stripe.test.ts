@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
-import { look, REFUND } from '../../../src/payments/billing/movement/check-status.ts'
+import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { adoptRefundsOfCharge } from '../../../src/payments/billing/refund/adopt-of-charge.ts'
+import { REFUND } from '../../../src/payments/billing/refund/check.ts'
 import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
@@ -79,7 +80,7 @@ async function lookAt(refundId: string, minutes = 5): Promise<string> {
   )
   const found = await refundsInProgress.find(billing.db.query, refundId)
   const taken = await refundsInProgress.take(billing.db, found!, 5_000)
-  return (await look(context, REFUND, taken!)).status
+  return (await checkStatus(context, REFUND, taken!)).status
 }
 
 const advance = (ms: number) => billing.stripe.control('/clock', { advance_ms: ms })

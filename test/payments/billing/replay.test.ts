@@ -1,11 +1,12 @@
 // Charges and refunds at a provider that can only be asked by making the same call again, and forgets its keys.
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
-import { oneOffCharge } from '../../../src/payments/billing/charge/charge.ts'
 import { ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
 import type { BillingContext } from '../../../src/payments/billing/context.ts'
-import { CHARGE, look, REFUND } from '../../../src/payments/billing/movement/check-status.ts'
+import { CHARGE, oneOffCharge } from '../../../src/payments/billing/kinds.ts'
+import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
+import { REFUND } from '../../../src/payments/billing/refund/check.ts'
 import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import type { Settled } from '../../../src/payments/providers/outcomes.ts'
 import { noDetails } from '../../../src/payments/providers/provider.ts'
@@ -80,7 +81,7 @@ async function lookAtOrder(ageDays = 0) {
   const [row] = await query('select order_id from orders where external_id = $1', [user])
   const order = (await ordersInProgress.find(query, row!.order_id!))!
   const taken = await ordersInProgress.take(billing.db, order, 5_000)
-  return look(context(), CHARGE, taken!)
+  return checkStatus(context(), CHARGE, taken!)
 }
 
 for (const fault of ['no_response', 'lost'] as const) {
@@ -150,7 +151,7 @@ test('a refund whose answer got lost is found by the same call', async () => {
     await query('update refunds set lease_until = null where refund_id = $1', [refund_id])
     const refund = (await refundsInProgress.find(query, refund_id))!
     const taken = await refundsInProgress.take(billing.db, refund, 5_000)
-    return look(context(), REFUND, taken!)
+    return checkStatus(context(), REFUND, taken!)
   }
   there.state.fault = 'no_response'
   assert.equal((await lookAtRefund()).status, 'processing')

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
-import { CHARGE, look } from '../../../src/payments/billing/movement/check-status.ts'
+import { CHARGE } from '../../../src/payments/billing/kinds.ts'
+import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { markUnlisted, unlisted } from '../../support/restored.ts'
 import { startStripeBilling } from '../../support/stripe-billing.ts'
@@ -40,7 +41,7 @@ async function lookAt(orderId: string): Promise<string> {
   await db.query('update orders set lease_until = null where order_id = $1', [orderId])
   const found = await ordersInProgress.find(db.query, orderId)
   const taken = await ordersInProgress.take(db, found!, 5_000)
-  return (await look(context, CHARGE, taken!)).status
+  return (await checkStatus(context, CHARGE, taken!)).status
 }
 
 test('an order whose handle the backup lacks is not cancelled while Stripe processes its payment', async () => {

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type Order, ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
-import { CHARGE, look } from '../../../src/payments/billing/movement/check-status.ts'
+import { CHARGE } from '../../../src/payments/billing/kinds.ts'
+import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
 import { twoStepProvider } from '../../support/two-step-provider.ts'
 import { setUpTwoSteps } from '../../support/two-steps.ts'
 
@@ -107,7 +108,7 @@ test('another process took the order and has not settled it yet: it is not confi
   assert.equal((await charge()).checkout_status, 'processing')
   assert.deepEqual(setup.there.calls, ['prepare'])
   assert.equal((await order())!.provider_handle, null)
-  assert.equal((await look(context(), CHARGE, theirs!)).status, 'cancelled')
+  assert.equal((await checkStatus(context(), CHARGE, theirs!)).status, 'cancelled')
   assert.deepEqual(setup.there.charged(), [])
 })
 

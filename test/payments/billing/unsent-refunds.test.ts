@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import type { BillingContext } from '../../../src/payments/billing/context.ts'
-import { look, REFUND } from '../../../src/payments/billing/movement/check-status.ts'
+import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
+import { REFUND } from '../../../src/payments/billing/refund/check.ts'
 import { noDetails, type Provider } from '../../../src/payments/providers/provider.ts'
 import { contextOf, never, setUpCharges, tooSlow } from '../../support/in-process.ts'
 import { scriptedProvider } from '../../support/scripted-provider.ts'
@@ -30,7 +31,7 @@ async function lookAt(id: string, script: Partial<Provider>, more: Partial<Billi
   const provider = scriptedProvider({ traits: twoSteps, refuseRefund: undefined as never, ...script })
   const found = await REFUND.rows.find(db.query, id)
   const taken = (await REFUND.rows.take(db, found!, 60_000))!
-  await look(contextOf(db, provider, more), REFUND, taken)
+  await checkStatus(contextOf(db, provider, more), REFUND, taken)
   const [row] = await db.query(
     'select status, is_unsent, lease_until is null and next_look_at > db_clock() as waits from refunds where refund_id = $1',
     [id],

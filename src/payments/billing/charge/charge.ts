@@ -6,9 +6,10 @@ import { EVERY_MERCHANT, type Provider } from '../../providers/provider.ts'
 import { compare, fromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
 import { checkGrants } from '../credits/grants.ts'
-import { type Answer, CHARGE, conclude, look } from '../movement/check-status.ts'
-import { inTime } from '../movement/in-time.ts'
+import { checkStatus, conclude } from '../movement/check-status.ts'
+import { renewLeaseForCall } from '../movement/in-time.ts'
 import { keyReused } from '../movement/keys.ts'
+import type { Answer, Checked } from '../movement/kind-of-movement.ts'
 import { leaseMs } from '../movement/lease.ts'
 import { keep, type Note, timed } from '../movement/provider-calls.ts'
 import { notBegun, providerOf, providerOfClaimed, unreachable } from '../movement/psp.ts'
@@ -29,13 +30,14 @@ const MAX_TURNS = 20
  */
 export async function oneOffCharge(
   context: BillingContext,
+  kind: Checked<Order>,
   organizationId: string,
   request: ChargeRequest,
 ): Promise<ChargeAnswer> {
   await checkGrants(context.db.query, organizationId, request.grants)
   const claimed = await claimAllowed(context, organizationId, request)
   if (!claimed.isNew) return answerFor(request, claimed.order, true)
-  const order = await make(context, claimed)
+  const order = await submit(context, kind, claimed)
   // An adopted charge was made by an earlier request with the key, whose order is lost.
   return answerFor(request, order, claimed.isLost || order.is_adopted === 't')
 }
@@ -108,21 +110,25 @@ function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): Cha
 }
 
 /**
- * Makes a claimed charge at the provider and returns the order as it is then. After any failure the order stays
+ * Submits a claimed charge to the provider and returns the order as it is then. After any failure the order stays
  * `processing` and settling finds the outcome: a time-out is not a failure. Throws a 503 when the provider turned the
  * charge away before it began, and a 400 when its account is not connected any more, so that the key is free again.
  */
-async function make(context: BillingContext, { order, sentMs, isLost }: Claimed): Promise<Order> {
+async function submit(
+  context: BillingContext,
+  kind: Checked<Order>,
+  { order, sentMs, isLost }: Claimed,
+): Promise<Order> {
   try {
     const provider = await providerOfClaimed(context, ordersInProgress, order)
-    const held = await inTime(context, ordersInProgress, order, sentMs)
+    const held = await renewLeaseForCall(context, ordersInProgress, order, sentMs)
     if (!held) return order
-    if (isLost) return await look(context, CHARGE, held)
-    if (provider.traits.prepares) return await prepareAndConfirm(context, provider, held)
+    if (isLost) return await checkStatus(context, kind, held)
+    if (provider.traits.prepares) return await prepareAndConfirm(context, kind, provider, held)
     const { answer, note } = await timed(context, held, 'charge', () =>
       provider.charge!(chargeRequest(held, context.traceparent)),
     )
-    return await concludeOrGiveBack(context, provider, held, answer, note)
+    return await concludeOrGiveBack(context, kind, provider, held, answer, note)
   } catch (error) {
     if (error instanceof ApiError) throw error
     context.log.error({ err: error, order_id: order.order_id }, 'A charge is left to settling.')
@@ -134,31 +140,37 @@ async function make(context: BillingContext, { order, sentMs, isLost }: Claimed)
  * Prepares the payment, stores its handle, and only then confirms it: an order without a handle was never charged, unless the
  * database has lost the handle since.
  */
-async function prepareAndConfirm(context: BillingContext, provider: Provider, order: Order): Promise<Order> {
+async function prepareAndConfirm(
+  context: BillingContext,
+  kind: Checked<Order>,
+  provider: Provider,
+  order: Order,
+): Promise<Order> {
   const { db, clock, providerTimeoutMs, traceparent } = context
   const request = chargeRequest(order, traceparent)
   const { answer: prepared, note } = await timed(context, order, 'prepare', () => provider.prepare!(request))
-  if (prepared.outcome !== 'prepared') return concludeOrGiveBack(context, provider, order, prepared, note)
+  if (prepared.outcome !== 'prepared') return concludeOrGiveBack(context, kind, provider, order, prepared, note)
   keep(context, note)
   const sentMs = clock.monotonicMs()
   const stored = await storeHandle(db, order, prepared, leaseMs(providerTimeoutMs, 1))
-  const held = stored && (await inTime(context, ordersInProgress, stored, sentMs))
+  const held = stored && (await renewLeaseForCall(context, ordersInProgress, stored, sentMs))
   if (!held) return stored ?? order
   const confirmed = await timed(context, held, 'confirm', () =>
     provider.confirm!({ ...reference(held), handle: prepared.handle, traceparent }),
   )
-  return conclude(context, CHARGE, provider, held, confirmed.answer, confirmed.note)
+  return conclude(context, kind, provider, held, confirmed.answer, confirmed.note)
 }
 
 /** Deletes the order of a charge that never began at the provider, and throws; any other answer is concluded. */
 async function concludeOrGiveBack(
   context: BillingContext,
+  kind: Checked<Order>,
   provider: Provider,
   order: Order,
   answer: Answer | NotBegun,
   note: Note,
 ): Promise<Order> {
-  if (answer.outcome !== 'not_begun') return conclude(context, CHARGE, provider, order, answer, note)
+  if (answer.outcome !== 'not_begun') return conclude(context, kind, provider, order, answer, note)
   await ordersInProgress.giveBack(context.db, order)
   throw notBegun(context, provider, answer)
 }

@@ -3,21 +3,14 @@ import { writeFirst } from '../../../core/events/outbox.ts'
 import { type Rates, toUsdMinor, writeUsd } from '../../../core/records/exchange-rates.ts'
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import type { Query } from '../../../lib/pg/types.ts'
-import type { Refused, Settled } from '../../providers/outcomes.ts'
+import type { Settled } from '../../providers/outcomes.ts'
 import { consumableOf, grant, grantedEvent } from '../ledger/consumable.ts'
 import { addTransactions, createdEvent, transactionOf } from '../ledger/data-transaction.ts'
 import { addReportRows, type ReportRow } from '../ledger/report-rows.ts'
+import type { Verdict } from '../movement/kind-of-movement.ts'
 import { type Note, write as writeNotes } from '../movement/provider-calls.ts'
 import { chargeEvent } from './answer.ts'
 import type { Order } from './row.ts'
-
-/** The provider's decision: a charge or refund succeeded or failed, or the provider refuses it for good. */
-export type Verdict = Settled | Refused
-
-/** Whether an answer is final. */
-export function isVerdict<T extends { outcome: string }>(answer: T): answer is Extract<T, Verdict> {
-  return ['succeeded', 'failed', 'refused'].includes(answer.outcome)
-}
 
 /** An order locked for settling, with all columns that settling needs. */
 export type Locked = Order &

@@ -6,7 +6,9 @@ import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { Prepared } from '../../providers/outcomes.ts'
 import type { Provider, Reference } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
+import { AT_PROVIDER, type AtProvider, type OrderIds } from '../ledger/orders.ts'
 import { inProgress } from '../movement/in-progress.ts'
+import { providerKey } from '../movement/keys.ts'
 import { deleteCounted } from './caps.ts'
 
 export type Status = 'processing' | 'succeeded' | 'failed' | 'cancelled'
@@ -55,6 +57,11 @@ export const ORDER_COLUMNS = `o.organization_id, o.order_id, o.external_id, o.pr
   extract(epoch from db_clock() - o.not_found_at) * 1000 as not_found_ms,
   o.client_metadata is not null as has_metadata, o.grants,
   o.is_counted`
+
+/** The provider's key of a charge. */
+export function chargeKey(organizationId: string, externalId: string, idempotencyKey: string): string {
+  return providerKey(organizationId, externalId, idempotencyKey)
+}
 
 /** Orders in progress: leases and the queue of looks. */
 export const ordersInProgress = inProgress<Order>({
@@ -108,38 +115,12 @@ const REMEMBER_HANDLE: Statement = {
          where organization_id = $1 and order_id = $2 and status = 'processing' and provider_handle is null`,
 }
 
-/**
- * Locks an order until commit. A statement that locks it and reads other rows sees these as they were before it waited for
- * the lock. The next statement sees what was committed meanwhile. Sent together, both are one round trip.
- */
-export async function lockOrder(query: Query, organizationId: string, orderId: string): Promise<void> {
-  await query(LOCK_ORDER, [organizationId, orderId])
-}
-
-const LOCK_ORDER: Statement = {
-  name: 'lock order',
-  text: 'select from orders where organization_id = $1 and order_id = $2 for no key update',
-}
-
 /** Orders of a provider that succeeded since an instant; of one merchant account unless it serves all of them. */
 export async function findSucceededSince(query: Query, provider: AtProvider, since: string): Promise<Order[]> {
   return query<Order>(
     `select ${ORDER_COLUMNS} from orders o where o.status = 'succeeded' and o.settled_at >= $1 and ${AT_PROVIDER}`,
     [since, ...provider],
   )
-}
-
-export type OrderIds = Pick<Order, 'organization_id' | 'order_id'>
-
-/** The psp, merchant id (`*`: any) and organization (null: any) as parameters 2 to 4 of a statement on orders `o`. */
-export type AtProvider = [psp: string, merchantId: string, organizationId: string | null]
-
-export const AT_PROVIDER = isAt('$2', '$3', '$4::text')
-
-/** SQL: whether an order `o` is of this account, given as in `AtProvider`. */
-export function isAt(psp: string, merchantId: string, organizationId: string): string {
-  return `o.psp = ${psp} and (${merchantId} = '*' or o.psp_merchant_id = ${merchantId})
-    and (${organizationId} is null or o.organization_id = ${organizationId})`
 }
 
 /** The reference of an order's charge at the provider. */

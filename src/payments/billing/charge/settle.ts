@@ -12,10 +12,11 @@ import type { Settled } from '../../providers/outcomes.ts'
 import { compare, fromDatabase } from '../amount.ts'
 import { grantForOrders, grantsOfOrder } from '../credits/grants.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
+import type { Verdict } from '../movement/kind-of-movement.ts'
 import type { Note } from '../movement/provider-calls.ts'
 import { countMoneyBack } from './caps.ts'
 import { failedMessageForUser } from './declines.ts'
-import { type Done, type Locked, type Outcome, type Verdict, writeOutcomes } from './effects.ts'
+import { type Done, type Locked, type Outcome, writeOutcomes } from './effects.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './row.ts'
 
 interface Asked {

@@ -1,14 +1,13 @@
 // Settles a charge by the provider's verdict, after checking that the verdict is about this charge and as was asked.
 import type { Settled, Unknown } from '../../providers/outcomes.ts'
-import type { Dispute, Provider } from '../../providers/provider.ts'
+import type { Provider } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
-import { adoptDispute } from '../ledger/dispute.ts'
+import type { Verdict } from '../movement/kind-of-movement.ts'
 import type { Note } from '../movement/provider-calls.ts'
-import { adoptRefunds } from '../refund/adopt.ts'
-import type { Verdict } from './effects.ts'
+import { adopt, type TakeOver } from './adopt.ts'
 import { isOtherOrder, type Order } from './row.ts'
-import { settle, settleAdopted } from './settle.ts'
+import { settle } from './settle.ts'
 
 /**
  * Settles the order, or returns why it cannot be settled. The provider names another reference than the order's in two
@@ -17,6 +16,7 @@ import { settle, settleAdopted } from './settle.ts'
  */
 export async function settleByVerdict(
   context: BillingContext,
+  takeOver: TakeOver,
   provider: Provider | undefined,
   order: Order,
   verdict: Verdict,
@@ -29,42 +29,7 @@ export async function settleByVerdict(
     return settle(db, order, verdict, how)
   }
   if (await isOtherOrder(db.query, order, verdict.reference)) return { mismatch: 'reference' }
-  return adopt(context, provider, order, verdict, how.note)
-}
-
-/** Settles an order by a charge that was made under its key before, and takes over the refunds and disputes of that charge. */
-async function adopt(
-  context: BillingContext,
-  provider: Provider,
-  order: Order,
-  verdict: Settled,
-  note: Note | undefined,
-): Promise<Order | Unknown> {
-  const { db, log } = context
-  const { order_id } = order
-  const chargeTransactionId = verdict.details.psp_transaction_id
-  log.warn({ order_id, first_reference: verdict.reference }, 'The key was charged before: the charge is adopted.')
-  if (verdict.outcome === 'failed' || chargeTransactionId === null) return settleAdopted(db, order, verdict, note)
-  const refunds = await provider.refundsOf({ chargeTransactionId })
-  if (!Array.isArray(refunds)) return refunds
-  const disputes = await disputesOf(context, provider, order, chargeTransactionId)
-  return settleAdopted(db, order, verdict, note, async (query, settled) => {
-    await adoptRefunds(query, settled, refunds)
-    for (const dispute of disputes) await adoptDispute(query, settled, dispute)
-  })
-}
-
-/** Credentials that may not read disputes must not keep the charge in progress: `reconcile` finds the disputes later. */
-async function disputesOf(
-  { log }: BillingContext,
-  provider: Provider,
-  { order_id }: Order,
-  chargeTransactionId: string,
-): Promise<Dispute[]> {
-  const disputes = (await provider.disputesOf?.({ chargeTransactionId })) ?? []
-  if (Array.isArray(disputes)) return disputes
-  log.warn({ order_id, why: disputes.why }, 'The disputes of an adopted charge cannot be read.')
-  return []
+  return adopt(context, takeOver, provider, order, verdict, how.note)
 }
 
 /** A provider may approve a part of the amount; the order is then what was charged, and operators should know. */

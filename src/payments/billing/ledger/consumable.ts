@@ -6,8 +6,8 @@ import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { boolean, decimal, instant, shape, text } from '../../../lib/shape/shape.ts'
 import { instantFromPg } from '../../../lib/time.ts'
 import { jsonAmount } from '../amount.ts'
-import type { Order } from '../charge/row.ts'
 import { changedOf } from './changed.ts'
+import type { CustomerOrder } from './orders.ts'
 
 export const consumable = shape('Consumable', 'c', {
   consumable_id: text('Identifier (UUID).', { example: '0198c1de-6a3d-7e21-8d0b-2f6a1c9b7e44' }),
@@ -29,7 +29,10 @@ type Row = {
   revoked_at: string | null
 }
 
-type Buyer = Pick<Order, 'organization_id' | 'order_id' | 'external_id' | 'amount' | 'currency_code'> & {
+/** An order that succeeded, with its customer's profile. */
+interface Buyer extends CustomerOrder {
+  amount: string
+  currency_code: string
   profile_id: string | null
   stamp: string
 }

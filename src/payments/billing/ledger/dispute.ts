@@ -9,9 +9,9 @@ import { readInstant } from '../../../lib/time.ts'
 import { type Dispute, noDetails } from '../../providers/provider.ts'
 import { jsonAmount, minorFromDatabase } from '../amount.ts'
 import { uuidIn } from '../body.ts'
-import { lockOrder, type OrderIds } from '../charge/row.ts'
 import { revokeShare } from '../credits/grants.ts'
 import { HELD_COLUMNS, type Held, IS_CHARGED_BACK, restore, restoredEvent, revoke, revokedEvent } from './consumable.ts'
+import { lockOrder, type OrderIds } from './orders.ts'
 import { addReportRows, type ReportRow } from './report-rows.ts'
 
 /** The `data` of a dispute's events. */

@@ -1,10 +1,9 @@
 // Records the disputes of charges at the provider, for notifications and for `reconcile`.
 import { endWhenStalled } from '../../../lib/pg/stalled.ts'
 import type { Dispute } from '../../providers/provider.ts'
-import type { AtProvider, OrderIds } from '../charge/row.ts'
 import type { BillingContext } from '../context.ts'
-import { findByCharge } from '../refund/adopt-of-charge.ts'
 import { adoptDispute } from './dispute.ts'
+import { type AtProvider, findByCharge, type OrderIds } from './orders.ts'
 
 const LOGGED = {
   open: 'A charge is disputed.',

@@ -1,20 +1,38 @@
-// The statements that take charges or refunds in progress, lease them and give them back: for one table or the other.
+// The statements that take movements in progress, lease them and give them back, for the table of one kind.
 
 import { isMoving } from '../../../core/tenants/leaving.ts'
-import type { Statement } from '../../../lib/pg/types.ts'
+import type { Param, Statement } from '../../../lib/pg/types.ts'
+
+/** Why a row is given back to the queue. */
+export interface HandOver {
+  /** Seconds until the next check; if omitted, they depend on the number of checks so far. */
+  pauseS?: number
+  /** Whether a look-up did not find it at the provider. */
+  isNotFound?: boolean
+  /** How the provider's outcome differs from the request, which an operator has to judge. */
+  mismatch?: 'reference' | 'currency'
+  /** Whether the provider answered that it decides later. */
+  isPending?: boolean
+  /** Whether the provider was not called so far, for kinds that note it. */
+  isUnsent?: boolean
+  /** The provider's id of the movement, if it is known. */
+  transactionId?: string | undefined
+}
 
 /** How the rows of one table are selected. */
 export interface Table {
-  name: 'orders' | 'refunds'
+  name: string
   /** In the names of prepared statements, which appear in PostgreSQL's statistics. */
-  noun: 'order' | 'refund'
-  alias: 'o' | 'r'
-  id: 'order_id' | 'refund_id'
+  noun: string
+  alias: string
+  id: string
   columns: string
   /** Another table that the columns need, and the condition that joins it. */
   join?: { table: string; on: string }
   /** SQL that deletes the row of a condition, with what was counted for it. */
   giveBack?: (condition: string) => string
+  /** What a hand-over sets in this table alone; its parameters are $8 and further. */
+  handOver?: { sql: string; params(how: HandOver): Param[] }
 }
 
 /** The statements of `inProgress` for one table. */
@@ -35,7 +53,7 @@ export function statementsOf(table: Table) {
           next_look_at = db_clock() + case when has_news then interval '0' else make_interval(secs => $4) end,
           not_found_at = case when $5 then coalesce(not_found_at, db_clock()) end,
           provider_mismatch = $6, pending_since = case when $7 then coalesce(pending_since, db_clock()) end
-          ${name === 'refunds' ? ', is_unsent = $8, provider_transaction_id = coalesce($9, provider_transaction_id)' : ''}
+          ${table.handOver ? `, ${table.handOver.sql}` : ''}
         where ${mine}`,
     },
     takeDue: takeDueStatement(table, from, taken),

@@ -1,6 +1,6 @@
 // Ensures that a process calls the provider only while enough of its lease is left for the whole call.
 import type { BillingContext } from '../context.ts'
-import type { InProgress, inProgress } from './in-progress.ts'
+import type { InProgress, Rows } from './in-progress.ts'
 import { leaseAllowsCall, leaseMs } from './lease.ts'
 
 // A process whose lease is too old even after this many renewals is too slow to charge.
@@ -12,9 +12,9 @@ const MAX_RENEWALS = 3
  *
  * @param sentMs the monotonic time before the statement was sent that began the lease
  */
-export async function inTime<Row extends InProgress>(
+export async function renewLeaseForCall<Row extends InProgress>(
   { db, clock, providerTimeoutMs }: BillingContext,
-  rows: ReturnType<typeof inProgress<Row>>,
+  rows: Rows<Row>,
   row: Row,
   sentMs: number,
 ): Promise<Row | undefined> {
@@ -32,12 +32,12 @@ export async function inTime<Row extends InProgress>(
 }
 
 /**
- * Begins the lease anew for a first call that a look makes; undefined if another process has the row, or if this one is too
+ * Begins the lease anew for a first call that a status check makes; undefined if another process has the row, or if this one is too
  * slow. The age stays, by which it is judged whether the provider may have forgotten the key.
  */
-export async function heldForCall<Row extends InProgress>(
+export async function renewLeaseForFirstCall<Row extends InProgress>(
   { db, clock, providerTimeoutMs }: BillingContext,
-  rows: ReturnType<typeof inProgress<Row>>,
+  rows: Rows<Row>,
   row: Row,
 ): Promise<Row | undefined> {
   const sentMs = clock.monotonicMs()

@@ -4,6 +4,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import { isUnavailable } from '../../../lib/pg/errors.ts'
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
+import type { Movement } from '../../providers/provider.ts'
 import type { BillingContext } from '../context.ts'
 
 /** The order that a call is about, or the refund and its order. */
@@ -15,7 +16,7 @@ interface About {
 
 /** A call to a provider and its outcome. */
 export interface Note extends About {
-  call: 'prepare' | 'confirm' | 'charge' | 'find_by_key' | 'look_up' | 'refuse' | 'refund'
+  call: Movement['type'] | 'prepare' | 'confirm' | 'find_by_key' | 'look_up' | 'refuse'
   outcome: string
   duration_ms: number
   /** When it was begun, by the monotonic time of `clock`. */

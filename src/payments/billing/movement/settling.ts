@@ -1,71 +1,47 @@
-// Settles unknown outcomes in the background: takes rows that are due, whichever process began them, and looks up their outcome.
+// Settles unknown outcomes in the background: takes rows that are due, whichever process began them, and checks their status.
 import { watchClock } from '../../../lib/pg/clock-watch.ts'
 import { isUnavailable } from '../../../lib/pg/errors.ts'
-import type { Order } from '../charge/row.ts'
 import type { BillingContext } from '../context.ts'
-import { listAccount } from '../reconcile/reconcile.ts'
-import type { Refund } from '../refund/row.ts'
-import { CHARGE, type Kind, look, REFUND } from './check-status.ts'
+import { checkStatus } from './check-status.ts'
+import type { InProgress } from './in-progress.ts'
+import type { Checked } from './kind-of-movement.ts'
 import { leaseMs } from './lease.ts'
 import { createAccountTurns } from './turns.ts'
-import { takeUnlisted } from './unlisted.ts'
 
-// Twice a second: a lost outcome is looked for a second after it was lost, at the earliest.
+// Twice a second: a lost outcome is checked a second after it was lost, at the earliest.
 const PAUSE_MS = 500
 // Of each kind, for one process. Most of them wait for a provider; an account may have a part of them only.
 const MAX_AT_ONCE = 64
 // A minute: few rows are in progress.
 const READINGS_FOR_REPAIR = 30
-// A failover blocks new charges until its accounts are listed.
-const PAUSE_BETWEEN_LISTS_MS = 5_000
-// A list of an hour or two takes some calls; a process that died is replaced after this.
-const LIST_LEASE_MS = 300_000
-// A look that takes this share of the deadline shows that the provider does not respond.
+// A check that takes this share of the deadline shows that the provider does not respond.
 const HUNG_SHARE = 0.5
 
-/** Starts to settle; returns a function that stops it and resolves when the running looks have ended. */
-export function startSettling(context: BillingContext): () => Promise<void> {
-  const stopping = new AbortController()
-  const { signal } = stopping
-  const kinds = [
-    keepLooking(context, CHARGE, signal),
-    keepLooking(context, REFUND, signal),
-    keepListing(context, signal),
-  ]
+/** Starts to check what is due of these kinds. After the signal, the returned function waits until the running checks have ended. */
+export function startChecks(
+  context: BillingContext,
+  kinds: readonly Checked<InProgress>[],
+  signal: AbortSignal,
+): () => Promise<void> {
+  const checks = kinds.map((kind) => keepChecking(context, kind, signal))
   const stopWatch = watchClock(context, { readings: READINGS_FOR_REPAIR }, async () => {
     const longestLeaseMs = leaseMs(context.providerTimeoutMs, 2)
-    await CHARGE.rows.makeDue(context.db, longestLeaseMs)
-    await REFUND.rows.makeDue(context.db, longestLeaseMs)
+    for (const { rows } of kinds) await rows.makeDue(context.db, longestLeaseMs)
   })
   return async () => {
-    stopping.abort()
-    await Promise.all([...kinds, stopWatch()])
+    await Promise.all([...checks, stopWatch()])
   }
 }
 
-/** Lists the accounts whose commits a failover has lost; those of a restored backup wait for an operator. */
-async function keepListing(context: BillingContext, signal: AbortSignal): Promise<void> {
-  const { db, clock, log } = context
-  while (!signal.aborted) {
-    try {
-      const account = await takeUnlisted(db.query, LIST_LEASE_MS)
-      if (account) await listAccount(context, account)
-    } catch (error) {
-      if (!isUnavailable(error)) log.error({ err: error }, 'A merchant account could not be listed; it is tried again.')
-    }
-    await clock.sleep(PAUSE_BETWEEN_LISTS_MS, signal)
-  }
-}
-
-/** Takes due rows whenever there is room, without waiting for the slowest look. */
-async function keepLooking<Row extends Order | Refund>(
+/** Takes due rows whenever there is room, without waiting for the slowest check. */
+async function keepChecking<Row extends InProgress>(
   context: BillingContext,
-  kind: Kind<Row>,
+  kind: Checked<Row>,
   signal: AbortSignal,
 ): Promise<void> {
   const { db, clock, log, providerTimeoutMs } = context
   const lease = leaseMs(providerTimeoutMs, 2)
-  const looking = new Set<Promise<void>>()
+  const checking = new Set<Promise<void>>()
   const turns = createAccountTurns(MAX_AT_ONCE)
   const logFailure = (error: unknown): undefined => {
     // The rows are due again when their leases end.
@@ -75,13 +51,13 @@ async function keepLooking<Row extends Order | Refund>(
   function start(row: Row): void {
     const begunMs = clock.monotonicMs()
     turns.begin(row)
-    const done = look(context, kind, row, signal)
+    const done = checkStatus(context, kind, row, signal)
       .then(() => {}, logFailure)
       .finally(() => {
-        looking.delete(done)
+        checking.delete(done)
         turns.end(row, clock.monotonicMs() - begunMs > providerTimeoutMs * HUNG_SHARE)
       })
-    looking.add(done)
+    checking.add(done)
   }
 
   while (!signal.aborted) {
@@ -90,5 +66,5 @@ async function keepLooking<Row extends Order | Refund>(
     due?.forEach(start)
     await clock.sleep(PAUSE_MS, signal)
   }
-  await Promise.all(looking)
+  await Promise.all(checking)
 }

@@ -1,4 +1,4 @@
-// Limits the concurrent looks of each merchant account, so that an account whose provider hangs does not delay the others.
+// Limits the concurrent status checks of each merchant account, so that an account whose provider hangs does not delay the others.
 
 /** Of an order, or of a refund with its order. */
 interface Row {
@@ -17,11 +17,11 @@ export interface Room {
 export interface AccountTurns {
   room(): Room
   begin(row: Row): void
-  /** @param hung whether the look took so long that the provider probably hangs */
+  /** @param hung whether the check took so long that the provider probably hangs */
   end(row: Row, hung: boolean): void
 }
 
-// Concurrent looks of one account, and of one whose provider hangs: one look tries whether it responds again.
+// Concurrent checks of one account, and of one whose provider hangs: one check tries whether it responds again.
 const PER_ACCOUNT = 8
 const PER_HANGING_ACCOUNT = 1
 
@@ -33,7 +33,7 @@ interface Account {
   isHanging: boolean
 }
 
-/** At most `most` looks at once. */
+/** At most `most` checks at once. */
 export function createAccountTurns(most: number): AccountTurns {
   const accounts = new Map<string, Account>()
   let underWay = 0

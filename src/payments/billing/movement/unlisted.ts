@@ -1,7 +1,8 @@
 // Merchant accounts that were not listed since a backup was restored, or since a failover lost commits: they may have charged keys
 // that this database does not know.
 import type { Query, Statement } from '../../../lib/pg/types.ts'
-import { type AtProvider, isAt, type Order } from '../charge/row.ts'
+import { type AtProvider, isAt } from '../ledger/orders.ts'
+import type { InProgress } from './in-progress.ts'
 
 // Providers' clocks may be behind by minutes, and a charge may have been under way when the backup was made.
 const MARGIN = `interval '1 hour'`
@@ -19,8 +20,11 @@ export const unlistedOf = (organizationId: string) =>
   `(select string_agg(u.psp || ' ' || u.psp_merchant_id, ', ' order by u.psp, u.psp_merchant_id)
     from unlisted_accounts u where u.organization_id = ${organizationId} and u.psp <> 'simulator')`
 
-/** Whether the order's account is one. */
-export async function isUnlisted(query: Query, { organization_id, psp, psp_merchant_id }: Order): Promise<boolean> {
+/** Whether the account of this movement is one. */
+export async function isUnlisted(
+  query: Query,
+  { organization_id, psp, psp_merchant_id }: InProgress,
+): Promise<boolean> {
   return (await query(IS_UNLISTED, [organization_id, psp, psp_merchant_id])).length > 0
 }
 

@@ -1,14 +1,15 @@
-// Compares the movements that a merchant account lists with our orders and refunds, settles those in progress, and adopts refunds.
+// Compares the movements that a merchant account lists with those here, settles those in progress, and adopts what is missing.
 import { minorUnits } from '../../../lib/money.ts'
 import { isAccepted, storeLost } from '../../providers/lost-movements.ts'
 import type { Movement, Provider } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
-import { type AtProvider, type Order, rememberHandle } from '../charge/row.ts'
 import type { BillingContext } from '../context.ts'
-import { CHARGE, type Kind, look, orUnsettled, REFUND } from '../movement/check-status.ts'
+import { KINDS } from '../kinds.ts'
+import type { AtProvider } from '../ledger/orders.ts'
+import { checkStatus, orUnsettled } from '../movement/check-status.ts'
+import type { InProgress } from '../movement/in-progress.ts'
+import type { Kind } from '../movement/kind-of-movement.ts'
 import { leaseMs } from '../movement/lease.ts'
-import { adoptRefundsOfCharge } from '../refund/adopt-of-charge.ts'
-import type { Refund } from '../refund/row.ts'
 
 export type Difference = 'mismatch' | 'missing_here' | 'missing_there' | 'duplicate'
 
@@ -52,28 +53,23 @@ export interface Pass {
   seen: Set<string>
   /** The provider's ids of the charges that were in progress here. */
   inProgress: Set<string>
-  /** Refunds of charges that no order here had, or none that was settled. */
-  withoutOrder: Movement[]
+  /** Movements of charges that no order here had, or none that was settled. */
+  withoutOrder: { kind: Kind<InProgress>; movement: Movement }[]
   result: Reconciliation
 }
 
 /** Compares movements with their rows; `compareWithoutOrders` follows after the last of them. */
 export async function compareMovements(pass: Pass, movements: readonly Movement[]): Promise<void> {
-  await compareBatch(pass, CHARGE, movements)
-  await compareBatch(pass, REFUND, movements)
+  for (const kind of KINDS) await compareBatch(pass, kind, movements)
 }
 
-async function compareBatch<Row extends Order | Refund>(
-  pass: Pass,
-  kind: Kind<Row>,
-  batch: readonly Movement[],
-): Promise<void> {
+async function compareBatch(pass: Pass, kind: Kind<InProgress>, batch: readonly Movement[]): Promise<void> {
   const { context, seen } = pass
   const movements = batch.filter(({ type }) => type === kind.type)
   const keys = movements.flatMap(({ key }) => key ?? [])
   const found = await kind.rows.findByProviderKeys(context.db.query, keys)
   const rows = new Map(found.map((row) => [row.provider_key, row]))
-  if (kind.type === 'charge')
+  if (kind.keepsLost)
     await keepLost(
       pass,
       movements.filter(({ key }) => key !== null && !rows.has(key)),
@@ -83,14 +79,14 @@ async function compareBatch<Row extends Order | Refund>(
     const row = key === null ? undefined : rows.get(key)
     const place = `${type} ${key ?? transactionId}`
     if (movement.hasFailed) continue
-    if (row) await rememberHandleOf(pass, row, movement)
+    if (row?.status === 'processing') await kind.rememberHandle?.(context.db.query, row, transactionId)
     if (movement.isPending) {
-      await comparePending(pass, movement, row)
+      await comparePending(pass, kind, movement, row)
       continue
     }
     if (seen.has(place)) report(pass, movement, 'duplicate', 'moved twice under one key')
     else if (row) await compareOne(pass, kind, row, movement)
-    else await compareMissing(pass, movement)
+    else await compareMissing(pass, kind, movement)
     seen.add(place)
   }
 }
@@ -103,17 +99,16 @@ async function keepLost(
   if (organizationId !== null) await storeLost(context.db.query, { organizationId, psp, merchantId }, movements)
 }
 
-/** A backup may have the order of a prepared payment, and not its handle. */
-async function rememberHandleOf({ context }: Pass, row: Order | Refund, { transactionId }: Movement): Promise<void> {
-  if (row.status !== 'processing' || !('provider_handle' in row) || row.provider_handle !== null) return
-  await rememberHandle(context.db.query, row, transactionId)
-}
-
 /** Records a refund that the provider decides later, for its key may be forgotten when the caller sends it again. */
-async function comparePending(pass: Pass, movement: Movement, row: Order | Refund | undefined): Promise<void> {
+async function comparePending(
+  pass: Pass,
+  kind: Kind<InProgress>,
+  movement: Movement,
+  row: InProgress | undefined,
+): Promise<void> {
   if (row) return
-  if (movement.type === 'charge') pass.result.in_progress++
-  else if (!(await adopt(pass, movement))) pass.withoutOrder.push(movement)
+  if (!kind.ofCharge) pass.result.in_progress++
+  else if (!(await adopt(pass, kind, movement))) pass.withoutOrder.push({ kind, movement })
 }
 
 function report({ provider, result }: Pass, movement: Movement, difference: Difference, what: string): void {
@@ -122,9 +117,9 @@ function report({ provider, result }: Pass, movement: Movement, difference: Diff
 }
 
 /** Adopts a refund if its order is here. Other movements without our key were made by other programs. */
-async function compareMissing(pass: Pass, movement: Movement): Promise<void> {
-  if (movement.type === 'refund' && (await adopt(pass, movement))) return
-  if (movement.type === 'refund') pass.withoutOrder.push(movement)
+async function compareMissing(pass: Pass, kind: Kind<InProgress>, movement: Movement): Promise<void> {
+  if (await adopt(pass, kind, movement)) return
+  if (kind.ofCharge) pass.withoutOrder.push({ kind, movement })
   else if (movement.key !== null) await reportMissing(pass, movement)
 }
 
@@ -133,24 +128,24 @@ async function compareMissing(pass: Pass, movement: Movement): Promise<void> {
  * paid back for their charges before they are adopted.
  */
 export async function compareWithoutOrders(pass: Pass): Promise<void> {
-  for (const refund of pass.withoutOrder) {
-    const mayBeOurs = refund.key !== null || pass.inProgress.has(refund.chargeTransactionId ?? '')
-    if (mayBeOurs && (await adopt(pass, refund))) continue
-    await keepLost(pass, [refund])
-    if (refund.key !== null && !refund.isPending) await reportMissing(pass, refund)
+  for (const { kind, movement } of pass.withoutOrder) {
+    const mayBeOurs = movement.key !== null || pass.inProgress.has(movement.chargeTransactionId ?? '')
+    if (mayBeOurs && (await adopt(pass, kind, movement))) continue
+    await keepLost(pass, [movement])
+    if (movement.key !== null && !movement.isPending) await reportMissing(pass, movement)
   }
 }
 
-/** False: no settled order here has the charge of the refund. */
-async function adopt(pass: Pass, refund: Movement): Promise<boolean> {
-  if (refund.chargeTransactionId === undefined) return false
-  const adoptions = await adoptRefundsOfCharge(pass.context, pass.provider, pass.at, refund.chargeTransactionId)
+/** False: it belongs to no charge, or no settled order here has its charge. */
+async function adopt(pass: Pass, { ofCharge }: Kind<InProgress>, movement: Movement): Promise<boolean> {
+  if (!ofCharge || movement.chargeTransactionId === undefined) return false
+  const adoptions = await ofCharge.adopt(pass.context, pass.provider, pass.at, movement.chargeTransactionId)
   if (!adoptions) return false
   if (adoptions.includes('mismatch'))
-    report(pass, refund, 'mismatch', `${worth(refund)} there, which cannot be settled here`)
+    report(pass, movement, 'mismatch', `${worth(movement)} there, which cannot be settled here`)
   if (adoptions.includes('may_be_ours')) {
     pass.result.in_progress++
-    await keepLost(pass, [refund])
+    await keepLost(pass, [movement])
   }
   pass.result.adopted += adoptions.filter((one) => one === 'adopted' || one === 'failed_later').length
   return true
@@ -164,12 +159,7 @@ async function reportMissing(pass: Pass, movement: Movement): Promise<void> {
   report(pass, movement, 'missing_here', `${worth(movement)} without a row here`)
 }
 
-async function compareOne<Row extends Order | Refund>(
-  pass: Pass,
-  kind: Kind<Row>,
-  row: Row,
-  movement: Movement,
-): Promise<void> {
+async function compareOne(pass: Pass, kind: Kind<InProgress>, row: InProgress, movement: Movement): Promise<void> {
   const { result } = pass
   const isForgotten = row.status === 'processing'
   if (isForgotten) pass.inProgress.add(movement.transactionId)
@@ -179,23 +169,23 @@ async function compareOne<Row extends Order | Refund>(
   else if (!now) result.in_progress++
   else if (now.status === 'processing') differs('whose outcome the provider does not know')
   else if (now.status !== 'succeeded') {
-    const isThereAfterAll = movement.type === 'refund' && now.status === 'failed' && (await adopt(pass, movement))
-    if (!isThereAfterAll) differs(`${now.status} here`)
+    const succeededDespiteOurFailure = now.status === 'failed' && (await adopt(pass, kind, movement))
+    if (!succeededDespiteOurFailure) differs(`${now.status} here`)
   } else if (!isSameMoney(now, movement)) differs(`${now.amount} ${now.currency_code} here`)
   else if (isForgotten) result.settled++
   else result.match++
 }
 
-async function settleForgotten<Row extends Order | Refund>(
+async function settleForgotten(
   context: BillingContext,
-  kind: Kind<Row>,
-  row: Row,
-): Promise<Row | 'unsettled' | undefined> {
+  kind: Kind<InProgress>,
+  row: InProgress,
+): Promise<InProgress | 'unsettled' | undefined> {
   const taken = await kind.rows.take(context.db, row, leaseMs(context.providerTimeoutMs, 2))
-  return taken && orUnsettled(context, taken, () => look(context, kind, taken))
+  return taken && orUnsettled(context, kind, taken, () => checkStatus(context, kind, taken))
 }
 
-function isSameMoney(row: Order | Refund, { amountMinor, currencyCode }: Movement): boolean {
+function isSameMoney(row: InProgress, { amountMinor, currencyCode }: Movement): boolean {
   if (row.currency_code !== currencyCode || minorUnits(currencyCode) === undefined) return false
   return minorFromDatabase(row.amount, currencyCode) === amountMinor
 }

@@ -1,14 +1,14 @@
-// Compares our orders and refunds since an instant with the movements at the providers, in both directions. Settles rows in
-// progress, adopts refunds that are missing here, stores charges that are missing here as lost movements, and reports differences.
+// Compares our movements since an instant with those at the providers, in both directions. Settles rows in progress, adopts
+// refunds that are missing here, stores charges that are missing here as lost movements, and reports differences.
 import { storeFees } from '../../providers/fees.ts'
 import { type Movement, NotPermitted, type Provider, ProviderError } from '../../providers/provider.ts'
-import { type AtProvider, findSucceededSince as findCharges, isAt, type Order } from '../charge/row.ts'
 import type { BillingContext } from '../context.ts'
+import { KINDS } from '../kinds.ts'
 import { recordDisputes } from '../ledger/disputes.ts'
-import { CHARGE, type Kind, REFUND } from '../movement/check-status.ts'
+import { type AtProvider, isAt } from '../ledger/orders.ts'
+import type { InProgress } from '../movement/in-progress.ts'
+import type { Kind } from '../movement/kind-of-movement.ts'
 import { noteListed, type Unlisted } from '../movement/unlisted.ts'
-import { adoptRefundsOfCharge } from '../refund/adopt-of-charge.ts'
-import { findSucceededSince as findRefunds, type Refund } from '../refund/row.ts'
 import { compareMovements, compareWithoutOrders, type NotCompared, type Pass, type Reconciliation } from './compare.ts'
 
 // How many movements are looked up at once.
@@ -104,8 +104,7 @@ async function compareMoney(pass: Pass, since: string): Promise<void> {
     }
     await compareWithoutOrders(pass)
     await noteListed(context.db.query, at, since)
-    await findMissingThere(pass, CHARGE, await findCharges(context.db.query, at, since))
-    await findMissingThere(pass, REFUND, await findRefunds(context.db.query, at, since))
+    for (const kind of KINDS) await findMissingThere(pass, kind, since)
   })
 }
 
@@ -133,32 +132,33 @@ async function storeFeesSince({ context, provider, at }: Pass, since: string): P
 }
 
 /** Looks up each row here that has no movement in the list: the money may have moved before `since`. */
-async function findMissingThere<Row extends Order | Refund>(
-  pass: Pass,
-  kind: Kind<Row>,
-  rows: readonly Row[],
-): Promise<void> {
-  const { provider, seen, result } = pass
+async function findMissingThere(pass: Pass, kind: Kind<InProgress>, since: string): Promise<void> {
+  const { context, provider, at, seen, result } = pass
   const { name: psp } = provider
-  for (const row of rows) {
+  for (const row of await kind.findSucceededSince(context.db.query, at, since)) {
     if (seen.has(`${kind.type} ${row.provider_key}`)) continue
     // If repeating the call is the only look-up, it would move the money of a missing movement.
     const isReplay = provider.traits.lookUp === 'replay'
     const answer = isReplay ? NOT_FOUND : await kind.lookUp(provider, row)
     if (answer.outcome === 'unknown' || answer.outcome === 'pending') throw new ProviderError(answer.why)
     if (answer.outcome === 'succeeded') result.match++
-    else if (answer.outcome === 'failed' && (await hasFailedLater(pass, row))) result.adopted++
+    else if (answer.outcome === 'failed' && (await hasFailedLater(pass, kind, row))) result.adopted++
     else {
       const what = `succeeded here with ${row.amount} ${row.currency_code}, ${answer.outcome.replace('_', ' ')} there`
-      result.findings.push({ difference: 'missing_there', psp, type: kind.type, reference: kind.id(row), what })
+      result.findings.push({ difference: 'missing_there', psp, type: kind.type, reference: kind.idOf(row), what })
     }
   }
 }
 
 /** Undoes a refund that had succeeded and failed at the provider later. */
-async function hasFailedLater({ context, provider, at }: Pass, row: Order | Refund): Promise<boolean> {
-  if (!('refund_id' in row) || row.charge_transaction_id === null) return false
-  const adoptions = await adoptRefundsOfCharge(context, provider, at, row.charge_transaction_id)
+async function hasFailedLater(
+  { context, provider, at }: Pass,
+  { ofCharge }: Kind<InProgress>,
+  row: InProgress,
+): Promise<boolean> {
+  const charge = ofCharge?.idOf(row) ?? null
+  if (!ofCharge || charge === null) return false
+  const adoptions = await ofCharge.adopt(context, provider, at, charge)
   return adoptions?.includes('failed_later') ?? false
 }
 

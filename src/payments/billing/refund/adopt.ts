@@ -4,31 +4,18 @@ import { formatMinor } from '../../../lib/money.ts'
 import type { Commit } from '../../../lib/pg/db.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { RefundAtProvider } from '../../providers/provider.ts'
-import type { Order, OrderIds } from '../charge/row.ts'
 import { changedOf } from '../ledger/changed.ts'
+import type { CustomerOrder, OrderIds } from '../ledger/orders.ts'
 import { addReportRows } from '../ledger/report-rows.ts'
-import { MAY_BE_MADE_AT } from './look-up.ts'
-import { effectsOf, lockRefund, reportRow, type SettledRefund, undo } from './settle.ts'
-
-/** The effect of a refund at the provider on this database. */
-export type Adoption =
-  /** A row was made for it. */
-  | 'adopted'
-  /** Its row had succeeded, and it failed after all. */
-  | 'failed_later'
-  /** Its row says the same already, or it moved no money. */
-  | 'known'
-  /** Its row is in progress: it is settled by a look, which asks the provider. */
-  | 'in_progress'
-  /** It may be one of ours in progress whose id at the provider is not known: that one is looked at first. */
-  | 'may_be_ours'
-  /** Its row, amount or currency contradicts the provider: an operator must judge it. */
-  | 'mismatch'
+import type { Adoption } from '../movement/kind-of-movement.ts'
+import { MAY_BE_MADE_AT } from './check.ts'
+import { effectsOf, reportRow, type SettledRefund, undo } from './effects.ts'
+import { lockRefund } from './settle.ts'
 
 /** Takes over all refunds of an order, in the caller's transaction, which has locked or just settled the order. */
 export async function adoptRefunds(
   query: Query,
-  order: Pick<Order, 'organization_id' | 'order_id' | 'external_id'>,
+  order: CustomerOrder,
   refunds: readonly RefundAtProvider[],
 ): Promise<void> {
   for (const refund of refunds) await adoptOne(query, order, refund)
@@ -42,7 +29,7 @@ type Known = { refund_id: string; status: string; is_ended_here: 't' | 'f' }
  */
 export async function adoptOne(
   query: Query,
-  order: Pick<Order, 'organization_id' | 'order_id' | 'external_id'>,
+  order: CustomerOrder,
   refund: RefundAtProvider,
   commit: Commit = () => {},
 ): Promise<{ adoption: Adoption; refundId?: string }> {
@@ -50,7 +37,7 @@ export async function adoptOne(
   const [locked] = await query<OrderSums>(LOCK_ORDER, [organization_id, order_id])
   if (locked?.status !== 'succeeded') return { adoption: 'mismatch' }
   const [known] = await query<Known>(FIND, [organization_id, order_id, refund.transactionId, refund.key])
-  if (known && !isThereAfterAll(known, refund)) {
+  if (known && !succeededDespiteOurFailure(known, refund)) {
     const adoption = await compareKnown(query, order, known, refund, commit)
     return { adoption, refundId: known.refund_id }
   }
@@ -87,7 +74,7 @@ const FIND: Statement = {
  * Whether a refund was made after all that had ended as failed: because the provider did not know it, or an operator decided so.
  * The failed one stays as it was reported; the money that moved gets a row of its own.
  */
-const isThereAfterAll = ({ is_ended_here }: Known, { status }: RefundAtProvider) =>
+const succeededDespiteOurFailure = ({ is_ended_here }: Known, { status }: RefundAtProvider) =>
   is_ended_here === 't' && status !== 'failed'
 
 /** The refund of ours in progress that this one without our key may be: its metadata may have been removed at the provider. */
@@ -157,7 +144,7 @@ const FAIL_LATER: Statement = {
  */
 async function insert(
   query: Query,
-  { organization_id, order_id, external_id }: Pick<Order, 'organization_id' | 'order_id' | 'external_id'>,
+  { organization_id, order_id, external_id }: CustomerOrder,
   { key, reference, transactionId, status, amountMinor, currencyCode, details }: RefundAtProvider,
 ): Promise<string | undefined> {
   const id = reference !== null && isUuid(reference) ? reference.toLowerCase() : makeUuid()

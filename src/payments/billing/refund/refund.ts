@@ -2,19 +2,21 @@
 import { ApiError } from '../../../lib/errors.ts'
 import { type Provider, ProviderError } from '../../providers/provider.ts'
 import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
-import type { AtProvider } from '../charge/row.ts'
 import type { BillingContext } from '../context.ts'
-import { conclude, REFUND } from '../movement/check-status.ts'
-import { inTime } from '../movement/in-time.ts'
+import type { AtProvider } from '../ledger/orders.ts'
+import { conclude } from '../movement/check-status.ts'
+import { renewLeaseForCall } from '../movement/in-time.ts'
 import { keyReused } from '../movement/keys.ts'
 import { leaseMs } from '../movement/lease.ts'
 import { timed } from '../movement/provider-calls.ts'
 import { notBegun, providerOf, providerOfClaimed, unreachable } from '../movement/psp.ts'
 import { adoptRefundsOfCharge } from './adopt-of-charge.ts'
 import { refundAnswer } from './answer.ts'
-import { allow, claim, findRefundable, type OnClaim, type Refundable } from './claim.ts'
+import { REFUND } from './check.ts'
+import { claim, type OnClaim } from './claim.ts'
 import type { RefundRequest } from './request.ts'
 import { findByKey, type Refund, refundRequest, refundsInProgress } from './row.ts'
+import { allow, findRefundable, type Refundable } from './rules.ts'
 import { settle, softVerdict } from './settle.ts'
 
 /** What the caller adds to the claim. */
@@ -54,7 +56,7 @@ export async function refund(
     return claim(db, organizationId, request, leaseMs(providerTimeoutMs, 1), claiming.onClaim)
   })
   if (!claimed.isNew) return answerFor(request, claimed.refund, true)
-  return answerFor(request, await make(context, claimed.refund, sentMs), false)
+  return answerFor(request, await submit(context, claimed.refund, sentMs), false)
 }
 
 /** Throws unless the provider takes the refund now: a 400 for what it can never take, and else a 503. */
@@ -107,11 +109,11 @@ function isSameAmount({ amount }: RefundRequest, { amount_given, asked_amount, i
  * provider turned the refund away before it began, and a 400 when its account is not connected any more, so that the key is
  * free again.
  */
-async function make(context: BillingContext, refund: Refund, sentMs: number): Promise<Refund> {
+async function submit(context: BillingContext, refund: Refund, sentMs: number): Promise<Refund> {
   try {
     if (refund.soft_refund === 't') return await settle(context.db, refund, softVerdict(refund))
     const provider = await providerOfClaimed(context, refundsInProgress, refund)
-    const held = await inTime(context, refundsInProgress, refund, sentMs)
+    const held = await renewLeaseForCall(context, refundsInProgress, refund, sentMs)
     if (!held) return refund
     const { answer, note } = await timed(context, held, 'refund', () =>
       provider.refund(refundRequest(held, context.traceparent)),

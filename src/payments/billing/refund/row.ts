@@ -2,9 +2,9 @@
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { RefundRequest as RefundAtProvider, RefundReference } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
-import { AT_PROVIDER, type AtProvider } from '../charge/row.ts'
+import { AT_PROVIDER, type AtProvider } from '../ledger/orders.ts'
 import { inProgress } from '../movement/in-progress.ts'
-import { refundKey } from '../movement/keys.ts'
+import { providerKey } from '../movement/keys.ts'
 
 export type RefundStatus = 'processing' | 'succeeded' | 'failed'
 
@@ -66,7 +66,21 @@ export const refundsInProgress = inProgress<Refund>({
   id: 'refund_id',
   columns: REFUND_COLUMNS,
   join: { table: 'orders o', on: JOIN_ORDERS },
+  handOver: {
+    sql: 'is_unsent = $8, provider_transaction_id = coalesce($9, provider_transaction_id)',
+    params: ({ isUnsent = false, transactionId = null }) => [isUnsent, transactionId],
+  },
 })
+
+/** The provider's key of a refund with a key of the caller's. */
+export function refundKey(organizationId: string, externalId: string, idempotencyKey: string): string {
+  return providerKey(organizationId, externalId, 'refund', idempotencyKey)
+}
+
+/** The same for a refund of all that is left, which needs no key: the order's n-th refund. */
+export function nthRefundKey(organizationId: string, orderId: string, n: number): string {
+  return providerKey(organizationId, orderId, 'refund', String(n), '')
+}
 
 /**
  * The refund that was made before with this key of this customer. A refund that was adopted from the provider has no key of the

@@ -6,12 +6,11 @@ import type { Db } from '../../../lib/pg/db.ts'
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { repeat } from '../../../lib/repeat.ts'
-import { oneOffCharge } from '../charge/charge.ts'
-import { readChargeRequest } from '../charge/request.ts'
 import type { BillingContext } from '../context.ts'
 import { formatCredits } from '../credits/amount.ts'
 import { topUpSwitchedOff } from '../credits/events.ts'
 import { type Held, lockAccounts } from '../credits/store.ts'
+import { oneOffCharge, readChargeRequest } from '../kinds.ts'
 import { leaseMs } from '../movement/lease.ts'
 
 const PAUSE_MS = 1_000

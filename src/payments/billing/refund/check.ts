@@ -1,15 +1,59 @@
-// Looks up a refund at the provider: by our key, by the provider's id of it, or, if neither is there, by its amount.
+// How the outcome of a refund is found at the provider, and the refund refused or settled: it is looked up by our key, by the
+// provider's id of it, or, if neither is there, by its amount.
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { NotFound, Pending, Refused, Settled, Unknown } from '../../providers/outcomes.ts'
 import type { Provider, RefundAtProvider } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
-import { type Refund, reference } from './row.ts'
+import type { BillingContext } from '../context.ts'
+import { isKeyRemembered } from '../movement/age.ts'
+import { askThenRefuse } from '../movement/check-status.ts'
+import { renewLeaseForFirstCall } from '../movement/in-time.ts'
+import type { Checked } from '../movement/kind-of-movement.ts'
+import { noted } from '../movement/provider-calls.ts'
+import { type Refund, reference, refundRequest, refundsInProgress } from './row.ts'
+import { softVerdict } from './settle.ts'
+import { settleByVerdict } from './verdict.ts'
+
+export const REFUND: Checked<Refund> = {
+  type: 'refund',
+  rows: refundsInProgress,
+  idsOf: ({ order_id, refund_id }) => ({ order_id, refund_id }),
+  lookUp: lookUpRefund,
+  replay: (provider, refund, signal) => provider.refund(refundRequest(refund, undefined), signal),
+  async ask(context, provider, refund, signal) {
+    if (refund.soft_refund === 't') return softVerdict(refund)
+    // It exists at the provider, so there is nothing to refuse, and no call of ours to repeat.
+    if (refund.is_adopted === 't') {
+      const found = await noted(context, refund, 'look_up', () => lookUpRefund(provider, refund, signal))
+      return found.outcome === 'not_found'
+        ? { outcome: 'unknown', why: 'the provider does not list it any more' }
+        : found
+    }
+    // No call was made for it, so this is its first: not later than the provider remembers the key.
+    if (refund.is_unsent === 't' && isKeyRemembered(provider, refund))
+      return sendLate(context, provider, refund, signal)
+    const answer = await askThenRefuse(context, REFUND, provider, refund, !provider.refuseRefund, signal)
+    if (answer.outcome !== 'refused' || provider.refuseRefund) return answer
+    return (await findWithoutKey(context.db.query, provider, refund, signal)) ?? answer
+  },
+  async refuse(context, provider, refund, signal) {
+    if (!provider.refuseRefund) return { outcome: 'unknown', why: 'the provider cannot cancel a refund' }
+    return noted(context, refund, 'refuse', () => provider.refuseRefund!(reference(refund), signal))
+  },
+  settle: settleByVerdict,
+}
+
+async function sendLate(context: BillingContext, provider: Provider, refund: Refund, signal?: AbortSignal) {
+  const held = await renewLeaseForFirstCall(context, refundsInProgress, refund)
+  if (!held) return { outcome: 'not_begun', why: 'the lease was too old', cause: 'busy' } as const
+  return noted(context, held, 'refund', () => provider.refund(refundRequest(held, undefined), signal))
+}
 
 /**
  * The outcome of a refund at the provider. One that was made there has no key of ours, and the provider may have forgotten
  * the key of one that a restored backup had lost.
  */
-export async function lookUpRefund(
+async function lookUpRefund(
   provider: Provider,
   refund: Refund,
   signal?: AbortSignal,
@@ -34,7 +78,7 @@ export const MAY_BE_MADE_AT = (at: string) =>
  * have removed its metadata, so a refund of the same charge and amount that nothing else explains counts as this one: ending this
  * one as failed would invite the caller to pay back twice. Undefined: there is none.
  */
-export async function findWithoutKey(
+async function findWithoutKey(
   query: Query,
   provider: Provider,
   refund: Refund,

@@ -1,12 +1,36 @@
-// Asks for the outcome of an order for which no prepared payment was stored.
+// How the outcome of a charge is found at the provider, and the charge refused or settled.
 import { instantFromPg } from '../../../lib/time.ts'
 import type { Pending, Prepared, Refused, Settled, Unknown } from '../../providers/outcomes.ts'
 import type { Provider } from '../../providers/provider.ts'
 import type { BillingContext } from '../context.ts'
+import { askThenRefuse } from '../movement/check-status.ts'
+import type { Checked } from '../movement/kind-of-movement.ts'
 import { noted } from '../movement/provider-calls.ts'
 import { isUnlisted } from '../movement/unlisted.ts'
-import { type Order, reference } from './row.ts'
+import type { TakeOver } from './adopt.ts'
+import { chargeRequest, type Order, ordersInProgress, reference } from './row.ts'
 import { cardsOf } from './saved-card.ts'
+import { settleByVerdict } from './verdict.ts'
+
+/** @param takeOver takes over the refunds and disputes of a charge that is adopted */
+export function chargeChecks(takeOver: TakeOver): Checked<Order> {
+  const checks: Checked<Order> = {
+    type: 'charge',
+    rows: ordersInProgress,
+    idsOf: ({ order_id }) => ({ order_id }),
+    lookUp: (provider, order, signal) => provider.lookUp(reference(order), signal),
+    replay: (provider, order, signal) => provider.charge!(chargeRequest(order, undefined), signal),
+    ask: (context, provider, order, signal) =>
+      provider.traits.prepares && order.provider_handle === null
+        ? askForUnprepared(context, provider, order, signal)
+        : askThenRefuse(context, checks, provider, order, provider.traits.refuse === 'wait_out', signal),
+    refuse: (context, provider, order, signal) =>
+      noted(context, order, 'refuse', () => provider.refuse(reference(order), signal)),
+    settle: (context, provider, order, verdict, how) =>
+      settleByVerdict(context, takeOver, provider, order, verdict, how),
+  }
+  return checks
+}
 
 /**
  * A payment is confirmed only after its handle was stored, so an order without a handle was never charged, unless the database has
@@ -14,7 +38,7 @@ import { cardsOf } from './saved-card.ts'
  * Therefore the provider is asked for the key, and as long as the account has to be listed after a restore, nothing is concluded
  * from what is not found: the list may have it. An order that the provider does not know is cancelled, for no process waits for it.
  */
-export async function askForUnprepared(
+async function askForUnprepared(
   { db, ...context }: BillingContext,
   provider: Provider,
   order: Order,
