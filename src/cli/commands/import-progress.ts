@@ -28,6 +28,24 @@ export function showProgress(bytes: number | undefined): { update: (progress: Pr
   }
 }
 
+/** The progress of an import from a service, on a terminal only. Without a total: the service does not return the number of objects. */
+export function showObjects(): { update: (step: string, read: number) => void; stop: () => void } {
+  if (!process.stderr.isTTY) return { update() {}, stop() {} }
+  const format = '{step} | {read} objects read | {rate} a second'
+  const bar = new SingleBar({ format, stream: process.stderr, clearOnComplete: true, gracefulExit: false })
+  const startMs = performance.now()
+  let before: number | undefined
+  bar.start(1, 0, { step: 'beginning', read: 0, rate: 0 })
+  return {
+    update(step, read) {
+      before ??= read
+      const seconds = (performance.now() - startMs) / 1000
+      bar.update(0, { step, read, rate: Math.round((read - before) / seconds) })
+    },
+    stop: () => bar.stop(),
+  }
+}
+
 function share({ step, bytes, lines, rows }: Progress, allBytes: number | undefined): number {
   if (step === 'reading') return allBytes ? READING * Math.min(bytes / allBytes, 1) : 0
   return lines === 0 ? 1 : READING + (1 - READING) * (rows / lines)

@@ -1,5 +1,4 @@
 // tundish import stripe: imports a Stripe account into a project, and follows its changes.
-import { SingleBar } from 'cli-progress'
 import type { Command } from 'commander'
 import type { App } from '../../app.ts'
 import { addEntry } from '../../core/audit/audit.ts'
@@ -21,6 +20,7 @@ import { Refusal, UsageError } from '../../lib/errors.ts'
 import { causeOf, isUnavailable } from '../../lib/pg/errors.ts'
 import { printable } from '../../lib/text.ts'
 import { type Result, untilStopped, withSettings } from './command.ts'
+import { showObjects } from './import-progress.ts'
 import { commandLine } from './operations.ts'
 import { readSecret } from './secrets.ts'
 import { readTime } from './times.ts'
@@ -120,7 +120,7 @@ async function carryOut(
 ): Promise<Result> {
   const held = await holdImport(app.db, name)
   if (!held) throw alreadyRunning()
-  const progress = showProgress()
+  const progress = showObjects()
   try {
     const state = await beginState(held.query, name, options, { background: false, firstStep: FIRST_STEP })
     await writeEntry(app, name, 'stripe_import.begun', { ...options, merchant_account: name.merchantId })
@@ -156,7 +156,7 @@ async function check(
   { since, ...read }: { since: string | null } & ReturnType<typeof targetOptions>,
   signal: AbortSignal,
 ): Promise<Result> {
-  const progress = showProgress()
+  const progress = showObjects()
   const options = { since: since ?? undefined, signal, onProgress: progress.update, onRejected: printLine }
   const tally = await dryRun(app, source, { ...name, ...read }, options).finally(progress.stop)
   const report = reportOf(tally)
@@ -171,24 +171,6 @@ async function readKey(file: string): Promise<string> {
   const key = await readSecret(file)
   if (key !== undefined && /^[sr]k_(test|live)_[A-Za-z0-9_]+$/.test(key)) return key
   throw new UsageError(`${file === STDIN ? 'Standard input' : file} must hold one secret key of Stripe (sk_… or rk_…).`)
-}
-
-/** Shown on a terminal only, and without a total: Stripe does not return the number of objects. */
-function showProgress(): { update: (step: string, read: number) => void; stop: () => void } {
-  if (!process.stderr.isTTY) return { update() {}, stop() {} }
-  const format = '{step} | {read} objects read | {rate} a second'
-  const bar = new SingleBar({ format, stream: process.stderr, clearOnComplete: true, gracefulExit: false })
-  const startMs = performance.now()
-  let before: number | undefined
-  bar.start(1, 0, { step: 'beginning', read: 0, rate: 0 })
-  return {
-    update(step, read) {
-      before ??= read
-      const seconds = (performance.now() - startMs) / 1000
-      bar.update(0, { step, read, rate: Math.round((read - before) / seconds) })
-    },
-    stop: () => bar.stop(),
-  }
 }
 
 function asRefusal(error: unknown, signal: AbortSignal): unknown {

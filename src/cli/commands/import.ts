@@ -9,6 +9,7 @@ import { causeOf, isUnavailable } from '../../lib/pg/errors.ts'
 import { printable } from '../../lib/text.ts'
 import { importAudited } from '../../operator/admin/audited-import.ts'
 import { fileTrouble, type Result, untilStopped, withSettings } from './command.ts'
+import { registerApi } from './import-api.ts'
 import { showProgress } from './import-progress.ts'
 import { registerStripe } from './import-stripe.ts'
 import { commandLine } from './operations.ts'
@@ -46,6 +47,7 @@ export function register(program: Command): void {
     return untilStopped(config, (app, signal) => importFiles(app, files, options, signal))
   })
   registerStripe(command.enablePositionalOptions())
+  registerApi(command)
 }
 
 async function importFiles(app: App, files: string[], options: Options, signal: AbortSignal): Promise<Result> {

@@ -33,6 +33,7 @@ const AHEAD = new Set([
   'credit_keys',
   'provider_fees',
   'stripe_invoice_payments',
+  'api_import_ids',
   'figures_payments',
   'figures_sales',
   'figures_screens',

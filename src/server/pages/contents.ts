@@ -27,6 +27,7 @@ export const CONTENTS: readonly Group[] = [
   {
     title: 'Integrate',
     entries: [
+      entry('moving-in', 'From another service with this API: keys, data, cards, the day of the switch.'),
       entry('webhooks', 'The events, their bodies, and how to verify a delivery.'),
       entry('sync', 'A copy in files, SQLite, PostgreSQL or DuckDB; the client package; a dlt source.'),
       entry('stripe', 'From an empty Stripe account to live charges.'),

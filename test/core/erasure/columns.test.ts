@@ -24,6 +24,8 @@ const RECORDS = ['funnels', 'experiments', 'products', 'subscriptions', 'transac
 
 // Of people, the other tables have ids and what happened to their payments; the rest is about tenants and operators.
 const IMPERSONAL: Record<string, string> = {
+  api_import_ids: 'project_id source kind id label',
+  api_imports: 'organization_id project_id source options status place notes',
   audit_chain_keys: 'sealed',
   audit_head: 'hash',
   audit_log: 'actor_kind actor source action target before after hash',

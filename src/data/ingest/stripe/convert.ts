@@ -3,18 +3,17 @@ import { hash } from 'node:crypto'
 import { formatMinor } from '../../../lib/money.ts'
 import { isId } from '../../../lib/text.ts'
 import { fromStripeAmount } from '../../../payments/providers/stripe/money.ts'
+import type { Line as PlainLine } from '../line-import.ts'
 import type { MetadataFields, Names } from './names.ts'
 
 /** One line of an import. */
-export interface Line {
-  record: string
-  data: Record<string, unknown>
+export interface Line extends PlainLine {
   /** What the metadata of its objects names. */
   names?: Names
 }
 
 /** The id at Stripe of a line's object. */
-export function idIn({ data }: Line): string {
+export function idIn({ data }: PlainLine): string {
   return String(data.psp_transaction_id ?? data.id ?? data.profile_id ?? data.external_id)
 }
 

@@ -1,6 +1,7 @@
 // Tests an import from Stripe: reads everything and runs one import that stores nothing.
 
 import type { App } from '../../../app.ts'
+import { importLines } from '../line-import.ts'
 import { type Context, linksInMemory, type Referred, storedIds } from './context.ts'
 import { idIn, type Line, type Target } from './convert.ts'
 import { feesNowhere } from './fees.ts'
@@ -8,7 +9,6 @@ import { fitLines } from './fit.ts'
 import { secondsOf } from './since.ts'
 import type { StripeSource } from './source.ts'
 import { leaveOut, STEPS } from './steps.ts'
-import { importLines } from './store.ts'
 import { emptyTally, reject, type Tally } from './tally.ts'
 
 interface Options {

@@ -3,7 +3,7 @@ import { fitted, type Type } from '../../../core/records/import/fields.ts'
 import { KINDS } from '../../../core/records/records.ts'
 import { bytesText } from '../../../lib/text.ts'
 import { idIn, type Line } from './convert.ts'
-import { type Rejecting, shortened } from './tally.ts'
+import { type Naming, shortened } from './tally.ts'
 
 const FIELDS = new Map(
   KINDS.map(({ name, fields }) => [name, fields.filter(({ type }) => type.maxBytes !== undefined)]),
@@ -13,7 +13,7 @@ const FIELDS = new Map(
  * Cuts names and free texts that are too long, leaves out other values, and names both. An id, or another value that
  * the record cannot be without, stays: its line is rejected.
  */
-export function fitLines(rejecting: Rejecting, lines: readonly Line[]): void {
+export function fitLines(rejecting: Naming, lines: readonly Line[]): void {
   for (const line of lines) {
     for (const { name, type } of FIELDS.get(line.record) ?? []) {
       const given = line.data[name]

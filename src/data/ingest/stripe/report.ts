@@ -1,5 +1,6 @@
 // The report of an import from Stripe: the sums at Stripe beside those stored here, and the differences.
 import { formatMinor, minorUnits } from '../../../lib/money.ts'
+import { table } from '../report-table.ts'
 import type { Status } from './state.ts'
 import { type Figure, figuresOf, isDifferent, type Tally } from './tally.ts'
 
@@ -81,19 +82,4 @@ export function describeReport(
       : `${differences.length} of ${figures.length} figures differ.`
   const following = status === 'following' ? ['Changes at Stripe are followed.'] : []
   return [table([head, ...rows]), '', `${read} objects read at Stripe.`, ...more, end, ...following].join('\n')
-}
-
-// Columns of numbers are aligned to the right.
-const RIGHT = new Set([3, 4, 5, 6])
-
-function table(rows: string[][]): string {
-  const widths = rows[0]!.map((_, n) => Math.max(...rows.map((row) => (row[n] ?? '').length)))
-  return rows
-    .map((row) =>
-      row
-        .map((cell, n) => (RIGHT.has(n) ? cell.padStart(widths[n] ?? 0) : cell.padEnd(widths[n] ?? 0)))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
 }

@@ -1,11 +1,9 @@
 // Imports lines, and counts the stored records.
-import { Readable } from 'node:stream'
 import type { App } from '../../../app.ts'
-import type { RejectCode } from '../../../core/records/import/fields.ts'
 import { readDecimal, toMinor } from '../../../lib/money.ts'
-import { type ImportOptions, type ImportResult, importRecords, type RejectedLine } from '../load.ts'
+import { importLines } from '../line-import.ts'
 import type { Context } from './context.ts'
-import { idIn, type Line, type Target } from './convert.ts'
+import { idIn, type Line } from './convert.ts'
 import { addDollars } from './dollars.ts'
 import { keepExternalIds } from './external-ids.ts'
 import { fitLines } from './fit.ts'
@@ -47,40 +45,6 @@ export async function storeLines(
 const isOfSubscription = ({ record, data }: Line) =>
   record === 'transaction' && typeof data.subscription_id === 'string'
 const withoutSubscription = ({ record, data }: Line): Line => ({ record, data: { ...data, subscription_id: null } })
-
-type LineImport = Pick<ImportOptions, 'live' | 'emitEvents' | 'dryRun' | 'signal'> & {
-  onRejected: (line: Line, code: RejectCode, reason: string) => void
-}
-
-/** Imports pages of lines; `onRejected` receives each line that cannot be imported. */
-export function importLines(
-  app: Shared,
-  { projectId }: Pick<Target, 'projectId'>,
-  pages: Iterable<Line[]> | AsyncIterable<Line[]>,
-  { onRejected, ...options }: LineImport,
-): Promise<ImportResult> {
-  const saveRejected = async (rejected: AsyncIterable<RejectedLine>) => {
-    for await (const { bytes, code, reason } of rejected) onRejected(lineIn(bytes), code, reason)
-  }
-  const stream = () => Readable.from(textsOf(pages))
-  // Fields that Stripe does not have, such as the session, stay as they are.
-  const importing = { projectId, merge: true, skipBadLines: true, saveRejected, ...options }
-  return importRecords(app, importing, [{ name: 'stripe', stream }])
-}
-
-async function* textsOf(pages: Iterable<Line[]> | AsyncIterable<Line[]>): AsyncGenerator<Buffer> {
-  for await (const lines of pages)
-    yield Buffer.from(lines.map(({ record, data }) => `${JSON.stringify({ record, data })}\n`).join(''))
-}
-
-/** A line that is too long for memory comes in parts, which are no JSON. */
-function lineIn(bytes: Buffer): Line {
-  try {
-    return JSON.parse(bytes.toString('utf8'))
-  } catch {
-    return { record: 'unknown', data: { id: bytes.toString('utf8', 0, 60) } }
-  }
-}
 
 /** The id at Stripe of each billing customer: until links are kept, it is that of the profile. */
 const customersIn = (lines: Line[]) =>

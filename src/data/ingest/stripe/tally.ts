@@ -62,8 +62,11 @@ export interface Rejecting {
   onRejected?: ((line: string) => void) | undefined
 }
 
+/** The same without the sums, for imports that keep theirs elsewhere. */
+export type Naming = Pick<Rejecting, 'onRejected'> & { tally: Pick<Tally, 'rejected' | 'rejects' | 'shortened'> }
+
 /** Counts and names an object that cannot be imported; one that is found again by another object only once. */
-export function reject({ tally, onRejected }: Rejecting, id: string, reason: string): void {
+export function reject({ tally, onRejected }: Naming, id: string, reason: string): void {
   const line = hideSecrets(`${id} ${reason}`)
   if (tally.rejects.includes(line)) return
   tally.rejected += 1
@@ -72,14 +75,14 @@ export function reject({ tally, onRejected }: Rejecting, id: string, reason: str
 }
 
 /** Counts and names a text that was too long. */
-export function shortened({ tally, onRejected }: Rejecting, id: string, reason: string): void {
+export function shortened({ tally, onRejected }: Naming, id: string, reason: string): void {
   const line = hideSecrets(`${id} ${reason}`)
   tally.shortened = (tally.shortened ?? 0) + 1
   name(tally, line)
   onRejected?.(line)
 }
 
-function name({ rejects }: Tally, line: string): void {
+function name({ rejects }: Pick<Tally, 'rejects'>, line: string): void {
   if (rejects.length < MAX_REJECTS) rejects.push(line)
 }
 

@@ -1,0 +1,180 @@
+// tundish import api: imports a project of another service with this API, and follows its changes.
+import { hash } from 'node:crypto'
+import type { Command } from 'commander'
+import type { App } from '../../app.ts'
+import { addEntry } from '../../core/audit/audit.ts'
+import { compareApi, describeApi, dryReport } from '../../data/ingest/api/compare.ts'
+import { noCustomers, readCustomers } from '../../data/ingest/api/customers.ts'
+import { type ApiImport, dryRunApi, runApiImport } from '../../data/ingest/api/run.ts'
+import { ApiSource } from '../../data/ingest/api/source.ts'
+import { type ApiImportName, beginState, freshNotes, saveState, takeTurn } from '../../data/ingest/api/state.ts'
+import { Refusal, UsageError } from '../../lib/errors.ts'
+import { causeOf, isUnavailable } from '../../lib/pg/errors.ts'
+import { printable } from '../../lib/text.ts'
+import { type Result, untilStopped, withSettings } from './command.ts'
+import { showObjects } from './import-progress.ts'
+import { commandLine } from './operations.ts'
+import { readSecret } from './secrets.ts'
+import { readTextFile } from './text-file.ts'
+
+interface Options {
+  from: string
+  keyFile: string
+  project: string
+  billingFrom?: string
+  billingKeyFile?: string
+  customers?: string
+  follow?: boolean
+  dryRun?: boolean
+}
+
+export function registerApi(parent: Command): void {
+  const command = parent
+    .command('api')
+    .description('Import a project of another service with this API; see docs/moving-in.md')
+    .requiredOption('--from <url>', 'The address of its data API, with its version: https://…/public/v1')
+    .requiredOption('--key-file <file>', 'File with the secret key of the project there (- for standard input)')
+    .requiredOption('--project <id>', 'The project to import into')
+    .option('--billing-from <url>', 'The address of its billing API with the organization: https://…/ORG')
+    .option('--billing-key-file <file>', 'File with the secret key of the organization there')
+    .option('--customers <file>', 'JSON lines that say whose a payment is, and the tokens of saved cards')
+    .option('--follow', 'Then import changes until Ctrl-C')
+    .option('--dry-run', 'Read and check everything, and write nothing')
+  withSettings(command, async (config, given) => {
+    const options = given as Options
+    const source = await openReading(options)
+    return untilStopped(config, (app, signal) =>
+      run(app, options, source, signal).catch((error) => {
+        throw asRefusal(error, signal)
+      }),
+    )
+  })
+}
+
+interface Read {
+  from: string
+  key: string
+  billing: { url: string; key: string } | undefined
+  customers: string | undefined
+}
+
+/** Usage is judged, and files are read, before anything is looked up. */
+async function openReading(options: Options): Promise<Read> {
+  const { from, billingFrom, billingKeyFile, keyFile, follow, dryRun, customers } = options
+  if (dryRun && follow) throw new UsageError('--dry-run and --follow exclude each other.')
+  if ((billingFrom === undefined) !== (billingKeyFile === undefined))
+    throw new UsageError('--billing-from and --billing-key-file belong together: give both, or neither.')
+  if (customers !== undefined && billingFrom === undefined)
+    throw new UsageError('--customers says whose payments are: give --billing-from, too.')
+  if (keyFile === '-' && billingKeyFile === '-') throw new UsageError('Only one key can be on standard input.')
+  const read: Read = {
+    from: addressOf('--from', from),
+    key: await keyOf('--key-file', keyFile),
+    billing: undefined,
+    customers: undefined,
+  }
+  if (billingFrom !== undefined)
+    read.billing = {
+      url: addressOf('--billing-from', billingFrom).replace(/\/v1$/, ''),
+      key: await keyOf('--billing-key-file', billingKeyFile!),
+    }
+  if (customers !== undefined) read.customers = await readTextFile(customers)
+  return read
+}
+
+function addressOf(option: string, given: string): string {
+  if (!/^https?:\/\//.test(given) || !URL.canParse(given))
+    throw new UsageError(`${option} must be an address such as https://api.example.com/public/v1.`)
+  const { username, password, search, hash: fragment } = new URL(given)
+  if (username || password || search || fragment)
+    throw new UsageError(`${option} must not contain a user name, a password, a query (?) or a fragment (#).`)
+  return given.replace(/\/+$/, '')
+}
+
+async function keyOf(option: string, file: string): Promise<string> {
+  const key = await readSecret(file)
+  if (key === undefined || !/^[\x21-\x7e]+$/.test(key)) throw new UsageError(`${option} must name a file with one key.`)
+  return key
+}
+
+async function run(app: App, options: Options, read: Read, signal: AbortSignal): Promise<Result> {
+  const { project: projectId, follow = false } = options
+  const [row] = await app.db.query('select organization_id from projects where id = $1', [projectId])
+  if (!row) throw new Refusal(`There is no project "${projectId}".`)
+  const name = { organizationId: row.organization_id!, projectId, source: read.from }
+  const open = (url: string, headers: Record<string, string>) =>
+    new ApiSource({ url, headers, clock: app.clock, signal })
+  const progress = showObjects()
+  const importing = {
+    app,
+    source: open(read.from, { 'Service-Secret': read.key }),
+    billing: read.billing && open(read.billing.url, { 'service-secret-key': read.billing.key }),
+    customers: read.customers === undefined ? noCustomers() : readCustomers(options.customers!, read.customers),
+    actor: commandLine(),
+    signal,
+    onProgress: progress.update,
+    onRejected: printLine,
+  }
+  try {
+    if (options.dryRun) return await check(importing, name, progress)
+    const customers = read.customers === undefined ? null : hash('sha256', read.customers, 'hex')
+    return await carryOut({ ...importing, follow }, name, { billing: read.billing?.url ?? null, customers }, progress)
+  } finally {
+    progress.stop()
+  }
+}
+
+type Progress = ReturnType<typeof showObjects>
+
+async function carryOut(
+  importing: Omit<ApiImport, 'query' | 'app'> & { app: App },
+  name: ApiImportName,
+  options: Parameters<typeof beginState>[2],
+  progress: Progress,
+): Promise<Result> {
+  const { app, follow } = importing
+  const connection = await app.db.connect()
+  const { query } = connection
+  try {
+    await takeTurn(query, name)
+    const state = await beginState(query, name, options)
+    await saveState(query, state)
+    const writeEntry = (action: string, after: object) =>
+      addEntry(app, commandLine(), { action, target: `project ${name.projectId}`, after })
+    await writeEntry('api_import.begun', { source: name.source, ...options, follow })
+    if (state.notes.read > 0)
+      process.stderr.write(`The import continues where it stopped: ${state.notes.read} objects were read before.\n`)
+    await runApiImport({ ...importing, query, onTrouble: printLine }, state)
+    progress.stop()
+    const report = await compareApi(query, state)
+    const { read, rejected, differences } = report
+    await writeEntry('api_import.ended', { read, rejected, differences: differences.length })
+    return { json: { status: state.status, ...report }, text: describeApi(report, state.status) }
+  } finally {
+    connection.release(true)
+  }
+}
+
+async function check(
+  importing: Parameters<typeof dryRunApi>[0],
+  name: ApiImportName,
+  progress: Progress,
+): Promise<Result> {
+  const place = { step: '', at: null, since: null, next: null, report: null }
+  const state = { ...name, pass: 1, place, notes: freshNotes() }
+  const report = dryReport(state.notes, await dryRunApi(importing, state))
+  progress.stop()
+  const { differences: _, ...rest } = report
+  return { json: { status: 'dry_run', ...rest }, text: describeApi(report, 'dry_run') }
+}
+
+const printLine = (line: string) => void process.stderr.write(`${printable(line)}\n`)
+
+function asRefusal(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted) return new Refusal(INTERRUPTED)
+  if (error instanceof Refusal || error instanceof UsageError) return error
+  if (isUnavailable(error)) return new Refusal(`The database became unavailable (${causeOf(error)}). ${INTERRUPTED}`)
+  return error
+}
+
+const INTERRUPTED = 'The import was interrupted. Run the command again: it continues where it stopped.'

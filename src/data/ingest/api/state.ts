@@ -1,0 +1,223 @@
+// The state of an import from another service with this API in the database: its options, its place, and the ids that were read.
+import { Refusal } from '../../../lib/errors.ts'
+import type { NamedRow, Query } from '../../../lib/pg/types.ts'
+import type { ItemKind, Noted } from './convert.ts'
+
+/** What identifies an import. */
+export interface ApiImportName {
+  organizationId: string
+  projectId: string
+  /** The address of the data API that is read. */
+  source: string
+}
+
+export interface ApiImportOptions {
+  /** The address of the organization's billing API; null if payments are not read. */
+  billing: string | null
+  /** A hash of the file of customers: with other customers, payments are read again. */
+  customers: string | null
+}
+
+/** Where the import continues. */
+export interface Place {
+  /** The step of the pass, and the position in it. */
+  step: string
+  at: string | null
+  /** The time before which changes are known, by the clock of the service; null until the first pass is complete. */
+  since: string | null
+  /** The time that becomes `since` at the end of this pass. */
+  next: string | null
+  /** The time of the last row of the report that is stored. */
+  report: string | null
+}
+
+export interface Notes {
+  /** Objects read. */
+  read: number
+  /** Objects that came more than once in a pass. */
+  repeated: number
+  /** The ids of the first hundred of them. */
+  repeats: string[]
+  rejected: number
+  /** The first hundred objects that could not be imported, or not whole, with the reason. */
+  rejects: string[]
+  shortened: number
+  erased: number
+  /** Payments whose customer is not known. */
+  unnamed?: number
+  /** How many records the service says that its lists have. */
+  totals: Partial<Record<ItemKind, number>>
+  /** What the service cannot show, in sentences. */
+  missing: string[]
+}
+
+export interface ApiImportState extends ApiImportName {
+  options: ApiImportOptions
+  status: 'running' | 'following' | 'done' | 'failed'
+  /** How often everything, or everything that changed, was read: the first pass is 1. */
+  pass: number
+  place: Place
+  notes: Notes
+}
+
+const emptyNotes = (): Notes => ({
+  read: 0,
+  repeated: 0,
+  repeats: [],
+  rejected: 0,
+  rejects: [],
+  shortened: 0,
+  erased: 0,
+  totals: {},
+  missing: [],
+})
+
+const KEY = 'organization_id = $1 and project_id = $2 and source = $3'
+const keyOf = ({ organizationId, projectId, source }: ApiImportName) => [organizationId, projectId, source]
+
+// Beside the classes of the other advisory locks; see ingest/session.ts.
+const LOCK = `pg_try_advisory_lock(7487, hashtext('import api ' || $1))`
+
+/** Takes the turn of the import on this connection; it ends with the process, however that ends. */
+export async function takeTurn(query: Query, name: ApiImportName): Promise<void> {
+  await query(`select set_config('idle_session_timeout', '0', false)`)
+  // A killed process must not hold the import until the network notices.
+  await query("set client_connection_check_interval = '1s'").catch(() => {})
+  const [lock] = await query(`select ${LOCK} as mine`, [JSON.stringify(keyOf(name))])
+  if (lock!.mine !== 't')
+    throw new Refusal(
+      'An import from this address into this project is running already: wait for it, or stop it first.',
+    )
+}
+
+/** Continues an import that was interrupted, or reads what changed since one that was done; else begins. */
+export async function beginState(
+  query: Query,
+  name: ApiImportName,
+  options: ApiImportOptions,
+): Promise<ApiImportState> {
+  const [row] = await query(`select * from api_imports where ${KEY}`, keyOf(name))
+  const known = row && stateOf(row)
+  if (!known) {
+    const place: Place = { step: '', at: null, since: null, next: null, report: null }
+    await query(
+      `insert into api_imports (organization_id, project_id, source, options, status, pass, place, notes, started_at, updated_at)
+       values ($1, $2, $3, $4, 'running', 1, $5, $6, db_clock(), db_clock())`,
+      [...keyOf(name), JSON.stringify(options), JSON.stringify(place), JSON.stringify(emptyNotes())],
+    )
+    return { ...name, options, status: 'running', pass: 1, place, notes: emptyNotes() }
+  }
+  const same = known.options.billing === options.billing && known.options.customers === options.customers
+  return { ...known, options, status: 'running', place: { ...known.place, ...(!same && { report: null }) } }
+}
+
+/** Forgets what was read, so that the import begins anew: the service has lost what it showed before. */
+export async function beginAnew(query: Query, state: ApiImportState): Promise<void> {
+  state.pass += 1
+  state.place = { step: '', at: null, since: null, next: null, report: state.place.report }
+  await saveState(query, state)
+}
+
+export async function saveState(query: Query, state: ApiImportState): Promise<void> {
+  await query(
+    `update api_imports set options = $4, status = $5, pass = $6, place = $7, notes = $8, updated_at = db_clock() where ${KEY}`,
+    [
+      ...keyOf(state),
+      JSON.stringify(state.options),
+      state.status,
+      state.pass,
+      JSON.stringify(state.place),
+      JSON.stringify(state.notes),
+    ],
+  )
+}
+
+/** What was read, by the ids: so that nothing is counted twice, also after a kill. */
+export interface Ledger {
+  /** Those of these ids that were read, in this pass or, unless `inThisPass`, in an earlier one. */
+  known(kind: ItemKind, ids: string[], inThisPass?: boolean): Promise<Set<string>>
+  /** Keeps what was read; returns the ids that had been read in this pass already. */
+  note(noted: Noted[]): Promise<Set<string>>
+  /** Ids in their order behind `after`. */
+  list(kind: ItemKind, after: string, limit: number): Promise<string[]>
+}
+
+export function ledgerOf(query: Query, state: ApiImportState): Ledger {
+  const scope = [state.projectId, state.source]
+  return {
+    async known(kind, ids, inThisPass = false) {
+      const rows = await query(
+        `select id from api_import_ids where project_id = $1 and source = $2 and kind = $3 and id = any($4)
+           and (not $5 or pass = $6)`,
+        [...scope, kind, ids, inThisPass, state.pass],
+      )
+      return new Set(rows.map(({ id }) => id!))
+    },
+    async note(noted) {
+      const columns = [noted.map(({ kind }) => kind), noted.map(({ id }) => id)] as const
+      const before = await query(
+        `select i.kind, i.id from unnest($3::text[], $4::text[]) given (kind, id)
+         join api_import_ids i on i.project_id = $1 and i.source = $2 and i.kind = given.kind and i.id = given.id
+         where i.pass = $5`,
+        [...scope, ...columns, state.pass],
+      )
+      await query(
+        `insert into api_import_ids (project_id, source, kind, id, pass, label, amount)
+         select $1, $2, given.*
+         from unnest($3::text[], $4::text[], array_fill($5::int, array[$6::int]), $7::text[], $8::numeric[]) given
+         on conflict (project_id, source, kind, id) do update set
+           pass = excluded.pass, label = excluded.label, amount = excluded.amount`,
+        [
+          ...scope,
+          ...columns,
+          state.pass,
+          noted.length,
+          noted.map(({ label }) => label),
+          noted.map(({ amount }) => amount),
+        ],
+      )
+      return new Set(before.map(({ kind, id }) => `${kind} ${id}`))
+    },
+    async list(kind, after, limit) {
+      const rows = await query(
+        `select id from api_import_ids where project_id = $1 and source = $2 and kind = $3 and id > $4 order by id limit $5`,
+        [...scope, kind, after, limit],
+      )
+      return rows.map(({ id }) => id!)
+    },
+  }
+}
+
+/** The same in memory, for a dry run. */
+export function ledgerInMemory(): Ledger {
+  const ids = new Map<string, Set<string>>()
+  const of = (kind: string) => ids.get(kind) ?? ids.set(kind, new Set()).get(kind)!
+  return {
+    known: async (kind, asked) => new Set(asked.filter((id) => of(kind).has(id))),
+    async note(noted) {
+      const before = noted.filter(({ kind, id }) => of(kind).has(id)).map(({ kind, id }) => `${kind} ${id}`)
+      for (const { kind, id } of noted) of(kind).add(id)
+      return new Set(before)
+    },
+    list: async (kind, after, limit) =>
+      [...of(kind)]
+        .sort()
+        .filter((id) => id > after)
+        .slice(0, limit),
+  }
+}
+
+function stateOf(row: NamedRow): ApiImportState {
+  return {
+    organizationId: row.organization_id!,
+    projectId: row.project_id!,
+    source: row.source!,
+    options: JSON.parse(row.options!),
+    status: row.status as ApiImportState['status'],
+    pass: Number(row.pass),
+    place: JSON.parse(row.place!),
+    notes: { ...emptyNotes(), ...JSON.parse(row.notes!) },
+  }
+}
+
+export const freshNotes = emptyNotes

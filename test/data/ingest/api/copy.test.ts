@@ -1,0 +1,144 @@
+// tundish import api as a user runs it: a Tundish is copied into another, record by record.
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { checkCopied, openShop, openTarget, type Shop } from '../../../support/api-imports.ts'
+import { tundishAgain } from '../../../support/resident.ts'
+
+let shop: Shop
+before(async () => {
+  shop = await openShop(25)
+})
+after(() => shop.stop())
+
+// The horizon may lag by a second.
+const HORIZON_MS = 1100
+
+function run(project: string, ...more: string[]) {
+  const { from, keyFile, server } = shop
+  return tundishAgain(
+    ['import', 'api', '--json', '--from', from, '--key-file', keyFile, '--project', project, ...more],
+    server.env,
+  )
+}
+
+const billing = () => ['--billing-from', shop.billingFrom, '--billing-key-file', shop.billingKeyFile]
+
+async function copied(project: string, ...more: string[]) {
+  const { code, stdout, stderr } = await run(project, ...more)
+  assert.deepEqual([code, stderr.replace(/^The import continues.*\n/, '')], [0, ''])
+  return JSON.parse(stdout)
+}
+
+test('a copy is equal by id and content, and the sums are', async () => {
+  const target = await openTarget(shop, 'copy')
+  await sleep(HORIZON_MS)
+  const dry = await copied(target.id, ...billing(), '--dry-run')
+  assert.deepEqual([dry.status, dry.rejected], ['dry_run', 0])
+  assert.equal((await target.get('/profiles')).body.pagination.total, 0)
+  const report = await copied(target.id, ...billing())
+  assert.deepEqual([report.status, report.differences, report.rejects], ['done', [], []])
+  assert.ok((await checkCopied(shop, target)) > 100)
+  assert.deepEqual(
+    dry.figures.map(({ source_count, source_sum }: never) => [source_count, source_sum]),
+    report.figures.map(({ here_count, here_sum }: never) => [here_count, here_sum]),
+  )
+  // A charge finds the customer by the profile, whose id is the customer's where no file names another.
+  const linked = await shop.server.db.query(
+    'select count(*) as n from customers where project_id = $1 and profile_id = external_id',
+    [target.id],
+  )
+  assert.ok(Number(linked[0]!.n) > 0)
+})
+
+test('the second run brings what changed since, as a feed, and erases who was erased there', async () => {
+  const target = await openTarget(shop, 'changes')
+  await sleep(HORIZON_MS)
+  await copied(target.id)
+  const [{ id }] = (await shop.source.get('/profiles')).body.data
+  const other = (await shop.source.get('/profiles')).body.data[1].id
+  await shop.server.db.query(
+    `update profiles set country = 'IS', updated_at = db_clock() where project_id = $1 and id = $2`,
+    [shop.source.id, other],
+  )
+  await shop.source.post('/profiles/anonymize', { profile_ids: [id] })
+  const began = (await shop.server.db.query('select db_clock() as now'))[0]!.now!
+  await sleep(HORIZON_MS)
+  const report = await copied(target.id)
+  assert.deepEqual([report.differences, report.rejects], [[], []])
+  await checkCopied(shop, target, { without: ['updated_at', 'anonymized_at'], payments: false })
+  const { body } = await target.get(`/profiles/${other}`)
+  assert.equal(body.country, 'IS')
+  assert.ok(new Date(body.updated_at) >= new Date(`${began.replace(' ', 'T')}:00`), 'stamped here')
+  const ledger = await shop.server.db.query('select 1 from erasures where project_id = $1 and profile_id = $2', [
+    target.id,
+    id,
+  ])
+  assert.equal(ledger.length, 1)
+})
+
+test('who was erased here does not come back', async () => {
+  const target = await openTarget(shop, 'erased')
+  await sleep(HORIZON_MS)
+  await copied(target.id)
+  const { id } = (await target.get('/profiles')).body.data.find(({ email }: { email: string | null }) => email !== null)
+  await target.post('/profiles/anonymize', { profile_ids: [id] })
+  await shop.server.db.query('delete from api_imports where project_id = $1', [target.id])
+  const report = await copied(target.id)
+  assert.ok(report.erased > 0)
+  assert.equal((await target.get(`/profiles/${id}`)).body.email, null)
+})
+
+test('the file of customers says whose a payment is, and brings the tokens of cards', async () => {
+  const target = await openTarget(shop, 'customers')
+  const [row] = await shop.server.db.query(
+    `select s.profile_id from report_transactions r
+     join sessions s on s.project_id = $1 and s.id = r.meta_client_svc_session_id
+     where r.organization_id = 'shop' and r.status = 'succeeded' limit 1`,
+    [shop.source.id],
+  )
+  const file = join(shop.folder, 'customers.ndjson')
+  const customer = { external_id: 'user 7', profile_id: row!.profile_id, payment_method_token: 'pm_card_visa' }
+  writeFileSync(file, `${JSON.stringify(customer)}\n`)
+  await copied(target.id, ...billing(), '--customers', file)
+  const rows = await shop.server.db.query(
+    `select distinct payment_method_token as token from report_transactions
+     where organization_id = $1 and external_id = 'user 7' and status = 'succeeded'`,
+    [target.organizationId],
+  )
+  assert.deepEqual(rows, [{ token: 'pm_card_visa' }])
+  const linked = await shop.server.db.query(
+    `select profile_id from customers where organization_id = $1 and external_id = 'user 7'`,
+    [target.organizationId],
+  )
+  assert.deepEqual(linked, [{ profile_id: row!.profile_id }])
+})
+
+test('one sentence for each refused import', async () => {
+  const target = await openTarget(shop, 'refused')
+  const wrong = join(shop.folder, 'wrong')
+  writeFileSync(wrong, 'secret_wrong')
+  const bad = join(shop.folder, 'bad.ndjson')
+  writeFileSync(bad, '{"external_id":"a"}\n{"profile_id":"b"}\n')
+  const base = ['import', 'api', '--project', target.id]
+  const refused: [string[], number, RegExp][] = [
+    [['--from', shop.from, '--key-file', wrong], 1, /rejects the key \(401\)\. It says: Unauthorized/],
+    [['--from', 'ftp://x', '--key-file', wrong], 2, /^--from must be an address such as https/],
+    [['--from', shop.from, '--key-file', wrong, '--billing-from', shop.from], 2, /belong together/],
+    [['--from', shop.from, '--key-file', wrong, '--dry-run', '--follow'], 2, /exclude each other/],
+    [['--from', `${shop.server.url}/nothing`, '--key-file', shop.keyFile], 1, /\/nothing\/funnels answered 404/],
+    [
+      ['--from', shop.from, '--key-file', shop.keyFile, ...billing(), '--customers', bad],
+      1,
+      /bad\.ndjson:2: external_id is missing/,
+    ],
+  ]
+  for (const [args, code, sentence] of refused) {
+    const outcome = await tundishAgain([...base, ...args], shop.server.env)
+    assert.match(outcome.stderr, sentence)
+    assert.equal(outcome.stderr.trim().split('\n').length, 1)
+    assert.equal(outcome.code, code, outcome.stderr)
+  }
+})

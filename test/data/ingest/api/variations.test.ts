@@ -1,0 +1,135 @@
+// tundish import api from a service with the variations of the hosted one: what its lists, details and reports can show is copied.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { ApiReport } from '../../../../src/data/ingest/api/compare.ts'
+import {
+  type Answering,
+  type Between,
+  importApi,
+  openBetween,
+  openShop,
+  openTarget,
+  recordsOf,
+  rowsOf,
+  type Shop,
+} from '../../../support/api-imports.ts'
+import type { Json } from '../../../support/server.ts'
+
+let shop: Shop
+let hosted: Between
+before(async () => {
+  shop = await openShop(12)
+  hosted = await openBetween(shop.server, asHosted)
+})
+after(async () => {
+  hosted.stop()
+  await shop.stop()
+})
+
+const NOT_THERE = /^\/public\/v1\/(export|experiments|replies|profiles|sessions)$/
+
+/** No export, no lists but those of the specification, small pages, filters ignored, and other forms of the same content. */
+const asHosted: Answering = async ({ path, query }, pass) => {
+  if (NOT_THERE.test(path)) return { status: 404, body: { message: 'Not found.' } }
+  if (Number(query.get('limit') ?? 20) > 100) return { status: 400, body: { message: 'limit: at most 100' } }
+  const kept = new URLSearchParams([...query].filter(([name]) => !name.startsWith('filter[')))
+  const { status, body } = await pass({ query: kept })
+  if (status !== 200) return { status, body }
+  if (path.endsWith('/transaction_report')) {
+    const transactions = body.transactions.map((row: Json) => ({ ...row, amount: String(row.amount), odd: 1 }))
+    return { status, body: { data: { transactions }, status: 'ok', req_id: 'r-1' } }
+  }
+  if (/\/sessions\/[^/]+$/.test(path)) {
+    const { attributes, replies: _, ...session } = body
+    return { status, body: { ...session, ...attributes, device: 'phone' } }
+  }
+  if (/\/subscriptions\/[^/]+$/.test(path)) return { status, body: { data: body, status: 'ok', req_id: 'r-2' } }
+  if (/\/(subscriptions|transactions)$/.test(path)) {
+    for (const item of body.data) Object.assign(item, { price: String(item.price), note: null })
+    delete body.pagination.cursor
+  }
+  return { status, body }
+}
+
+test('everything that such a service shows is copied, and what it does not show is named', async () => {
+  const target = await openTarget(shop, 'hosted')
+  const rejects: string[] = []
+  const report = await importApi(shop.server, target, {
+    from: `${hosted.url}/public/v1`,
+    billing: { url: `${hosted.url}/shop`, key: shop.source.organizationKey },
+    key: shop.source.key,
+    onRejected: (line) => rejects.push(line),
+  })
+  assert.deepEqual([rejects, report.differences], [[], []])
+  assert.deepEqual(
+    report.missing.slice(0, 3).map((sentence) => sentence.split(':')[0]),
+    [
+      'The service has no list of profiles',
+      'The service has no list of sessions',
+      'The service cannot filter transactions by subscription',
+    ],
+  )
+  const hidden: Record<string, string[]> = {
+    // Neither list nor detail shows when an experiment was created, or which subscription a transaction paid for.
+    experiment: ['created_at', 'updated_at', 'title', 'alias', 'enabled'],
+    transaction: ['updated_at', 'subscription_id'],
+  }
+  const [there, here] = [await recordsOf(shop.source), await recordsOf(target)]
+  const kinds = new Map<string, number>()
+  for (const [key, record] of here) {
+    const kind = key.split(' ')[0]!
+    const expected = there.get(key)
+    for (const name of hidden[kind] ?? []) {
+      delete record[name]
+      delete expected[name]
+    }
+    // The title of an experiment is that of the subscription's detail.
+    if (kind === 'subscription') delete expected.experiment
+    if (kind === 'subscription') delete record.experiment
+    assert.deepEqual(record, expected, key)
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
+  }
+  for (const kind of ['subscription', 'transaction', 'product']) {
+    const all = [...there.keys()].filter((key) => key.startsWith(`${kind} `)).length
+    assert.equal(kinds.get(kind), all, kind)
+  }
+  assert.ok(kinds.get('profile')! > 0 && kinds.get('session')! > 0)
+  const rows = await rowsOf(shop.server, 'shop', shop.source.organizationKey)
+  assert.deepEqual(await rowsOf(shop.server, target.organizationId, target.organizationKey), rows)
+  // Again: nothing changes.
+  const again = await importApi(shop.server, target, { from: `${hosted.url}/public/v1`, key: shop.source.key })
+  assert.deepEqual(again.differences, [])
+})
+
+test('an import that is broken off at several moments continues, and counts nothing twice', async () => {
+  const target = await openTarget(shop, 'broken')
+  let left = Number.POSITIVE_INFINITY
+  const breaking = await openBetween(shop.server, async (request, pass, response) => {
+    left -= 1
+    return left < 0 ? { status: 401, body: { message: 'No.' } } : asHosted(request, pass, response)
+  })
+  const given = {
+    from: `${breaking.url}/public/v1`,
+    billing: { url: `${breaking.url}/shop`, key: shop.source.organizationKey },
+    key: shop.source.key,
+  }
+  try {
+    let report: ApiReport | undefined
+    let broken = 0
+    for (let moment = 1; !report; moment += 6) {
+      left = moment
+      report = await importApi(shop.server, target, given).catch((error) => {
+        assert.match(error.message, /rejects the key \(401\)/)
+        broken += 1
+        return undefined
+      })
+    }
+    assert.ok(broken >= 4)
+    assert.deepEqual([report.differences, report.repeated], [[], 0])
+    const [there, here] = [await recordsOf(shop.source, ['experiment']), await recordsOf(target, ['experiment'])]
+    const ofSubscriptions = (records: typeof here) => [...records].filter(([key]) => key.startsWith('subscription '))
+    assert.deepEqual(new Map(ofSubscriptions(here)), new Map(ofSubscriptions(there)))
+  } finally {
+    breaking.stop()
+  }
+})

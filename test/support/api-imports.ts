@@ -1,0 +1,223 @@
+// Imports from a service with this API: a server with a shop to copy, a project to copy it into, and the comparison of both.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { demoRecords } from '../../src/cli/demo/records.ts'
+import { createOrganization } from '../../src/core/tenants/tenants.ts'
+import { type ApiReport, compareApi } from '../../src/data/ingest/api/compare.ts'
+import { noCustomers } from '../../src/data/ingest/api/customers.ts'
+import { runApiImport } from '../../src/data/ingest/api/run.ts'
+import { ApiSource } from '../../src/data/ingest/api/source.ts'
+import { beginState, takeTurn } from '../../src/data/ingest/api/state.ts'
+import { importRecords } from '../../src/data/ingest/load.ts'
+import { type Json, type Project, startTestServer, type TestServer } from './server.ts'
+import { silent } from './simulator.ts'
+
+export interface Shop {
+  server: TestServer
+  folder: string
+  source: Project & { organizationKey: string }
+  /** The addresses of the source's two APIs. */
+  from: string
+  billingFrom: string
+  keyFile: string
+  billingKeyFile: string
+  stop(): Promise<void>
+}
+
+/** A server with the data of so many people of the demo in one project. */
+export async function openShop(people: number): Promise<Shop> {
+  const server = await startTestServer({ RATE_LIMIT: '0' })
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-test-api-'))
+  const { secret_key: organizationKey } = await createOrganization(server.db, server.app.seal, { id: 'shop' })
+  const source = { ...(await server.project('shop')), organizationKey }
+  const stream = () => Readable.from(linesOf(people))
+  const { rejects } = await importRecords(server.app, { projectId: source.id }, [{ name: 'demo', stream }])
+  assert.deepEqual(rejects, [])
+  const keyFile = join(folder, 'key')
+  const billingKeyFile = join(folder, 'billing-key')
+  writeFileSync(keyFile, source.key)
+  writeFileSync(billingKeyFile, organizationKey)
+  return {
+    server,
+    folder,
+    source,
+    from: `${server.url}/public/v1`,
+    billingFrom: `${server.url}/shop`,
+    keyFile,
+    billingKeyFile,
+    async stop() {
+      await server.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+// Two days after the demo's last change, so that no time is ahead of the clock.
+const NOW_MS = Date.now() - 2 * 86_400_000
+
+function* linesOf(people: number): Iterable<string> {
+  let seen = 0
+  for (const line of demoRecords(NOW_MS)) {
+    if (line.record === 'profile') seen += 1
+    if (seen > people) return
+    yield `${JSON.stringify(line)}\n`
+  }
+}
+
+/** A project in an organization of its own, with the key of the organization. */
+export async function openTarget({ server }: Shop, id: string): Promise<Project & { organizationKey: string }> {
+  const { secret_key: organizationKey } = await createOrganization(server.db, server.app.seal, { id })
+  return { ...(await server.project(id)), organizationKey }
+}
+
+/** Every record of a project as the export has it, by kind and id, without these fields. */
+export async function recordsOf(project: Project, without: readonly string[] = []): Promise<Map<string, Json>> {
+  const { text } = await project.get('/export')
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { record?: string; data: Json })
+  const records = lines.filter(({ record }) => record !== undefined)
+  return new Map(
+    records.map(({ record, data }) => {
+      for (const name of without) delete data[name]
+      return [`${record} ${data.id ?? data.session_id}`, data]
+    }),
+  )
+}
+
+/** All rows of the report of an organization. */
+export async function rowsOf(server: TestServer, organization: string, key: string): Promise<Json[]> {
+  const rows: Json[] = []
+  for (let last_transaction_date = '1970-01-01T00:00:00Z'; ; ) {
+    const { body } = await server.call(`/${organization}/v1/transaction_report`, {
+      method: 'POST',
+      headers: ['service-secret-key', key],
+      body: { last_transaction_date, limit: 500 },
+    })
+    if (body.transactions.length === 0) return rows
+    rows.push(...body.transactions)
+    last_transaction_date = rows.at(-1).trx_created_at
+  }
+}
+
+/** Fails unless both projects have the same records and, with `payments`, both organizations the same report. */
+export async function checkCopied(
+  { server, source }: Shop,
+  target: Project & { organizationKey: string },
+  { without = [], payments = true }: { without?: readonly string[]; payments?: boolean } = {},
+): Promise<number> {
+  const [there, here] = [await recordsOf(source, without), await recordsOf(target, without)]
+  assert.deepEqual([...here.keys()].sort(), [...there.keys()].sort())
+  for (const [key, record] of there) assert.deepEqual(here.get(key), record, key)
+  if (!payments) return there.size
+  const rows = await rowsOf(server, source.organizationId, source.organizationKey)
+  assert.deepEqual(await rowsOf(server, target.organizationId, target.organizationKey), rows)
+  return there.size + rows.length
+}
+
+export interface ImportGiven {
+  from: string
+  billing?: { url: string; key: string }
+  key: string
+  onRejected?: (line: string) => void
+}
+
+/** Runs an import in this process, at any rate and without pauses. */
+export async function importApi(server: TestServer, target: Project, given: ImportGiven): Promise<ApiReport> {
+  const { app } = server
+  const connection = await app.db.connect()
+  const { query } = connection
+  const signal = new AbortController().signal
+  const clock = { ...app.clock, sleep: async () => {} }
+  const open = (url: string, headers: Record<string, string>) =>
+    new ApiSource({ url, headers, clock, signal, callsPerSecond: 1e6 })
+  const name = { organizationId: target.organizationId, projectId: target.id, source: given.from }
+  try {
+    await takeTurn(query, name)
+    const state = await beginState(query, name, { billing: given.billing?.url ?? null, customers: null })
+    const importing = {
+      app: { ...app, log: silent },
+      query,
+      source: open(given.from, { 'Service-Secret': given.key }),
+      billing: given.billing && open(given.billing.url, { 'service-secret-key': given.billing.key }),
+      customers: noCustomers(),
+      actor: { kind: 'command line', id: 'test', source: 'test' } as const,
+      signal,
+      follow: false,
+      ...(given.onRejected && { onRejected: given.onRejected }),
+    }
+    await runApiImport(importing as never, state)
+    return await compareApi(query, state)
+  } finally {
+    connection.release(true)
+  }
+}
+
+export interface Between {
+  url: string
+  /** How many requests came. */
+  requests: string[]
+  stop(): void
+}
+
+export type Answering = (
+  request: { method: string; path: string; query: URLSearchParams; body: Json },
+  pass: (changed?: { query?: URLSearchParams }) => Promise<{ status: number; body: Json }>,
+  response: ServerResponse,
+) => Promise<{ status: number; body: unknown; headers?: Record<string, string> } | undefined>
+
+/** A service in front of the server that answers as `answering` says; undefined if that has written the response itself. */
+export async function openBetween({ url }: TestServer, answering: Answering): Promise<Between> {
+  const requests: string[] = []
+  const listener = createServer((incoming, response) => {
+    void (async () => {
+      const body = await bodyOf(incoming)
+      const { pathname, searchParams } = new URL(incoming.url!, 'http://x')
+      requests.push(`${incoming.method} ${incoming.url}`)
+      const pass = async ({ query = searchParams }: { query?: URLSearchParams } = {}) => {
+        const headers = { ...headersOf(incoming) }
+        const answer = await fetch(`${url}${pathname}${query.size > 0 ? `?${query}` : ''}`, {
+          method: incoming.method!,
+          headers,
+          ...(body !== '' && { body }),
+        })
+        return { status: answer.status, body: await answer.json() }
+      }
+      const request = { method: incoming.method!, path: pathname, query: searchParams, body: body && JSON.parse(body) }
+      const answer = await answering(request, pass, response)
+      if (!answer) return
+      response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers })
+      response.end(typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body))
+    })().catch(() => response.destroy())
+  })
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`,
+    requests,
+    stop() {
+      listener.closeAllConnections()
+      listener.close()
+    },
+  }
+}
+
+/** The key under the name that the server requires. */
+function headersOf({ headers }: IncomingMessage): Record<string, string> {
+  const given: Record<string, string> = {}
+  if (headers['service-secret']) given['Service-Secret'] = String(headers['service-secret'])
+  if (headers['service-secret-key']) given['service-secret-key'] = String(headers['service-secret-key'])
+  if (headers['content-type']) given['content-type'] = headers['content-type']
+  return given
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const piece of request) text += piece
+  return text
+}
