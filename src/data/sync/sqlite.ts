@@ -1,7 +1,7 @@
 // A copy in a SQLite file: each batch and the state in one transaction.
 import { chmodSync, existsSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
-import { readExact } from './exact.ts'
+import { readExact } from '../../lib/json/exact.ts'
 import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
 import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
 

@@ -2,7 +2,7 @@
 import type { ChangePage } from '../../../clients/js/src/changes.ts'
 import type { Tundish } from '../../../clients/js/src/client.ts'
 import { Refusal } from '../../lib/errors.ts'
-import { readExact } from './exact.ts'
+import { readExact } from '../../lib/json/exact.ts'
 import { type Row, type Table, tableOf } from './tables.ts'
 import type { Batch, State, Target } from './target.ts'
 

@@ -1,7 +1,7 @@
 // Reads the records of a service: from the export that another Tundish has, or from the lists of the specification.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../../../lib/errors.ts'
-import { readExact } from '../../sync/exact.ts'
+import { readExact } from '../../../lib/json/exact.ts'
 import { type ItemKind, isObject, type Json, textOf, unwrapped } from './convert.ts'
 import { hasList, type ListName, pagesOf } from './pages.ts'
 import { type ApiSource, Broken } from './source.ts'

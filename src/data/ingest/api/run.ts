@@ -3,17 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../../../app.ts'
 import type { Actor } from '../../../core/audit/audit.ts'
 import type { Query } from '../../../lib/pg/types.ts'
-import { importLines, type Line } from '../line-import.ts'
-import { idIn } from '../stripe/convert.ts'
-import { reject } from '../stripe/tally.ts'
 import { type Converted, idOf, type Noted } from './convert.ts'
 import { addOrders, type Customers } from './customers.ts'
 import { totalOf } from './pages.ts'
 import { EXPORT_STEPS, hasExport, LIST_STEPS, type Piece, type RecordStep, timeOf } from './read-records.ts'
 import { readReport } from './read-report.ts'
 import { type ApiSource, Unreachable } from './source.ts'
-import { type ApiImportState, beginAnew, type Ledger, ledgerInMemory, ledgerOf, saveState } from './state.ts'
-import { prepare, type Storing, store } from './store.ts'
+import { type ApiImportState, beginAnew, type Ledger, ledgerOf, saveState } from './state.ts'
+import { type Storing, store } from './store.ts'
 
 export interface ApiImport {
   app: Pick<App, 'db' | 'log' | 'audit' | 'config'>
@@ -122,7 +119,7 @@ interface Step {
   read(): AsyncIterable<Piece>
 }
 
-function stepsOf(
+export function stepsOf(
   source: ApiSource,
   billing: ApiSource | undefined,
   ledger: Ledger,
@@ -201,7 +198,7 @@ async function askTotals(source: ApiSource, { notes }: ApiImportState): Promise<
   }
 }
 
-function storingOf(given: ApiImport, state: Storing['state'], ledger: Ledger, isTundish: boolean): Storing {
+export function storingOf(given: ApiImport, state: Storing['state'], ledger: Ledger, isTundish: boolean): Storing {
   const { app, source, customers, actor, signal, onRejected } = given
   return {
     app,
@@ -217,42 +214,4 @@ function storingOf(given: ApiImport, state: Storing['state'], ledger: Ledger, is
     },
     onRejected,
   }
-}
-
-/** Reads and checks everything, and stores nothing: one import that is rolled back. */
-export async function dryRunApi(
-  given: Omit<ApiImport, 'query' | 'follow'>,
-  state: Pick<ApiImportState, 'organizationId' | 'projectId' | 'pass' | 'notes' | 'place'>,
-): Promise<Noted[]> {
-  const { app, source, billing, customers, signal, onRejected, onProgress } = given
-  const isTundish = await hasExport(source)
-  const ledger = ledgerInMemory()
-  const storing = storingOf({ ...given, follow: false } as ApiImport, state, ledger, isTundish)
-  if (billing) await addOrders(billing, customers)
-  const read = new Map<string, Noted>()
-  async function* lines(): AsyncGenerator<Line[]> {
-    for (const step of stepsOf(source, billing, ledger, state, isTundish)) {
-      for await (const piece of step.read()) {
-        const converted = await prepare(storing, piece)
-        const noted = converted.flatMap((one) => one.noted ?? [])
-        await ledger.note(noted)
-        for (const one of noted) read.set(`${one.kind} ${one.id}`, one)
-        state.notes.read += piece.again ? 0 : piece.items.length
-        onProgress?.(step.name, state.notes.read)
-        const all = converted.flatMap((one) => one.lines)
-        for (const { record, data } of all) if (record === 'profile') data.anonymized_at = null
-        yield all
-      }
-      state.place.at = null
-    }
-  }
-  const options = {
-    dryRun: true,
-    signal,
-    onRejected: (line: Line, _code: string, reason: string) =>
-      reject({ tally: state.notes, onRejected }, idIn(line), reason),
-  }
-  const { erased } = await importLines(app, state, lines(), options)
-  state.notes.erased += erased
-  return [...read.values()]
 }

@@ -2,8 +2,9 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import { hideSecrets } from '../../../lib/hide-secrets.ts'
+import { readExact } from '../../../lib/json/exact.ts'
 import { printable, shorten } from '../../../lib/text.ts'
-import { readExact } from '../../sync/exact.ts'
+import { openWatch, piecesOf, TIMEOUT_MS } from './watch.ts'
 
 export interface Response {
   status: number
@@ -24,15 +25,13 @@ export interface SourceOptions {
 
 // Gentle to a service that others use; single records are read one by one.
 const CALLS_PER_SECOND = 20
-// How long a response, or the next part of a streamed one, may take.
-const TIMEOUT_MS = 60_000
 const TRIES = 8
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 60_000
 // A service that asks for more is asked again after this time.
 const LONGEST_ASKED_MS = 600_000
 /** The most bytes of a body, and of a line of a streamed one: a page of 500 records is far smaller. */
-export const MAX_BODY_BYTES = 64 << 20
+const MAX_BODY_BYTES = 64 << 20
 
 /** A failure that may pass. The message completes the sentence "ADDRESS …". */
 class Trouble extends Error {
@@ -206,14 +205,6 @@ export class Broken extends Error {}
 
 const LINE_FEED = 0x0a
 
-async function* piecesOf(response: globalThis.Response, watch: Watch): AsyncGenerator<Buffer> {
-  if (!response.body) return
-  for await (const chunk of response.body) {
-    watch.restart()
-    yield Buffer.from(chunk)
-  }
-}
-
 function bodyOf(bytes: Buffer): unknown {
   try {
     return readExact(bytes.toString('utf8'))
@@ -234,34 +225,4 @@ function reasonOf(error: unknown): string {
   const { message, name, cause } = error as Error & { cause?: { message?: string; code?: string } }
   if (name === 'TimeoutError' || name === 'AbortError') return `sent nothing for ${TIMEOUT_MS / 1000} s`
   return `failed: ${cause?.message || cause?.code || message}`
-}
-
-interface Watch {
-  signal: AbortSignal
-  pause(): void
-  restart(): void
-  end(): void
-}
-
-/** Aborts when nothing arrived for a while, or with the outer signal. */
-function openWatch(outer: AbortSignal): Watch {
-  const controller = new AbortController()
-  let timer: NodeJS.Timeout | undefined
-  const forward = () => controller.abort(outer.reason)
-  outer.addEventListener('abort', forward)
-  if (outer.aborted) forward()
-  const watch = {
-    signal: controller.signal,
-    pause: () => clearTimeout(timer),
-    restart() {
-      clearTimeout(timer)
-      timer = setTimeout(() => controller.abort(), TIMEOUT_MS)
-    },
-    end() {
-      clearTimeout(timer)
-      outer.removeEventListener('abort', forward)
-    },
-  }
-  watch.restart()
-  return watch
 }

@@ -1,7 +1,7 @@
 // The reader of a sync's lines: numbers of free-form objects are written again with the digits that came.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readExact } from '../../../src/data/sync/exact.ts'
+import { readExact } from '../../../src/lib/json/exact.ts'
 
 test('every number keeps its digits, wherever it is', () => {
   for (const text of [

@@ -1,5 +1,5 @@
 // Reads JSON so that each number in a free-form object is copied with the digits that the server sent.
-import { readJson } from '../../lib/json/read.ts'
+import { readJson } from './read.ts'
 
 // A number that `JSON.parse` may change: with a fraction, an exponent, more digits than a double keeps, or -0. Few lines have one,
 // and the exact reader takes several times as long.
