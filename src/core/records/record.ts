@@ -1,6 +1,6 @@
 // Declares a record once: its fields as the API shows them and as the import reads them, its table, references and counters.
 import type { Fields as ShapeFields } from '../../lib/shape/shape.ts'
-import { type Fields, fieldsOf, limited, type Type } from './import/fields.ts'
+import { type Fields, fieldsOf, limited, type Stored, type Type } from './import/fields.ts'
 
 export interface Field {
   /** How the API shows it; missing for a field that only the import knows. */
@@ -58,6 +58,10 @@ export interface Kind {
   misfits?: readonly { reason: string; where: (tenant: Tenant) => string }[]
   /** The counters of its list, by their field in `counts`. A record without them has no list. */
   counts?: { readonly [field: string]: Counter }
+  /** The columns that follow from others where a line has no value of them; null: it does not follow. */
+  derived?: (stored: (column: string) => Stored) => Readonly<Record<string, Stored>>
+  /** Columns that an erasure keeps: a line about somebody erased, who has lost what they follow from, does not clear them. */
+  lasting?: readonly string[]
   /** Columns that keep the value with which they were first stored. */
   kept?: readonly string[]
   /** Columns that no line contains, with the SQL of their value in a new row. */

@@ -2,7 +2,8 @@
 import { instant, integer, json, object, shape, text } from '../../lib/shape/shape.ts'
 import { orElse, required } from './import/fields.ts'
 import * as from from './import/types.ts'
-import { all, countedBy, field, nested, record, shownFields, toEmptyObject, toNull } from './record.ts'
+import { all, countedBy, field, importedOnly, nested, record, shownFields, toEmptyObject, toNull } from './record.ts'
+import { columnOf, DIMENSIONS, dimension, visitOf } from './visit.ts'
 
 const anyObject = { schema: { type: 'object', additionalProperties: true } }
 
@@ -50,6 +51,8 @@ const fields = {
     orElse('{}', from.object),
     { erased: toEmptyObject },
   ),
+  // For figures only: the API shows what they were read from.
+  ...Object.fromEntries(DIMENSIONS.map((name) => [name, importedOnly(dimension(name))])),
 }
 
 export const sessionRecord = record({
@@ -57,6 +60,15 @@ export const sessionRecord = record({
   table: 'sessions',
   fields,
   counts: { '': all, ...countedBy('funnel_id') },
+  lasting: DIMENSIONS.map(columnOf),
+  derived(stored) {
+    const found = visitOf({
+      query_params: stored('query_params'),
+      origin: stored('origin'),
+      user_agent: stored('user_agent'),
+    })
+    return Object.fromEntries(DIMENSIONS.map((name) => [columnOf(name), found[name]]))
+  },
 })
 
 export const session = shape('Session', 's', shownFields(fields))

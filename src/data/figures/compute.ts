@@ -44,26 +44,89 @@ function paramsOf({ facts }: Family, projectId: string, { from, to }: Days): Par
   return [projectId, from, to, ...(facts.includes('$4') ? [DECIMALS] : [])]
 }
 
-function columnsOf({ money, measures }: Family): string[] {
-  return ['project_id', 'split', 'day', 'test', 'key', 'subkey', ...(money ? ['currency'] : []), ...measures]
+function columnsOf(family: Family): string[] {
+  return [...keysOf(family), ...family.measures]
 }
+
+const keysOf = ({ money, also = {} }: Family) => [
+  'project_id',
+  'split',
+  'day',
+  'test',
+  'key',
+  'subkey',
+  ...(money ? ['currency'] : []),
+  ...Object.keys(also),
+]
 
 /** SQL: the rows of a family, with one grouping set for each split. */
 function computed(family: Family): string {
-  const { dimensions, splits, money, measures } = family
-  const always = ['day', 'test', ...(money ? ['currency'] : [])]
+  const { dimensions, splits, money, measures, also = {} } = family
+  const always = ['day', 'test', ...(money ? ['currency'] : []), ...Object.keys(also)]
   const all = [[], ...splits]
-  const sums = measures.map((measure) => `sum(${measure})${isCount(measure) ? '::bigint' : ''}`)
-  const split = `case grouping(${dimensions.join(', ')}) ${all.map((one) => `when ${mask(family, one)} then '${one.join('_')}'`).join(' ')} end`
+  const sums = measures.map((measure) => `${sumOf(measure)} as ${measure}`)
+  const grouping = `grouping(${dimensions.join(', ')})`
+  const split = `case ${grouping} ${all.map((one) => `when ${mask(family, one)} then '${one.join('_')}'`).join(' ')} end`
   const part = (n: number) =>
-    `case grouping(${dimensions.join(', ')}) ${splits.map((one) => `when ${mask(family, one)} then ${one[n] ?? "''"}`).join(' ')} else '' end`
-  return `
-    select $1::text collate "C", ${split} collate "C", day, test, ${part(0)} collate "C", ${part(1)} collate "C"${money ? ', currency collate "C"' : ''}, ${sums.join(', ')}
+    `case ${grouping} ${splits.map((one) => `when ${mask(family, one)} then ${one[n] ?? "''"}`).join(' ')} else '' end`
+  const columns = [
+    '$1::text collate "C" as project_id',
+    `${split} collate "C" as split`,
+    'day',
+    'test',
+    `${part(0)} collate "C" as key`,
+    `${part(1)} collate "C" as subkey`,
+    ...(money ? ['currency collate "C" as currency'] : []),
+    ...Object.entries(also).map(([name, type]) => `${name}::${type} as ${name}`),
+    ...sums,
+  ]
+  const rows = `
+    select ${columns.join(', ')}
     from (${family.facts}) facts
     group by grouping sets (${all.map((one) => `(${[...always, ...one].join(', ')})`).join(', ')})`
+  return family.limited ? limited(family, family.limited, rows) : rows
 }
 
-const MONEY = new Set(['gross', 'refunded', 'charged_back', 'gross_usd', 'refunded_usd', 'charged_back_usd'])
+const sumOf = (measure: string) => `sum(${measure})${isCount(measure) ? '::bigint' : ''}`
+
+/** The most values a day that visitors can choose, of each split and of each value that they cannot choose. */
+const MAX_VALUES = 1000
+export const OTHER = 'other'
+
+/** SQL: the same rows, with the values of limited dimensions beyond the most frequent ones summed as `other`. */
+function limited(family: Family, names: readonly string[], rows: string): string {
+  const columns = columnsOf(family).join(', ')
+  const places = [0, 1].map((n) => {
+    const own = family.splits.filter((one) => one[n] !== undefined && names.includes(one[n]!))
+    return own.length > 0 ? `split in (${own.map((one) => `'${one.join('_')}'`).join(', ')})` : 'false'
+  })
+  const [isKey, isSubkey] = places as [string, string]
+  const fixed = `case when ${isKey} then '' else key end`
+  const cut = (place: string, column: string) =>
+    `case when place > ${MAX_VALUES} and ${place} then '${OTHER}' else ${column} end collate "C"`
+  const kept = keysOf(family).map((name) =>
+    name === 'key' ? `${cut(isKey, 'key')} as key` : name === 'subkey' ? `${cut(isSubkey, 'subkey')} as subkey` : name,
+  )
+  return `
+    select ${[...kept, ...family.measures.map((measure) => `${sumOf(measure)} as ${measure}`)].join(', ')} from (
+      select *, dense_rank() over (partition by split, day, ${fixed} order by weight desc, key, subkey) as place from (
+        select ${columns}, sum(${family.measures[0]}) over (partition by split, day, key, subkey) as weight
+        from (${rows}) grouped) weighted) ranked
+    group by ${kept.map((_name, n) => n + 1).join(', ')}`
+}
+
+const MONEY = new Set([
+  'gross',
+  'refunded',
+  'charged_back',
+  'gross_usd',
+  'refunded_usd',
+  'charged_back_usd',
+  'net',
+  'net_usd',
+  'spent',
+  'spent_usd',
+])
 const isCount = (measure: string) => !MONEY.has(measure) && !measure.startsWith('mrr')
 
 /** The value of `grouping(…all dimensions)` in the set of `present`: a bit for each absent dimension, the last one lowest. */

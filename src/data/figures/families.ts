@@ -2,7 +2,9 @@
 import type { Family } from './family.ts'
 import { payments } from './payments.ts'
 import { sales } from './sales.ts'
+import { spend } from './spend.ts'
 import { subscriptions } from './subscriptions.ts'
 import { screens, visits } from './visits.ts'
+import { worth } from './worth.ts'
 
-export const families: readonly Family[] = [visits, screens, sales, payments, subscriptions]
+export const families: readonly Family[] = [visits, screens, spend, sales, worth, payments, subscriptions]

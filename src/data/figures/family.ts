@@ -8,6 +8,13 @@ export interface Family {
   dimensions: readonly string[]
   /** The one or two dimensions of each split. Every family also has the totals, a split without a dimension. */
   splits: readonly (readonly string[])[]
+  /**
+   * Dimensions whose values a visitor can choose. Each split keeps at most 1,000 values of them a day, those with the most of the first
+   * measure; the others are `other`.
+   */
+  limited?: readonly string[]
+  /** Columns that every row has besides those of its split, and their types. */
+  also?: Readonly<Record<string, string>>
   /** Whether rows have a currency. */
   money: boolean
   measures: readonly string[]
@@ -40,3 +47,7 @@ export const orNone = (value: string) => `coalesce(left(${value}, 256), '')`
  */
 export const inDollars = (stored: string, amount: string, currency: string) =>
   `coalesce(${stored}, case when ${currency} = 'USD' or ${amount} = 0 then ${amount} end)`
+
+/** SQL: minor units of an amount in major units. */
+export const minor = (amount: string, currency: string) =>
+  `round(${amount} * power(10::numeric, coalesce(($4::jsonb ->> ${currency})::int, 2)))`

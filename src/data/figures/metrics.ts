@@ -2,6 +2,7 @@
 import type { Family } from './family.ts'
 import { payments } from './payments.ts'
 import { sales } from './sales.ts'
+import { spend } from './spend.ts'
 import { subscriptions } from './subscriptions.ts'
 import { screens, visits } from './visits.ts'
 
@@ -56,14 +57,19 @@ const SUMS = {
   refund_count: count(sales, 'refunds', 'The number of refunds that were paid out.'),
   chargeback_count: count(sales, 'chargebacks', 'The number of disputes that withdrew money.'),
   payers: count(sales, 'payers', 'People who paid, each counted once in a calendar month.'),
+  customers: count(sales, 'customers', 'People whose first payment it was.'),
   without_usd: count(sales, 'without_usd', 'Payments, refunds and chargebacks without a value in US dollars.'),
 
   sessions: count(visits, 'sessions', 'Sessions that began.'),
   people: count(visits, 'people', 'People whose first session began.'),
+  visitors: count(visits, 'visitors', 'People who had a session, each counted once in a calendar month.'),
   replied: count(visits, 'replied', 'Sessions with at least one reply to a question.'),
   emails: count(visits, 'emailed', 'Sessions of people who gave an e-mail address, even if it was erased later.'),
   subscribed: count(visits, 'subscribed', 'Sessions that led to a subscription.'),
   paid: count(visits, 'paid', 'Sessions that led to a payment of more than 0.'),
+
+  spend: money(spend, ['spent'], 'What was spent on advertising.'),
+  spend_without_usd: count(spend, 'without_usd', 'Amounts spent on advertising without a value in US dollars.'),
 
   answered: count(screens, 'answered', 'Sessions with a reply on this screen.'),
   stopped: count(screens, 'stopped', 'Sessions whose last reply is on this screen.'),
@@ -107,8 +113,8 @@ const QUOTIENTS = {
     ...ratio(
       sales,
       'revenue',
-      'people',
-      'Average revenue per user: revenue divided by the people whose first session began.',
+      'visitors',
+      'Average revenue per user: revenue divided by the people who were there, each counted once in a calendar month.',
     ),
     unit: 'money',
   },
@@ -122,6 +128,15 @@ const QUOTIENTS = {
     unit: 'money',
   },
   revenue_per_session: { ...ratio(sales, 'revenue', 'sessions', 'Revenue divided by sessions.'), unit: 'money' },
+  cac: {
+    ...ratio(
+      spend,
+      'spend',
+      'customers',
+      'Cost of a customer: what was spent, divided by the people whose first payment it was.',
+    ),
+    unit: 'money',
+  },
   refund_rate: ratio(sales, 'refunds', 'revenue', 'Refunds divided by the revenue of the same days.'),
   chargeback_rate: ratio(sales, 'chargebacks', 'revenue', 'Chargebacks divided by the revenue of the same days.'),
   reply_rate: ratio(visits, 'replied', 'sessions', 'The share of sessions with a reply.'),

@@ -18,12 +18,17 @@ export interface Question {
   period?: Period
   /** A dimension of the family, or `currency`, or `project`. */
   dimension?: string
-  /** Only figures of this funnel. */
-  funnel?: string
+  /** Only figures of this value of a dimension. */
+  filter?: Filter
   /** `usd`: all amounts converted; `own`: each currency separately. */
   money: 'usd' | 'own'
   /** Whether sandbox and preview data counts too. */
   test: boolean
+}
+
+export interface Filter {
+  dimension: string
+  value: string
 }
 
 /** Money is in major units, ratios are from 0 to 1; null if the divisor is 0. */
@@ -113,16 +118,16 @@ const rounded = (value: number) => Math.round(value * 1e6) / 1e6
 
 async function read(db: Db, names: SumName[], question: Question): Promise<Record<string, string | null>[]> {
   const { family, atEnd = false } = sums[names[0]!]
-  const { projects, from, to, period, dimension, funnel, money, test } = question
+  const { projects, from, to, period, dimension, filter, money, test } = question
   const params: Param[] = [projects as string[], from, to, test]
-  const split = splitOf(family.splits, dimension, funnel)
+  const split = splitOf(family.splits, dimension, filter?.dimension)
   if (!split) return []
   params.push(split.name)
   const where = [`project_id = any($1)`, `day < $3::date`, `(not test or $4)`, `split = $5`]
   // A metric at the end is the sum of all days up to it. $2 is named anyway, because PostgreSQL refuses unused parameters.
   where.push(atEnd ? '$2::date is not null' : 'day >= $2::date')
-  if (split.filter) {
-    params.push(funnel!)
+  if (filter) {
+    params.push(filter.value)
     where.push(`${split.filter} = $6`)
   }
   const currency = family.money ? (money === 'usd' ? `'USD'` : 'currency') : undefined
@@ -140,25 +145,31 @@ async function read(db: Db, names: SumName[], question: Question): Promise<Recor
   return atEnd && period ? accumulate(rows, names, question) : rows
 }
 
-/** The dimensions of a metric, or those that it has for one funnel. */
-export function dimensionsOf(name: MetricName, funnel: string | undefined): string[] {
+/** The dimensions of a metric, or those that it has when it is filtered by a dimension. */
+export function dimensionsOf(name: MetricName, filter: string | undefined): string[] {
   const { family } = metrics[name]
   const all = ['project', ...(family.money ? ['currency'] : []), ...new Set(family.splits.flat())]
-  return all.filter((dimension) => splitOf(family.splits, dimension, funnel) !== undefined)
+  return all.filter((dimension) => splitOf(family.splits, dimension, filter) !== undefined)
 }
 
-/** The split with this dimension, of one funnel if one is given; undefined if the family does not have it. */
-function splitOf(splits: readonly (readonly string[])[], dimension: string | undefined, funnel: string | undefined) {
+/** Whether a metric can be filtered by a dimension. */
+export const isFilter = (name: MetricName, filter: string): boolean =>
+  splitOf(metrics[name].family.splits, undefined, filter) !== undefined
+
+/** The split with this dimension, filtered by another one if it is given; undefined if the family does not have it. */
+function splitOf(
+  splits: readonly (readonly string[])[],
+  dimension: string | undefined,
+  filter: string | undefined,
+): { name: string; key: string; filter: string } | undefined {
   const inner = dimension === 'currency' || dimension === 'project' ? undefined : dimension
-  if (funnel === undefined || inner === 'funnel') {
-    const known =
-      inner === undefined ? [] : splits.find((one) => one.includes(inner) && (one.length === 1 || one[0] !== 'funnel'))
-    if (!known) return undefined
-    const filter = funnel === undefined ? undefined : 'key'
-    return { name: known.join('_'), key: known.indexOf(inner ?? '') === 1 ? 'subkey' : 'key', filter }
-  }
-  const known = splits.find((one) => one[0] === 'funnel' && one[1] === inner)
-  return known && { name: known.join('_'), key: 'subkey', filter: 'key' }
+  const wanted = [...new Set([inner, filter].filter((one) => one !== undefined))]
+  const has = (one: readonly string[]) => wanted.every((name) => one.includes(name))
+  // Screens and versions have no meaning without their funnel.
+  const known = wanted.length === 0 ? [] : splits.filter(has).sort((a, b) => a.length - b.length)[0]
+  if (!known || (wanted.length === 1 && known.length > 1 && known[0] === 'funnel')) return undefined
+  const column = (name: string | undefined) => (known.indexOf(name ?? '') === 1 ? 'subkey' : 'key')
+  return { name: known.join('_'), key: column(inner), filter: column(filter) }
 }
 
 function keyOf(dimension: string, column: string): string {

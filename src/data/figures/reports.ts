@@ -63,7 +63,7 @@ const MARK = `
     select c.organization_id, c.last_trx_created_at as until, coalesce(f.reported, '-infinity') as reported
     from organization_clocks c left join figure_reports f using (organization_id) where ${HAS_NEWS} limit $1
   ), news as materialized (
-    select c.project_id, r.at, r.paid_at
+    select c.project_id, c.profile_id, due.organization_id, r.external_id, r.at, r.paid_at
     from due
     cross join lateral (
       select r.external_id, r.trx_created_at as at, ${paidAt('r')} as paid_at from report_transactions r
@@ -71,7 +71,7 @@ const MARK = `
         and r.trx_created_at <= due.until and not r.imported
       order by r.trx_created_at offset 0) r
     cross join lateral (
-      select c.project_id from customers c
+      select c.project_id, c.profile_id from customers c
       where c.organization_id = due.organization_id and c.external_id = r.external_id offset 0) c
   ), changed as (
     select project_id, days.family, (days.at at time zone 'UTC')::date as day from news
@@ -83,6 +83,16 @@ const MARK = `
     cross join lateral generate_series(date_trunc('day', paid_at at time zone 'UTC'), least(
       news.at at time zone 'UTC', date_trunc('month', paid_at at time zone 'UTC') + interval '1 month - 1 day'),
       interval '1 day') day
+    union all
+    -- The first transaction of a person who paid before without one: it is their first payment now.
+    select project_id, 'sales', (${paidAt('o')} at time zone 'UTC')::date from (
+      select distinct project_id, organization_id, external_id from news
+      where profile_id is not null and (
+        select count(*) from (
+          select from transactions t where t.project_id = news.project_id and t.profile_id = news.profile_id and t.price > 0
+          order by t.created_at, t.id limit 2) two) < 2) begun
+    join report_transactions o on o.organization_id = begun.organization_id and o.external_id = begun.external_id
+      and (o.psp_transaction_type <> 'sale' or o.status = 'succeeded')
   ), marked as (
     insert into figure_marks (project_id, family, day)
     select distinct project_id, family, day from changed

@@ -1,8 +1,9 @@
 // Figures of revenue: sales, refunds and chargebacks, by the day on which the money moved.
 import { moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
-import { dayOf, type Family, inDollars, orNone, within } from './family.ts'
+import { dayOf, type Family, inDollars, minor, orNone, within } from './family.ts'
 import { ACCOUNT, IS_TEST } from './payments.ts'
+import { alone, LAST_TOUCH, VISITED, visitColumns, with_ } from './splits.ts'
 
 /** SQL: whether the transaction is a payment for the subscription: more than 0, and not for its trial. */
 export const pays = (transaction: string, subscription: string) =>
@@ -20,7 +21,8 @@ const monthStart = (instant: string) => `date_trunc('month', ${instant}, 'UTC')`
 
 // Sales to people: the transactions of the data API.
 const TRANSACTIONS = `
-  select ${dayOf('t.created_at')} as day, t.sandbox or p.preview as test,
+  select t.profile_id, null as organization_id, null as external_id, t.id as moved_id, t.created_at as touched_at,
+    ${dayOf('t.created_at')} as day, t.sandbox or p.preview as test,
     ${orNone('t.funnel_id')} as funnel, ${orNone('u.product_id')} as product, ${orNone('p.country')} as country,
     ${orNone('u.payment_provider')} as provider,
     case when t.subscription_id is null then 'one_off'
@@ -38,10 +40,6 @@ const TRANSACTIONS = `
   join profiles p on p.project_id = t.project_id and p.id = t.profile_id
   left join subscriptions u on u.project_id = t.project_id and u.id = t.subscription_id
   where t.project_id = $1 and ${within('t.created_at')}`
-
-/** SQL: minor units of an amount in major units. */
-const minor = (amount: string, currency: string) =>
-  `round(${amount} * power(10::numeric, coalesce(($4::jsonb ->> ${currency})::int, 2)))`
 
 // A charge of Tundish itself settles together with the transaction of the customer's profile; while it is in progress
 // the customer has no other, so that no other transaction of theirs lies in between. It has the time of the payment.
@@ -63,10 +61,17 @@ const REASON = `case move when 'sale' then '' when 'refund_failed' then coalesce
       and o.status = 'refunded' and o.psp_transaction_id = r.psp_transaction_id
     order by o.trx_created_at limit 1), '') else ${orNone('r.psp_reason_code')} end`
 
+// What goes back belongs to the session of the payment.
+const TOUCHED_AT = `case when r.psp_transaction_type = 'sale' then ${paidAt('r')} else coalesce((
+    select min(${paidAt('o')}) from report_transactions o
+    where o.organization_id = r.organization_id and o.order_id = r.order_id and o.psp_transaction_type = 'sale'
+      and o.status = 'succeeded'), ${paidAt('r')}) end`
+
 // Rows of the payment report, in which all amounts are positive. A refund that failed after it had succeeded has a second row with
 // the same transaction id of the provider, which cancels the first.
 const REPORT = `
-  select ${dayOf(paidAt('r'))} as day, ${IS_TEST} as test,
+  select c.profile_id, r.organization_id, r.external_id, r.trx_id::text as moved_id, ${TOUCHED_AT} as touched_at,
+    ${dayOf(paidAt('r'))} as day, ${IS_TEST} as test,
     ${orNone('p.funnel_id')} as funnel, '' as product, ${orNone('p.country')} as country, ${orNone('r.psp')} as provider,
     case move when 'sale' then 'one_off' else move end as kind, ${REASON} as reason, r.currency_code as currency,
     (move = 'sale')::int as sales, case when move = 'sale' then moved.amount else 0 end as gross,
@@ -90,11 +95,54 @@ const REPORT = `
       and (r.imported or exists (${HAS_TRANSACTION})) then null else ${moveOf('r')} end as move) moved
   where j.id = $1 and move is not null`
 
+/** SQL: the person's first session, whose dimensions all later money has. */
+const FIRST_SESSION = `
+  left join lateral (
+    select s.* from sessions s where s.project_id = $1 and s.profile_id = moved.profile_id
+    order by s.created_at, s.id limit 1) first on true`
+
+const LAST_SESSION = `
+  left join lateral (
+    select s.* from sessions s
+    where s.project_id = $1 and s.profile_id = moved.profile_id and s.created_at <= moved.touched_at
+    order by s.created_at desc, s.id desc limit 1) last on true`
+
+/**
+ * SQL: the first payment of the person, with its product: the first transaction of more than 0 or, of a customer without any, the first
+ * sale of the payment report.
+ */
+const FIRST_PAYMENT = `
+  left join lateral (
+    select * from (
+      (select t.created_at as at, t.id, u.product_id as product, 1 as place
+       from transactions t left join subscriptions u on u.project_id = $1 and u.id = t.subscription_id
+       where t.project_id = $1 and t.profile_id = moved.profile_id and t.price > 0
+       order by t.created_at, t.id limit 1)
+      union all
+      (select ${paidAt('o')}, o.trx_id::text, null, 2 from report_transactions o
+       where o.organization_id = moved.organization_id and o.external_id = moved.external_id
+         and o.psp_transaction_type = 'sale' and o.status = 'succeeded'
+       order by ${paidAt('o')}, o.trx_created_at, o.trx_id limit 1)) either
+    order by place limit 1) paid on true`
+
+/** SQL: every movement of money of these days, with the person's first session, last session before it, and first payment. */
+export const MOVED = `(${TRANSACTIONS} union all ${REPORT}) moved ${FIRST_SESSION} ${FIRST_PAYMENT}`
+
+const BEFORE = LAST_TOUCH.map((name) => `coalesce(last.visit_${name.slice('last_'.length)}, '') as ${name}`).join(', ')
+
 export const sales: Family = {
   name: 'sales',
   table: 'figures_sales',
-  dimensions: ['funnel', 'product', 'country', 'provider', 'kind', 'reason'],
-  splits: [['funnel'], ['product'], ['country'], ['provider'], ['kind'], ['reason']],
+  dimensions: ['funnel', 'product', 'country', 'provider', 'kind', 'reason', ...VISITED, ...LAST_TOUCH],
+  splits: [
+    ...alone(['funnel', 'product', 'country', 'provider', 'kind', 'reason', ...VISITED, ...LAST_TOUCH]),
+    ...with_('funnel', ['product', 'country', ...VISITED]),
+    ...with_('source', ['medium', 'campaign', 'country', 'product']),
+    ...with_('campaign', ['content', 'term', 'country', 'product']),
+    ...with_('variant', ['source', 'campaign', 'country', 'product']),
+    ['product', 'country'],
+  ],
+  limited: [...VISITED, ...LAST_TOUCH],
   money: true,
   measures: [
     'sales',
@@ -104,10 +152,13 @@ export const sales: Family = {
     'chargebacks',
     'charged_back',
     'payers',
+    'customers',
     'gross_usd',
     'refunded_usd',
     'charged_back_usd',
     'without_usd',
   ],
-  facts: `${TRANSACTIONS} union all ${REPORT}`,
+  facts: `
+    select moved.*, ${visitColumns('first')}, ${BEFORE}, (paid.id is not distinct from moved.moved_id)::int as customers
+    from ${MOVED} ${LAST_SESSION}`,
 }

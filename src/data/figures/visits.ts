@@ -1,5 +1,6 @@
 // Figures of sessions: the steps of a funnel that they reach, by the day on which the session began.
 import { dayOf, type Family, orNone, within } from './family.ts'
+import { alone, VISITED, visitColumns, with_ } from './splits.ts'
 
 // The session of a payment is that of the transaction, or that of its subscription. The payments of each person are read once: read
 // for each session, they take hours for a person with thousands of both, such as a tester. `offset 0` has them read by their index.
@@ -17,28 +18,31 @@ const PAID = `
 export const visits: Family = {
   name: 'visits',
   table: 'figures_visits',
-  dimensions: ['funnel', 'version', 'experiment', 'locale', 'country'],
+  dimensions: ['funnel', 'version', 'experiment', 'locale', 'country', ...VISITED],
   splits: [
-    ['funnel'],
-    ['country'],
-    ['locale'],
-    ['experiment'],
-    ['funnel', 'version'],
-    ['funnel', 'experiment'],
-    ['funnel', 'locale'],
-    ['funnel', 'country'],
+    ...alone(['funnel', 'country', 'locale', 'experiment', ...VISITED]),
+    ...with_('funnel', ['version', 'experiment', 'locale', 'country', ...VISITED]),
+    ...with_('source', ['medium', 'campaign', 'country']),
+    ...with_('campaign', ['content', 'term', 'country']),
+    ...with_('variant', ['source', 'campaign', 'country']),
+    ['experiment', 'variant'],
   ],
+  limited: VISITED,
   money: false,
-  measures: ['sessions', 'people', 'replied', 'emailed', 'subscribed', 'paid'],
+  measures: ['sessions', 'people', 'visitors', 'replied', 'emailed', 'subscribed', 'paid'],
   facts: `
     with paid as materialized (${PAID})
     select ${dayOf('s.created_at')} as day, p.preview as test, ${orNone('s.funnel_id')} as funnel,
       ${orNone('s.funnel_version::text')} as version, ${orNone('s.experiment_id')} as experiment,
-      ${orNone('s.locale')} as locale, ${orNone('s.country')} as country,
+      ${orNone('s.locale')} as locale, ${orNone('s.country')} as country, ${visitColumns('s')},
       1 as sessions,
       (not exists (
         select from sessions o where o.project_id = s.project_id and o.profile_id = s.profile_id
           and (o.created_at, o.id) < (s.created_at, s.id)))::int as people,
+      (not exists (
+        select from sessions o where o.project_id = s.project_id and o.profile_id = s.profile_id
+          and o.created_at >= date_trunc('month', s.created_at, 'UTC')
+          and (o.created_at, o.id) < (s.created_at, s.id)))::int as visitors,
       (exists (select from replies r where r.project_id = s.project_id and r.session_id = s.id))::int as replied,
       (p.email is not null or p.email_erased)::int as emailed,
       (exists (

@@ -162,6 +162,8 @@ function effects(names: Set<string>, { project_id, organization_id }: Tenant): s
     ]),
     ...(names.has('session') || names.has('reply') ? [sessions] : []),
     ...has('session', [
+      `update import_session s set ${sessionRecord.lasting!.map((name) => `${name} = coalesce(s.${name}, t.${name})`).join(', ')}
+       from sessions t, ${ERASED_SESSIONS} e where t.project_id = ${project_id} and t.id = s.id and e.id = s.id`,
       `update import_session s set profile_id = e.profile_id, ${erasedColumns(sessionRecord, 's')}, erased = true
        from ${ERASED_SESSIONS} e where e.id = s.id`,
     ]),

@@ -2,6 +2,7 @@
 
 import { paidAt } from '../../core/records/payment-time.ts'
 import type { Kind, Scope } from '../../core/records/record.ts'
+import { columnOf, DIMENSIONS } from '../../core/records/visit.ts'
 import { pays } from '../figures/sales.ts'
 import { isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
 import { sameKey } from './conditions.ts'
@@ -56,32 +57,47 @@ const reportRows = (customer: string, organization: string) => `
     select ${paidAt('report_transactions')} as paid_at from report_transactions
     where organization_id = ${organization} and external_id = ${customer}.external_id and psp_transaction_type <> 'sale') r`
 
+/** SQL: all days on which money of the profile moved, of which its first payment and its first session decide the dimensions. */
+const moneyOf = (from: string, profile: string, { project_id, organization_id }: Scope, where: string) => [
+  `select 'sales', o.created_at from ${from}
+   join transactions o on o.project_id = ${project_id} and o.profile_id = ${profile} where ${where}`,
+  `select 'sales', r.paid_at from ${from}
+   join customers c on c.project_id = ${project_id} and c.profile_id = ${profile}
+   ${reportRows('c', organization_id)} where ${where}`,
+]
+
+const SHOWN_OF_SESSION = ['created_at', 'profile_id', 'funnel_id', 'country', ...DIMENSIONS.map(columnOf)]
+
 const session: Rule = {
-  changed: (from, { project_id }) => {
-    const changed = differ(
-      'created_at',
-      'profile_id',
-      'funnel_id',
-      'funnel_version',
-      'experiment_id',
-      'locale',
-      'country',
-    )
+  changed: (from, scope) => {
+    const { project_id } = scope
+    const changed = differ(...SHOWN_OF_SESSION, 'funnel_version', 'experiment_id', 'locale')
     return [
       `select 'visits', d.at from ${from} cross join lateral (values (t.created_at), (s.created_at)) d (at) where ${changed}`,
       `select 'visits', o.created_at from ${from} ${eachOf('t.profile_id', 's.profile_id')}
        join sessions o on o.project_id = ${project_id} and o.profile_id = each.id
        where ${differ('created_at', 'profile_id')}`,
+      ...moneyOf(`${from} ${eachOf('t.profile_id', 's.profile_id')}`, 'each.id', scope, differ(...SHOWN_OF_SESSION)),
     ]
   },
-  // A person's first session is no longer the first when an earlier one is imported.
-  added: (from, { project_id }) => [
-    `select 'visits', s.created_at from ${from}`,
-    `select 'visits', o.created_at from ${from} join sessions o
-       on o.project_id = ${project_id} and o.profile_id = s.profile_id and (o.created_at, o.id) > (s.created_at, s.id)
-     where not exists (select from sessions e where e.project_id = ${project_id} and e.profile_id = s.profile_id
-       and (e.created_at, e.id) < (s.created_at, s.id))`,
-  ],
+  // A person's first session is no longer the first when an earlier one is imported, nor the first of its month.
+  added: (from, scope) => {
+    const { project_id, organization_id } = scope
+    const isFirst = `not exists (select from sessions e where e.project_id = ${project_id} and e.profile_id = s.profile_id
+       and (e.created_at, e.id) < (s.created_at, s.id))`
+    return [
+      `select 'visits', s.created_at from ${from}`,
+      `select 'visits', o.created_at from ${from} join sessions o
+         on o.project_id = ${project_id} and o.profile_id = s.profile_id and (o.created_at, o.id) > (s.created_at, s.id)
+       where o.created_at < date_trunc('month', s.created_at, 'UTC') + interval '1 month' or ${isFirst}`,
+      // What was paid earlier has another last session before it, and none of this one's dimensions, unless this is the first.
+      `select 'sales', o.created_at from ${from} join transactions o
+         on o.project_id = ${project_id} and o.profile_id = s.profile_id where o.created_at >= s.created_at or ${isFirst}`,
+      `select 'sales', r.paid_at from ${from}
+       join customers c on c.project_id = ${project_id} and c.profile_id = s.profile_id
+       ${reportRows('c', organization_id)} where r.paid_at >= s.created_at or ${isFirst}`,
+    ]
+  },
 }
 
 const replyDay = (from: string, { project_id }: Scope, where: string) =>
@@ -118,7 +134,8 @@ const profile: Rule = {
 }
 
 const subscription: Rule = {
-  changed: (from, { project_id }) => {
+  changed: (from, scope) => {
+    const { project_id } = scope
     const paid = 'price, currency, price_usd, billing_interval, billing_interval_count, created_at'.split(', ')
     const split = 'product_id, funnel_id, payment_provider, profile_id, sandbox, trial_transaction_id'.split(', ')
     const changed = `(${differ(...paid, ...split)} or (t.trial_offer is null) <> (s.trial_offer is null))`
@@ -137,6 +154,13 @@ const subscription: Rule = {
       `select 'visits', o.created_at from ${from} ${eachOf('t.session_id', 's.session_id')}
        join sessions o on o.project_id = ${project_id} and o.id = each.id
        where ${differ('session_id', 'profile_id')}`,
+      // The product of the first payment of whoever paid for it.
+      ...moneyOf(
+        `${from} join transactions f on f.project_id = ${project_id} and f.subscription_id = t.id and f.price > 0`,
+        'f.profile_id',
+        scope,
+        differ('product_id'),
+      ),
     ]
   },
   added: (from, { project_id }) => [
@@ -146,7 +170,8 @@ const subscription: Rule = {
 }
 
 const transaction: Rule = {
-  changed: (from, { project_id }) => {
+  changed: (from, scope) => {
+    const { project_id } = scope
     const changed = differ(
       ...'created_at, profile_id, subscription_id, session_id, funnel_id, currency, price, price_usd, sandbox'.split(
         ', ',
@@ -169,9 +194,11 @@ const transaction: Rule = {
        ${eachOf('t.session_id', 's.session_id', 'u.session_id')}
        join sessions e on e.project_id = ${project_id} and e.id = each.id
        where ${changed}`,
+      ...moneyOf(`${from} ${eachOf('t.profile_id', 's.profile_id')}`, 'each.id', scope, changed),
     ]
   },
-  added: (from, { project_id }) => {
+  added: (from, scope) => {
+    const { project_id } = scope
     const isFirst = `s.price > 0 and not exists (
       select from transactions o where o.project_id = ${project_id} and o.subscription_id = s.subscription_id and ${pays('o', 'u')}
         and (o.created_at, o.id) < (s.created_at, s.id))`
@@ -184,14 +211,27 @@ const transaction: Rule = {
          and o.created_at >= s.created_at and o.created_at < date_trunc('month', s.created_at, 'UTC') + interval '1 month'`,
       `select family, d.at from ${joined}
        cross join lateral (
+         (select o.created_at from transactions o where o.project_id = ${project_id} and o.subscription_id = u.id
+            and (o.created_at, o.id) > (s.created_at, s.id) and o.price > 0 order by o.created_at, o.id limit 2)
+         union all
+         -- What was free before the first payment was the beginning, and is a renewal after it.
          select o.created_at from transactions o where o.project_id = ${project_id} and o.subscription_id = u.id
-           and (o.created_at, o.id) > (s.created_at, s.id) and o.price > 0 order by o.created_at, o.id limit 2) d (at)
+           and (o.created_at, o.id) > (s.created_at, s.id) and o.price = 0) d (at)
        cross join (values ('sales'), ('subscriptions')) families (family) where ${isFirst}`,
       `select 'subscriptions', d.at from ${joined}
        cross join lateral (values (s.created_at), (u.created_at), (${end('u')})) d (at) where u.id is not null and ${isFirst}`,
       `select 'visits', e.created_at from ${joined} ${eachOf('s.session_id', 'u.session_id')}
        join sessions e on e.project_id = ${project_id} and e.id = each.id
        where s.price > 0 and (u.id is null or s.session_id is distinct from u.session_id or (${isFirst}))`,
+      // The first payment of the person may be another one now.
+      ...moneyOf(
+        from,
+        's.profile_id',
+        scope,
+        `s.price > 0 and not exists (
+          select from transactions e where e.project_id = ${project_id} and e.profile_id = s.profile_id and e.price > 0
+            and (e.created_at, e.id) < (s.created_at, s.id))`,
+      ),
     ]
   },
 }
@@ -212,10 +252,15 @@ const besidePayment = (from: string, organization: string, row: string, at = pai
      on r.organization_id = ${organization} and r.external_id = ${row}.external_id
      and r.psp_transaction_type = 'sale' and r.status = 'succeeded' and ${paidAt('r')} >= ${at}
      and ${paidAt('r')} < date_trunc('month', ${at}, 'UTC') + interval '1 month'`,
-  // The row of a refund that failed later cancels the row of its success: both belong to one order.
+  // The row of a refund that failed later cancels the row of its success, and what goes back belongs to the session of the
+  // payment: all of one order.
   `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
-     on r.organization_id = ${organization} and r.order_id = ${row}.order_id
-   where ${row}.psp_transaction_type = 'refund'`,
+     on r.organization_id = ${organization} and r.order_id = ${row}.order_id`,
+  // The first payment of the customer may be another one now.
+  `select 'sales', r.paid_at from ${from} ${reportRows(row, organization)}
+   where ${row}.psp_transaction_type = 'sale' and ${row}.status = 'succeeded' and not exists (
+     select from report_transactions e where e.organization_id = ${organization} and e.external_id = ${row}.external_id
+       and e.psp_transaction_type = 'sale' and e.status = 'succeeded' and ${paidAt('e')} < ${at})`,
 ]
 
 // A stored row keeps its `trx_created_at`, whatever the line says.

@@ -55,11 +55,24 @@ export function readRecord(value: JsonValue, reading: Reading): Row {
   const row: Row = { kind, values: [], given: null, needsStored: false }
   const given: string[] = []
   placed(kind.name, () => readFields(isMerged ? mergedFields(kind) : kind.fields, data, reading, row.values, given))
+  if (kind.derived) derive(kind, kind.derived, row.values, given)
   if (isMerged) {
     row.given = given.join('')
     row.needsStored = requiredColumns(kind).some(({ place }) => given[place] === '0')
   }
   return row
+}
+
+/** Fills columns that follow from others where the line has no value of them. */
+function derive(kind: Kind, derived: NonNullable<Kind['derived']>, values: Stored[], given: string[]): void {
+  const places = cached(PLACES, kind, () => new Map(columnsOf(kind).map(({ name }, place) => [name, place])))
+  const found = derived((name) => values[places.get(name)!]!)
+  for (const [name, value] of Object.entries(found)) {
+    const place = places.get(name)!
+    if (value === null || given[place] === '1') continue
+    values[place] = value
+    given[place] = '1'
+  }
 }
 
 /** The columns of a kind in the order of its rows. */
@@ -85,6 +98,7 @@ export function requiredColumns(kind: Kind): (Column & { place: number })[] {
 const COLUMNS = new Map<Kind, Column[]>()
 const REQUIRED = new Map<Kind, (Column & { place: number })[]>()
 const MERGED = new Map<Kind, Fields>()
+const PLACES = new Map<Kind, Map<string, number>>()
 
 /** The fields of a line that changes a record: only those that identify it are required. */
 function mergedFields(kind: Kind): Fields {
@@ -133,7 +147,7 @@ function columns(fields: Fields, prefix: string, path: string): Column[] {
   return fields.flatMap(({ name, type }) => {
     if (type.fields) return columns(type.fields, `${prefix}${name}_`, `${path}${name}.`)
     const column = {
-      name: `${prefix}${name}`,
+      name: type.column ?? `${prefix}${name}`,
       path: `${path}${name}`,
       json: type.json === true,
       required: type.required === true,

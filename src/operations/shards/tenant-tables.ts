@@ -37,8 +37,10 @@ const AHEAD = new Set([
   'figures_payments',
   'figures_sales',
   'figures_screens',
+  'figures_spend',
   'figures_subscriptions',
   'figures_visits',
+  'figures_worth',
 ])
 
 // Of the tables that are copied ahead, those whose rows are locked. A new order refers to its customer, and all that

@@ -1,11 +1,12 @@
 // The query of the figures' operations: its schema, and the `Question` that is read from it.
 import type { Comparison } from '../../data/figures/compare.ts'
 import { type MetricName, metricNames, metrics } from '../../data/figures/metrics.ts'
-import { dimensionsOf, type Question } from '../../data/figures/read.ts'
+import { dimensionsOf, type Filter, isFilter, type Question } from '../../data/figures/read.ts'
+import { LAST_TOUCH, VISITED } from '../../data/figures/splits.ts'
 import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DAY_PATTERN, DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
 
 const DIMENSIONS = [
   'currency',
@@ -23,6 +24,8 @@ const DIMENSIONS = [
   'decline',
   'reason',
   'cohort',
+  ...VISITED,
+  ...LAST_TOUCH,
 ]
 const PERIODS = ['day', 'week', 'month']
 // Ten years of days.
@@ -36,6 +39,17 @@ const day = (description: string) =>
 const listOf = (names: readonly string[], max: number) => `^(${names.join('|')})(,(${names.join('|')})){0,${max - 1}}$`
 const PERIOD = PERIODS.join('|')
 const DIMENSION = DIMENSIONS.join('|')
+
+/** The dimensions that figures can be filtered by, one at a time. */
+export const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
+const filters = Object.fromEntries(
+  FILTERS.map((name) => [
+    name,
+    Type.Optional(
+      Type.String({ description: `Only the figures of this ${name}. One filter can be given.`, maxLength: 256 }),
+    ),
+  ]),
+) as Record<(typeof FILTERS)[number], Schema>
 
 export const query = Type.Object({
   metric: Type.String({
@@ -60,7 +74,7 @@ export const query = Type.Object({
     description:
       'Adds the values of an earlier period: as many days before, or the same days a month or a year earlier.',
   }),
-  funnel: Type.Optional(Type.String({ description: 'Only the figures of this funnel.', maxLength: 64 })),
+  ...filters,
   money: Type.Optional({
     type: 'string',
     enum: ['usd', 'own'],
@@ -71,13 +85,12 @@ export const query = Type.Object({
   test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
 })
 
-interface Given {
+interface Given extends Partial<Record<(typeof FILTERS)[number], string>> {
   metric: string
   from?: string
   to?: string
   by?: string
   compare?: Comparison
-  funnel?: string
   money?: 'usd' | 'own'
   test?: boolean
 }
@@ -89,20 +102,36 @@ export interface FiguresRequest extends Pick<Given, 'from' | 'to' | 'compare'> {
 
 /** Reads the query of the operation, or throws a 400 for its first broken rule. */
 export function readQuery(query: unknown): FiguresRequest {
-  const { metric, by, funnel, money = 'usd', test = false, ...days } = query as Given
+  const { metric, by, money = 'usd', test = false, from, to, compare } = query as Given
+  const days = { ...(from !== undefined && { from }), ...(to !== undefined && { to }), ...(compare && { compare }) }
+  const filter = readFilter(query as Given)
   const metrics = readMetrics(metric)
   for (const name of ['from', 'to'] as const) if (days[name] !== undefined) readDay(name, days[name])
   if (days.from !== undefined && days.to !== undefined) checkDays(days.from, days.to)
   const split = splitBy(by)
-  checkDimension(metrics, split.dimension, funnel)
-  return { ...days, about: { metrics, ...split, ...(funnel !== undefined && { funnel }), money, test } }
+  checkDimension(metrics, split.dimension, filter?.dimension)
+  return { ...days, about: { metrics, ...split, ...(filter && { filter }), money, test } }
+}
+
+/** The filter, if one is given. Throws a 400 for several, of which figures have no sums. */
+export function readFilter(given: Partial<Record<(typeof FILTERS)[number], string>>): Filter | undefined {
+  const [first, ...others] = FILTERS.filter((name) => given[name] !== undefined)
+  if (others.length > 0)
+    throw new ApiError(
+      400,
+      'invalid_parameter',
+      `Only one filter can be given, got ${[first, ...others].join(' and ')}.`,
+    )
+  return first && { dimension: first, value: given[first]! }
 }
 
 /** A metric without the dimension is left out of the response, but one of them must have it. */
-function checkDimension(names: MetricName[], dimension: string | undefined, funnel: string | undefined): void {
-  const all = [...new Set(names.flatMap((name) => dimensionsOf(name, funnel)))]
+function checkDimension(names: MetricName[], dimension: string | undefined, filter: string | undefined): void {
+  const what = `${names.join(', ')}${filter === undefined ? '' : ` of one ${filter}`}`
+  if (filter !== undefined && !names.some((name) => isFilter(name, filter)))
+    throw new ApiError(400, 'invalid_parameter', `${filter}: ${names.join(', ')} cannot be filtered by ${filter}.`)
+  const all = [...new Set(names.flatMap((name) => dimensionsOf(name, filter)))]
   if (dimension === undefined || all.includes(dimension)) return
-  const what = `${names.join(', ')}${funnel === undefined ? '' : ' of one funnel'}`
   throw new ApiError(
     400,
     'invalid_parameter',

@@ -9,6 +9,7 @@ import { sweepCounts } from '../../core/lists/counts.ts'
 import { openReads } from '../../core/lists/reads.ts'
 import { openSyncReaders } from '../../core/lists/sync-readers.ts'
 import { foldEmails } from '../../core/records/folded-emails.ts'
+import { describeSessions } from '../../data/figures/describe.ts'
 import { followFigures } from '../../data/figures/follow.ts'
 import { expireSubscriptions } from '../../data/ingest/expire.ts'
 import { openFeed } from '../../data/ingest/feed.ts'
@@ -100,6 +101,7 @@ export function startWork(app: App): () => Promise<void> {
     deliverEvents(app),
     deleteOldDeliveries(app),
     followFigures(app),
+    describeSessions(app),
     carryOutImports(app),
     expireSubscriptions(app),
     ...(app.embedded ? [] : [watchFailovers(app)]),

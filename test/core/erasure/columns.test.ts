@@ -7,7 +7,8 @@ import { PERSONAL } from '../../support/person.ts'
 // What an erasure keeps on purpose in the tables with people: with what is personal, every text column of them.
 const KEPT: Record<string, string> = {
   profiles: 'project_id id country locale funnel_id',
-  sessions: 'project_id id profile_id funnel_id experiment_id locale country region_code city timezone locale_code',
+  sessions:
+    'project_id id profile_id funnel_id experiment_id locale country region_code city timezone locale_code visit_source visit_medium visit_campaign visit_content visit_term visit_referrer visit_device visit_browser visit_os visit_variant',
   replies: 'project_id session_id screen_id element_id screen_custom_id element_type element_custom_id',
   customers: 'organization_id external_id project_id profile_id',
   orders:
@@ -56,8 +57,10 @@ const IMPERSONAL: Record<string, string> = {
   figures_payments: 'project_id split key subkey',
   figures_sales: 'project_id split key subkey currency',
   figures_screens: 'project_id split key subkey',
+  figures_spend: 'project_id split key subkey currency',
   figures_subscriptions: 'project_id split key subkey currency',
   figures_visits: 'project_id split key subkey',
+  figures_worth: 'project_id split key subkey currency base',
   instance: 'name value',
   lost_movements:
     'organization_id psp psp_merchant_id transaction_id type state provider_key reference charge_transaction_id provider_customer currency_code accepted_because',
@@ -78,8 +81,10 @@ const IMPERSONAL: Record<string, string> = {
   saved_cards: 'organization_id psp psp_merchant_id token network last4 expiration_date',
   schema_migrations: 'name',
   secret_keys: 'organization_id project_id name hash sealed scopes last_four',
+  sessions_to_describe: 'project_id after',
   shared_exchange_rates: 'currency_code',
   sign_in_links: 'hash',
+  spend: 'project_id source campaign currency_code',
   stripe_imports: 'organization_id project_id psp_merchant_id options status step after tally error',
   stripe_invoice_payments: 'organization_id project_id payment subscription_id',
   sync_readers: 'project_id list',

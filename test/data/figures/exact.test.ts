@@ -13,7 +13,7 @@ import { type Imports, type Line, line, openImports, textOf, uuid } from '../../
 const FUNNELS = ['quiz', 'offer', undefined]
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
 const SEEDS = [1, 2, 11]
-const STEPS = 8
+const STEPS = 6
 
 describe('figures', () => {
   let imports: Imports
@@ -170,9 +170,12 @@ function openWorld(seed: number) {
       const id = one('ses', 40)
       known.ses.add(id)
       const funnel_id = random.pick(FUNNELS)
-      made.push(
-        line.session({ id, created_at: at(), profile_id: pick('pro'), funnel_id, country: random.pick(['DE', 'US']) }),
-      )
+      const query_params = {
+        utm_source: random.pick(['google', 'meta', '']),
+        utm_campaign: random.pick(['spring', 'autumn']),
+      }
+      const place = { country: random.pick(['DE', 'US']), variant: maybe(random.pick(['a', 'b'])) }
+      made.push(line.session({ id, created_at: at(), profile_id: pick('pro'), funnel_id, query_params, ...place }))
     }
     for (let n = 0; n < 8; n += 1) {
       const screen = random.integer(0, 3)

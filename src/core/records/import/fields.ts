@@ -55,6 +55,8 @@ export interface Type {
   cut?: true
   /** Whether its column is JSON. */
   json?: boolean
+  /** The column, if it does not have the name of the field. */
+  column?: string
   /** Whether a second column, `<name>_folded`, holds the case-folded text. */
   folded?: boolean
   /** Of a group: its fields, each with a column of its own, `<group>_<field>`. */

@@ -1,0 +1,125 @@
+// The worth of people (lifetime value): net revenue for each person by cohort and by the whole months since.
+import { addDays } from '../../lib/days.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import { readFigures, startOf } from './read.ts'
+
+export const SINCE = ['session', 'payment'] as const
+export const COHORTS = ['week', 'month'] as const
+export const LIFETIME_BY = ['source', 'campaign', 'funnel', 'product', 'country', 'variant'] as const
+
+/** The most months since the beginning that are shown. */
+const MAX_MONTHS = 36
+
+export interface LifetimeQuestion {
+  projects: readonly string[]
+  /** The first and the last day of cohorts; `to` is the day after the last. Cohorts are whole weeks or months. */
+  from: string
+  to: string
+  since: (typeof SINCE)[number]
+  cohort: (typeof COHORTS)[number]
+  by?: (typeof LIFETIME_BY)[number]
+  /** Only people with this value of `by`; then the rows are cohorts. */
+  value?: string
+  test: boolean
+  today: string
+}
+
+export interface Lifetime {
+  /** First day of the cohort; null: all of them together. */
+  cohort: string | null
+  /** Value of `by`. */
+  key: string | null
+  people: number
+  /** Net revenue in US dollars for each person, up to the end of each month since the beginning. */
+  worth: (number | null)[]
+  /** How many of these months are over for everybody in the row. */
+  complete: number
+}
+
+/** The rows are cohorts, or the values of a dimension over all cohorts of the period. */
+export async function readLifetime(db: Db, question: LifetimeQuestion): Promise<Lifetime[]> {
+  const { projects, since, cohort, by, value, test, today } = question
+  const { from, to } = wholeCohorts(question)
+  const isByValue = by !== undefined && value === undefined
+  const params = [projects as string[], by ?? '', since, from, to, test, ...(value === undefined ? [] : [value])]
+  const rows = await db.query(`${isByValue ? BY_VALUE : byCohort(cohort)} ${GROUPED(value)}`, params)
+  const people = await peopleOf(db, { ...question, from, to }, rows)
+  const places = Map.groupBy(rows, ({ place }) => place!)
+  return [...new Set([...people.keys(), ...places.keys()])]
+    .map((place): Lifetime => {
+      const count = people.get(place) ?? 0
+      const last = isByValue ? addDays(to, -1) : addDays(after(place, cohort), -1)
+      const first = isByValue ? from : place
+      const months = Math.min(MAX_MONTHS, monthsApart(first, today) + 1)
+      let sum = 0
+      const worth = Array.from({ length: months }, (_, n) => {
+        for (const row of places.get(place) ?? []) if (Number(row.months) === n) sum += Number(row.net)
+        return count > 0 ? Math.round((sum / 100 / count) * 1e6) / 1e6 : null
+      })
+      const complete = Math.max(0, Math.min(months, monthsApart(last, today)))
+      return {
+        cohort: isByValue ? null : place,
+        key: isByValue ? place : (value ?? null),
+        people: count,
+        worth,
+        complete,
+      }
+    })
+    .filter(({ people, worth }) => people > 0 || worth.some((one) => one))
+    .sort(
+      isByValue
+        ? (a, b) => b.people - a.people || (a.key! < b.key! ? -1 : 1)
+        : (a, b) => (a.cohort! < b.cohort! ? -1 : 1),
+    )
+}
+
+function wholeCohorts({ from, to, cohort }: LifetimeQuestion) {
+  return { from: startOf(Date.parse(from), cohort), to: after(startOf(Date.parse(addDays(to, -1)), cohort), cohort) }
+}
+
+/** The first day of the next cohort. */
+function after(start: string, cohort: LifetimeQuestion['cohort']): string {
+  return cohort === 'week' ? addDays(start, 7) : startOf(Date.parse(addDays(start, 31)), 'month')
+}
+
+/** The number of whole months from one day to another, at least 0. A month is over on the same day of the next, or on its last day. */
+export function monthsApart(from: string, to: string): number {
+  const [year, month, day] = from.split('-').map(Number) as [number, number, number]
+  const [toYear, toMonth, toDay] = to.split('-').map(Number) as [number, number, number]
+  const apart = (toYear - year) * 12 + toMonth - month
+  const lastOfMonth = new Date(Date.UTC(toYear, toMonth, 0)).getUTCDate()
+  return Math.max(0, apart - (Math.min(day, lastOfMonth) > toDay ? 1 : 0))
+}
+
+const BY_VALUE = 'select key as place, months, sum(net_usd) as net, sum(customers) as customers from figures_worth'
+const byCohort = (cohort: string) => `
+  select to_char(date_trunc('${cohort}', cohort::timestamp), 'YYYY-MM-DD') as place, months, sum(net_usd) as net,
+    sum(customers) as customers from figures_worth`
+const GROUPED = (value: string | undefined) => `
+  where project_id = any($1) and split = $2 and base = $3 and cohort >= $4::date and cohort < $5::date and (not test or $6)
+    ${value === undefined ? '' : 'and key = $7'}
+  group by 1, 2 order by 1, 2`
+
+/** How many people began, by the place of the row: came for the first time, or paid for the first time. */
+async function peopleOf(
+  db: Db,
+  { projects, since, cohort, by, value, from, to, test }: LifetimeQuestion,
+  rows: Record<string, string | null>[],
+): Promise<Map<string, number>> {
+  if (since === 'payment') {
+    const each = [...Map.groupBy(rows, ({ place }) => place!)]
+    return new Map(each.map(([place, own]) => [place, own.reduce((sum, row) => sum + Number(row.customers), 0)]))
+  }
+  const isByValue = by !== undefined && value === undefined
+  const found = await readFigures(db, {
+    projects,
+    metrics: ['people'],
+    from,
+    to,
+    ...(isByValue ? { dimension: by } : { period: cohort }),
+    ...(value !== undefined && { filter: { dimension: by!, value } }),
+    money: 'usd',
+    test,
+  })
+  return new Map(found.map(({ key, period, values }) => [isByValue ? key! : period!, values.people ?? 0]))
+}
