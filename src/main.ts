@@ -52,7 +52,7 @@ const COMMANDS: Record<string, Record<string, Load | string>> = {
     delivery: 'List deliveries of events',
   },
   Numbers: {
-    figures: 'Show revenue, funnels and subscriptions by day',
+    figures: () => import('./cli/commands/figures.ts'),
     report: () => import('./cli/commands/report.ts'),
   },
   'Several databases': {

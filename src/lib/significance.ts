@@ -3,11 +3,10 @@ import library from 'jstat'
 
 const { normal, studentt, chisquare } = library.jStat
 
-// The interval has 95 %, and a difference counts as real below 5 %.
+// Of the interval.
 const LEVEL = 0.95
-export const SIGNIFICANT = 0.05
 /** The probability with which a real difference is to be found. */
-export const WANTED_POWER = 0.8
+const WANTED_POWER = 0.8
 const Z = normal.inv(1 - (1 - LEVEL) / 2, 0, 1)
 
 export interface Difference {

@@ -83,7 +83,7 @@ function after(start: string, cohort: LifetimeQuestion['cohort']): string {
 }
 
 /** The number of whole months from one day to another, at least 0. A month is over on the same day of the next, or on its last day. */
-export function monthsApart(from: string, to: string): number {
+function monthsApart(from: string, to: string): number {
   const [year, month, day] = from.split('-').map(Number) as [number, number, number]
   const [toYear, toMonth, toDay] = to.split('-').map(Number) as [number, number, number]
   const apart = (toYear - year) * 12 + toMonth - month

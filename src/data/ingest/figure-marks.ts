@@ -1,11 +1,11 @@
 // Marks the days whose figures an import changes, in its transaction: only here both the old and the new record are known.
 
-import { paidAt } from '../../core/records/payment-time.ts'
 import type { Kind, Scope } from '../../core/records/record.ts'
 import { columnOf, DIMENSIONS } from '../../core/records/visit.ts'
 import { pays } from '../figures/sales.ts'
 import { isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
 import { sameKey } from './conditions.ts'
+import { customer, differ, payment, type Rule, reportRows } from './figure-mark-rules.ts'
 import type { MergeHooks } from './merge.ts'
 import { staged } from './staging.ts'
 
@@ -24,13 +24,6 @@ export function figureHooks(kind: Kind, scope: Scope): MergeHooks {
   }
 }
 
-interface Rule {
-  /** SQL of `family, at` for rows that are going to be replaced: `t` is stored, `s` staged. */
-  changed(from: string, scope: Scope): string[]
-  /** For rows that are new. */
-  added(from: string, scope: Scope): string[]
-}
-
 function insertMarks({ project_id }: Scope, parts: string[]): string {
   return `
     insert into figure_marks (project_id, family, day)
@@ -38,24 +31,11 @@ function insertMarks({ project_id }: Scope, parts: string[]): string {
     from (${parts.join(' union all ')}) touched (family, at) where at is not null and isfinite(at)`
 }
 
-const differ = (...columns: string[]) =>
-  `row(${columns.map((name) => `t.${name}`).join(', ')}) is distinct from row(${columns.map((name) => `s.${name}`).join(', ')})`
-
 const end = (row: string) =>
   `subscription_end(${row}.status, ${row}.period_ends_at, ${row}.cancelled_at, ${row}.paused_at, ${row}.created_at)`
 
 /** SQL: these ids as rows of `each`. A join with `in (a, b)` cannot be hashed, and reads a table anew for every row. */
 const eachOf = (...ids: string[]) => `cross join lateral (values ${ids.map((id) => `(${id})`).join(', ')}) each (id)`
-
-/** SQL: the rows of the report that are a customer's sales, refunds and disputes; an index has each half. */
-const reportRows = (customer: string, organization: string) => `
-  cross join lateral (
-    select ${paidAt('report_transactions')} as paid_at from report_transactions
-    where organization_id = ${organization} and external_id = ${customer}.external_id
-      and psp_transaction_type = 'sale' and status = 'succeeded'
-    union all
-    select ${paidAt('report_transactions')} as paid_at from report_transactions
-    where organization_id = ${organization} and external_id = ${customer}.external_id and psp_transaction_type <> 'sale') r`
 
 /** SQL: all days on which money of the profile moved, of which its first payment and its first session decide the dimensions. */
 const moneyOf = (from: string, profile: string, { project_id, organization_id }: Scope, where: string) => [
@@ -234,49 +214,6 @@ const transaction: Rule = {
       ),
     ]
   },
-}
-
-const customer: Rule = {
-  changed: (from, { organization_id }) => [
-    `select 'sales', r.paid_at from ${from} ${reportRows('t', organization_id)} where ${differ('profile_id')}`,
-  ],
-  added: () => [`select 'sales', null::timestamptz where false`],
-}
-
-const FAMILIES = `cross join (values ('sales'), ('payments')) families (family)`
-
-/** Other rows of the report that depend on the payment `row`. */
-const besidePayment = (from: string, organization: string, row: string, at = paidAt(row)) => [
-  // The first payment of their payer in the month may be earlier or later now.
-  `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
-     on r.organization_id = ${organization} and r.external_id = ${row}.external_id
-     and r.psp_transaction_type = 'sale' and r.status = 'succeeded' and ${paidAt('r')} >= ${at}
-     and ${paidAt('r')} < date_trunc('month', ${at}, 'UTC') + interval '1 month'`,
-  // The row of a refund that failed later cancels the row of its success, and what goes back belongs to the session of the
-  // payment: all of one order.
-  `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
-     on r.organization_id = ${organization} and r.order_id = ${row}.order_id`,
-  // The first payment of the customer may be another one now.
-  `select 'sales', r.paid_at from ${from} ${reportRows(row, organization)}
-   where ${row}.psp_transaction_type = 'sale' and ${row}.status = 'succeeded' and not exists (
-     select from report_transactions e where e.organization_id = ${organization} and e.external_id = ${row}.external_id
-       and e.psp_transaction_type = 'sale' and e.status = 'succeeded' and ${paidAt('e')} < ${at})`,
-]
-
-// A stored row keeps its `trx_created_at`, whatever the line says.
-const PAID_AFTERWARDS = 'coalesce(s.psp_date, t.trx_created_at)'
-
-const payment: Rule = {
-  changed: (from, { organization_id }) => [
-    `select family, ${paidAt('t')} from ${from} ${FAMILIES}`,
-    `select family, ${PAID_AFTERWARDS} from ${from} ${FAMILIES}`,
-    ...besidePayment(from, organization_id, 't'),
-    ...besidePayment(from, organization_id, 's', PAID_AFTERWARDS),
-  ],
-  added: (from, { organization_id }) => [
-    `select family, ${paidAt('s')} from ${from} ${FAMILIES}`,
-    ...besidePayment(from, organization_id, 's'),
-  ],
 }
 
 const RULES: Record<string, Rule> = { session, reply, profile, subscription, transaction, customer, payment }

@@ -6,6 +6,7 @@ import { LAST_TOUCH, VISITED } from '../../data/figures/splits.ts'
 import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DAY_PATTERN, DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
+import type { Db } from '../../lib/pg/db.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 
 const DIMENSIONS = [
@@ -33,6 +34,8 @@ const MAX_DAYS = 3660
 const DEFAULT_DAYS = 30
 const MAX_METRICS = 20
 
+export const TAG = 'Figures'
+
 const day = (description: string) =>
   Type.String({ description, maxLength: 40, [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
 
@@ -40,8 +43,13 @@ const listOf = (names: readonly string[], max: number) => `^(${names.join('|')})
 const PERIOD = PERIODS.join('|')
 const DIMENSION = DIMENSIONS.join('|')
 
+export const daysQuery = {
+  from: Type.Optional(day('The first day, in UTC; by default the period is 30 days long.')),
+  to: Type.Optional(day('The last day, which is included; by default today.')),
+}
+
 /** The dimensions that figures can be filtered by, one at a time. */
-export const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
+const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
 const filters = Object.fromEntries(
   FILTERS.map((name) => [
     name,
@@ -57,8 +65,7 @@ export const query = Type.Object({
     maxLength: 1000,
     [DECLARED_ONLY]: { pattern: listOf(metricNames, MAX_METRICS) },
   }),
-  from: Type.Optional(day('The first day, in UTC; by default the period is 30 days long.')),
-  to: Type.Optional(day('The last day, which is included; by default today.')),
+  ...daysQuery,
   by: Type.Optional(
     Type.String({
       description: `A period (\`day\`, \`week\`, \`month\`), a dimension (${DIMENSIONS.map((name) => `\`${name}\``).join(', ')}), or both separated by a comma.`,
@@ -106,15 +113,14 @@ export function readQuery(query: unknown): FiguresRequest {
   const days = { ...(from !== undefined && { from }), ...(to !== undefined && { to }), ...(compare && { compare }) }
   const filter = readFilter(query as Given)
   const metrics = readMetrics(metric)
-  for (const name of ['from', 'to'] as const) if (days[name] !== undefined) readDay(name, days[name])
-  if (days.from !== undefined && days.to !== undefined) checkDays(days.from, days.to)
+  readDays(days)
   const split = splitBy(by)
   checkDimension(metrics, split.dimension, filter?.dimension)
   return { ...days, about: { metrics, ...split, ...(filter && { filter }), money, test } }
 }
 
 /** The filter, if one is given. Throws a 400 for several, of which figures have no sums. */
-export function readFilter(given: Partial<Record<(typeof FILTERS)[number], string>>): Filter | undefined {
+function readFilter(given: Partial<Record<(typeof FILTERS)[number], string>>): Filter | undefined {
   const [first, ...others] = FILTERS.filter((name) => given[name] !== undefined)
   if (others.length > 0)
     throw new ApiError(
@@ -155,11 +161,30 @@ function readMetrics(metric: string): MetricName[] {
  * The question about these projects. Days that were left out follow from `today`. Throws a 400 for a period that is not
  * possible.
  */
-export function questionOf(request: FiguresRequest, projects: readonly string[], today: string): Question {
-  const last = request.to ?? today
-  const from = request.from ?? readDay('from', addDays(last, 1 - DEFAULT_DAYS))
+export const questionOf = (request: FiguresRequest, projects: readonly string[], today: string): Question => ({
+  ...request.about,
+  projects,
+  ...daysOf(request, today),
+})
+
+/** The days of a query, `to` the day after the last. Throws a 400 for days that are not possible. */
+export function daysOf(given: { from?: string; to?: string }, today: string): { from: string; to: string } {
+  const last = given.to ?? today
+  const from = given.from ?? readDay('from', addDays(last, 1 - DEFAULT_DAYS))
   checkDays(from, last)
-  return { ...request.about, projects, from, to: addDays(last, 1) }
+  return { from, to: addDays(last, 1) }
+}
+
+/** Today, in UTC, by the clock of the database. */
+export async function todayOf(db: Db): Promise<string> {
+  const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
+  return now!.today!
+}
+
+/** Reads the days that were given, or throws a 400. */
+export function readDays(given: { from?: string; to?: string }): void {
+  for (const name of ['from', 'to'] as const) if (given[name] !== undefined) readDay(name, given[name])
+  if (given.from !== undefined && given.to !== undefined) checkDays(given.from, given.to)
 }
 
 function checkDays(from: string, last: string): void {

@@ -10,10 +10,9 @@ import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireOrganization, requireProject } from './exist.ts'
-import { type FiguresRequest, query, questionOf, readQuery } from './figures-query.ts'
+import { type FiguresRequest, query, questionOf, readQuery, TAG, todayOf } from './figures-query.ts'
 import type { Act, Input, Operation, Reading } from './operation.ts'
 
-const TAG = 'Figures'
 const values = { type: 'object', additionalProperties: { type: ['number', 'null'] } }
 
 const failedDay = Type.Object(
@@ -71,8 +70,7 @@ const response = Type.Object(
  */
 async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], request: FiguresRequest) {
   const asOf = await figuresAsOf(db, projects)
-  const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
-  const question = questionOf(request, projects, now!.today!)
+  const question = questionOf(request, projects, await todayOf(db))
   const days = request.compare && comparedDays(question, request.compare)
   const [missing, figures, before] = await Promise.all([
     failedDays(db, projects),

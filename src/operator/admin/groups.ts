@@ -9,7 +9,11 @@ const GROUPS: Readonly<Record<string, () => Promise<Group[]>>> = {
   credits: async () => [(await import('./credits.ts')).credits],
   delivery: async () => [(await import('./events.ts')).events],
   event: async () => [(await import('./events.ts')).events],
-  figures: async () => [(await import('./figures.ts')).figures],
+  figures: async () => [
+    (await import('./figures.ts')).figures,
+    (await import('./acquisition.ts')).acquisitions,
+    (await import('./spend.ts')).spendOperations,
+  ],
   keys: async () => [(await import('./keys.ts')).keys, (await import('./restored-keys.ts')).restoredKeys],
   'merchant-account': async () => [
     (await import('./merchant-accounts.ts')).merchantAccounts,

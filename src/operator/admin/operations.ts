@@ -1,4 +1,5 @@
 // All operations of the operator's API, in the order of its description.
+import { acquisitions } from './acquisition.ts'
 import { auditLog } from './audit-log.ts'
 import { connections } from './connections.ts'
 import { credits } from './credits.ts'
@@ -19,6 +20,7 @@ import { rateLimits } from './rate-limits.ts'
 import { refunds } from './refunds.ts'
 import { restoredKeys } from './restored-keys.ts'
 import { searching } from './search.ts'
+import { spendOperations } from './spend.ts'
 import { projectState } from './state.ts'
 import { stripeImports } from './stripe-imports.ts'
 import { subscriptions } from './subscriptions.ts'
@@ -41,6 +43,8 @@ export const operations: readonly Operation[] = [
   ...webhooks,
   ...events,
   ...figures,
+  ...acquisitions,
+  ...spendOperations,
   ...projectState,
   ...syncReaders,
   ...keys,

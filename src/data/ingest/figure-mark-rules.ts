@@ -1,0 +1,68 @@
+// The rules of figure marks for payments and customers, and what all rules are made of.
+import { paidAt } from '../../core/records/payment-time.ts'
+import type { Scope } from '../../core/records/record.ts'
+
+/** SQL of `family, at` for the days that a change of records changes. */
+export interface Rule {
+  /** SQL of `family, at` for rows that are going to be replaced: `t` is stored, `s` staged. */
+  changed(from: string, scope: Scope): string[]
+  /** For rows that are new. */
+  added(from: string, scope: Scope): string[]
+}
+
+/** SQL: whether a staged row differs from the stored one. */
+export const differ = (...columns: string[]) =>
+  `row(${columns.map((name) => `t.${name}`).join(', ')}) is distinct from row(${columns.map((name) => `s.${name}`).join(', ')})`
+
+/** SQL: the rows of the report that are a customer's sales, refunds and disputes; an index has each half. */
+export const reportRows = (customer: string, organization: string) => `
+  cross join lateral (
+    select ${paidAt('report_transactions')} as paid_at from report_transactions
+    where organization_id = ${organization} and external_id = ${customer}.external_id
+      and psp_transaction_type = 'sale' and status = 'succeeded'
+    union all
+    select ${paidAt('report_transactions')} as paid_at from report_transactions
+    where organization_id = ${organization} and external_id = ${customer}.external_id and psp_transaction_type <> 'sale') r`
+
+export const customer: Rule = {
+  changed: (from, { organization_id }) => [
+    `select 'sales', r.paid_at from ${from} ${reportRows('t', organization_id)} where ${differ('profile_id')}`,
+  ],
+  added: () => [`select 'sales', null::timestamptz where false`],
+}
+
+const FAMILIES = `cross join (values ('sales'), ('payments')) families (family)`
+
+/** Other rows of the report that depend on the payment `row`. */
+const besidePayment = (from: string, organization: string, row: string, at = paidAt(row)) => [
+  // The first payment of their payer in the month may be earlier or later now.
+  `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
+     on r.organization_id = ${organization} and r.external_id = ${row}.external_id
+     and r.psp_transaction_type = 'sale' and r.status = 'succeeded' and ${paidAt('r')} >= ${at}
+     and ${paidAt('r')} < date_trunc('month', ${at}, 'UTC') + interval '1 month'`,
+  // The row of a refund that failed later cancels the row of its success, and what goes back belongs to the session of the
+  // payment: all of one order.
+  `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
+     on r.organization_id = ${organization} and r.order_id = ${row}.order_id`,
+  // The first payment of the customer may be another one now.
+  `select 'sales', r.paid_at from ${from} ${reportRows(row, organization)}
+   where ${row}.psp_transaction_type = 'sale' and ${row}.status = 'succeeded' and not exists (
+     select from report_transactions e where e.organization_id = ${organization} and e.external_id = ${row}.external_id
+       and e.psp_transaction_type = 'sale' and e.status = 'succeeded' and ${paidAt('e')} < ${at})`,
+]
+
+// A stored row keeps its `trx_created_at`, whatever the line says.
+const PAID_AFTERWARDS = 'coalesce(s.psp_date, t.trx_created_at)'
+
+export const payment: Rule = {
+  changed: (from, { organization_id }) => [
+    `select family, ${paidAt('t')} from ${from} ${FAMILIES}`,
+    `select family, ${PAID_AFTERWARDS} from ${from} ${FAMILIES}`,
+    ...besidePayment(from, organization_id, 't'),
+    ...besidePayment(from, organization_id, 's', PAID_AFTERWARDS),
+  ],
+  added: (from, { organization_id }) => [
+    `select family, ${paidAt('s')} from ${from} ${FAMILIES}`,
+    ...besidePayment(from, organization_id, 's'),
+  ],
+}

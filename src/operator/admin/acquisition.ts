@@ -1,0 +1,196 @@
+// What customers cost and what they are worth: spend with its return, and the lifetime value of cohorts.
+import { readHorizon } from '../../core/lists/horizon.ts'
+import { COHORTS, LIFETIME_BY, type LifetimeQuestion, readLifetime, SINCE } from '../../data/figures/lifetime.ts'
+import { BY, RETURN_DAYS, type ReturnsQuestion, readReturns } from '../../data/figures/returns.ts'
+import { addDays, DAY_MS } from '../../lib/days.ts'
+import { ApiError } from '../../lib/errors.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { requireProject } from './exist.ts'
+import { daysOf, daysQuery, readDays, TAG, todayOf } from './figures-query.ts'
+import type { Operation, Reading } from './operation.ts'
+
+const number = (description: string) => Type.Number({ description })
+const nullable = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
+const choice = (names: readonly string[], description: string): Schema => ({ type: 'string', enum: names, description })
+const eachDay = RETURN_DAYS.join(', ')
+
+const row = Type.Object(
+  {
+    key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`; empty: none; null: all together.' }),
+    spend: number('What was spent on these days.'),
+    spend_without_usd: Type.Integer({
+      description: 'Amounts left out of `spend`, because they have no value in US dollars.',
+    }),
+    sessions: Type.Integer({ description: 'Sessions.' }),
+    people: Type.Integer({ description: 'People whose first session it was.' }),
+    customers: Type.Integer({ description: 'People whose first payment it was.' }),
+    cac: nullable('Cost of a customer: spend divided by customers; null without one of them.'),
+    returned: Type.Array(Type.Number(), {
+      description: `Net revenue up to days ${eachDay} after their first session, of the people whose first session it was.`,
+    }),
+    roas: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
+      description: `Return on ad spend: the same divided by spend, at days ${eachDay}.`,
+    }),
+    payback_days: nullable(
+      'The day after the first session by which the spend came back; null: not yet, or not within 180 days.',
+    ),
+    revenue_per_new_person: nullable(
+      'Gross revenue on these days of the people whose first session it was, for each of them.',
+    ),
+  },
+  { title: 'Return', additionalProperties: false },
+)
+
+interface Asked {
+  from?: string
+  to?: string
+  by?: string
+  test?: boolean
+}
+
+const acquisition: Reading = {
+  id: 'getAcquisition',
+  command: 'figures acquisition',
+  method: 'GET',
+  path: '/projects/:project_id/figures/acquisition',
+  tag: TAG,
+  summary: 'Get what advertising cost and brought back',
+  description: 'In US dollars, by the first session of each person. docs/figures.md defines each figure.',
+  query: Type.Object({
+    ...daysQuery,
+    by: Type.Optional(choice(BY, 'The dimension of the rows; by default one row for all.')),
+    test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
+  }),
+  response: Type.Object(
+    {
+      from: Type.String({ description: 'The first day.' }),
+      to: Type.String({ description: 'The last day.' }),
+      days_since: Type.Integer({
+        description: 'Whole days since the last day: returns at a later day are not complete.',
+      }),
+      data: Type.Array(row, { description: 'Those with the most spent first.' }),
+    },
+    { title: 'Acquisition', additionalProperties: false },
+  ),
+  shown: ({ data, ...response }) => ({
+    ...response,
+    data: (data as Record<string, unknown>[]).map(({ returned: _returned, roas, ...one }) => ({
+      ...one,
+      ...Object.fromEntries((roas as unknown[]).map((value, n) => [`roas ${RETURN_DAYS[n]}`, value])),
+    })),
+  }),
+  checkInput: ({ query }) => readDays(query as Asked),
+  async run({ db }, { params, query }) {
+    const { by, test = false } = query as Asked
+    await requireProject(db.query, params.project_id!)
+    await readHorizon(db, params.project_id!)
+    const today = await todayOf(db)
+    const { from, to } = daysOf(query as Asked, today)
+    const data = await readReturns(db, {
+      projects: [params.project_id!],
+      from,
+      to,
+      ...(by !== undefined && { by: by as NonNullable<ReturnsQuestion['by']> }),
+      test,
+    })
+    return { from, to: addDays(to, -1), days_since: daysSince(to, today), data }
+  },
+}
+
+/** The whole days that are over since the day before `to`. */
+const daysSince = (to: string, today: string) => Math.max(0, (Date.parse(today) - Date.parse(to)) / DAY_MS)
+
+const lifetimeRow = Type.Object(
+  {
+    cohort: Type.Union([Type.String(), Type.Null()], {
+      description: 'First day of the cohort; null: all of the period.',
+    }),
+    key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`.' }),
+    people: Type.Integer({ description: 'People in the cohort.' }),
+    worth: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
+      description: 'Net revenue for each of them up to the end of each month since they came, in US dollars.',
+    }),
+    complete: Type.Integer({ description: 'How many of these months are over for everybody in the cohort.' }),
+  },
+  { title: 'Lifetime', additionalProperties: false },
+)
+
+interface AskedLifetime extends Asked {
+  since?: LifetimeQuestion['since']
+  cohort?: LifetimeQuestion['cohort']
+  value?: string
+}
+
+const lifetime: Reading = {
+  id: 'getLifetime',
+  command: 'figures ltv',
+  method: 'GET',
+  path: '/projects/:project_id/figures/lifetime',
+  tag: TAG,
+  summary: 'Get what people are worth, by cohort',
+  description:
+    'Cumulative net revenue for each person, by the whole months since the first session or the first payment. docs/figures.md explains it.',
+  query: Type.Object({
+    ...daysQuery,
+    since: Type.Optional({
+      ...choice(SINCE, 'What a person begins with: the first session, or the first payment.'),
+      default: 'session',
+    }),
+    cohort: Type.Optional({ ...choice(COHORTS, 'The length of a cohort.'), default: 'month' }),
+    by: Type.Optional(
+      choice(LIFETIME_BY, 'One row for each value instead of each cohort. `product` needs `since=payment`.'),
+    ),
+    value: Type.Optional(
+      Type.String({ description: 'Only people with this value of `by`, one row for each cohort.', maxLength: 256 }),
+    ),
+    test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
+  }),
+  response: Type.Object(
+    {
+      from: Type.String({ description: 'The first day.' }),
+      to: Type.String({ description: 'The last day.' }),
+      data: Type.Array(lifetimeRow, { description: 'The oldest cohort first, or the value with the most people.' }),
+    },
+    { title: 'LifetimeOut', additionalProperties: false },
+  ),
+  shown: ({ data, ...response }) => ({
+    ...response,
+    data: (data as Record<string, unknown>[]).map(({ worth, complete: _complete, ...one }) => ({
+      ...one,
+      ...Object.fromEntries((worth as unknown[]).map((value, n) => [`month ${n}`, value])),
+    })),
+  }),
+  checkInput({ query }) {
+    const { by, value, since = 'session' } = query as AskedLifetime
+    readDays(query as Asked)
+    if (value !== undefined && by === undefined)
+      throw new ApiError(400, 'invalid_parameter', 'value needs by, the dimension that it is a value of.')
+    if (by === 'product' && since === 'session')
+      throw new ApiError(
+        400,
+        'invalid_parameter',
+        'by: product is that of the first payment, so it needs since=payment.',
+      )
+  },
+  async run({ db }, { params, query }) {
+    const { by, value, since = 'session', cohort = 'month', test = false } = query as AskedLifetime
+    await requireProject(db.query, params.project_id!)
+    await readHorizon(db, params.project_id!)
+    const today = await todayOf(db)
+    const { from, to } = daysOf(query as Asked, today)
+    const data = await readLifetime(db, {
+      projects: [params.project_id!],
+      from,
+      to,
+      since,
+      cohort,
+      ...(by !== undefined && { by: by as NonNullable<LifetimeQuestion['by']> }),
+      ...(value !== undefined && { value }),
+      test,
+      today,
+    })
+    return { from, to: addDays(to, -1), data }
+  },
+}
+
+export const acquisitions: Operation[] = [acquisition, lifetime]
