@@ -41,6 +41,9 @@ const set = (body: object): Rule => ({ foreign: unnamed, body: () => body })
 
 const everyFunnel = { metric: 'sessions', by: 'funnel', from: '2020-01-01', to: '2029-12-31', test: 'true' }
 
+const everySource = { by: 'source', from: '2020-01-01', to: '2029-12-31', test: 'true' }
+const everyCohort = { from: '2020-01-01', to: '2029-12-31', test: 'true' }
+
 export const RULES: Record<string, Rule> = {
   getLiveness: open,
   getReadiness: open,
@@ -139,6 +142,9 @@ export const RULES: Record<string, Rule> = {
   getProjectFigures: { ...list, query: () => everyFunnel },
   getOrganizationFigures: { ...list, query: () => everyFunnel },
   rebuildFigures: list,
+  getAcquisition: { ...list, query: () => everySource },
+  getLifetime: { ...list, query: () => everyCohort },
+  loadSpend: set({ rows: [{ day: '2026-01-31', source: 'google', currency: 'USD', amount: '1.00' }] }),
 
   getPerson: item,
   compareLedgers: everywhere,

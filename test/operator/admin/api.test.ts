@@ -162,6 +162,10 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
     await insertConnectedAccount('m2')
     return [`/organizations/${ORGANIZATION}/merchant-accounts/stripe/m2/disconnect`, undefined]
   },
+  loadSpend: async () => [
+    `/projects/${PROJECT}/spend`,
+    { rows: [{ day: '2026-01-31', source: 'google', currency: 'USD', amount: '1.00' }] },
+  ],
   rebuildFigures: async () => [`/projects/${PROJECT}/figures/rebuild`, undefined],
   startStripeImport: async () => {
     await insertConnectedAccount('m3')
