@@ -41,8 +41,8 @@ const set = (body: object): Rule => ({ foreign: unnamed, body: () => body })
 
 const everyFunnel = { metric: 'sessions', by: 'funnel', from: '2020-01-01', to: '2029-12-31', test: 'true' }
 
-const everySource = { by: 'source', from: '2020-01-01', to: '2029-12-31', test: 'true' }
-const everyCohort = { from: '2020-01-01', to: '2029-12-31', test: 'true' }
+const everySource = { by: 'funnel', from: '2020-01-01', to: '2029-12-31', test: 'true' }
+const everyCohort = { by: 'funnel', from: '2020-01-01', to: '2029-12-31', test: 'true' }
 
 export const RULES: Record<string, Rule> = {
   getLiveness: open,
