@@ -35,6 +35,7 @@ const COMMANDS: Record<string, Record<string, Load | string>> = {
     sync: () => import('./cli/commands/sync.ts'),
     backup: () => import('./cli/commands/backup.ts'),
     restore: () => import('./cli/commands/restore.ts'),
+    'upgrade-postgresql': () => import('./cli/commands/upgrade-postgresql.ts'),
   },
   'People and orders': {
     search: 'Find people, subscriptions and orders',

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type Account, isAlive, newOwner, run } from './account.ts'
 import type { Home } from './home.ts'
 import { majorVersion, usablePrograms } from './programs.ts'
-import { otherVersion, outputSentence, unusablePath } from './sentences.ts'
+import { otherVersion, outputSentence, unusablePath, upgradeUnfinished } from './sentences.ts'
 
 export const SUPERUSER = 'tundish'
 export const DATABASE = 'tundish'
@@ -38,11 +38,26 @@ const THROWAWAY = {
 }
 
 /** Refuses a cluster of another major version, before anything changes it. */
-export function checkVersion({ cluster }: Home): void {
-  if (!existsSync(join(cluster, 'PG_VERSION'))) return
-  const theirs = readFileSync(join(cluster, 'PG_VERSION'), 'utf8').trim()
+export function checkVersion(home: Home): void {
+  refuseWhileUpgrading(home)
+  const { cluster } = home
+  const theirs = versionOf(cluster)
   const ours = majorVersion()
-  if (theirs !== ours) throw otherVersion(cluster, theirs, ours)
+  if (theirs !== undefined && theirs !== ours) throw otherVersion(cluster, theirs, ours)
+}
+
+/** The major version of a cluster; undefined if there is none. */
+export function versionOf(cluster: string): string | undefined {
+  const file = join(cluster, 'PG_VERSION')
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined
+}
+
+/** The file that says that the database is being moved to another version of PostgreSQL. */
+export const upgradeMark = ({ folder }: Home) => join(folder, 'upgrading')
+
+/** Refuses to open a database whose upgrade has begun: what is written to it now would be lost. */
+export function refuseWhileUpgrading(home: Home): void {
+  if (!home.isUpgrading && existsSync(upgradeMark(home))) throw upgradeUnfinished(home.folder)
 }
 
 export interface Making {

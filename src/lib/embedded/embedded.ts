@@ -47,7 +47,8 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
   }
 }
 
-function urlOf({ host, port, user, password, database }: Embedded['connection']): string {
+/** The address of a database on the server. */
+export function urlOf({ host, port, user, password, database }: Embedded['connection']): string {
   const parameters = `host=${encodeURIComponent(host)}&port=${port}&sslmode=disable`
   // The parameter overrides the host name, which is there because `new URL` accepts no URL without one.
   return `postgresql://${user}:${password}@localhost/${database}?${parameters}`

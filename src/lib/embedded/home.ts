@@ -28,6 +28,10 @@ export interface Home {
   logFile: string
   password: string
   notice?: string
+  /** The folder whose `bin` has PostgreSQL's programs; by default those of this installation. */
+  programs?: string
+  /** Set by the upgrade of the database, which alone may open it then. */
+  isUpgrading?: true
 }
 
 export const PORT = 5432

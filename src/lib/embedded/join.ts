@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { makeCluster, SUPERUSER } from './cluster.ts'
+import { makeCluster, refuseWhileUpgrading, SUPERUSER } from './cluster.ts'
 import { type Home, PORT } from './home.ts'
 import { noResponse, outputSentence, wrongPassword } from './sentences.ts'
 import { giveUpServer, isServerOf, lastServer, type Starting, startServer } from './server.ts'
@@ -153,6 +153,7 @@ function refuseFailure({ code, output }: NonNullable<Starting['end']>, home: Hom
 
 async function makeAndStart(home: Home, { log, throwaway = false, signal }: JoinOptions): Promise<Starting> {
   const say = (what: string) => log.info(what)
+  refuseWhileUpgrading(home)
   if (!existsSync(home.cluster)) await makeCluster(home, { throwaway, say, signal })
   signal?.throwIfAborted()
   return await startServer(home, say)

@@ -1,5 +1,6 @@
 // Finds PostgreSQL's programs in node_modules, creates the symlinks they need, and copies them if the server's account
 // cannot run them.
+import { hash } from 'node:crypto'
 import { cpSync, existsSync, lchownSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -21,7 +22,7 @@ export async function usablePrograms(
   account: Account | undefined,
   say: (what: string) => void,
 ): Promise<string> {
-  const { native, version } = packaged()
+  const { native, version } = home.programs === undefined ? packaged() : named(home.programs)
   const linked = linkLibraries(native)
   const inPlace = await tryOut(native, account)
   if (inPlace.code === 0) return native
@@ -39,6 +40,11 @@ export async function usablePrograms(
   throw broken(copy, copied.output, home)
 }
 
+/** Programs of another version, which are not those of this installation. */
+function named(native: string): { native: string; version: string } {
+  return { native, version: `of-${hash('sha256', native, 'hex').slice(0, 16)}` }
+}
+
 function packaged(): { native: string; version: string } {
   const platform = `${process.platform}-${process.arch}`
   try {
@@ -48,6 +54,14 @@ function packaged(): { native: string; version: string } {
   } catch {
     throw notInstalled(platform)
   }
+}
+
+/** The major version of the programs in a folder; undefined if there are none, or they do not run here. */
+export async function versionOfPrograms(native: string): Promise<string | undefined> {
+  if (!existsSync(join(native, 'bin', 'postgres'))) return undefined
+  if (existsSync(join(native, 'pg-symlinks.json'))) linkLibraries(native)
+  const { code, output } = await tryOut(native, undefined)
+  return code === 0 ? /([0-9]+)(?:\.[0-9]+|devel|beta[0-9]*|rc[0-9]*)/.exec(output)?.[1] : undefined
 }
 
 function tryOut(native: string, account: Account | undefined) {

@@ -69,8 +69,14 @@ export function unusablePath(programs: string): UsageError {
 export function otherVersion(cluster: string, theirs: string, ours: string): UsageError {
   return new UsageError(
     `The database in ${cluster} was created by PostgreSQL ${theirs}, and this Tundish includes PostgreSQL ${ours}: ` +
-      `save it with the Tundish that made it (tundish backup FILE) and load that into a new DATA_DIR (tundish restore FILE; ` +
-      `docs/backup.md, "Moving a database"), or serve the folder with PostgreSQL ${theirs} and set DATABASE_URL.`,
+      `move it with tundish upgrade-postgresql --old FOLDER, where FOLDER is the installation of the Tundish that made it ` +
+      `(docs/upgrading.md), or serve the folder with PostgreSQL ${theirs} and set DATABASE_URL.`,
+  )
+}
+
+export function upgradeUnfinished(folder: string): UsageError {
+  return new UsageError(
+    `The upgrade of the database in ${folder} to another PostgreSQL has not ended: wait for it, or run tundish upgrade-postgresql again.`,
   )
 }
 

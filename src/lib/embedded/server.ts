@@ -165,7 +165,8 @@ async function removeStaleLock(file: string, cluster: string): Promise<void> {
   rmSync(aside)
 }
 
-async function commandLine(pid: number): Promise<string> {
+/** The command line of a process; '' if there is none. */
+export async function commandLine(pid: number): Promise<string> {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
   } catch {

@@ -21,7 +21,7 @@ export interface Session {
 
 export interface SessionOptions {
   config: Config
-  name: 'tundish backup' | 'tundish restore'
+  name: 'tundish backup' | 'tundish restore' | 'tundish upgrade'
   /** Aborting it breaks the connection: the server rolls back. */
   signal: AbortSignal
   /** Creates the embedded database and its tables if they do not exist. */

@@ -59,7 +59,7 @@ test('a database of another major version is refused with what to do', async () 
   writeFileSync(join(clusterOf(dataDir), 'PG_VERSION'), '15\n')
   await assert.rejects(open(dataDir), (error) => {
     assert.ok(error instanceof UsageError)
-    assert.match(error.message, /created by PostgreSQL 15, and this Tundish includes PostgreSQL 18: save it/)
+    assert.match(error.message, /created by PostgreSQL 15, and this Tundish includes PostgreSQL 18: move it/)
     return true
   })
 })
