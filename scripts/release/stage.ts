@@ -2,7 +2,7 @@
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Platform } from './platforms.ts'
-import { run } from './run.ts'
+import { has, run } from './run.ts'
 import { ROOT, type Source } from './source.ts'
 
 /** What an installation needs of the repository, and why. */
@@ -36,6 +36,9 @@ const LEFT_OUT = [
   'clients/python',
 ]
 
+// Sources that nothing loads.
+const SOURCES = ['node_modules/zod/src']
+
 // Folders of these packages that have such a name and are part of the program.
 const NEVER_LEFT_OUT = [/\/node_modules\/(zod|yaml)\//]
 
@@ -67,10 +70,22 @@ export function stage(folder: string, platform: Platform, source: Source): void 
     for (const path of globSync(pattern, { cwd: folder }))
       if (!NEVER_LEFT_OUT.some((needed) => needed.test(`/${path}/`)))
         rmSync(join(folder, path), { recursive: true, force: true })
+  for (const path of SOURCES) rmSync(join(folder, path), { recursive: true, force: true })
+  stripNode(folder, platform)
   linkLibraries(folder)
   markInstalled(folder)
   writeFileSync(join(folder, 'CONTENTS.md'), contents(source, platform))
 }
+
+/** Removes the symbols of Node.js, 18 MB, where binutils for the platform is installed. Native modules do not need them. */
+function stripNode(folder: string, platform: Platform): void {
+  if (platform.os !== 'linux') return
+  const program = platform.cpu === process.arch ? 'strip' : `${GNU[platform.cpu]}-linux-gnu-strip`
+  if (has(program)) run(program, [join(folder, `node_modules/node-${platform.name}/bin/node`)])
+  else process.stdout.write(`${program} is not installed: Node.js for ${platform.name} keeps its symbols\n`)
+}
+
+const GNU: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' }
 
 /** The links that PostgreSQL's libraries need: npm's packages contain none, and an installation may be read-only. */
 function linkLibraries(folder: string): void {

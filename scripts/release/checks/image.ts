@@ -8,9 +8,10 @@ import { untilReady } from './serving.ts'
 
 const PORT = '18380'
 const URL = `http://127.0.0.1:${PORT}`
-const ENV = { ...process.env, STORAGE_DRIVER: 'vfs', BUILDAH_ISOLATION: 'chroot' }
+export const ENV = { ...process.env, STORAGE_DRIVER: 'vfs', BUILDAH_ISOLATION: 'chroot' }
 const BASE = 'localhost/tundish-base:bookworm'
-const STORE = ['--root', join(ROOT, '.cache/release/images'), '--runroot', '/run/tundish-images']
+/** Where the images of the checks are. */
+export const STORE = ['--root', join(ROOT, '.cache/release/images'), '--runroot', '/run/tundish-images']
 const NAME = 'tundish-check'
 
 const buildah = (...args: string[]) =>
@@ -47,7 +48,7 @@ export async function tryImage(out: string, version: string): Promise<string> {
   spawnSync('podman', [...STORE, 'rm', '-f', NAME], { env: ENV })
   podman('volume', 'rm', '-f', NAME)
   const start = () => {
-    const limits = ['--ulimit=nofile=1024:1024', '--ulimit=nproc=1024:1024', '--cgroups=disabled']
+    const limits = ['--ulimit=nofile=1024:1024', '--ulimit=nproc=1024:1024']
     const settings = ['-e', `PORT=${PORT}`, '-e', 'HOST=127.0.0.1', '-e', `ADMIN_PORT=${Number(PORT) + 1}`]
     podman(
       'run',

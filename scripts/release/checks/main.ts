@@ -7,6 +7,7 @@ import { tryChart } from './chart.ts'
 import { tryDebian } from './debian.ts'
 import { tryImage } from './image.ts'
 import { tryJavaScript, tryPython } from './packages.ts'
+import { tryReadme } from './readme.ts'
 
 interface Check {
   name: string
@@ -22,6 +23,7 @@ const CHECKS: readonly Check[] = [
   { name: 'chart with three sets of values', needs: ['go'], run: tryChart },
   { name: 'JavaScript package on Node 20, 22 and 24', needs: ['npm'], run: tryJavaScript },
   { name: 'Python packages', needs: ['python3'], run: tryPython },
+  { name: 'README: archive, image, clone', needs: ['git', 'npm', 'podman', 'runc'], run: tryReadme },
 ]
 
 /** Runs all checks, or those whose name contains one of `only`, and prints a table. Returns whether none failed. */

@@ -1,8 +1,9 @@
 // The client packages, installed from their built files in clean environments.
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { spawnSync } from 'node:child_process'
+import { globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { has, run } from '../run.ts'
+import { run } from '../run.ts'
 
 const NODES = ['20', '22', '24']
 const PYTHONS = ['3.10', '3.11', '3.12', '3.13']
@@ -34,16 +35,24 @@ export async function tryJavaScript(out: string, version: string): Promise<strin
 
 export async function tryPython(out: string): Promise<string> {
   const wheels = readdirSync(out).filter((name) => name.endsWith('.whl'))
-  const found = PYTHONS.filter((version) => has(`python${version}`))
+  const programs = new Map(PYTHONS.map((version) => [version, programOf(version)]))
+  const found = PYTHONS.filter((version) => programs.get(version) !== undefined)
   for (const version of found)
     inFolder((folder) => {
-      run(`python${version}`, ['-m', 'venv', folder])
+      run(programs.get(version)!, ['-m', 'venv', folder])
       run(join(folder, 'bin/pip'), ['install', '--quiet', ...wheels.map((wheel) => join(out, wheel))])
       for (const wheel of wheels) run(join(folder, 'bin/python'), ['-c', `import ${wheel.split('-')[0]}`])
     })
   const missing = PYTHONS.filter((version) => !found.includes(version))
   const rest = missing.length > 0 ? `; not on this machine: ${missing.join(', ')}` : ''
   return `${wheels.join(', ')} installed and imported with Python ${found.join(', ')}${rest}`
+}
+
+/** The first program of this version that runs: that of a version manager on the PATH may be none. */
+function programOf(version: string): string | undefined {
+  const root = process.env['PYENV_ROOT'] ?? join(homedir(), '.pyenv')
+  const named = [`python${version}`, ...globSync(join(root, `versions/${version}.*/bin/python${version}`))]
+  return named.find((program) => spawnSync(program, ['--version']).status === 0)
 }
 
 function inFolder<T>(use: (folder: string) => T): T {
