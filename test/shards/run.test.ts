@@ -88,8 +88,8 @@ test('an operator key from a file is valid on every shard, and nothing prints it
   const key = readFileSync(file, 'utf8').trim()
   const [first, second] = made
   assert.deepEqual(made, [
-    { shard: 'north', id: first!.id, name: 'Ada', scope: 'read', key_file: file },
-    { shard: 'south', id: first!.id, name: 'Ada', scope: 'read', key_file: file },
+    { shard: 'north', id: first!.id, name: 'Ada', role: 'read', key_file: file },
+    { shard: 'south', id: first!.id, name: 'Ada', role: 'read', key_file: file },
   ])
   assert.equal(second!.id, first!.id)
   const servers = await Promise.all(SHARDS.map((shard) => startProcess({ ...envOf(shard), SIMULATOR_URL: '' })))

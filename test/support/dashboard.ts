@@ -11,6 +11,12 @@ export async function startDashboard(env: Record<string, string> = {}) {
   const origin = server.adminUrl
   const operator = (scope: Scope) => server.db.tx((query) => createOperator(query, { name: `test ${scope}`, scope }))
 
+  const { visit, signIn } = visitorOf(origin)
+  return { server, project, origin, operator, visit, signIn, stop: server.stop }
+}
+
+/** Visits the dashboard of a server. */
+export function visitorOf(origin: string) {
   /** Sends a request as a browser does; `cookie` is that of a sign-in. */
   async function visit(
     path: string,
@@ -36,6 +42,5 @@ export async function startDashboard(env: Record<string, string> = {}) {
     if (status !== 303) throw new Error(`Signing in has the status ${status}.`)
     return headers.get('set-cookie')!.split(';')[0]!
   }
-
-  return { server, project, origin, operator, visit, signIn, stop: server.stop }
+  return { visit, signIn }
 }

@@ -3,6 +3,7 @@ import { hostname, userInfo } from 'node:os'
 import type { Command } from 'commander'
 import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
+import { FULL_ACCESS } from '../../core/tenants/access.ts'
 import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
 import { HTTP_CODES } from '../../lib/http/error-codes.ts'
 import { readQuery } from '../../lib/http/query.ts'
@@ -33,8 +34,8 @@ export async function runOperation(
 }
 
 async function run(operation: Operation, app: App, input: Partial<Input>): Promise<Record<string, unknown>> {
-  const { params = {}, query = {}, body = {} } = input
-  const response = await asCommand(operation, () => perform(operation, app, commandLine(), { params, query, body }))
+  const whole: Input = { params: {}, query: {}, body: {}, ...input, access: FULL_ACCESS }
+  const response = await asCommand(operation, () => perform(operation, app, commandLine(), whole))
   return readOwnJson(typeof response === 'string' ? response : JSON.stringify(response)) as Record<string, unknown>
 }
 
@@ -184,7 +185,7 @@ async function inputOf(
     if (value === undefined) return []
     return [[name, isDuration(name) ? String(readDuration(`--${wordsOf(name)}`, value)) : value] as const]
   })
-  const input: Input = { params: Object.fromEntries(params), query: {}, body: {} }
+  const input: Input = { params: Object.fromEntries(params), query: {}, body: {}, access: FULL_ACCESS }
   const schema = schemaOf(operation)
   if (!schema) return input
   try {

@@ -108,7 +108,12 @@ const OPERATOR: ErrorCodes = {
   wrong_mode: { status: 409, meaning: 'A test-mode key for a live merchant account, or the reverse.' },
   unknown_event_kind: { status: 400, meaning: 'There is no such kind of event.' },
   other_origin: { status: 403, meaning: 'The form was not sent by the dashboard itself.' },
-  key_is_read_only: { status: 403, meaning: 'The operator key has the scope `read`.' },
+  role_missing: { status: 403, meaning: 'The role of the operator may not do this; the message names those that may.' },
+  reach_missing: {
+    status: 403,
+    meaning: 'It concerns the whole installation, and the operator reaches some organizations or projects only.',
+  },
+  refund_above_limit: { status: 403, meaning: 'The refund is above the limit of the operator.' },
   endpoint_disabled: { status: 409, meaning: 'The webhook endpoint is switched off.' },
   event_not_wanted: { status: 409, meaning: 'No enabled webhook endpoint of the project takes events of this kind.' },
   operation_refused: { status: 409, meaning: 'The current state does not allow the operation; the message says why.' },

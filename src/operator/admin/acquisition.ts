@@ -50,6 +50,7 @@ interface Asked {
 
 const acquisition: Reading = {
   id: 'getAcquisition',
+  right: 'figures',
   command: 'figures acquisition',
   method: 'GET',
   path: '/projects/:project_id/figures/acquisition',
@@ -123,6 +124,7 @@ interface AskedLifetime extends Asked {
 
 const lifetime: Reading = {
   id: 'getLifetime',
+  right: 'figures',
   command: 'figures ltv',
   method: 'GET',
   path: '/projects/:project_id/figures/lifetime',

@@ -1,13 +1,14 @@
 // The operator's API: authentication, and one route for each operation.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
+import { RIGHTS } from '../../core/tenants/access.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { noRoute, refuseOtherMethods } from '../../lib/http/listener.ts'
 import { problems } from '../../lib/http/problems.ts'
 import { sendJson } from '../../lib/http/send-json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { shardHook } from './all-shards.ts'
-import { actorOf, requireOperator, requireWrite } from './authentication.ts'
+import { actorOf, requireOpen, requireOperator } from './authentication.ts'
 import { importRoute } from './imports.ts'
 import { type Input, isReading, type Operation, perform } from './operation.ts'
 import { operations } from './operations.ts'
@@ -27,13 +28,14 @@ function mount(scope: FastifyInstance, app: App, operation: Operation): void {
     method,
     url: path,
     schema: schemaOf(operation) as object,
-    onRequest: [shardHook(operation) ?? [], isReading(operation) ? [] : requireWrite].flat(),
+    onRequest: [shardHook(operation) ?? [], requireOpen(operation)].flat(),
     preValidation: bodyRule(operation),
     handler: async (request, reply) => {
       const input: Input = {
         params: request.params as Input['params'],
         query: request.query as Input['query'],
         body: (request.body ?? {}) as Input['body'],
+        access: request.operator!,
         ...(request.exactBody !== undefined && { exact: request.exactBody as Input['body'] }),
       }
       refuseNul(input.params)
@@ -55,23 +57,23 @@ function bodyRule(operation: Operation) {
 
 /** The OpenAPI description of an operation's route. */
 function schemaOf(operation: Operation) {
-  const { id, tag, summary, description = summary, path, response, command } = operation
+  const { id, right, tag, summary, description = summary, path, response, command } = operation
   const names = [...path.matchAll(/:([a-z_]+)/g)].map(([, name]) => name!)
   const params = names.map((name) => [name, Type.String({ description: `The ${name.replaceAll('_', ' ')}.` })])
   const body = 'body' in operation ? operation.body : undefined
-  const refused = isReading(operation) ? [] : [403, 409, ...(body ? [413, 415] : [])]
+  const refused = isReading(operation) ? [] : [409, ...(body ? [413, 415] : [])]
   return {
     operationId: id,
     tags: [tag],
     summary,
-    description: `${description}\n\nAt the command line: \`tundish ${command}\`.`,
+    description: `${description}\n\nRoles: ${RIGHTS[right].join(', ')}.\n\nAt the command line: \`tundish ${command}\`.`,
     security: [{ operatorKey: [] }],
     ...(names.length > 0 && { params: Type.Object(Object.fromEntries(params)) }),
     querystring: (isReading(operation) ? operation.query : undefined) ?? Type.Object({}),
     ...(body && { body }),
     response: {
       200: { description: 'Done.', content: { 'application/json': { schema: response } } },
-      ...problems(400, 401, ...(names.length > 0 ? [404] : []), ...refused),
+      ...problems(400, 401, 403, ...(names.length > 0 ? [404] : []), ...refused),
     },
   }
 }

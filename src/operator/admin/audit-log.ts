@@ -22,6 +22,7 @@ const entry = shape('AuditEntry', 'a', {
 
 const verify: Reading = {
   id: 'verifyAudit',
+  right: 'setup',
   command: 'audit verify',
   method: 'GET',
   path: '/audit/verify',
@@ -41,6 +42,7 @@ const verify: Reading = {
 export const auditLog: Operation[] = [
   list({
     id: 'listAuditEntries',
+    right: 'setup',
     command: 'audit list',
     columns: ['sequence', 'at', 'actor_kind', 'actor', 'action', 'target'],
     path: '/audit',

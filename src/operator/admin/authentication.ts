@@ -1,4 +1,4 @@
-// Authentication of the operator's API: the key of a request, its scope, and its name in the audit log.
+// Authentication of the operator's API: the key of a request, its rights, and its name in the audit log.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
@@ -6,6 +6,7 @@ import { type Operator, recognizeOperator } from '../../core/tenants/operator-ke
 import { ApiError } from '../../lib/errors.ts'
 import { callerOf } from '../../lib/http/client-address.ts'
 import { rawHeaders } from '../../lib/http/listener.ts'
+import { requireRight } from './reach.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -25,11 +26,9 @@ export function requireOperator(scope: FastifyInstance, app: App): void {
   })
 }
 
-/** A hook that refuses keys with the scope `read` with 403. */
-export async function requireWrite(request: FastifyRequest): Promise<void> {
-  if (request.operator?.scope !== 'write')
-    throw new ApiError(403, 'key_is_read_only', 'This operator key may only read.')
-}
+/** A hook that refuses operators whose role or reach does not allow the operation with 403, before a body is read. */
+export const requireOpen = (operation: Parameters<typeof requireRight>[0]) => async (request: FastifyRequest) =>
+  requireRight(operation, request.operator!)
 
 export function actorOf(request: FastifyRequest, { config }: App): Actor {
   return { kind: 'operator key', id: request.operator!.id, source: callerOf(request.raw, config.trustedProxies) }

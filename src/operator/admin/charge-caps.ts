@@ -74,6 +74,7 @@ const WHERE = 'k.organization_id = $1 and k.scope = $2 and k.per = $3 and k.curr
 
 const setCap: Change = {
   id: 'setChargeCap',
+  right: 'manage',
   command: 'credits cap set',
   method: 'PUT',
   path: `${PATH}/caps`,
@@ -108,6 +109,7 @@ const setCap: Change = {
 
 const removeCap: Change = {
   id: 'removeChargeCap',
+  right: 'manage',
   command: 'credits cap remove',
   method: 'POST',
   path: `${PATH}/caps/remove`,
@@ -135,6 +137,7 @@ const nameOf = ([organization, ...rest]: Key) => targetOf(organization, `cap ${r
 export const chargeCaps: Operation[] = [
   list({
     id: 'listChargeCaps',
+    right: 'setup',
     command: 'credits cap list',
     columns: ['scope', 'per', 'currency_code', 'most'],
     path: `${PATH}/caps`,

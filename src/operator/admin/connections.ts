@@ -71,6 +71,7 @@ interface Credentials {
 export const connections: Operation[] = [
   {
     id: 'connectMerchantAccount',
+    right: 'accounts',
     command: CONNECT_COMMAND,
     method: 'POST',
     path: `${PATH}/connect`,
@@ -98,6 +99,7 @@ export const connections: Operation[] = [
   },
   {
     id: 'disconnectMerchantAccount',
+    right: 'accounts',
     command: 'merchant-account disconnect',
     method: 'POST',
     path: `${PATH}/disconnect`,

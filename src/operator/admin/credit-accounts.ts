@@ -18,6 +18,7 @@ const externalId = Type.String({ description: 'The customer.', minLength: 1, max
 
 const getBalance: Reading = {
   id: 'getCreditBalances',
+  right: 'people',
   command: 'credits balance',
   method: 'GET',
   path: `${PATH}/balance`,
@@ -36,6 +37,7 @@ const getBalance: Reading = {
 
 const listEntries = list({
   id: 'listOrganizationCreditEntries',
+  right: 'people',
   command: 'credits entries',
   columns: ['created_at', 'external_id', 'unit', 'cause', 'amount', 'balance', 'reason'],
   path: `${PATH}/entries`,
@@ -60,7 +62,7 @@ const listEntries = list({
   ...ofOrganization,
 })
 
-function correction(operation: 'grant' | 'adjust', about: { id: string; summary: string }): Change {
+function correction(operation: 'grant' | 'adjust', about: Pick<Change, 'id' | 'right' | 'summary'>): Change {
   return {
     ...about,
     command: `credits ${operation}`,
@@ -86,6 +88,7 @@ function correction(operation: 'grant' | 'adjust', about: { id: string; summary:
 
 const setCredits: Change = {
   id: 'setCredits',
+  right: 'manage',
   command: 'credits set',
   method: 'PATCH',
   path: PATH,
@@ -114,7 +117,7 @@ const setCredits: Change = {
 export const creditAccounts: Operation[] = [
   getBalance,
   listEntries,
-  correction('grant', { id: 'grantCustomerCredits', summary: 'Grant credits to a customer' }),
-  correction('adjust', { id: 'adjustCustomerCredits', summary: 'Correct a customer’s balance' }),
+  correction('grant', { id: 'grantCustomerCredits', right: 'manage', summary: 'Grant credits to a customer' }),
+  correction('adjust', { id: 'adjustCustomerCredits', right: 'manage', summary: 'Correct a customer’s balance' }),
   setCredits,
 ]

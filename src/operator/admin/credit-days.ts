@@ -51,6 +51,7 @@ const DAYS = `
 
 const getDays: Reading = {
   id: 'getCreditDays',
+  right: 'figures',
   command: 'credits days',
   method: 'GET',
   path: `${PATH}/days`,

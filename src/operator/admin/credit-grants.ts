@@ -41,6 +41,7 @@ const ofCustomer = (row: string) => ({
 export const creditGrants: Operation[] = [
   list({
     id: 'listCreditGrants',
+    right: 'people',
     command: 'credits grants',
     columns: ['created_at', 'external_id', 'unit', 'amount', 'remaining', 'expires_at', 'order_id'],
     path: `${PATH}/grants`,
@@ -56,6 +57,7 @@ export const creditGrants: Operation[] = [
   }),
   list({
     id: 'listCreditHolds',
+    right: 'people',
     command: 'credits holds',
     columns: ['created_at', 'external_id', 'unit', 'amount', 'captured', 'status', 'expires_at'],
     path: `${PATH}/holds`,

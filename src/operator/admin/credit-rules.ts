@@ -50,6 +50,7 @@ function ruleOf({ params, body, exact = body }: Input): [string, string, string,
 
 const setRule: Change = {
   id: 'setCreditRule',
+  right: 'manage',
   command: 'credits rule set',
   method: 'PUT',
   path: `${PATH}/units/:unit/rules`,
@@ -105,6 +106,7 @@ const nameOf = ([organization, ...rest]: [string, string, string, string]) =>
 
 const removeRule: Change = {
   id: 'removeCreditRule',
+  right: 'manage',
   command: 'credits rule remove',
   method: 'POST',
   path: `${PATH}/units/:unit/rules/remove`,
@@ -123,6 +125,7 @@ const removeRule: Change = {
 export const creditRules: Operation[] = [
   list({
     id: 'listCreditRules',
+    right: 'setup',
     command: 'credits rule list',
     columns: ['currency_code', 'charged', 'unit', 'amount', 'expires_after'],
     path: `${PATH}/rules`,

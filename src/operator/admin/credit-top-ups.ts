@@ -9,6 +9,7 @@ import type { Change, Operation } from './operation.ts'
 
 const set: Change = {
   id: 'setCustomerTopUp',
+  right: 'manage',
   command: 'credits top-up set',
   method: 'PUT',
   path: `${PATH}/top-ups`,
@@ -25,6 +26,7 @@ const set: Change = {
 
 const remove: Change = {
   id: 'removeCustomerTopUp',
+  right: 'manage',
   command: 'credits top-up remove',
   method: 'POST',
   path: `${PATH}/top-ups/remove`,
@@ -41,6 +43,7 @@ const remove: Change = {
 export const creditTopUps: Operation[] = [
   list({
     id: 'listOrganizationTopUps',
+    right: 'people',
     command: 'credits top-up list',
     columns: ['external_id', 'unit', 'status', 'off_reason', 'below', 'amount', 'currency_code', 'grants'],
     path: `${PATH}/top-ups`,

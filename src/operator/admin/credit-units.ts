@@ -32,6 +32,7 @@ const lowBelow = Type.Optional({
 
 const createUnit: Change = {
   id: 'createCreditUnit',
+  right: 'manage',
   command: 'credits unit create',
   method: 'POST',
   path: `${PATH}/units/:unit`,
@@ -77,6 +78,7 @@ const createUnit: Change = {
 
 const setUnit: Change = {
   id: 'setCreditUnit',
+  right: 'manage',
   command: 'credits unit set',
   method: 'PATCH',
   path: `${PATH}/units/:unit`,
@@ -111,6 +113,7 @@ const setUnit: Change = {
 export const creditUnits: Operation[] = [
   list({
     id: 'listCreditUnits',
+    right: 'setup',
     command: 'credits unit list',
     columns: ['unit', 'name', 'decimals', 'low_below'],
     path: `${PATH}/units`,

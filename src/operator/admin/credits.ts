@@ -35,6 +35,7 @@ const TOTALS = `
 
 const getTotals: Reading = {
   id: 'getCreditTotals',
+  right: 'figures',
   command: 'credits show',
   method: 'GET',
   path: PATH,

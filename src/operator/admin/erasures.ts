@@ -74,6 +74,7 @@ const erasure = shape('Erasure', 'e', {
 
 const getErasure: Reading = {
   id: 'getErasure',
+  right: 'people',
   command: 'profile receipt',
   method: 'GET',
   path: '/projects/:project_id/erasures/:profile_id',
@@ -85,6 +86,7 @@ const getErasure: Reading = {
 
 const compareLedgers: Reading = {
   id: 'compareLedgers',
+  right: 'people',
   command: 'profile ledgers',
   method: 'GET',
   path: '/erasures/ledgers',
@@ -148,6 +150,7 @@ export const erasures: Operation[] = [
   compareLedgers,
   list({
     id: 'listErasures',
+    right: 'people',
     command: 'profile erased',
     path: '/projects/:project_id/erasures',
     tag: 'Profiles',

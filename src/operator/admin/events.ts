@@ -63,6 +63,7 @@ const FIND = {
 
 const get: Reading = {
   id: 'getEvent',
+  right: 'people',
   command: 'event show',
   method: 'GET',
   path: `${PATH}/:event_id`,
@@ -79,6 +80,7 @@ const get: Reading = {
 
 const send: Change = {
   id: 'sendEventAgain',
+  right: 'send',
   command: 'event send',
   method: 'POST',
   path: `${PATH}/:event_id/send`,
@@ -113,6 +115,7 @@ const send: Change = {
 export const events: Operation[] = [
   list({
     id: 'listEvents',
+    right: 'people',
     command: 'event list',
     columns: ['id', 'type', 'object_id', 'sequence', 'created_at'],
     path: PATH,
@@ -135,6 +138,7 @@ export const events: Operation[] = [
   send,
   list({
     id: 'listAttempts',
+    right: 'people',
     command: 'event attempts',
     columns: ['number', 'attempted_at', 'status', 'duration_ms', 'error', 'answer'],
     path: `${PATH}/:event_id/attempts`,
@@ -152,6 +156,7 @@ export const events: Operation[] = [
   }),
   list({
     id: 'listDeliveries',
+    right: 'people',
     command: 'delivery list',
     columns: ['event_id', 'event_type', 'url', 'status', 'failures', 'next_attempt_at'],
     path: '/projects/:project_id/deliveries',
@@ -171,6 +176,7 @@ export const events: Operation[] = [
   }),
   list({
     id: 'listFailingDeliveries',
+    right: 'people',
     command: 'delivery failing',
     columns: ['project_id', 'event_id', 'event_type', 'url', 'status', 'failures', 'next_attempt_at'],
     path: '/deliveries/failing',
@@ -182,5 +188,9 @@ export const events: Operation[] = [
     at: 'd.created_at',
     key: 'md5(d.event_id || d.endpoint_id::text)',
     where: `d.failures >= 2 and d.status <> 'succeeded'`,
+    reach: {
+      organization: '(select p.organization_id from projects p where p.id = d.project_id)',
+      project: 'd.project_id',
+    },
   }),
 ]

@@ -7,11 +7,13 @@ import { failedDays } from '../../data/figures/failures.ts'
 import { rebuildFigures } from '../../data/figures/follow.ts'
 import { figuresAsOf, readFigures } from '../../data/figures/read.ts'
 import { addDays } from '../../lib/days.ts'
+import type { Param } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { type FiguresRequest, query, questionOf, readQuery, TAG, todayOf } from './figures-query.ts'
 import type { Act, Input, Operation, Reading } from './operation.ts'
+import { reachCondition } from './reach.ts'
 
 const values = { type: 'object', additionalProperties: { type: ['number', 'null'] } }
 
@@ -117,6 +119,7 @@ const about = {
 const ofProject: Reading = {
   ...about,
   id: 'getProjectFigures',
+  right: 'figures',
   path: '/projects/:project_id/figures',
   summary: 'Get figures of a project',
   async run(app, { params, query }) {
@@ -130,13 +133,17 @@ const ofProject: Reading = {
 const ofOrganization: Reading = {
   ...about,
   id: 'getOrganizationFigures',
+  right: 'figures',
+  narrows: true,
   path: '/organizations/:organization_id/figures',
   summary: 'Get figures of an organization, the sums of its projects',
-  async run(app, { params, query }) {
+  async run(app, { params, query, access }) {
     const request = readQuery(query)
     await requireOrganization(app.db.query, params.organization_id!)
     await readOrganizationHorizon(app.db, params.organization_id!)
-    const rows = await app.db.query('select id from projects where organization_id = $1', [params.organization_id!])
+    const values: Param[] = [params.organization_id!]
+    const within = reachCondition(access.reach, { organization: 'organization_id', project: 'id' }, values) ?? 'true'
+    const rows = await app.db.query(`select id from projects where organization_id = $1 and ${within}`, values)
     return figuresOf(
       app,
       rows.map(({ id }) => id!),
@@ -147,6 +154,7 @@ const ofOrganization: Reading = {
 
 const rebuild: Act = {
   id: 'rebuildFigures',
+  right: 'imports',
   command: 'figures rebuild',
   method: 'POST',
   path: '/projects/:project_id/figures/rebuild',

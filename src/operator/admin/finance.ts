@@ -1,5 +1,6 @@
 // Finance: the sums of a month by currency and provider, and the signed rows that add up to them.
 
+import { hasRight } from '../../core/tenants/access.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DAY_OR_INSTANT_PATTERN, DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -7,6 +8,7 @@ import { readInstant, TimeError } from '../../lib/time.ts'
 import {
   financeRow,
   financeRows,
+  financeRowWithoutPeople,
   financeTotal,
   financeTotals,
   type Period,
@@ -55,6 +57,7 @@ const bounds = {
 
 const totals: Reading = {
   id: 'getFinanceReport',
+  right: 'reports',
   command: 'report',
   method: 'GET',
   path: PATH,
@@ -77,6 +80,7 @@ const totals: Reading = {
 
 const rows: Reading = {
   id: 'listFinanceRows',
+  right: 'reports',
   command: 'report',
   method: 'GET',
   path: `${PATH}/rows`,
@@ -99,16 +103,17 @@ const rows: Reading = {
     },
     { title: 'FinanceRows', additionalProperties: false },
   ),
-  async run({ db }, { params, query }) {
+  async run({ db }, { params, query, access }) {
+    const row = hasRight(access, 'people') ? financeRow : financeRowWithoutPeople
     const { after, limit = DEFAULT_LIMIT, ...given } = query as PeriodGiven & { after?: string; limit?: number }
     const period = readPeriod(given)
     await requireOrganization(db.query, params.organization_id!)
     const page = { after: after === undefined ? undefined : readAfter(after), limit: limit + 1 }
-    const found = await financeRows(db, params.organization_id!, period, page)
+    const found = await financeRows(db, params.organization_id!, period, page, row)
     const served = found.slice(0, limit)
-    const next = found.length > limit ? textOf(placeOf(served.at(-1)!)) : null
+    const next = found.length > limit ? textOf(placeOf(served.at(-1)!, row)) : null
     const before = `${beginning(params.organization_id!, period)},"next_after":${JSON.stringify(next)},"rows":[`
-    return financeRow.writeList(served, before, ']}').toString()
+    return row.writeList(served, before, ']}').toString()
   },
 }
 

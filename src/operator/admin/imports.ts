@@ -9,8 +9,9 @@ import { refuseOtherMethods } from '../../lib/http/listener.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { type ObjectSchema, Type } from '../../lib/shape/schema.ts'
 import { importAudited } from './audited-import.ts'
-import { actorOf, requireWrite } from './authentication.ts'
+import { actorOf, requireOpen } from './authentication.ts'
 import { requireProject } from './exist.ts'
+import { requireReach } from './reach.ts'
 
 const MEDIA_TYPES = ['application/x-ndjson', 'application/jsonl', 'application/ndjson']
 
@@ -41,6 +42,14 @@ const query = Type.Object({
   ),
 })
 
+/** What the import needs, as an operation declares it. */
+export const IMPORT = {
+  id: 'importRecords',
+  method: 'POST',
+  right: 'imports',
+  path: '/projects/:project_id/import',
+} as const
+
 interface Route {
   Params: { project_id: string }
   Querystring: { live: boolean; merge: boolean; emit_events: boolean; dry_run: boolean; skip_bad_lines: boolean }
@@ -58,11 +67,12 @@ export function importRoute(scope: FastifyInstance, app: App): void {
       throw new ApiError(415, 'unsupported_media_type', `The body must be newline-delimited JSON: ${MEDIA_TYPES[0]}.`)
     })
     inner.post<Route>(
-      '/projects/:project_id/import',
-      { schema: schema(query), onRequest: requireWrite, bodyLimit: Number.MAX_SAFE_INTEGER },
+      IMPORT.path,
+      { schema: schema(query), onRequest: requireOpen(IMPORT), bodyLimit: Number.MAX_SAFE_INTEGER },
       async (request) => {
         const { project_id } = request.params
         const { live, merge, emit_events: emitEvents, dry_run, skip_bad_lines } = request.query
+        await requireReach(app.db.query, IMPORT, { params: { project_id }, access: request.operator! })
         await requireProject(app.db.query, project_id)
         const { body } = request
         const stream = () => (body ? openBody(body) : Readable.from([]))
@@ -101,11 +111,11 @@ function dropRest(body: Readable): void {
 
 function schema(querystring: ObjectSchema): object {
   return {
-    operationId: 'importRecords',
+    operationId: IMPORT.id,
     tags: ['Import'],
     summary: 'Import records',
     description:
-      'Newline-delimited JSON, one record on each line, all or nothing unless `skip_bad_lines` is true. Each text has a limit in bytes, which is part of the description of its field in the public API. When nothing is written because of bad lines, the response is 400, with the same counts.\n\nAt the command line: `tundish import`.',
+      'Newline-delimited JSON, one record on each line, all or nothing unless `skip_bad_lines` is true. Each text has a limit in bytes, which is part of the description of its field in the public API. When nothing is written because of bad lines, the response is 400, with the same counts.\n\nRoles: owner, developer.\n\nAt the command line: `tundish import`.',
     security: [{ operatorKey: [] }],
     params: Type.Object({ project_id: Type.String({ description: 'The project id.' }) }),
     querystring,

@@ -68,6 +68,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
     list({
       ...about,
       id: `list${title}Keys`,
+      right: 'setup',
       command: 'keys list',
       path,
       summary: `List the secret keys of ${what === 'organization' ? 'an organization' : 'a project'}`,
@@ -85,6 +86,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
     {
       ...about,
       id: `create${title}Key`,
+      right: 'keys',
       command: 'keys create',
       method: 'POST',
       path,
@@ -124,6 +126,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
     {
       ...about,
       id: `rotate${title}Key`,
+      right: 'keys',
       command: 'keys rotate',
       method: 'POST',
       path: `${path}/:key_id/rotate`,
@@ -153,6 +156,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
     {
       ...about,
       id: `revoke${title}Key`,
+      right: 'keys',
       command: 'keys revoke',
       method: 'DELETE',
       path: `${path}/:key_id`,
@@ -174,6 +178,7 @@ export const keys: Operation[] = [
   ...keysOf('project'),
   list({
     id: 'listOperators',
+    right: 'setup',
     command: 'operator list',
     path: '/operators',
     tag: 'Keys',

@@ -1,6 +1,7 @@
 // Lists of the operator's API: newest first, in pages, with a cursor.
 import type { App } from '../../app.ts'
 import { readCursor, writeCursor } from '../../core/lists/cursor.ts'
+import { hasRight } from '../../core/tenants/access.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { Param } from '../../lib/pg/types.ts'
 import { type ObjectSchema, type Schema, Type } from '../../lib/shape/schema.ts'
@@ -8,8 +9,9 @@ import type { Shape } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import type { Input, Reading } from './operation.ts'
+import { type ReachColumns, reachCondition } from './reach.ts'
 
-export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'response' | 'run'> {
+export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'response' | 'run' | 'narrows'> {
   shape: Shape
   from: string
   /** Lists are ordered by `at`, an instant, if it is given, and then by `key`, a unique text. */
@@ -22,6 +24,10 @@ export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'res
   params?: readonly string[]
   /** Optional filters by their name in the query. */
   filters?: Record<string, Filter>
+  /** The tenant of each row, where the list has only the rows within the caller's reach. */
+  reach?: ReachColumns
+  /** The record for roles without the right `people`: without what identifies people. */
+  withoutPeople?: Shape
   /** Throws a 404 if the path names an object that does not exist. */
   check?: (app: App, input: Input) => Promise<void>
 }
@@ -59,9 +65,10 @@ const NO_INSTANT = '1970-01-01T00:00:00.000000Z'
 
 /** Declares a list. */
 export function list(declaration: ListDeclaration): Reading {
-  const { shape, filters, check } = declaration
+  const { shape, filters, check, reach } = declaration
   return {
     ...declaration,
+    narrows: reach !== undefined,
     method: 'GET',
     query: listQuery(filters ?? {}),
     response: pageOf(shape),
@@ -100,12 +107,15 @@ function pageOf(shape: Shape): Schema {
   )
 }
 
-async function page(app: App, declaration: ListDeclaration, { params, query }: Input): Promise<string> {
-  const { shape, from, at, key, where, filters = {} } = declaration
+async function page(app: App, declaration: ListDeclaration, { params, query, access }: Input): Promise<string> {
+  const { from, at, key, where, filters = {}, withoutPeople } = declaration
+  const shape = withoutPeople && !hasRight(access, 'people') ? withoutPeople : declaration.shape
   const { limit = DEFAULT_LIMIT, cursor: _cursor, ...given } = query as { limit?: number; cursor?: string }
   const values: Param[] = (declaration.params ?? []).map((name) => params[name]!)
   const binding = bindingOf(declaration, { params, query })
   const conditions = where ? [where] : []
+  const within = declaration.reach && reachCondition(access.reach, declaration.reach, values)
+  if (within !== undefined) conditions.push(within)
   for (const [name, value] of Object.entries(given)) {
     const { where: condition, param } = filters[name]!
     values.push(param ? param(value as never) : (value as Param))

@@ -16,8 +16,8 @@ const ABOUT = `
 The operator's API of Tundish: find people and orders, refund, rotate keys, manage webhooks. Every operation is also a
 command of \`tundish\`.
 
-Send an operator key as \`Authorization: Bearer operator_…\`; \`tundish operator create\` makes one. A key with the scope
-\`read\` changes nothing. Every change writes an entry of the audit log in the same transaction.
+Send an operator key as \`Authorization: Bearer operator_…\`; \`tundish operator create\` makes one. Its role says which
+operations it may call, and its reach for which organizations and projects. Every change writes an entry of the audit log in the same transaction.
 `
 
 const TAGS = [

@@ -33,6 +33,7 @@ const lostMovement = shape('LostMovement', 'l', {
 
 const adopt: Act = {
   id: 'adoptLostMovement',
+  right: 'manage',
   command: 'reconcile adopt',
   method: 'POST',
   path: `${ONE}/adopt`,
@@ -78,6 +79,7 @@ const adopt: Act = {
 
 const accept: Change = {
   id: 'acceptLostMovement',
+  right: 'manage',
   command: 'reconcile accept',
   method: 'POST',
   path: `${ONE}/accept`,
@@ -118,6 +120,7 @@ const nameOf = ({ organization_id, psp, psp_merchant_id, transaction_id }: Input
 export const lostMovements: Operation[] = [
   list({
     id: 'listLostMovements',
+    right: 'people',
     command: 'reconcile lost',
     columns: ['psp', 'psp_merchant_id', 'transaction_id', 'type', 'state', 'amount', 'currency_code', 'moved_at'],
     path: PATH,

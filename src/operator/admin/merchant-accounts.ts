@@ -40,6 +40,7 @@ const LONGEST_LABEL = 256
 
 const putMerchantAccount: Change = {
   id: 'setMerchantAccount',
+  right: 'accounts',
   command: 'merchant-account set',
   method: 'PUT',
   path: '/organizations/:organization_id/merchant-accounts/:psp/:psp_merchant_id',
@@ -111,6 +112,7 @@ function checkCurrency(code: string): string {
 export const merchantAccounts: Operation[] = [
   list({
     id: 'listMerchantAccounts',
+    right: 'setup',
     command: 'merchant-account list',
     columns: ['psp', 'psp_merchant_id', 'sandbox', 'key_last4', 'region', 'updated_at'],
     path: '/organizations/:organization_id/merchant-accounts',

@@ -45,6 +45,7 @@ const pairOf = ({ params }: Input) => {
 
 const preview: Reading = {
   id: 'previewMerge',
+  right: 'people',
   command: 'profile preview-merge',
   method: 'GET',
   path: PATH,
@@ -60,6 +61,7 @@ const preview: Reading = {
 
 const merge: Act = {
   id: 'mergeProfiles',
+  right: 'manage',
   command: 'profile merge',
   method: 'POST',
   path: PATH,
@@ -98,6 +100,7 @@ const waitingLink = shape('WaitingLink', 'w', {
 
 const waiting = list({
   id: 'listWaitingLinks',
+  right: 'people',
   command: 'profile waiting',
   path: '/projects/:project_id/waiting-links',
   tag: TAG,

@@ -1,13 +1,14 @@
 // Money that went back to customers: refunds and disputes of an organization.
 import { paidAt } from '../../core/records/payment-time.ts'
+import { withAndWithoutPeople } from '../../core/records/without-people.ts'
 import { isUuid } from '../../lib/ids.ts'
-import { boolean, decimal, instant, shape, text } from '../../lib/shape/shape.ts'
+import { boolean, decimal, instant, text } from '../../lib/shape/shape.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import type { Operation } from './operation.ts'
 
 const TAG = 'Orders'
 
-const refund = shape('RefundSummary', 'r', {
+const [refund, refundWithoutPeople] = withAndWithoutPeople('RefundSummary', 'r', ['external_id', 'reason'], {
   refund_id: text('Identifier.'),
   order_id: text('The order that is refunded.'),
   external_id: text('The customer.'),
@@ -43,17 +44,26 @@ export const movementFields = {
 
 const { trx_id, order_id, external_id, ...others } = movementFields
 const project_id = text('Project.', { sql: 'c.project_id' })
-const movement = shape('MoneyBack', 'r', { trx_id, order_id, external_id, project_id, ...others })
+const [movement, movementWithoutPeople] = withAndWithoutPeople('MoneyBack', 'r', ['external_id'], {
+  trx_id,
+  order_id,
+  external_id,
+  project_id,
+  ...others,
+})
 
 export const moneyBack: Operation[] = [
   list({
     id: 'listRefunds',
+    right: 'reports',
     command: 'refund list',
     path: '/organizations/:organization_id/refunds',
     tag: TAG,
     summary: 'List refunds',
     description: 'Refunds made through Tundish.',
     shape: refund,
+    withoutPeople: refundWithoutPeople,
+    reach: { organization: 'o.organization_id', project: 'o.project_id' },
     from: 'refunds r join orders o using (organization_id, order_id)',
     at: 'r.created_at',
     key: 'r.refund_id',
@@ -67,12 +77,15 @@ export const moneyBack: Operation[] = [
   }),
   list({
     id: 'listMoneyBack',
+    right: 'reports',
     command: 'refund report',
     path: '/organizations/:organization_id/money-back',
     tag: TAG,
     summary: 'List refunds and disputes of the payment report',
     description: 'Refunds and disputes, including imported ones.',
     shape: movement,
+    withoutPeople: movementWithoutPeople,
+    reach: { organization: 'c.organization_id', project: 'c.project_id' },
     from: 'report_transactions r join customers c using (organization_id, external_id)',
     at: paidAt('r'),
     key: 'r.trx_id',

@@ -1,10 +1,12 @@
 // An operation of the operator's API. One declaration makes the route, its description, the command and the audit entry.
 import type { App } from '../../app.ts'
 import { type Actor, addEntry, audited, type Entry } from '../../core/audit/audit.ts'
+import type { Access, Right } from '../../core/tenants/access.ts'
 import { refuseLeaving } from '../../core/tenants/leaving.ts'
 import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { ObjectSchema, Schema } from '../../lib/shape/schema.ts'
+import { requireReach, requireRight } from './reach.ts'
 
 /** The input of a call: parameters of the path, the query and the body as their schemas read them. */
 export interface Input {
@@ -13,11 +15,20 @@ export interface Input {
   body: Record<string, unknown>
   /** The same body with the digits of its numbers as they were sent, for amounts. If left out, `body` is exact. */
   exact?: Record<string, unknown>
+  /** Of the operator who calls. */
+  access: Access
 }
 
 interface Declared {
   /** The operationId in OpenAPI. */
   id: string
+  /** What a role must have for it. */
+  right: Right
+  /**
+   * Whether the result has only what is within the caller's reach, so that it is also open to those who do not reach all that it
+   * is about: a whole organization, or the installation if the path names no tenant.
+   */
+  narrows?: boolean
   /** The command: `webhook create`. */
   command: string
   /** The path below `/admin/v1`, with `:names` for parameters. */
@@ -65,8 +76,10 @@ export const isReading = (operation: Operation): operation is Reading => operati
 
 /** Performs an operation for the API and for commands. */
 export async function perform(operation: Operation, app: App, actor: Actor, input: Input): Promise<object | string> {
+  requireRight(operation, input.access)
   try {
     operation.checkInput?.(input, app)
+    await requireReach(app.db.query, operation, input)
     if (isReading(operation)) return await operation.run(app, input)
     if ('change' in operation) {
       const result = await audited(app, actor, async (query) => {

@@ -1,5 +1,4 @@
 // Orders: the list, an order with its timeline, refunding and resolving it, and charges in progress for too long.
-import type { App } from '../../app.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { JsonObject } from '../../lib/json/read.ts'
@@ -13,6 +12,7 @@ import { readRefundRequest, refundIn } from '../../payments/billing/refund/reque
 import { notFound } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import type { Act, Input, Operation, Reading } from './operation.ts'
+import { customerOf } from './order-customer.ts'
 import { listStuck } from './stuck.ts'
 import { readTimeline, timelineEntry } from './timeline.ts'
 
@@ -65,6 +65,8 @@ const FIND = {
 
 const get: Reading = {
   id: 'getOrder',
+  right: 'people',
+  narrows: true,
   command: 'order show',
   method: 'GET',
   path: `${PATH}/:order_id`,
@@ -79,8 +81,9 @@ const get: Reading = {
     },
     { title: 'OrderWithTimeline', additionalProperties: false },
   ),
-  async run({ db }, { params }) {
+  async run({ db }, { params, access }) {
     const { organization_id, order_id } = params as { organization_id: string; order_id: string }
+    if (access.reach) await customerOf({ db }, params, access)
     const [row] = isUuid(order_id) ? await db.read(FIND, [organization_id, order_id]) : []
     if (!row) throw notFound('order', order_id)
     const timeline = await readTimeline(db, organization_id, order_id)
@@ -92,6 +95,8 @@ const { external_id: _external, order_id: _order, ...refundFields } = refundIn.p
 
 const refundOrder: Act = {
   id: 'refundOrder',
+  right: 'refund',
+  narrows: true,
   command: 'order refund',
   method: 'POST',
   path: `${PATH}/:order_id/refund`,
@@ -129,11 +134,10 @@ const refundOrder: Act = {
       `Order ${order_id}: ${status}, ${amount} ${currency_code}, of which ${refunded} refunded so far.`,
     ].join('\n')
   },
-  async act(app, { params, body, exact = body }) {
-    const { organization_id, order_id } = params as { organization_id: string; order_id: string }
-    const external_id = await customerOf(app, organization_id, order_id)
-    const context = billingContext(app)
-    return refund(context, organization_id, refundRequest(params, exact, external_id))
+  async act(app, { params, body, exact = body, access }) {
+    const external_id = await customerOf(app, params, access)
+    const request = { ...refundRequest(params, exact, external_id), limits: access.refundLimits }
+    return refund(billingContext(app), params.organization_id!, request)
   },
 }
 
@@ -142,6 +146,8 @@ const refundRequest = ({ order_id }: Input['params'], exact: Input['body'], exte
 
 const resolveOrder: Act = {
   id: 'resolveOrder',
+  right: 'manage',
+  narrows: true,
   command: 'order resolve',
   method: 'POST',
   path: `${PATH}/:order_id/resolve`,
@@ -175,9 +181,9 @@ const resolveOrder: Act = {
     target: `order ${params.order_id} of organization ${params.organization_id}`,
     after: { as: body.as },
   }),
-  async act(app, { params, body }) {
-    const { organization_id, order_id } = params as { organization_id: string; order_id: string }
-    await customerOf(app, organization_id, order_id)
+  async act(app, { params, body, access }) {
+    const order_id = params.order_id!
+    await customerOf(app, params, access)
     const { as, because } = body as { as: Resolution; because: string }
     const context = billingContext(app)
     const { row } = await resolve(context, await findEither(app.db, order_id), as, because)
@@ -185,26 +191,17 @@ const resolveOrder: Act = {
   },
 }
 
-async function customerOf({ db }: App, organizationId: string, orderId: string): Promise<string> {
-  const [row] = isUuid(orderId)
-    ? await db.query('select external_id from orders where organization_id = $1 and order_id = $2', [
-        organizationId,
-        orderId,
-      ])
-    : []
-  if (!row) throw notFound('order', orderId)
-  return row.external_id!
-}
-
 export const orders: Operation[] = [
   list({
     id: 'listOrders',
+    right: 'people',
     command: 'order list',
     columns: ['order_id', 'external_id', 'status', 'amount', 'currency_code', 'created_at'],
     path: PATH,
     tag: TAG,
     summary: 'List orders',
     shape: order,
+    reach: { organization: 'o.organization_id', project: 'o.project_id' },
     from: 'orders o',
     at: 'o.created_at',
     key: 'o.order_id',
@@ -224,11 +221,13 @@ export const orders: Operation[] = [
   resolveOrder,
   listStuck({
     id: 'listStuckOrders',
+    right: 'people',
     command: 'order stuck',
     columns: ['organization_id', 'order_id', 'external_id', 'amount', 'currency_code', 'created_at', 'looks'],
     path: '/orders/stuck',
     summary: 'List charges in progress too long',
     shape: order,
+    reach: { organization: 'o.organization_id', project: 'o.project_id' },
     from: 'orders o',
     table: 'o',
     key: 'o.order_id',

@@ -199,6 +199,7 @@ const MAX_RECORDS_OF_A_KIND = 100
 
 const get: Reading = {
   id: 'getPerson',
+  right: 'people',
   command: 'profile show',
   method: 'GET',
   path: `${PATH}/:profile_id`,

@@ -26,6 +26,7 @@ const profile = shape('ProfileSummary', 'p', {
 
 const listProfiles = list({
   id: 'listProjectProfiles',
+  right: 'people',
   command: 'profile list',
   path: '/projects/:project_id/profiles',
   tag: 'Profiles',
@@ -48,6 +49,7 @@ const listProfiles = list({
 
 const eraseProfile: Act = {
   id: 'eraseProfile',
+  right: 'erase',
   command: 'profile erase',
   method: 'POST',
   path: '/projects/:project_id/profiles/:profile_id/erase',

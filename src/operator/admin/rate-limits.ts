@@ -37,6 +37,7 @@ const about = {
 const ofOrganization: Change = {
   ...about,
   id: 'setOrganizationRateLimit',
+  right: 'manage',
   command: 'org set',
   path: '/organizations/:organization_id/rate-limit',
   summary: 'Set the rate limit of the keys of an organization',
@@ -49,6 +50,7 @@ const ofOrganization: Change = {
 const ofProject: Change = {
   ...about,
   id: 'setProjectRateLimit',
+  right: 'manage',
   command: 'project set',
   path: '/projects/:project_id/rate-limit',
   summary: 'Set the rate limit of the keys of a project',

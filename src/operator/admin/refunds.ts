@@ -26,6 +26,7 @@ const refundInProgress = shape('RefundInProgress', 'r', {
 export const refunds: Operation[] = [
   listStuck({
     id: 'listStuckRefunds',
+    right: 'people',
     command: 'refund stuck',
     columns: [
       'organization_id',
@@ -40,6 +41,7 @@ export const refunds: Operation[] = [
     path: '/refunds/stuck',
     summary: 'List refunds in progress too long',
     shape: refundInProgress,
+    reach: { organization: 'o.organization_id', project: 'o.project_id' },
     from: 'refunds r join orders o using (organization_id, order_id)',
     table: 'r',
     key: 'r.refund_id',

@@ -6,6 +6,7 @@ import type { Change, Operation } from './operation.ts'
 
 const confirmKeys: Change = {
   id: 'confirmRestoredKeys',
+  right: 'manage',
   command: 'keys confirm',
   method: 'POST',
   path: '/restored-keys/confirm',

@@ -1,12 +1,15 @@
 // Finds a person, or an object by its id, across all organizations and projects.
 
 import { paidAt } from '../../core/records/payment-time.ts'
+import type { Reach } from '../../core/tenants/access.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Db } from '../../lib/pg/db.ts'
+import type { Param } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { foldQueriedEmail } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import type { Operation, Reading } from './operation.ts'
+import { type ReachColumns, reachCondition } from './reach.ts'
 
 const MAX_RESULTS = 100
 const KINDS = [
@@ -41,6 +44,8 @@ const result = Type.Object(
 
 const search: Reading = {
   id: 'search',
+  right: 'people',
+  narrows: true,
   command: 'search',
   method: 'GET',
   path: '/search',
@@ -59,14 +64,28 @@ const search: Reading = {
     { results: Type.Array(result, { description: 'The objects found.' }) },
     { title: 'SearchResults', additionalProperties: false },
   ),
-  async run({ db }, { query }) {
-    return { results: await find(db, (query as { q: string }).q) }
+  async run({ db }, { query, access }) {
+    return { results: await find(db, (query as { q: string }).q, access.reach) }
   },
 }
 
-async function find(db: Db, q: string) {
-  const rows = await db.query(SEARCH, [q, foldQueriedEmail(q), isUuid(q) ? q : null, MAX_RESULTS])
+async function find(db: Db, q: string, reach: Reach | null) {
+  const values: Param[] = [q, foldQueriedEmail(q), isUuid(q) ? q : null, MAX_RESULTS]
+  const rows = await db.query(reach ? SEARCH.replace('with', `with ${within(reach, values)},`) : SEARCH, values)
   return rows.map(({ created_at, ...row }) => ({ ...row, created_at: instantFromPg(created_at!) }))
+}
+
+/** Views in place of the tables of tenants, customers and orders, with the rows within the reach: all others are found by these. */
+function within(reach: Reach, values: Param[]): string {
+  const view = (table: string, columns: ReachColumns) =>
+    `${table} as not materialized (select * from ${table} where ${reachCondition(reach, columns, values)})`
+  const own = { organization: 'organization_id', project: 'project_id' }
+  return [
+    view('organizations', { organization: 'id', projectsOf: 'organizations.id' }),
+    view('projects', { organization: 'organization_id', project: 'id' }),
+    view('customers', own),
+    view('orders', own),
+  ].join(', ')
 }
 
 const CUSTOMER = 'project_id, external_id, email, profile_id, created_at'

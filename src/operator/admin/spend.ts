@@ -59,6 +59,7 @@ function readRow(given: Given, place: string) {
 
 const load: Change = {
   id: 'loadSpend',
+  right: 'imports',
   command: 'figures spend',
   method: 'POST',
   path: '/projects/:project_id/spend',

@@ -16,6 +16,7 @@ const dateTime = { type: 'string', format: 'date-time' }
 
 const state: Reading = {
   id: 'getProjectState',
+  right: 'figures',
   command: 'project state',
   method: 'GET',
   path: '/projects/:project_id/state',
@@ -100,6 +101,7 @@ const STATE = `
 
 const statistics: Reading = {
   id: 'getWebhookStatistics',
+  right: 'setup',
   command: 'webhook statistics',
   method: 'GET',
   path: '/projects/:project_id/webhook-statistics',
@@ -179,6 +181,7 @@ const nameOf = (description: string) => Type.Record(Type.String(), { description
 
 const names: Reading = {
   id: 'getProjectNames',
+  right: 'figures',
   command: 'project names',
   method: 'GET',
   path: '/projects/:project_id/names',

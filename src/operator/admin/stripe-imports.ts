@@ -68,6 +68,7 @@ const target = ({ params }: Input) => `project ${params.project_id}`
 export const stripeImports: Operation[] = [
   {
     id: 'startStripeImport',
+    right: 'imports',
     command: 'stripe-import start',
     method: 'POST',
     path: ONE,
@@ -131,6 +132,7 @@ export const stripeImports: Operation[] = [
   },
   {
     id: 'listStripeImports',
+    right: 'setup',
     command: 'stripe-import list',
     method: 'GET',
     path: PATH,
@@ -144,6 +146,7 @@ export const stripeImports: Operation[] = [
   },
   {
     id: 'getStripeImport',
+    right: 'setup',
     command: 'stripe-import show',
     method: 'GET',
     path: ONE,
@@ -161,6 +164,7 @@ export const stripeImports: Operation[] = [
   },
   {
     id: 'stopStripeImport',
+    right: 'imports',
     command: 'stripe-import stop',
     method: 'DELETE',
     path: ONE,

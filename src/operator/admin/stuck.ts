@@ -5,7 +5,10 @@ import { type ListDeclaration, list } from './list.ts'
 import type { Reading } from './operation.ts'
 
 interface StuckDeclaration
-  extends Pick<ListDeclaration, 'id' | 'command' | 'columns' | 'path' | 'summary' | 'shape' | 'from' | 'key'> {
+  extends Pick<
+    ListDeclaration,
+    'id' | 'right' | 'command' | 'columns' | 'path' | 'summary' | 'shape' | 'from' | 'key' | 'reach'
+  > {
   /** The alias in `from` of the table with the rows in progress. */
   table: string
 }

@@ -38,6 +38,7 @@ const subscription = shape('SubscriptionSummary', 's', {
 export const subscriptions: Operation[] = [
   list({
     id: 'listProjectSubscriptions',
+    right: 'people',
     command: 'subscription list',
     path: '/projects/:project_id/subscriptions',
     tag: 'Profiles',

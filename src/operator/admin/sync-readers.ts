@@ -6,6 +6,7 @@ import type { Operation, Reading } from './operation.ts'
 
 const readers: Reading = {
   id: 'listSyncReaders',
+  right: 'setup',
   command: 'project readers',
   method: 'GET',
   path: '/projects/:project_id/sync-readers',

@@ -75,6 +75,8 @@ const FIND_PROJECT = { name: 'find project', text: `select ${project.columns} fr
 
 const getOrganization: Reading = {
   id: 'getOrganization',
+  right: 'figures',
+  narrows: true,
   command: 'org show',
   method: 'GET',
   path: '/organizations/:organization_id',
@@ -90,6 +92,7 @@ const getOrganization: Reading = {
 
 const getProject: Reading = {
   id: 'getProject',
+  right: 'figures',
   command: 'project show',
   method: 'GET',
   path: '/projects/:project_id',
@@ -105,6 +108,7 @@ const getProject: Reading = {
 
 const postOrganization: Change = {
   id: 'createOrganization',
+  right: 'manage',
   command: 'org create',
   method: 'POST',
   path: '/organizations',
@@ -124,6 +128,7 @@ const postOrganization: Change = {
 
 const postProject: Change = {
   id: 'createProject',
+  right: 'manage',
   command: 'project create',
   method: 'POST',
   path: '/organizations/:organization_id/projects',
@@ -149,6 +154,7 @@ const limit = Type.Union(
 
 const patchOrganization: Change = {
   id: 'setOrganization',
+  right: 'manage',
   command: 'org set',
   method: 'PATCH',
   path: '/organizations/:organization_id',
@@ -225,11 +231,13 @@ const named = (table: string) => ({
 export const tenants: Operation[] = [
   list({
     id: 'listOrganizations',
+    right: 'figures',
     command: 'org list',
     path: '/organizations',
     tag: 'Tenants',
     summary: 'List organizations',
     shape: organization,
+    reach: { organization: 'o.id', projectsOf: 'o.id' },
     from: 'organizations o',
     at: 'o.created_at',
     key: 'o.id',
@@ -240,11 +248,13 @@ export const tenants: Operation[] = [
   patchOrganization,
   list({
     id: 'listProjects',
+    right: 'figures',
     command: 'project list',
     path: '/projects',
     tag: 'Tenants',
     summary: 'List projects',
     shape: project,
+    reach: { organization: 'p.organization_id', project: 'p.id' },
     from: 'projects p',
     at: 'p.created_at',
     key: 'p.id',

@@ -64,6 +64,7 @@ async function readEndpoint(query: Query, { project_id }: Record<string, string>
 
 const create: Change = {
   id: 'createWebhook',
+  right: 'webhooks',
   command: 'webhook create',
   method: 'POST',
   path: PATH,
@@ -87,6 +88,7 @@ const create: Change = {
 
 const get: Reading = {
   id: 'getWebhook',
+  right: 'setup',
   command: 'webhook show',
   method: 'GET',
   path: ONE,
@@ -98,6 +100,7 @@ const get: Reading = {
 
 const set: Change = {
   id: 'setWebhook',
+  right: 'webhooks',
   command: 'webhook set',
   method: 'PATCH',
   path: ONE,
@@ -128,6 +131,7 @@ const set: Change = {
 
 const remove: Change = {
   id: 'removeWebhook',
+  right: 'webhooks',
   command: 'webhook remove',
   method: 'DELETE',
   path: ONE,
@@ -144,6 +148,7 @@ const remove: Change = {
 
 const sendTestEvent: Change = {
   id: 'testWebhook',
+  right: 'webhooks',
   command: 'webhook test',
   method: 'POST',
   path: `${ONE}/test`,
@@ -160,6 +165,7 @@ const sendTestEvent: Change = {
 export const webhooks: Operation[] = [
   list({
     id: 'listWebhooks',
+    right: 'setup',
     command: 'webhook list',
     columns: ['id', 'url', 'kinds', 'enabled', 'disabled_because'],
     path: PATH,

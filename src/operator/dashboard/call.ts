@@ -6,6 +6,7 @@ import { ApiError } from '../../lib/errors.ts'
 import { bodyCheck } from '../../lib/http/body.ts'
 import { type Input, isReading, type Operation, perform } from '../admin/operation.ts'
 import { operations } from '../admin/operations.ts'
+import { requireRight } from '../admin/reach.ts'
 import type { Session } from './sessions.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the type of a result is the response schema of its operation.
@@ -23,8 +24,8 @@ export const openCall =
 async function callOperation(app: App, actor: Actor, session: Session, id: string, input: Partial<Input>) {
   const operation = operations.find((one) => one.id === id)
   if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
-  if (!mayCall(operation, session)) throw new ApiError(403, 'key_is_read_only', 'Your operator key is read-only.')
-  const whole: Input = { params: {}, query: {}, body: {}, ...input }
+  requireRight(operation, session.access)
+  const whole: Input = { params: {}, query: {}, body: {}, ...input, access: session.access }
   checkInput(operation, whole)
   const result = await perform(operation, app, actor, whole)
   return typeof result === 'string' ? JSON.parse(result) : result
@@ -41,8 +42,6 @@ function checkInput(operation: Operation, { params, query, body }: Input): void 
   if (JSON.stringify([params, query, body]).includes('\\u0000'))
     throw new ApiError(400, 'invalid_value', 'A text must not contain the character U+0000.')
 }
-
-const mayCall = (operation: Operation, { scope }: Session) => isReading(operation) || scope === 'write'
 
 // For lists of keys and merchant accounts, of which one tenant has few. Further ones are not shown.
 const MAX_ITEMS = 1000

@@ -4,11 +4,13 @@ import type { App } from '../../app.ts'
 import { DAY_S } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { callerOf } from '../../lib/http/client-address.ts'
+import { requireRight } from '../admin/reach.ts'
 import { serveDashboardAssets } from './assets.ts'
 import { chooseShard } from './choose-shard.ts'
 import { cookieOf, isSecure, setCookie } from './cookies.ts'
 import { refusalPage, refusePathPrefix, showError } from './errors.ts'
 import { acceptForms, formOf } from './forms.ts'
+import { FORM_NEEDS, needOf, PAGE_NEEDS } from './needs.ts'
 import { actions, type Form, pages, type Route } from './routes.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument, THEME_COOKIE } from './send.ts'
 import { findSession, type Session } from './sessions.ts'
@@ -45,6 +47,7 @@ export async function dashboard(scope: FastifyInstance, app: App): Promise<void>
 async function showPage(app: App, page: Route, request: FastifyRequest, reply: FastifyReply) {
   const session = await sessionOf(app, request)
   if (!session) return redirectToSignIn(request, reply)
+  requireAccess(PAGE_NEEDS, request, session)
   const view = await viewOf(app, session, request)
   const shown = await orRefusal(page(view), request, reply)
   if (typeof shown === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(shown), 303)
@@ -56,13 +59,19 @@ async function showPage(app: App, page: Route, request: FastifyRequest, reply: F
 async function submitForm(app: App, action: Form, request: FastifyRequest, reply: FastifyReply) {
   const session = await sessionOf(app, request)
   if (!session) throw new ApiError(401, 'unauthorized', 'Your session has ended, and nothing was done. Sign in again.')
-  if (session.scope !== 'write') throw new ApiError(403, 'key_is_read_only', 'Your operator key is read-only.')
+  requireAccess(FORM_NEEDS, request, session)
   const view = await viewOf(app, session, request)
   const result = await orRefusal(action(view, formOf(request)), request, reply)
   if (typeof result === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(result), 303)
   // The result has no URL of its own, so its links are those of the page with the form.
   const path = `/${view.path.split('/')[1]}`
   return sendDocument(request, reply, result.title, shell({ ...view, path }, result))
+}
+
+/** Refuses before anything of the page is read. Its operations check the same, and what a path without a need does. */
+function requireAccess(needs: typeof PAGE_NEEDS, { url }: FastifyRequest, { access }: Session): void {
+  const need = needOf(needs, url)
+  if (need) requireRight(need, access)
 }
 
 async function orRefusal(result: Promise<Page | string>, request: FastifyRequest, reply: FastifyReply) {

@@ -144,8 +144,13 @@ export function chosenFilters(view: View, ...names: string[]): Record<string, st
 }
 
 /** The id of a billing customer, linked to the search, which finds the person. */
-export const customerLink = (view: View, externalId: string) =>
+export const customerLink = (view: View, externalId: string | undefined): Piece =>
+  externalId !== undefined &&
   html`<a class="cut" href="${view.href('/people', { q: externalId })}" title="${externalId}">${externalId}</a>`
+
+/** A link to another page, or only its text for operators who may not open it. */
+export const pageLink = (view: View, path: string, text: string): Piece =>
+  view.mayOpen(path) ? html`<a href="${view.href(path)}">${text}</a>` : text
 
 /** The fields of one object: names and values. */
 export const facts = (all: Record<string, Piece>) =>
@@ -162,9 +167,9 @@ interface ActionForm {
   danger?: boolean
 }
 
-/** A button that opens a form, which says what will happen before it can be sent. Not shown to read-only keys. */
+/** A button that opens a form, which says what will happen before it can be sent. Not shown to operators who may not send it. */
 export function actionForm(view: View, { action, button, explanation, fields, danger = false }: ActionForm): Piece {
-  if (!view.mayWrite) return ''
+  if (!view.maySend(action)) return ''
   return html`<details class="action-form"><summary class="button ${danger ? 'danger' : ''}">${button}…</summary>
     <form method="post" action="${action}" hx-boost="false" class="stack"><p>${explanation}</p>${fields}
       <button class="button ${danger ? 'danger' : 'main'}">${button}</button></form></details>`

@@ -1,7 +1,8 @@
 // Sessions of the dashboard: started with an operator key or a link, looked up on every request, ended when the key is revoked.
 import { randomBytes } from 'node:crypto'
+import type { Access } from '../../core/tenants/access.ts'
 import { hashKey } from '../../core/tenants/key-text.ts'
-import { createOperator, RECORD_USE, type Scope } from '../../core/tenants/operator-keys.ts'
+import { ACCESS_COLUMNS, accessFrom, createOperator, RECORD_USE } from '../../core/tenants/operator-keys.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 
@@ -9,7 +10,7 @@ export interface Session {
   /** The id of the operator key. */
   id: string
   name: string
-  scope: Scope
+  access: Access
 }
 
 export const SESSION_HOURS = 12
@@ -32,17 +33,17 @@ export async function beginSession(db: Db, operatorId: string): Promise<string> 
 /** Returns the session of a token while its operator key is valid. Reads the database each time: revocation is immediate. */
 export async function findSession(db: Db, token: string): Promise<Session | undefined> {
   const [row] = await db.read(FIND, [hashKey(token)])
-  return row && { id: row.text(0)!, name: row.text(1)!, scope: row.text(2) as Scope }
+  return row && { id: row.text(0)!, name: row.text(1)!, access: accessFrom(row, 2) }
 }
 
 const FIND: Statement = {
   name: 'find dashboard session',
   text: `
     with living as materialized (
-      select k.id, k.name, k.scope, k.last_used_at from dashboard_sessions s join operator_keys k on k.id = s.operator_id
+      select k.id, k.name, k.last_used_at, ${ACCESS_COLUMNS} from dashboard_sessions s join operator_keys k on k.id = s.operator_id
       where s.hash = $1 and s.expires_at > db_clock() and (k.expires_at is null or k.expires_at > db_clock())
     ), ${RECORD_USE}
-    select id, name, scope from living`,
+    select id, name, role, reach, refund_limits from living`,
 }
 
 export async function endSession(db: Db, token: string): Promise<void> {
@@ -68,14 +69,14 @@ export function signInAddress(adminUrl: string, token: string): string {
   return url.href
 }
 
-/** Creates a link for the write key of this name. If there is none, creates one, whose secret no one gets to see. */
+/** Creates a link for the owner’s key of this name. If there is none, creates one, whose secret no one gets to see. */
 export async function makeOwnLink(query: Query, name: string): Promise<string> {
   const [known] = await query(
-    `select id from operator_keys where name = $1 and scope = 'write' and (expires_at is null or expires_at > db_clock())
+    `select id from operator_keys where name = $1 and role = 'owner' and organizations is null and (expires_at is null or expires_at > db_clock())
      order by created_at limit 1`,
     [name],
   )
-  return makeLink(query, known?.id ?? (await createOperator(query, { name, scope: 'write' })).id)
+  return makeLink(query, known?.id ?? (await createOperator(query, { name, role: 'owner' })).id)
 }
 
 /** Deletes the link of a token, so that it works once. Returns the id of its operator key, or undefined if the link is not valid. */

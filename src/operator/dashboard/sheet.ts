@@ -1,4 +1,5 @@
 // The content of a table, which becomes HTML or CSV.
+import type { Right } from '../../core/tenants/access.ts'
 import { minorUnits } from '../../lib/money.ts'
 import { minorMoney, money } from './format.ts'
 import { html, type Piece, textOf } from './html.ts'
@@ -11,8 +12,10 @@ export interface Column {
   bar?: boolean
   /** Only in the CSV: the page shows it in another way. */
   csvOnly?: boolean
-  /** Buttons; not in the CSV. */
-  actions?: boolean
+  /** Buttons, with the paths of their forms; not in the CSV. */
+  actions?: readonly string[]
+  /** Only for operators with this right. */
+  right?: Right
   /** The sum of the other columns: a chart shows it in the tooltip and does not draw it. */
   sum?: boolean
 }

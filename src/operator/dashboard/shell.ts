@@ -94,7 +94,7 @@ export function shell(view: View, page: Page): Html {
   <details class="menu"><summary>Menu</summary>${navigation(view)}</details>
   <div class="wide">${navigation(view)}</div>
   <div class="who">
-    <p><span class="quiet">Signed in as</span> ${session.name} <span class="badge flat">${session.scope}</span></p>
+    <p><span class="quiet">Signed in as</span> ${session.name} <span class="badge flat">${session.access.role}</span>${reachOf(view)}</p>
     <form method="post" action="/theme" hx-boost="false"><input type="hidden" name="back" value="${view.href(view.path, allChoices(view))}">
       <button class="link" name="theme" value="light">Light</button><button class="link" name="theme" value="dark">Dark</button><button class="link" name="theme" value="">System</button></form>
     <p hx-boost="false"><a href="/docs">Reference</a> · <a href="/docs/guides">Guides</a></p>
@@ -103,12 +103,7 @@ export function shell(view: View, page: Page): Html {
 </header>
 <div class="page">
   <div class="top">
-    <form class="search" role="search" action="/people" method="get">
-      ${hiddenParameters(view, ['q'])}
-      <label class="hidden" for="search">Search</label>
-      <input id="search" type="search" name="q" value="${query.get('q') ?? ''}" placeholder="E-mail or any ID" maxlength="320" autocomplete="off" aria-keyshortcuts="/">
-      <button>Search</button>
-    </form>
+    ${view.mayOpen('/people') && search(view)}
   </div>
   <main id="content" tabindex="-1">
     <div class="heading"><h1>${title}</h1><div class="actions">${actions}</div></div>
@@ -121,11 +116,25 @@ export function shell(view: View, page: Page): Html {
 </body>`
 }
 
+const search = (view: View): Html => html`<form class="search" role="search" action="/people" method="get">
+      ${hiddenParameters(view, ['q'])}
+      <label class="hidden" for="search">Search</label>
+      <input id="search" type="search" name="q" value="${view.query.get('q') ?? ''}" placeholder="E-mail or any ID" maxlength="320" autocomplete="off" aria-keyshortcuts="/">
+      <button>Search</button>
+    </form>`
+
+/** Nothing for an operator who reaches the whole installation. */
+const reachOf = ({ session: { access } }: View): Piece =>
+  access.reach &&
+  html`<br><span class="quiet">Reaches ${[...access.reach.organizations, ...access.reach.projects].join(', ')}</span>`
+
 function navigation(view: View): Html {
   const isHere = (path: string) =>
     path === '/' ? view.path === '/' : view.path === path || view.path.startsWith(`${path}/`)
-  return html`${shardLinks(view)}<nav aria-label="Pages">${NAVIGATION.map(
+  const open = NAVIGATION.map(([group, pages]) => [group, pages.filter(([path]) => view.mayOpen(path))] as const)
+  return html`${shardLinks(view)}<nav aria-label="Pages">${open.map(
     ([group, pages]) =>
+      pages.length > 0 &&
       html`<h2>${group}</h2><ul>${pages.map(
         ([path, title]) =>
           html`<li><a href="${view.href(path)}"${isHere(path) ? html` aria-current="page"` : ''}>${title}</a></li>`,
@@ -197,7 +206,7 @@ export function noProject(view: View): Html {
   return html`<div class="empty"><h2>No projects yet</h2>
     <p>An organization has projects; a project has funnels, people and subscriptions.</p>
     <p>${
-      view.mayWrite
+      view.maySend('/projects/new')
         ? html`<a class="button" href="${view.href('/projects')}">Create a project</a>`
         : html`Create one on the command line: <code>tundish org create acme</code>, then <code>tundish project create shop --org acme</code>.`
     }</p></div>`

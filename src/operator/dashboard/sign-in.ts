@@ -85,7 +85,7 @@ const form = (to: string, failure?: string) => html`<body class="alone"><main id
     <input id="operator_key" type="password" name="operator_key" required maxlength="200" autocomplete="current-password" spellcheck="false" autofocus>
     <button class="button">Sign in</button>
   </form>
-  <p class="quiet">Create a key with <code>tundish operator create --name Ada --scope write</code>, or a sign-in link
+  <p class="quiet">Create a key with <code>tundish operator create --name Ada --role owner</code>, or a sign-in link
     with <code>tundish operator link KEY_ID</code>.</p>
   <p class="quiet"><a href="/docs">Reference</a> · <a href="/docs/guides">Guides</a> · <a href="/metrics">Metrics</a></p>
 </main></body>`

@@ -1,4 +1,5 @@
 // Tables and charts as HTML.
+import { hasRight } from '../../core/tenants/access.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { type Cell, type Column, isCell, type Table } from './sheet.ts'
 import { allChoices, type View } from './view.ts'
@@ -11,7 +12,8 @@ interface Options {
 }
 
 /** A table as HTML. Registers it in the view, so that it is available as CSV under its id. */
-export function table(view: View, name: string, content: Table, { empty, hideCaption }: Options = {}): Html {
+export function table(view: View, name: string, whole: Table, { empty, hideCaption }: Options = {}): Html {
+  const content = allowed(view, whole)
   view.tables.set(name, content)
   const { caption, columns, rows } = content
   if (rows.length === 0) return html`<div class="empty" id="${name}">${empty ?? html`<p>Nothing here yet.</p>`}</div>`
@@ -24,8 +26,18 @@ export function table(view: View, name: string, content: Table, { empty, hideCap
   </table></div>`
 }
 
-/** A column of buttons is empty for a key that may not use them. */
-const isShown = ({ mayWrite }: View, { csvOnly, actions }: Column) => !csvOnly && (mayWrite || !actions)
+/** The table without the columns that are for others, which are missing in the CSV too. */
+function allowed(view: View, { columns, rows, ...others }: Table): Table {
+  const kept = [...columns.keys()].filter((n) => {
+    const { right } = columns[n]!
+    return right === undefined || hasRight(view.session.access, right)
+  })
+  return { ...others, columns: kept.map((n) => columns[n]!), rows: rows.map((row) => kept.map((n) => row[n])) }
+}
+
+/** A column of buttons is empty for operators who may not use them. */
+const isShown = ({ maySend }: View, { csvOnly, actions }: Column) =>
+  !csvOnly && (actions === undefined || actions.some((form) => maySend(form)))
 
 const headOf = ({ label, number, bar, sum }: Column) =>
   bar

@@ -4,6 +4,7 @@ import type { Actor } from '../../core/audit/audit.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { type Call, openCall } from './call.ts'
 import { html, type Piece } from './html.ts'
+import { mayCall, mayOpen, maySend } from './needs.ts'
 import { choosePeriod, type Span } from './period.ts'
 import type { Session } from './sessions.ts'
 import type { Table } from './sheet.ts'
@@ -26,7 +27,12 @@ export interface View extends PageRequest, Tenants {
   span: Span
   /** Whether sandbox and preview data is included. */
   test: boolean
-  mayWrite: boolean
+  /** Whether the operator may call the operation for the chosen organization and project. */
+  may(operation: string): boolean
+  /** Whether the operator may open the page with this path; the links to others are left out. */
+  mayOpen(path: string): boolean
+  /** Whether the operator may send the form with this path. */
+  maySend(path: string): boolean
   /** The tables of the page by their id, for CSV. */
   tables: Map<string, Table>
   call: Call
@@ -45,13 +51,16 @@ export async function openView(request: PageRequest): Promise<View> {
     app.db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`),
   ])
   const { project, organization } = tenants
+  const who = { access: session.access, organizationId: organization?.id }
   const place = project?.id ?? (organization && wholeOf(organization))
   return {
     ...request,
     ...tenants,
     span: choosePeriod(query, now!.today!),
     test: query.get('test') === '1',
-    mayWrite: session.scope === 'write',
+    may: (operation) => mayCall(who, operation),
+    mayOpen: (path) => mayOpen(who, path),
+    maySend: (path) => maySend(who, path),
     tables: new Map(),
     call,
     href: (path, changes = {}) =>

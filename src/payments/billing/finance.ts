@@ -2,13 +2,14 @@
 
 import { INCOMING, MOVES, moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
+import { withAndWithoutPeople } from '../../core/records/without-people.ts'
 import { addDays, readDay, readMonth } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Row } from '../../lib/pg/row-bytes.ts'
 import type { Statement } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { decimal, instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
+import { decimal, instant, integer, json, type Shape, shape, text } from '../../lib/shape/shape.ts'
 import { shorten } from '../../lib/text.ts'
 import { instantFromPg, readInstant, TimeError } from '../../lib/time.ts'
 
@@ -93,7 +94,7 @@ export const financeTotal = shape('FinanceTotal', 'm', {
   }),
 })
 
-export const financeRow = shape('FinanceRow', 'm', {
+export const [financeRow, financeRowWithoutPeople] = withAndWithoutPeople('FinanceRow', 'm', ['external_id'], {
   trx_created_at: instant('When the row was added to the transaction report.'),
   trx_id: text('Identifier of the row in the transaction report.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
   order_id: text('The order.', { example: '0199f0a6-5310-7d51-8f0f-6f3d1c1b6a56' }),
@@ -222,25 +223,28 @@ export const financeRows = (
   organizationId: string,
   { from, to }: Period,
   page: { after: Place | undefined; limit: number },
+  row = financeRow,
 ): Promise<Row[]> =>
-  db.read(ROWS, [organizationId, from, to, page.after?.paid_at ?? null, page.after?.trx_created_at ?? null, page.limit])
+  db.read(ROWS.get(row)!, [
+    ...[organizationId, from, to],
+    ...[page.after?.paid_at ?? null, page.after?.trx_created_at ?? null, page.limit],
+  ])
 
-/** The place of a row of `financeRow`. */
-export function placeOf(row: Row): Place {
+/** The place of a row of `financeRow`, or of this shape. */
+export function placeOf(row: Row, { schema } = financeRow): Place {
   const texts = row.texts()
-  const at = (name: string) => instantFromPg(texts[FIELDS.indexOf(name)]!)
+  const at = (name: string) => instantFromPg(texts[Object.keys(schema.properties as object).indexOf(name)]!)
   return { paid_at: at('paid_at'), trx_created_at: at('trx_created_at') }
 }
 
-const FIELDS = Object.keys(financeRow.schema.properties as object)
-
-const ROWS: Statement = {
-  name: 'list moved money',
+const rowsAs = (row: Shape): Statement => ({
+  name: row === financeRow ? 'list moved money' : 'list moved money without people',
   text: `
-  select ${financeRow.columns} from (
+  select ${row.columns} from (
     select * from (${REPORT}
       and r.paid_at >= $2 and r.paid_at < $3
       and (r.paid_at, r.trx_created_at) > (coalesce($4::timestamptz, '-infinity'), coalesce($5::timestamptz, '-infinity'))) moved
     where move is not null order by paid_at, trx_created_at limit $6::int) m ${FEE}
   order by m.paid_at, m.trx_created_at`,
-}
+})
+const ROWS = new Map([financeRow, financeRowWithoutPeople].map((row) => [row, rowsAs(row)]))

@@ -53,6 +53,7 @@ export const CONTENTS: readonly Group[] = [
       entry('managed-postgresql', 'What a hosted PostgreSQL has to offer, without a superuser.'),
       entry('production', 'Limits, what to watch, and what to do for each alert.'),
       entry('operators', 'The operator’s API: find a person, refund a charge, rotate a key.'),
+      entry('roles', 'Operators: their roles, their reach, and the limit of refunds.'),
       entry('configuration', 'Every setting with its default.'),
       entry('commands', 'Every command with its options.'),
       entry('metrics', 'Every metric of /metrics.'),

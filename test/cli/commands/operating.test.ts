@@ -203,3 +203,32 @@ test('fields of a response are one block, and several lists have their names abo
   const receipt = await said('profile', 'receipt', person.id, '--project', PROJECT)
   assert.match(receipt, /^removed +E-mail address, .+\n {13}IP addresses, .+\n/m)
 })
+
+test('an operator is made with a role, a reach and a limit; the list shows them', async () => {
+  const words = ['operator', 'create', '--name', 'Grace', '--role', 'support', '--project', PROJECT, '--expires', '90d']
+  const made = await json(...words, '--refund-limit', '50 USD', '--refund-limit', '45.50 eur')
+  const limits = { USD: '50', EUR: '45.50' }
+  assert.deepEqual(
+    [made.role, made.organizations, made.projects, made.refund_limits],
+    ['support', [], [PROJECT], limits],
+  )
+  const { data } = await json('operator', 'list')
+  const listed = data.find(({ id }: { id: string }) => id === made.id)
+  assert.deepEqual([listed.role, listed.reach, listed.refund_limits], ['support', `projects ${PROJECT}`, limits])
+  assert.ok(listed.expires_at > new Date().toISOString())
+  const short = await json('operator', 'create', '--name', 'Ada', '--scope', 'write')
+  assert.equal(short.role, 'owner')
+  for (const [wrong, sentence] of [
+    [['--role', 'boss'], /Allowed choices are owner, developer/],
+    [['--role', 'read', '--scope', 'write'], /cannot be used with/],
+    [['--role', 'read', '--refund-limit', '1 USD'], /--refund-limit is for --role support/],
+    [['--role', 'support', '--refund-limit', '50'], /such as "50 USD", got "50"/],
+    [['--role', 'support', '--refund-limit', '50 XXQ'], /"XXQ" is not a currency/],
+    [['--role', 'support', '--refund-limit', '5.5 JPY'], /JPY has 0 decimal places/],
+    [['--org', 'nowhere'], /There is no organization "nowhere"/],
+  ] as const) {
+    const { code, stderr } = await tundishAgain(['operator', 'create', '--name', 'Bob', ...wrong], env)
+    assert.ok(code !== 0, wrong.join(' '))
+    assert.match(stderr, sentence)
+  }
+})

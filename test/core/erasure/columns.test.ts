@@ -66,7 +66,7 @@ const IMPERSONAL: Record<string, string> = {
     'organization_id psp psp_merchant_id transaction_id type state provider_key reference charge_transaction_id provider_customer currency_code accepted_because',
   merchant_accounts:
     'organization_id psp psp_merchant_id region currencies credentials credentials_last4 provider_account webhook_secrets',
-  operator_keys: 'name hash scope',
+  operator_keys: 'name hash scope role organizations projects refund_limits',
   order_log: 'organization_id call outcome',
   organization_clocks: 'organization_id',
   organizations: 'id name one_off_charge_max_amount erase_at_provider',

@@ -5,6 +5,7 @@ import { commandLine } from '../../../src/cli/commands/operations.ts'
 import { deliverEvents } from '../../../src/core/events/dispatcher.ts'
 import { createEndpoint } from '../../../src/core/events/endpoints.ts'
 import { deleteSome } from '../../../src/core/events/retention.ts'
+import { FULL_ACCESS } from '../../../src/core/tenants/access.ts'
 import { perform } from '../../../src/operator/admin/operation.ts'
 import { operations } from '../../../src/operator/admin/operations.ts'
 import { startBilling } from '../../support/billing.ts'
@@ -27,6 +28,7 @@ const call = (id: string, params: Record<string, string> = {}, body: Record<stri
     params: { project_id: shop.projectId, organization_id: shop.id, ...params },
     query: {},
     body,
+    access: FULL_ACCESS,
   })
 
 const endpoint = (url: string) =>

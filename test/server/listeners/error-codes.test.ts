@@ -82,7 +82,7 @@ describe('X-Error-Code', () => {
     assert.deepEqual(faults(join(import.meta.dirname, '../../..')), [])
     const { body } = await billing.server.call('/openapi.json')
     const described = body.components.headers['X-Error-Code'].schema.enum as string[]
-    assert.ok(described.includes('charge_in_progress') && !described.includes('key_is_read_only'))
+    assert.ok(described.includes('charge_in_progress') && !described.includes('role_missing'))
     for (const path of Object.values(body.paths) as Record<
       string,
       { responses: Record<string, { headers?: object }> }

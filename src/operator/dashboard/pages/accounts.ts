@@ -3,7 +3,7 @@ import { adapters } from '../../../payments/providers/adapters.ts'
 import { allOf, type Result } from '../call.ts'
 import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { actionForm, facts, hiddenField, selectField, tableSection, textField } from '../parts.ts'
+import { actionForm, facts, hiddenField, pageLink, selectField, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, type View } from '../view.ts'
@@ -21,7 +21,7 @@ export async function merchantAccounts(view: View): Promise<Page> {
     caption: `Merchant accounts of ${name || organization_id}`,
     columns: [
       ...['Provider', 'Account', 'Mode', 'Key', 'Connected', 'Region', 'Currencies'].map((label) => ({ label })),
-      { label: 'Actions', actions: true },
+      { label: 'Actions', actions: [`${PATH}/connect`, `${PATH}/disconnect`] },
     ],
     rows: data.map((one) => [
       one.psp,
@@ -39,7 +39,7 @@ export async function merchantAccounts(view: View): Promise<Page> {
     title: 'Merchant accounts',
     body: html`${tableSection(view, 'merchant-accounts', content, {
       empty,
-      note: html`A saved card is charged through the account of the customer’s latest payment. Provider keys are stored encrypted and never shown again. <a href="${view.href('/doctor')}">Doctor</a> checks whether each account can charge; <a href="${view.href('/charges')}">Charges</a> has the acceptance rate of each, and the reasons of declines.`,
+      note: html`A saved card is charged through the account of the customer’s latest payment. Provider keys are stored encrypted and never shown again. ${pageLink(view, '/doctor', 'Doctor')} checks whether each account can charge; <a href="${view.href('/charges')}">Charges</a> has the acceptance rate of each, and the reasons of declines.`,
       below: html`<div class="row">${connecting(
         view,
         'Connect an account',

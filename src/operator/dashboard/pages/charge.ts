@@ -46,7 +46,14 @@ function refundStatus({ amount, amount_refunded }: Result): Piece {
 function formOf(view: View, order: Result): Piece {
   const left = Math.round((order.amount - order.amount_refunded) * 1e4) / 1e4
   if (order.status === 'processing') return resolveForm(view, order)
-  return order.status === 'succeeded' && left > 0 && refundForm(view, order, left)
+  const most = Math.min(left, limitOf(view, order))
+  return order.status === 'succeeded' && most > 0 && refundForm(view, order, most)
+}
+
+/** What the operator may still refund of the charge. */
+function limitOf({ session: { access } }: View, { currency_code, amount_refunded }: Result): number {
+  if (access.refundLimits === null) return Number.POSITIVE_INFINITY
+  return Math.round((Number(access.refundLimits[currency_code] ?? 0) - amount_refunded) * 1e4) / 1e4
 }
 
 const refundForm = (view: View, order: Result, left: number) =>
@@ -54,7 +61,7 @@ const refundForm = (view: View, order: Result, left: number) =>
     action: addressOf(view, order, 'refund'),
     button: 'Refund',
     danger: true,
-    explanation: html`Returns money to ${order.external_id}. Up to ${money(left, order.currency_code)} of this charge can still be refunded. A full refund revokes the consumable.`,
+    explanation: html`Returns money to ${order.external_id}. You may still refund up to ${money(left, order.currency_code)} of this charge. A full refund revokes the consumable.`,
     fields: html`${textField('amount', `Amount in ${order.currency_code}`, { value: String(left), required: true })}
       ${textField('reason', 'Reason', { hint: 'Stored with the refund.' })}
       <p class="field"><label><input type="checkbox" name="soft_refund" value="1"> Soft refund: only recorded. No money is returned, and the customer keeps the consumable</label></p>

@@ -15,12 +15,11 @@ const STATUSES = { processing: 'In progress', succeeded: 'Succeeded', failed: 'F
 
 export async function charges(view: View): Promise<Page> {
   if (!view.organization) return { title: 'Charges', body: noProject(view) }
-  const { id: organization_id } = view.organization
   const ofProject = view.project && { project_id: view.project.id }
   const filter = chosenFilters(view, 'status', 'external_id')
   const isFiltered = Object.keys(filter).length > 0
   const orders = (name: string, query: Record<string, string>, options = {}) =>
-    listed(view, name, 'listOrders', { params: { organization_id }, query: { ...ofProject, ...query } }, options)
+    ordersOf(view, name, { ...ofProject, ...query }, options)
   const [sum, lines, reasons, types, providers, accounts, open, list] = await Promise.all([
     total(view, ATTEMPTS),
     figures(view, 'attempts,acceptance_rate', { by: view.span.by }),
@@ -35,7 +34,7 @@ export async function charges(view: View): Promise<Page> {
     title: 'Charges',
     hasPeriod: true,
     body: html`
-      ${open.data.length > 0 && tableSection(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { title: 'In progress', note: 'Their outcome is not known yet. Tundish asks the payment provider until it is. No one is charged twice.', below: pageLinks(view, open) })}
+      ${open && open.data.length > 0 && tableSection(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { title: 'In progress', note: 'Their outcome is not known yet. Tundish asks the payment provider until it is. No one is charged twice.', below: pageLinks(view, open) })}
       ${tiles(
         tile('Attempts', sum, 'attempts', 'number'),
         tile('Acceptance rate', sum, 'acceptance_rate', 'percent'),
@@ -58,18 +57,27 @@ export async function charges(view: View): Promise<Page> {
       <div class="halves">${tableSection(view, 'reasons', reasonTable(reasons, sum.values.declined ?? 0), { empty: html`<p>No declined payments in this period.</p>`, note: declineTypes(types) })}
       ${tableSection(view, 'providers', providerTable(providers), { empty: html`<p>No payments in this period.</p>` })}</div>
       ${accounts.length > 0 && tableSection(view, 'accounts', accountTable(accounts))}
-      ${tableSection(view, 'charges', orderTable(view, 'Custom charges', list.data), {
-        above: filters(view, [
-          { name: 'status', label: 'Status', options: STATUSES },
-          { name: 'external_id', label: 'Customer' },
-        ]),
-        empty: isFiltered
-          ? html`<p>No charges match these filters.</p>`
-          : html`<h3>No charges yet</h3><p>Custom charges are made with <a href="/docs/guides/charging">the billing API</a> once they are allowed in <a href="${view.href('/settings')}">Settings</a>.</p>`,
-        below: pageLinks(view, list),
-      })}`,
+      ${
+        list &&
+        tableSection(view, 'charges', orderTable(view, 'Custom charges', list.data), {
+          above: filters(view, [
+            { name: 'status', label: 'Status', options: STATUSES },
+            { name: 'external_id', label: 'Customer' },
+          ]),
+          empty: isFiltered
+            ? html`<p>No charges match these filters.</p>`
+            : html`<h3>No charges yet</h3><p>Custom charges are made with <a href="/docs/guides/charging">the billing API</a> once they are allowed in <a href="${view.href('/settings')}">Settings</a>.</p>`,
+          below: pageLinks(view, list),
+        })
+      }`,
   }
 }
+
+/** Nothing for those who may not see orders. */
+const ordersOf = async (view: View, name: string, query: Record<string, string>, options: object) =>
+  view.may('listOrders')
+    ? listed(view, name, 'listOrders', { params: { organization_id: view.organization!.id }, query }, options)
+    : undefined
 
 /** The most common reason first, each with its share of all declined payments. */
 function reasonTable(reasons: Figure[], all: number): Table {

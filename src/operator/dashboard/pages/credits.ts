@@ -19,11 +19,15 @@ export async function credits(view: View): Promise<Page> {
   const [totals, days, rules, entries] = await Promise.all([
     view.call('getCreditTotals', { params }),
     view.call('getCreditDays', { params, query: { ...of, from, to: lastDay(view, today) } }),
-    listed(view, 'top-ups', 'listOrganizationTopUps', { params, query: of }, { cursor: 'rules' }),
-    listed(view, 'entries', 'listOrganizationCreditEntries', {
-      params,
-      query: { ...of, ...chosenFilters(view, 'account', 'day', 'external_id') },
-    }),
+    view.may('listOrganizationTopUps')
+      ? listed(view, 'top-ups', 'listOrganizationTopUps', { params, query: of }, { cursor: 'rules' })
+      : undefined,
+    view.may('listOrganizationCreditEntries')
+      ? listed(view, 'entries', 'listOrganizationCreditEntries', {
+          params,
+          query: { ...of, ...chosenFilters(view, 'account', 'day', 'external_id') },
+        })
+      : undefined,
   ])
   if (totals.data.length === 0) return { title, body: noUnits(view) }
   const units = Object.fromEntries(totals.data.map(({ unit }: Result) => [unit, unit]))
@@ -33,17 +37,20 @@ export async function credits(view: View): Promise<Page> {
     body: html`
       ${tableSection(view, 'units', unitTable(view, totals.data), { note: 'Now. What is outstanding is a liability.' })}
       ${tableSection(view, 'days', dayTable(view, days.data), { empty: html`<p>No movements in this period.</p>`, short: true })}
-      ${tableSection(view, 'top-ups', topUpTable(view, rules.data), { empty: html`<p>No customer has an automatic top-up.</p>`, below: pageLinks(view, rules) })}
-      ${tableSection(view, 'entries', entryTable(view, entries.data), {
-        above: filters(view, [
-          { name: 'unit', label: 'Unit', options: units },
-          { name: 'account', label: 'Account', options: ACCOUNTS },
-          { name: 'day', label: 'Day', type: 'date' },
-          { name: 'external_id', label: 'Customer' },
-        ]),
-        empty: html`<p>No entries.</p>`,
-        below: pageLinks(view, entries),
-      })}`,
+      ${rules && tableSection(view, 'top-ups', topUpTable(view, rules.data), { empty: html`<p>No customer has an automatic top-up.</p>`, below: pageLinks(view, rules) })}
+      ${
+        entries &&
+        tableSection(view, 'entries', entryTable(view, entries.data), {
+          above: filters(view, [
+            { name: 'unit', label: 'Unit', options: units },
+            { name: 'account', label: 'Account', options: ACCOUNTS },
+            { name: 'day', label: 'Day', type: 'date' },
+            { name: 'external_id', label: 'Customer' },
+          ]),
+          empty: html`<p>No entries.</p>`,
+          below: pageLinks(view, entries),
+        })
+      }`,
   }
 }
 

@@ -26,7 +26,7 @@ export async function erasures(view: View): Promise<Page> {
   const [list, state, ledgers]: [Listed, Result, Result] = await Promise.all([
     listed(view, 'erasures', 'listErasures', { params: { project_id } }, { rows: 50 }),
     view.call('getProjectState', { params: { project_id } }),
-    view.call('compareLedgers'),
+    view.may('compareLedgers') && view.call('compareLedgers'),
   ])
   const content: Table = {
     caption: 'Erased people',
@@ -41,7 +41,7 @@ export async function erasures(view: View): Promise<Page> {
   }
   const pending = list.data.filter((one: Result) => one.at_provider_pending > 0).length
   const isPart = list.next !== undefined || view.query.has('cursor')
-  const agree = ledgers.missing_in_database === 0 && ledgers.missing_in_file === 0
+  const agree = ledgers && ledgers.missing_in_database === 0 && ledgers.missing_in_file === 0
   return {
     title: 'Erasures',
     body: html`
@@ -49,9 +49,11 @@ export async function erasures(view: View): Promise<Page> {
         'In the last seven days': number(state.erasures_of_week),
         'In total': number(state.erasures),
         'Pending at a payment provider': html`${pending === 0 ? 'none' : plural(pending, 'person', 'people')}${isPart && ' on this page'}`,
-        'Erasure ledgers (all projects)': agree
-          ? html`${status('ok')} Database and file agree: ${plural(ledgers.in_database, 'erasure')}.`
-          : html`${status('warning')} ${plural(ledgers.missing_in_database, 'erasure')} missing in the database, ${number(ledgers.missing_in_file)} in the file. See <a href="${view.href('/doctor')}">Doctor</a> for what to do.`,
+        ...(ledgers && {
+          'Erasure ledgers (all projects)': agree
+            ? html`${status('ok')} Database and file agree: ${plural(ledgers.in_database, 'erasure')}.`
+            : html`${status('warning')} ${plural(ledgers.missing_in_database, 'erasure')} missing in the database, ${number(ledgers.missing_in_file)} in the file. See <a href="${view.href('/doctor')}">Doctor</a> for what to do.`,
+        }),
       })}
       ${tableSection(view, 'erasures', content, { empty: html`<h3>No erasures yet</h3><p>Erase a person on their page, with <a href="/docs/guides/erasure">the data API</a>, or on the command line.</p>`, below: pageLinks(view, list) })}`,
   }

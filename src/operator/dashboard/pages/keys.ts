@@ -1,7 +1,7 @@
 // Keys: those of the project and its organization can be created, rotated and revoked; operator keys are only listed.
 import { allOf, type Result } from '../call.ts'
 import { id, status, time } from '../format.ts'
-import { type Html, html } from '../html.ts'
+import { type Html, html, type Piece } from '../html.ts'
 import { actionForm, facts, selectField, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -15,15 +15,15 @@ export async function keys(view: View): Promise<Page> {
   const project_id = view.project?.id
   const [ofProject, ofOrganization, operators] = await Promise.all([
     project_id === undefined ? undefined : allOf(view.call, 'listProjectKeys', { params: { project_id } }),
-    allOf(view.call, 'listOrganizationKeys', { params: { organization_id } }),
-    allOf(view.call, 'listOperators'),
+    view.may('listOrganizationKeys') && allOf(view.call, 'listOrganizationKeys', { params: { organization_id } }),
+    view.may('listOperators') && allOf(view.call, 'listOperators'),
   ])
   return {
     title: 'Keys',
     body: html`
       ${ofProject && owned(view, 'project', view.project!, ofProject, 'For the data API of this project. Its webhooks are signed with them.')}
-      ${owned(view, 'organization', view.organization, ofOrganization, 'For the billing API of this organization.')}
-      ${tableSection(view, 'operators', operatorTable(operators), { note: 'For this dashboard and the operator’s API. They can only be created and revoked on the command line, so that a stolen key cannot create others.' })}`,
+      ${ofOrganization && owned(view, 'organization', view.organization, ofOrganization, 'For the billing API of this organization.')}
+      ${operators && tableSection(view, 'operators', operatorTable(operators), { note: 'For this dashboard and the operator’s API. They can only be created and revoked on the command line, so that a stolen key cannot create others.' })}`,
   }
 }
 
@@ -33,7 +33,7 @@ function owned(view: View, owner: Owner, one: { id: string; name: string }, data
     caption: `Keys of the ${owner} ${one.name || one.id}`,
     columns: [
       ...['Name', 'Key', 'Created', 'Expires'].map((label) => ({ label })),
-      { label: 'Actions', actions: true },
+      { label: 'Actions', actions: [`${path}/key/rotate`] },
     ],
     rows: data.map((one) => [
       one.name || 'First key',
@@ -61,16 +61,26 @@ const isExpired = ({ expires_at }: Result) => expires_at !== null && Date.parse(
 
 const operatorTable = (data: Result[]): Table => ({
   caption: 'Operator keys',
-  columns: ['Name', 'Key', 'Scope', 'Created', 'Last used', 'Expires'].map((label) => ({ label })),
+  columns: ['Name', 'Key', 'Role', 'Reach', 'Created', 'Last used', 'Expires'].map((label) => ({ label })),
   rows: data.map((one) => [
     one.name,
     cell(id(one.id), one.id),
-    one.scope,
+    html`${one.role}${limitsOf(one)}`,
+    one.reach,
     time(one.created_at),
     time(one.last_used_at),
     time(one.expires_at),
   ]),
 })
+
+/** What `support` may refund of one charge. */
+const limitsOf = ({ refund_limits }: Result): Piece =>
+  refund_limits &&
+  html`<br><span class="quiet">${
+    Object.entries(refund_limits as Record<string, string>)
+      .map(([currency, amount]) => `refunds up to ${amount} ${currency}`)
+      .join(', ') || 'no refunds'
+  }</span>`
 
 /** How the ids of the operations name the owner: `createProjectKey`. */
 const OPERATIONS = { organization: 'Organization', project: 'Project' }

@@ -13,6 +13,7 @@ const MAX_CUSTOMERS = 5
 
 /** The sections about credits; nothing in an organization without units. */
 export async function creditsOf(view: View, customers: Result[]): Promise<Piece> {
+  if (!view.may('listCreditUnits')) return ''
   const params = { organization_id: organizationOf(view).id }
   const { data: units } = await view.call('listCreditUnits', { params })
   if (units.length === 0 || customers.length === 0) return ''
@@ -58,7 +59,7 @@ function sectionsOf(view: View, customer: Customer, units: Result[], suffix: str
     ${list('holds', holdTable(holds))}
     ${list('top-ups', topUpTable(view, rules))}
     ${list('entries', entryTable(view, entries))}
-    ${rules.length > 0 && view.mayWrite && section('End an automatic top-up', removal(view, externalId, rules))}`
+    ${rules.length > 0 && view.may('removeCustomerTopUp') && section('End an automatic top-up', removal(view, externalId, rules))}`
 }
 
 const numbers = (...labels: string[]) => labels.map((label) => ({ label, number: true }))

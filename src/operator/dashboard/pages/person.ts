@@ -27,7 +27,7 @@ export async function person(view: View): Promise<Page> {
   const isErased = profile.anonymized_at !== null
   return {
     title: profile.merged_into ? 'Merged person' : isErased ? 'Erased person' : (profile.email ?? 'Person'),
-    actions: !isErased && view.mayWrite && html`<a href="#erasure">Erase…</a>`,
+    actions: !isErased && view.may('eraseProfile') && html`<a href="#erasure">Erase…</a>`,
     body: html`
       ${facts({
         Profile: id(profile.id),
@@ -55,7 +55,7 @@ export async function person(view: View): Promise<Page> {
       ${historyOf(view, found, names)}
       ${credits}
       ${recordsOf(view, found, names)}
-      ${!isErased && view.mayWrite && erasureOf(view, profile_id, found.twins)}`,
+      ${!isErased && view.may('eraseProfile') && erasureOf(view, profile_id, found.twins)}`,
   }
 }
 

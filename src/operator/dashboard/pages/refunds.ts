@@ -85,10 +85,14 @@ function refundTable(view: View, data: Result[]): Table {
     columns: [
       { label: 'Refund' },
       ...amountColumns('Amount'),
-      ...['Status', 'Customer', 'Created', 'Reason', 'Consumable'].map((label) => ({ label })),
+      { label: 'Status' },
+      { label: 'Customer', right: 'people' },
+      { label: 'Created' },
+      { label: 'Reason', right: 'people' },
+      { label: 'Consumable' },
     ],
     rows: data.map((one) => [
-      cell(id(one.refund_id, view.href(pathOf('charges', organizationOf(view).id, one.order_id))), one.refund_id),
+      cell(id(one.refund_id, chargeLink(view, one.order_id)), one.refund_id),
       ...amountCells(one),
       status(one.status),
       customerLink(view, one.external_id),
@@ -98,6 +102,9 @@ function refundTable(view: View, data: Result[]): Table {
     ]),
   }
 }
+
+const chargeLink = (view: View, orderId: string) =>
+  view.may('getOrder') ? view.href(pathOf('charges', organizationOf(view).id, orderId)) : undefined
 
 /** The provider's reason for a refund, dispute or decline. */
 export const reasonOf = ({ psp_reason_message, psp_reason_code }: Result): string =>
@@ -109,7 +116,9 @@ function movementTable(view: View, data: Result[]): Table {
     columns: [
       { label: 'Report ID' },
       ...amountColumns('Amount'),
-      ...['Type', 'Customer', 'When', 'Reason', 'Status', 'Provider'].map((label) => ({ label })),
+      { label: 'Type' },
+      { label: 'Customer', right: 'people' },
+      ...['When', 'Reason', 'Status', 'Provider'].map((label) => ({ label })),
     ],
     rows: data.map((one) => [
       cell(id(one.trx_id), one.trx_id),

@@ -50,7 +50,7 @@ function organizationSettings(view: View, one: Organization): Html {
       explanation: 'Sets what future erasures do at payment providers. What they do there cannot be undone.',
       fields: selectField('erase_at_provider', 'At payment providers', AT_PROVIDER, one.erase_at_provider),
     })}
-    ${rateForm(view, 'organization', one.rate_limit)}</div>`,
+    ${view.may('setOrganizationRateLimit') && rateForm(view, 'organization', one.rate_limit)}</div>`,
   )
 }
 

@@ -19,7 +19,7 @@ export async function importsOf(view: View, accounts: Result[]): Promise<Piece> 
     columns: [
       ...['Account', 'Status', 'Step', 'Since', 'Last update'].map((label) => ({ label })),
       ...['Read', 'Rejected'].map((label) => ({ label, number: true })),
-      { label: 'Actions', actions: true },
+      { label: 'Actions', actions: ['/merchant-accounts/import', '/merchant-accounts/import/stop'] },
     ],
     rows: data.map((one: Result) => [
       cell(id(one.psp_merchant_id), one.psp_merchant_id),

@@ -27,7 +27,9 @@ export async function subscriptions(view: View): Promise<Page> {
     view.call('getProjectState', { params }) as Promise<Result>,
     figures(view, 'began_paying', { by: 'cohort', from: yearsBefore(view.span.to), to: view.span.to }),
     figures(view, 'ended', { by: 'month,cohort', from: yearsBefore(view.span.to), to: view.span.to }),
-    listed(view, 'subscriptions', 'listProjectSubscriptions', { params, query: filtersOf(view) }),
+    view.may('listProjectSubscriptions')
+      ? listed(view, 'subscriptions', 'listProjectSubscriptions', { params, query: filtersOf(view) })
+      : undefined,
   ])
   if (Object.keys(state.subscriptions).length === 0) return { title: 'Subscriptions', body: NO_SUBSCRIPTION }
   const options = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
@@ -72,19 +74,22 @@ export async function subscriptions(view: View): Promise<Page> {
         { note: `Numbers: now. Chart: at the end of each ${view.span.by}.` },
       )}
       ${cohorts(view, began, ended)}
-      ${tableSection(view, 'subscriptions', listTable(view, list.data), {
-        title: 'All subscriptions',
-        above: filters(view, [
-          { name: 'status', label: 'Status', options: Object.fromEntries(STATUSES.map((one) => [one, words(one)])) },
-          { name: 'product_id', label: 'Product', options: options(names.products) },
-          { name: 'funnel_id', label: 'Funnel', options: options(names.funnels) },
-          { name: 'payment_provider', label: 'Provider' },
-          { name: 'email', label: 'E-mail' },
-          { name: 'created_after', label: 'Created after', type: 'date' },
-        ]),
-        empty: html`<p>No subscriptions match these filters.</p>`,
-        below: pageLinks(view, list),
-      })}`,
+      ${
+        list &&
+        tableSection(view, 'subscriptions', listTable(view, list.data), {
+          title: 'All subscriptions',
+          above: filters(view, [
+            { name: 'status', label: 'Status', options: Object.fromEntries(STATUSES.map((one) => [one, words(one)])) },
+            { name: 'product_id', label: 'Product', options: options(names.products) },
+            { name: 'funnel_id', label: 'Funnel', options: options(names.funnels) },
+            { name: 'payment_provider', label: 'Provider' },
+            { name: 'email', label: 'E-mail' },
+            { name: 'created_after', label: 'Created after', type: 'date' },
+          ]),
+          empty: html`<p>No subscriptions match these filters.</p>`,
+          below: pageLinks(view, list),
+        })
+      }`,
   }
 }
 

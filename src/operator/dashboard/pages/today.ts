@@ -4,7 +4,7 @@ import type { Result } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { endOfPeriod, figures, pivotTable, total, valueCell } from '../numbers.ts'
-import { section, tableSection, tile, tiles, withoutDollars, withoutSandbox } from '../parts.ts'
+import { pageLink, section, tableSection, tile, tiles, withoutDollars, withoutSandbox } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -35,19 +35,20 @@ export async function today(view: View): Promise<Page> {
       state.figures_missing.length > 0 ||
       failingOf(state) > 0 ||
       state.horizon_lag_seconds >= SLOW_LAG_SECONDS)
+  const to = (path: string) => (view.mayOpen(path) ? view.href(path) : undefined)
   const body = html`
     ${isUrgent && now}
     ${tiles(
-      tile('Revenue', sum, 'revenue', 'usd', { href: view.href('/revenue') }),
-      tile('Net revenue', sum, 'net_revenue', 'usd', { href: view.href('/revenue') }),
-      tile('MRR', level, 'mrr', 'usd', { href: view.href('/subscriptions') }),
-      tile('Paying subscriptions', level, 'paying', 'number', { href: view.href('/subscriptions') }),
-      tile('New subscriptions', sum, 'new_subscriptions', 'number', { href: view.href('/subscriptions') }),
-      tile('Sessions', sum, 'sessions', 'number', { href: view.href('/funnels') }),
-      tile('Conversion', sum, 'conversion_rate', 'percent', { href: view.href('/funnels') }),
-      tile('Sales', sum, 'sales', 'number', { href: view.href('/revenue') }),
-      tile('Acceptance rate', sum, 'acceptance_rate', 'percent', { href: view.href('/charges') }),
-      tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true, href: view.href('/refunds') }),
+      tile('Revenue', sum, 'revenue', 'usd', { href: to('/revenue') }),
+      tile('Net revenue', sum, 'net_revenue', 'usd', { href: to('/revenue') }),
+      tile('MRR', level, 'mrr', 'usd', { href: to('/subscriptions') }),
+      tile('Paying subscriptions', level, 'paying', 'number', { href: to('/subscriptions') }),
+      tile('New subscriptions', sum, 'new_subscriptions', 'number', { href: to('/subscriptions') }),
+      tile('Sessions', sum, 'sessions', 'number', { href: to('/funnels') }),
+      tile('Conversion', sum, 'conversion_rate', 'percent', { href: to('/funnels') }),
+      tile('Sales', sum, 'sales', 'number', { href: to('/revenue') }),
+      tile('Acceptance rate', sum, 'acceptance_rate', 'percent', { href: to('/charges') }),
+      tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true, href: to('/refunds') }),
     )}
     ${withoutDollars(view, sum)}${withoutSandbox(view, sum, whole)}
     ${section(
@@ -75,11 +76,14 @@ export async function today(view: View): Promise<Page> {
 function firstSteps(view: View): Piece {
   return html`<div class="empty"><h2>No records yet</h2>
     <p>Figures appear a few seconds after the first records are loaded.</p>
-    <ol class="first">
+    ${
+      view.mayOpen('/keys') &&
+      html`<ol class="first">
       <li><strong>Load records</strong> from files with <a href="/docs/guides/import">an import</a>, or from a Stripe account connected in <a href="${view.href('/merchant-accounts')}">Merchant accounts</a>.</li>
       <li><strong>Create a key</strong> in <a href="${view.href('/keys')}">Keys</a> to read <a href="/docs/guides/data-api">the data API</a>.</li>
       <li><strong>Add an endpoint</strong> in <a href="${view.href('/webhooks')}">Webhooks</a> to receive events.</li>
-    </ol></div>`
+    </ol>`
+    }</div>`
 }
 
 const isLong = ({ oldest_charge_at: at }: Result) => at !== null && Date.parse(at) < Date.now() - LONG_IN_PROGRESS_MS
@@ -129,7 +133,7 @@ function rightNow(view: View, state: Result): Piece {
   const lag = state.horizon_lag_seconds as number
   const failing = failingOf(state)
   const line = (isFine: boolean, title: string, href: string, text: Piece) =>
-    html`<li class="${isFine ? 'fine' : 'care'}"><a href="${view.href(href)}">${title}</a> <span>${text}</span></li>`
+    html`<li class="${isFine ? 'fine' : 'care'}">${pageLink(view, href, title)} <span>${text}</span></li>`
   return html`<ul class="now">
     ${line(!isLong(state), 'Charges in progress', '/charges', inProgress(state))}
     ${line(
@@ -145,7 +149,7 @@ function rightNow(view: View, state: Result): Piece {
     ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', lag < 1 ? 'Readers get every change within a second.' : html`Changes of the last ${duration(lag)} are not visible to readers yet.`)}
     ${line(figures_missing.length === 0, 'Figures', '/doctor', notComputed(figures_missing))}
     ${line(true, 'Erasures', '/erasures', html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days, ${number(state.erasures)} in total.`)}
-    <li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings" hx-swap="innerHTML ignoreTitle:true">Checks of the installation and their findings.</span></li>
+    ${view.mayOpen('/doctor') && html`<li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings" hx-swap="innerHTML ignoreTitle:true">Checks of the installation and their findings.</span></li>`}
   </ul>
   ${state.figures_as_of && html`<p class="quiet">Figures include all changes before ${time(state.figures_as_of)}.</p>`}`
 }

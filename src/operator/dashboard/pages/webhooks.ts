@@ -23,7 +23,7 @@ export async function webhooks(view: View): Promise<Page> {
       ...['Endpoint', 'Status'].map((label) => ({ label })),
       ...['Attempts', 'Success rate', 'p50', 'p95', 'Pending'].map((label) => ({ label, number: true })),
       { label: 'Last error' },
-      { label: 'Actions', actions: true },
+      { label: 'Actions', actions: ['/webhooks/one/switch'] },
     ],
     rows: statistics.data.map((one: Result) => [
       cell(
@@ -83,7 +83,7 @@ const DISABLED_BECAUSE: Record<string, string> = {
 }
 
 function switches(view: View, { endpoint_id, enabled }: Result): Piece {
-  if (!view.mayWrite) return ''
+  if (!view.maySend(`/webhooks/${endpoint_id}/switch`)) return ''
   return html`<div class="acts"><form method="post" action="${view.href(`/webhooks/${endpoint_id}/switch`)}" hx-boost="false"><input type="hidden" name="enabled" value="${enabled ? '' : '1'}"><button class="link">${enabled ? 'Disable' : 'Enable'}</button></form>
     ${enabled && html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/test`)}" hx-boost="false"><button class="link">Send a test event</button></form>`}
     ${actionForm(view, { action: view.href(`/webhooks/${endpoint_id}/remove`), button: 'Remove', danger: true, explanation: 'The endpoint receives no more events, and its deliveries are deleted.' })}</div>`

@@ -1,4 +1,5 @@
 // The body of a refund, read exactly.
+import type { RefundLimits } from '../../../core/tenants/access.ts'
 import { ApiError } from '../../../lib/errors.ts'
 import type { JsonNumber, JsonObject } from '../../../lib/json/read.ts'
 import type { Decimal } from '../../../lib/money.ts'
@@ -51,6 +52,8 @@ export interface RefundRequest {
   reason: string
   comment: string
   idempotencyKey: string | null
+  /** The most that the operator who asks may refund of one charge, by currency. */
+  limits?: RefundLimits | null
 }
 
 /** Reads a body that is valid for `refundIn`, with the text of its numbers. Throws a 400. */

@@ -1,4 +1,5 @@
 // The rules of a refund: which order may be refunded, and which amount.
+import type { RefundLimits } from '../../../core/tenants/access.ts'
 import { ApiError } from '../../../lib/errors.ts'
 import { formatMinor, toMinor, tooManyDecimals } from '../../../lib/money.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
@@ -60,7 +61,7 @@ const FIND_IMPORTED: Statement = {
 }
 
 /** The amount to pay back, in major units with all decimals. Throws a 400 for the first rule that is broken. */
-export function allow(order: Refundable, { amount, amountSent, orderId, isSoft }: RefundRequest): string {
+export function allow(order: Refundable, { amount, amountSent, orderId, isSoft, limits }: RefundRequest): string {
   const { currency_code } = order
   const refuse = (code: string, sentence: string) => new ApiError(400, code, sentence)
   if (order.status !== 'succeeded')
@@ -85,5 +86,21 @@ export function allow(order: Refundable, { amount, amountSent, orderId, isSoft }
       'The provider’s id of this charge is not known: refund it at the provider.',
     )
   }
+  if (limits) checkLimit(order, minor ?? left, limits)
   return formatMinor(minor ?? left, currency_code)
+}
+
+/** Together with what was refunded of the charge before, so that several refunds do not pass the limit either. Throws a 403. */
+function checkLimit({ currency_code, amount_refunded }: Refundable, minor: bigint, limits: RefundLimits): void {
+  const limit = limits[currency_code]
+  if (limit === undefined)
+    throw new ApiError(403, 'refund_above_limit', `You may not refund charges in ${currency_code}.`)
+  const before = minorFromDatabase(amount_refunded, currency_code)
+  if (minor + before <= minorFromDatabase(limit, currency_code)) return
+  const refunded = before > 0n ? `, and ${formatMinor(before, currency_code)} were refunded before` : ''
+  throw new ApiError(
+    403,
+    'refund_above_limit',
+    `You may refund at most ${limit} ${currency_code} of one charge${refunded}.`,
+  )
 }
