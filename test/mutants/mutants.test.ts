@@ -7,7 +7,7 @@ import { mutants } from './mutants.ts'
 
 const SRC = join(import.meta.dirname, '../../src')
 const TESTS = join(import.meta.dirname, '..')
-const PAGE = join(import.meta.dirname, '../../docs/decisions/0011-simulation.md')
+const PAGE = join(import.meta.dirname, '../../docs/decisions/0011-measurements.md')
 
 test('each mutant changes exactly one place of the source', () => {
   const places = Object.entries(mutants).map(([name, { file, code }]) => {
@@ -21,7 +21,7 @@ test('each mutant changes exactly one place of the source', () => {
   )
 })
 
-test('decision 11 says of each mutant what found it, and how many there are', () => {
+test('the page of decision 11 says of each mutant what found it, and how many there are', () => {
   const page = readFileSync(PAGE, 'utf8')
   const rows = [...page.matchAll(/^\| `([a-z-]+)` \| .{4,} \|$/gm)].map((row) => row[1]!)
   const names = Object.keys(mutants)
@@ -29,7 +29,7 @@ test('decision 11 says of each mutant what found it, and how many there are', ()
   assert.match(page, new RegExp(`plants ${names.length} small bugs alone`))
 })
 
-test('every test that decision 11 names exists', () => {
+test('every test that the page of decision 11 names exists', () => {
   const named = [...readFileSync(PAGE, 'utf8').matchAll(/test "([^"]+)"/g)].map(([, name]) => name!)
   assert.ok(named.length > 40)
   const sources = readdirSync(TESTS, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'))
