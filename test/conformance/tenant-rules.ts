@@ -42,7 +42,7 @@ const set = (body: object): Rule => ({ foreign: unnamed, body: () => body })
 const everyFunnel = { metric: 'sessions', by: 'funnel', from: '2020-01-01', to: '2029-12-31', test: 'true' }
 
 const everySource = { by: 'funnel', from: '2020-01-01', to: '2029-12-31', test: 'true' }
-const everyCohort = { by: 'funnel', from: '2020-01-01', to: '2029-12-31', test: 'true' }
+const everyCohort = { by: 'product', since: 'payment', from: '2020-01-01', to: '2029-12-31', test: 'true' }
 
 export const RULES: Record<string, Rule> = {
   getLiveness: open,
@@ -144,6 +144,7 @@ export const RULES: Record<string, Rule> = {
   rebuildFigures: list,
   getAcquisition: { ...list, query: () => everySource },
   getLifetime: { ...list, query: () => everyCohort },
+  getExperimentResults: list,
   loadSpend: set({ rows: [{ day: '2026-01-31', source: 'google', currency: 'USD', amount: '1.00' }] }),
 
   getPerson: item,

@@ -14,6 +14,7 @@ export const MARK_FIGURES = `
   insert into figure_marks (project_id, family, day)
   select distinct $1, family, (at at time zone 'UTC')::date from (
     select 'visits', created_at from sessions where ${OF_BOTH}
+    union all select 'experiments', created_at from sessions where ${OF_BOTH} and experiment_id is not null
     union all select family, created_at from transactions cross join (values ('sales'), ('subscriptions')) f (family)
       where ${OF_BOTH}
     union all select 'subscriptions', d.at from subscriptions u cross join lateral (values (u.created_at),

@@ -124,6 +124,7 @@ const MONEY = new Set([
   'charged_back_usd',
   'net',
   'net_usd',
+  'net_usd_squares',
   'spent',
   'spent_usd',
 ])

@@ -1,4 +1,5 @@
 // All families of figures.
+import { experiments } from './experiments.ts'
 import type { Family } from './family.ts'
 import { payments } from './payments.ts'
 import { sales } from './sales.ts'
@@ -7,4 +8,4 @@ import { subscriptions } from './subscriptions.ts'
 import { screens, visits } from './visits.ts'
 import { worth } from './worth.ts'
 
-export const families: readonly Family[] = [visits, screens, spend, sales, worth, payments, subscriptions]
+export const families: readonly Family[] = [visits, screens, spend, sales, worth, payments, subscriptions, experiments]

@@ -44,6 +44,7 @@ const OF_REPORT = 'organization_id = (select organization_id from projects where
 const DAYS: [family: string, at: string, table: string, where?: string][] = [
   ['visits', 'created_at', 'sessions'],
   ['visits', "day::timestamp at time zone 'UTC'", 'spend'],
+  ['experiments', 'created_at', 'sessions', 'project_id = $1 and experiment_id is not null'],
   ['sales', 'created_at', 'transactions'],
   ['sales', paidAt('report_transactions'), 'report_transactions', OF_REPORT],
   ['payments', paidAt('report_transactions'), 'report_transactions', OF_REPORT],

@@ -93,6 +93,12 @@ const MARK = `
           order by t.created_at, t.id limit 2) two) < 2) begun
     join report_transactions o on o.organization_id = begun.organization_id and o.external_id = begun.external_id
       and (o.psp_transaction_type <> 'sale' or o.status = 'succeeded')
+    union all
+    select project_id, 'experiments', (e.created_at at time zone 'UTC')::date from (
+      select distinct project_id, profile_id from news where profile_id is not null) who
+    cross join lateral (
+      select e.created_at from sessions e
+      where e.project_id = who.project_id and e.profile_id = who.profile_id and e.experiment_id is not null offset 0) e
   ), marked as (
     insert into figure_marks (project_id, family, day)
     select distinct project_id, family, day from changed

@@ -25,8 +25,9 @@ export const reportRows = (customer: string, organization: string) => `
     where organization_id = ${organization} and external_id = ${customer}.external_id and psp_transaction_type <> 'sale') r`
 
 export const customer: Rule = {
-  changed: (from, { organization_id }) => [
+  changed: (from, { organization_id, project_id }) => [
     `select 'sales', r.paid_at from ${from} ${reportRows('t', organization_id)} where ${differ('profile_id')}`,
+    ...['t.profile_id', 's.profile_id'].map((one) => exposures(from, one, project_id, differ('profile_id'))),
   ],
   added: () => [`select 'sales', null::timestamptz where false`],
 }
@@ -51,18 +52,34 @@ const besidePayment = (from: string, organization: string, row: string, at = pai
        and e.psp_transaction_type = 'sale' and e.status = 'succeeded' and ${paidAt('e')} < ${at})`,
 ]
 
+/** SQL: the days on which the person whose money it is came into experiments. */
+export const exposures = (from: string, profile: string, project: string, where = 'true') =>
+  `select 'experiments', e.created_at from ${from}
+   join sessions e on e.project_id = ${project} and e.profile_id = ${profile} and e.experiment_id is not null where ${where}`
+
+/** The same for a customer. */
+const exposuresOf = (from: string, customer: string, { project_id, organization_id }: Scope) =>
+  exposures(
+    `${from} join customers x on x.organization_id = ${organization_id} and x.external_id = ${customer}.external_id
+       and x.project_id = ${project_id}`,
+    'x.profile_id',
+    project_id,
+  )
+
 // A stored row keeps its `trx_created_at`, whatever the line says.
 const PAID_AFTERWARDS = 'coalesce(s.psp_date, t.trx_created_at)'
 
 export const payment: Rule = {
-  changed: (from, { organization_id }) => [
+  changed: (from, scope) => [
+    ...['t', 's'].map((one) => exposuresOf(from, one, scope)),
     `select family, ${paidAt('t')} from ${from} ${FAMILIES}`,
     `select family, ${PAID_AFTERWARDS} from ${from} ${FAMILIES}`,
-    ...besidePayment(from, organization_id, 't'),
-    ...besidePayment(from, organization_id, 's', PAID_AFTERWARDS),
+    ...besidePayment(from, scope.organization_id, 't'),
+    ...besidePayment(from, scope.organization_id, 's', PAID_AFTERWARDS),
   ],
-  added: (from, { organization_id }) => [
+  added: (from, scope) => [
+    exposuresOf(from, 's', scope),
     `select family, ${paidAt('s')} from ${from} ${FAMILIES}`,
-    ...besidePayment(from, organization_id, 's'),
+    ...besidePayment(from, scope.organization_id, 's'),
   ],
 }

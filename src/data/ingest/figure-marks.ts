@@ -2,10 +2,11 @@
 
 import type { Kind, Scope } from '../../core/records/record.ts'
 import { columnOf, DIMENSIONS } from '../../core/records/visit.ts'
+import { COUNTED_DAYS } from '../figures/experiments.ts'
 import { pays } from '../figures/sales.ts'
 import { isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
 import { sameKey } from './conditions.ts'
-import { customer, differ, payment, type Rule, reportRows } from './figure-mark-rules.ts'
+import { customer, differ, exposures, payment, type Rule, reportRows } from './figure-mark-rules.ts'
 import type { MergeHooks } from './merge.ts'
 import { staged } from './staging.ts'
 
@@ -58,6 +59,8 @@ const session: Rule = {
        join sessions o on o.project_id = ${project_id} and o.profile_id = each.id
        where ${differ('created_at', 'profile_id')}`,
       ...moneyOf(`${from} ${eachOf('t.profile_id', 's.profile_id')}`, 'each.id', scope, differ(...SHOWN_OF_SESSION)),
+      ...['t', 's'].map((row) => `select 'experiments', ${row}.created_at from ${from} where ${changed}`),
+      exposures(`${from} ${eachOf('t.profile_id', 's.profile_id')}`, 'each.id', project_id, changed),
     ]
   },
   // A person's first session is no longer the first when an earlier one is imported, nor the first of its month.
@@ -67,6 +70,8 @@ const session: Rule = {
        and (e.created_at, e.id) < (s.created_at, s.id))`
     return [
       `select 'visits', s.created_at from ${from}`,
+      `select 'experiments', s.created_at from ${from} where s.experiment_id is not null`,
+      exposures(from, 's.profile_id', project_id, 's.experiment_id = e.experiment_id and e.created_at >= s.created_at'),
       `select 'visits', o.created_at from ${from} join sessions o
          on o.project_id = ${project_id} and o.profile_id = s.profile_id and (o.created_at, o.id) > (s.created_at, s.id)
        where o.created_at < date_trunc('month', s.created_at, 'UTC') + interval '1 month' or ${isFirst}`,
@@ -95,6 +100,7 @@ const profile: Rule = {
     return [
       `select 'visits', o.created_at from ${from} join sessions o on o.project_id = ${project_id} and o.profile_id = t.id
        where (t.email is null) <> (s.email is null) or t.preview <> s.preview`,
+      exposures(from, 't.id', project_id, 't.preview <> s.preview'),
       `select family, o.created_at from ${from} join transactions o on o.project_id = ${project_id} and o.profile_id = t.id
        cross join (values ('sales'), ('subscriptions')) families (family) where ${moved}`,
       `select 'subscriptions', d.at from ${from}
@@ -134,6 +140,7 @@ const subscription: Rule = {
       `select 'visits', o.created_at from ${from} ${eachOf('t.session_id', 's.session_id')}
        join sessions o on o.project_id = ${project_id} and o.id = each.id
        where ${differ('session_id', 'profile_id')}`,
+      ...['t.profile_id', 's.profile_id'].map((one) => exposures(from, one, project_id, `${changed} or ${byStatus}`)),
       // The product of the first payment of whoever paid for it.
       ...moneyOf(
         `${from} join transactions f on f.project_id = ${project_id} and f.subscription_id = t.id and f.price > 0`,
@@ -145,9 +152,13 @@ const subscription: Rule = {
   },
   added: (from, { project_id }) => [
     `select 'subscriptions', d.at from ${from} cross join lateral (values (s.created_at), (${end('s')})) d (at)`,
+    exposures(from, 's.profile_id', project_id),
     `select 'visits', o.created_at from ${from} join sessions o on o.project_id = ${project_id} and o.id = s.session_id`,
   ],
 }
+
+// Experiments count no later payments, so that a renewal marks no day of an old one.
+const IN_TIME = `e.created_at <= s.created_at and e.created_at > s.created_at - interval '${COUNTED_DAYS} days'`
 
 const transaction: Rule = {
   changed: (from, scope) => {
@@ -175,6 +186,15 @@ const transaction: Rule = {
        join sessions e on e.project_id = ${project_id} and e.id = each.id
        where ${changed}`,
       ...moneyOf(`${from} ${eachOf('t.profile_id', 's.profile_id')}`, 'each.id', scope, changed),
+      exposures(`${from} ${eachOf('t.profile_id', 's.profile_id')}`, 'each.id', project_id, changed),
+      // The subscription may be of another profile than its payment.
+      exposures(
+        `${from} ${eachOf('t.subscription_id', 's.subscription_id')}
+         join subscriptions u on u.project_id = ${project_id} and u.id = each.id`,
+        'u.profile_id',
+        project_id,
+        changed,
+      ),
     ]
   },
   added: (from, scope) => {
@@ -185,6 +205,8 @@ const transaction: Rule = {
     const joined = `${from} left join subscriptions u on u.project_id = ${project_id} and u.id = s.subscription_id`
     return [
       `select 'sales', s.created_at from ${from}`,
+      exposures(from, 's.profile_id', project_id, IN_TIME),
+      exposures(joined, 'u.profile_id', project_id, IN_TIME),
       // The first payment of their payer in the month may be earlier now.
       `select 'sales', o.created_at from ${from}
        join transactions o on o.project_id = ${project_id} and o.profile_id = s.profile_id

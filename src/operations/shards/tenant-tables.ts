@@ -34,6 +34,7 @@ const AHEAD = new Set([
   'provider_fees',
   'stripe_invoice_payments',
   'api_import_ids',
+  'figures_experiments',
   'figures_payments',
   'figures_sales',
   'figures_screens',

@@ -21,6 +21,7 @@ export const MODULES: readonly Module[] = [
   [['figures'], async () => (await import('./figures.ts')).figures],
   [['figures'], async () => (await import('./acquisition.ts')).acquisitions],
   [['figures'], async () => (await import('./spend.ts')).spendOperations],
+  [['figures'], async () => (await import('./experiments.ts')).experimentResults],
   [['project', 'webhook'], async () => (await import('./state.ts')).projectState],
   [['project'], async () => (await import('./sync-readers.ts')).syncReaders],
   [['keys', 'operator'], async () => (await import('./keys.ts')).keys],

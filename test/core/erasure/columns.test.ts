@@ -54,6 +54,7 @@ const IMPERSONAL: Record<string, string> = {
   figure_marks: 'project_id family',
   figure_progress: 'project_id',
   figure_reports: 'organization_id',
+  figures_experiments: 'project_id split key subkey',
   figures_payments: 'project_id split key subkey',
   figures_sales: 'project_id split key subkey currency',
   figures_screens: 'project_id split key subkey',

@@ -13,7 +13,7 @@ import { type Imports, type Line, line, openImports, textOf, uuid } from '../../
 const FUNNELS = ['quiz', 'offer', undefined]
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
 const SEEDS = [1, 2, 11]
-const STEPS = 6
+const STEPS = 4
 
 describe('figures', () => {
   let imports: Imports
@@ -154,6 +154,8 @@ function openWorld(seed: number) {
     line.funnel({ id: 'offer' }),
     line.product({ id: 'monthly' }),
     line.product({ id: 'yearly' }),
+    line.experiment({ id: 'price' }),
+    line.experiment({ id: 'length' }),
     line.merchant_account({}),
   ]
   function lines(step: number): Line[] {
@@ -174,7 +176,11 @@ function openWorld(seed: number) {
         utm_source: random.pick(['google', 'meta', '']),
         utm_campaign: random.pick(['spring', 'autumn']),
       }
-      const place = { country: random.pick(['DE', 'US']), variant: maybe(random.pick(['a', 'b'])) }
+      const place = {
+        country: random.pick(['DE', 'US']),
+        variant: maybe(random.pick(['a', 'b'])),
+        experiment_id: maybe(random.pick(['price', 'length'])),
+      }
       made.push(line.session({ id, created_at: at(), profile_id: pick('pro'), funnel_id, query_params, ...place }))
     }
     for (let n = 0; n < 8; n += 1) {

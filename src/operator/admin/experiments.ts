@@ -1,0 +1,149 @@
+// The results of experiments, with what can be said about them.
+import { readHorizon } from '../../core/lists/horizon.ts'
+import { readExperiments } from '../../data/figures/verdicts.ts'
+import { addDays } from '../../lib/days.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { requireProject } from './exist.ts'
+import { daysOf, daysQuery, readDays, TAG, todayOf } from './figures-query.ts'
+import type { Operation, Reading } from './operation.ts'
+
+const integer = (description: string) => Type.Integer({ description })
+const nullable = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
+const difference = (what: string, test: string) =>
+  Type.Union(
+    [
+      Type.Object(
+        {
+          difference: Type.Number({ description: 'The value of the variant less that of the control.' }),
+          low: Type.Number({ description: 'Lower bound of the 95 % interval.' }),
+          high: Type.Number({ description: 'Upper bound of the 95 % interval.' }),
+          p: Type.Number({ description: `Two-sided, by ${test}.` }),
+        },
+        { additionalProperties: false },
+      ),
+      Type.Null(),
+    ],
+    { description: `Difference of the ${what}; null where nothing can be said.` },
+  )
+const SHARES = 'the z-test of two proportions'
+
+const variant = Type.Object(
+  {
+    variant: Type.String({ description: 'Variant of their first session in the experiment; empty: none.' }),
+    people: integer('People.'),
+    payers: integer('Of these, people who paid within 90 days.'),
+    conversion: nullable('Payers divided by people.'),
+    revenue: Type.Number({ description: 'Net revenue within 90 days, in US dollars.' }),
+    revenue_per_person: nullable('The same for each person.'),
+    without_usd: integer('Payments left out of the revenue, because they have no value in US dollars.'),
+    trials: integer('People who began a trial.'),
+    trials_paid: integer('Of these, people who paid for it afterwards.'),
+    refunded: integer('People who were refunded.'),
+    against_control: Type.Union(
+      [
+        Type.Object(
+          {
+            conversion: difference('conversion', SHARES),
+            revenue_per_person: difference('revenue for each person', 'Welch’s t-test'),
+            trial_conversion: difference('share of trials that were paid for', SHARES),
+            refund_rate: difference('share of payers who were refunded', SHARES),
+            power: nullable('Probability of finding such a difference of the conversion with so many people.'),
+            people_needed: nullable('People that this variant still needs to find it with a probability of 80 %.'),
+            verdict: {
+              type: 'string',
+              enum: ['better', 'worse', 'none'],
+              description: 'Whether the conversion differs: `none` is no verdict yet.',
+            },
+          },
+          { title: 'AgainstControl', additionalProperties: false },
+        ),
+        Type.Null(),
+      ],
+      { description: 'Compared with the control; null for the control itself.' },
+    ),
+  },
+  { title: 'VariantResult', additionalProperties: false },
+)
+
+const result = Type.Object(
+  {
+    experiment_id: Type.String({ description: 'Experiment.' }),
+    title: Type.Union([Type.String(), Type.Null()], { description: 'Title.' }),
+    enabled: Type.Boolean({ description: 'Whether it is running.' }),
+    control: Type.Union([Type.String(), Type.Null()], {
+      description: 'The variant with which the others are compared.',
+    }),
+    people: integer('People in the experiment.'),
+    split_p: nullable(
+      'Probability of these sizes, or less equal ones, if each variant has the same chance (chi-square test).',
+    ),
+    wrong_split: Type.Boolean({ description: 'Whether that is below 0.001: then there is no verdict.' }),
+    variants: Type.Array(variant, { description: 'By their names.' }),
+  },
+  { title: 'ExperimentResult', additionalProperties: false },
+)
+
+interface Asked {
+  from?: string
+  to?: string
+  control?: string
+  test?: boolean
+}
+
+const getExperiments: Reading = {
+  id: 'getExperimentResults',
+  command: 'figures experiments',
+  method: 'GET',
+  path: '/projects/:project_id/figures/experiments',
+  tag: TAG,
+  summary: 'Get the results of experiments',
+  description:
+    'Of the people whose first session in the experiment was on these days. docs/figures.md explains the tests.',
+  query: Type.Object({
+    ...daysQuery,
+    control: Type.Optional(
+      Type.String({ description: 'The control; by default `control`, or the first by name.', maxLength: 100 }),
+    ),
+    test: Type.Optional(Type.Boolean({ default: false, description: 'Whether preview data is included.' })),
+  }),
+  response: Type.Object(
+    {
+      from: Type.String({ description: 'The first day.' }),
+      to: Type.String({ description: 'The last day.' }),
+      data: Type.Array(result, { description: 'All experiments of the project, the newest first.' }),
+    },
+    { title: 'ExperimentResults', additionalProperties: false },
+  ),
+  shown: ({ data, ...response }) => ({ ...response, data: (data as Result[]).flatMap(linesOf) }),
+  checkInput: ({ query }) => readDays(query as Asked),
+  async run({ db }, { params, query }) {
+    const { control, test = false } = query as Asked
+    await requireProject(db.query, params.project_id!)
+    await readHorizon(db, params.project_id!)
+    const { from, to } = daysOf(query as Asked, await todayOf(db))
+    const data = await readExperiments(db, params.project_id!, {
+      from,
+      to,
+      test,
+      ...(control !== undefined && { control }),
+    })
+    return { from, to: addDays(to, -1), data }
+  },
+}
+
+type Result = Awaited<ReturnType<typeof readExperiments>>[number]
+
+/** A line for each variant. */
+const linesOf = ({ experiment_id, control, variants }: Result): object[] =>
+  variants.map((one) => ({
+    experiment_id,
+    variant: one.variant,
+    people: one.people,
+    payers: one.payers,
+    conversion: one.conversion,
+    revenue_per_person: one.revenue_per_person,
+    p: one.against_control?.conversion?.p ?? null,
+    verdict: one.variant === control ? 'control' : (one.against_control?.verdict ?? 'none'),
+  }))
+
+export const experimentResults: Operation[] = [getExperiments]
