@@ -92,6 +92,7 @@ interface Asked {
 
 const getExperiments: Reading = {
   id: 'getExperimentResults',
+  right: 'figures',
   command: 'figures experiments',
   method: 'GET',
   path: '/projects/:project_id/figures/experiments',
