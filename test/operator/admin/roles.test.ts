@@ -36,6 +36,7 @@ const FIGURES = [
     'getCreditDays',
     'getAcquisition',
     'getLifetime',
+    'getExperimentResults',
   ],
   ...['listOrganizations', 'listProjects', 'getOrganization', 'getProject'],
 ]
