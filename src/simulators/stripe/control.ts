@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { Type } from '../../lib/shape/schema.ts'
 import type { Dialect } from './call.ts'
+import { payCheckout } from './checkout.ts'
 import { fillDemoAccount } from './demo-account.ts'
 import type { StripeDialect } from './dialect.ts'
 import { closeDispute, openDispute } from './disputes.ts'
@@ -47,6 +48,7 @@ const bodies = {
   other: Type.Object({ key: Type.String(), account: Id }),
   card: Type.Object({ last4: Type.Optional(Type.String()), exp_month: Type.Integer(), exp_year: Type.Integer() }),
   objects: Type.Object({ objects: Type.Array(Type.Object({ id: Id, object: Id })) }),
+  buyer: Type.Object({ email: Type.Optional(Type.String()), ago_s: Type.Optional(Milliseconds) }),
   roll: Type.Object({ keep_ms: Milliseconds }),
   account: Type.Object({
     customers: Type.Integer({ minimum: 1, maximum: 100_000 }),
@@ -88,10 +90,9 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
   post<object>('/events', bodies.events, (mode) => Object.assign(dialect.deliveries.mode, mode))
   post<{ key: string }>('/keys/revoke', bodies.key, ({ key }) => dialect.revokeKey(key))
   // Made that long ago, without events: they are older than an import that begins now.
-  post<PastPayment>('/payments', bodies.payment, ({ ago_s, ...payment }) => {
-    const quiet: Dialect = { state: dialect.state, livemode: dialect.livemode, emit() {} }
-    return quiet.state.inThePast(quiet.state.now() - ago_s, () => pay(quiet, { ...payment, currency: 'usd' }))
-  })
+  post<PastPayment>('/payments', bodies.payment, ({ ago_s, ...payment }) =>
+    inThePast(dialect, ago_s, (quiet) => pay(quiet, { ...payment, currency: 'usd' })),
+  )
   post<{ key: string; account: string }>('/keys/assign', bodies.other, ({ key, account }) =>
     dialect.others.assign(key, account),
   )
@@ -114,6 +115,10 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
   post<{ objects: Objects[Kind][] }>('/objects', bodies.objects, ({ objects }) => {
     for (const object of objects) dialect.state.put(object)
   })
+  post<{ email?: string; ago_s?: number }>('/checkout/sessions/:id/pay', bodies.buyer, ({ email, ago_s }, id) => {
+    if (ago_s === undefined) return payCheckout(dialect, id, email, 'pm_card_visa')
+    return inThePast(dialect, ago_s, (quiet) => payCheckout(quiet, id, email, 'pm_card_visa'))
+  })
   post('/subscriptions/:id/renew', undefined, (_body, id) => renew(dialect, id))
   post<{ keep_ms: number }>('/webhook_endpoints/:id/roll', bodies.roll, ({ keep_ms }, id) =>
     rollSecret(dialect, id, keep_ms),
@@ -123,6 +128,10 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
     await dialect.state.durable()
     return ledger(dialect)
   })
+}
+
+function inThePast<T>({ state, livemode }: StripeDialect, agoS: number, work: (quiet: Dialect) => T): T {
+  return state.inThePast(state.now() - agoS, () => work({ state, livemode, emit() {} }))
 }
 
 /** Every movement of money, oldest first, by which tests detect double charges. */

@@ -4,6 +4,7 @@ import { accountOf, accountRoutes } from './account.ts'
 import { balanceTransactionRoutes, postWaitingCharge } from './balance-transactions.ts'
 import { type Call, checkNames, type Dialect, type Route } from './call.ts'
 import { chargeRoutes } from './charges.ts'
+import { checkoutRoutes } from './checkout.ts'
 import { couponRoutes } from './coupons.ts'
 import { customerRoutes } from './customers.ts'
 import { Deliveries } from './deliveries.ts'
@@ -27,6 +28,7 @@ const ROUTES: readonly Route[] = [
   ...accountRoutes,
   ...balanceTransactionRoutes,
   ...chargeRoutes,
+  ...checkoutRoutes,
   ...couponRoutes,
   ...customerRoutes,
   ...disputeRoutes,

@@ -5,6 +5,7 @@ import { systemClock } from '../../lib/clock.ts'
 import { decodeForm, FormError } from '../../lib/http/form.ts'
 import { lock } from '../lock.ts'
 import type { Simulator } from '../server.ts'
+import { addCheckoutPage } from './checkout-page.ts'
 import { addControl } from './control.ts'
 import { fillDemoAccount } from './demo-account.ts'
 import { type Reply, StripeDialect } from './dialect.ts'
@@ -101,6 +102,7 @@ function build(dialect: StripeDialect, { log, latencyMs = 0 }: StripeSimulatorOp
     return { status: 'ok' }
   })
   addControl(server, dialect)
+  addCheckoutPage(server, dialect)
   server.route<{ Querystring: { text?: string }; Body: { text?: string } | null }>({
     method: ['GET', 'POST', 'DELETE'],
     url: '/v1/*',
@@ -114,10 +116,19 @@ function build(dialect: StripeDialect, { log, latencyMs = 0 }: StripeSimulatorOp
         idempotencyKey: headers['idempotency-key']?.toString(),
       })
       if (latencyMs > 0) await systemClock.sleep(latencyMs)
-      return send(reply, answered)
+      return send(reply, withPage(answered, request.host))
     },
   })
   return server
+}
+
+/** The page of a checkout session is one of this server. */
+function withPage(reply: Reply, host: string): Reply {
+  if (reply === 'dropped') return reply
+  const { object, url } = reply.body as { object?: string; url?: string | null }
+  return object === 'checkout.session' && url
+    ? { ...reply, body: { ...reply.body, url: `http://${host}${url}` } }
+    : reply
 }
 
 /** `Bearer KEY`, or the key as the user of basic authentication. */

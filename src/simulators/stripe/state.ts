@@ -6,6 +6,7 @@ import { Journal } from '../journal.ts'
 export interface Objects {
   balance_transaction: Stripe.BalanceTransaction
   charge: Stripe.Charge
+  'checkout.session': Stripe.Checkout.Session
   coupon: Stripe.Coupon
   customer: Stripe.Customer | Stripe.DeletedCustomer
   discount: Stripe.Discount
