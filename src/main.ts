@@ -39,7 +39,7 @@ const COMMANDS: Record<string, Record<string, Load | string>> = {
   },
   'People and orders': {
     search: 'Find people, subscriptions and orders',
-    profile: 'Show, merge and erase people',
+    profile: () => import('./cli/commands/profile.ts'),
     subscription: 'List subscriptions',
     order: 'Show, refund and resolve custom charges',
     credits: 'Units of credits, what charges grant, and balances of customers',

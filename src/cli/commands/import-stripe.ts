@@ -76,7 +76,7 @@ async function run(app: App, options: Options, signal: AbortSignal): Promise<Res
   const since = options.since === undefined ? null : readTime('--since', options.since)
   const secretKey = options.keyFile === undefined ? undefined : await readKey(options.keyFile)
   await requireProjectOf(app, organizationId, projectId)
-  const { source, merchantId } = await open(app, options, secretKey, signal)
+  const { source, merchantId } = await openAccount(app, options, secretKey, signal)
   const name = { organizationId, projectId, merchantId }
   const read = {
     external_id_key: options.externalIdKey ?? null,
@@ -92,9 +92,10 @@ async function run(app: App, options: Options, signal: AbortSignal): Promise<Res
   }
 }
 
-async function open(
+/** Opens the account at Stripe that the options name. */
+export async function openAccount(
   app: App,
-  { org, merchantAccount }: Options,
+  { org, merchantAccount }: Pick<Options, 'org' | 'merchantAccount'>,
   secretKey: string | undefined,
   signal: AbortSignal,
 ): Promise<{ source: StripeSource; merchantId: string }> {
@@ -167,7 +168,7 @@ async function check(
 const printLine = (line: string) => void process.stderr.write(`${printable(line)}\n`)
 
 /** The key is never an argument, because every user of the machine can read those. */
-async function readKey(file: string): Promise<string> {
+export async function readKey(file: string): Promise<string> {
   const key = await readSecret(file)
   if (key !== undefined && /^[sr]k_(test|live)_[A-Za-z0-9_]+$/.test(key)) return key
   throw new UsageError(`${file === STDIN ? 'Standard input' : file} must hold one secret key of Stripe (sk_… or rk_…).`)

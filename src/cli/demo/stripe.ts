@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { App } from '../../app.ts'
 import { importRecords } from '../../data/ingest/load.ts'
+import { FIRST_STEP } from '../../data/ingest/stripe/run.ts'
+import { beginState, findState } from '../../data/ingest/stripe/state.ts'
 import { DAY_MS } from '../../lib/days.ts'
 import { encodeForm } from '../../lib/http/form.ts'
 import type { Db } from '../../lib/pg/db.ts'
@@ -16,10 +18,22 @@ const ID = 'demo'
 const MERCHANT = 'stripe-demo'
 const SECRET_KEY = `${STRIPE_SIMULATOR_KEY}Demo0001`
 
-/** Connects the account and saves a card there, once; it notifies the server at `url`. Without a simulator nothing is done. */
+/**
+ * Connects the account and saves a card there, once; it notifies the server at `url`. Then visitors of the demo buy there, and the
+ * server imports the account and follows it. Without a simulator nothing is done.
+ */
 export async function addStripeAccount(app: App, url: string): Promise<void> {
-  const { db, seal, clock, config, stripeSimulatorUrl } = app
-  if (!stripeSimulatorUrl || (await isConnected(db))) return
+  const { db, stripeSimulatorUrl } = app
+  if (!stripeSimulatorUrl) return
+  if (!(await isConnected(db))) await connect(app, stripeSimulatorUrl, url)
+  const name = { organizationId: ID, projectId: ID, merchantId: MERCHANT }
+  if (await findState(db.query, name)) return
+  await sellToVisitors(db, stripeSimulatorUrl())
+  await beginState(db.query, name, { follow: true }, { background: true, firstStep: FIRST_STEP })
+}
+
+async function connect(app: App, stripeSimulatorUrl: () => string, url: string): Promise<void> {
+  const { db, seal, clock, config } = app
   const card = await saveCard(stripeSimulatorUrl())
   const webhookSecret = await registerForEvents(stripeSimulatorUrl(), url)
   const stream = () => Readable.from([paymentLine(card)])
@@ -55,6 +69,40 @@ async function registerForEvents(url: string, serverUrl: string): Promise<string
   const path = `/${ID}/v1/providers/stripe/${MERCHANT}/events`
   const endpoint = { url: serverUrl + path, enabled_events: ['*'] }
   return (await post(`${url}/v1/webhook_endpoints`, endpoint)).secret!
+}
+
+/** Visitors of the last weeks who bought nothing buy a plan; the metadata of their checkout names the profile and the session. */
+async function sellToVisitors(db: Db, url: string): Promise<void> {
+  const visitors = await db.query(VISITORS, [ID])
+  const product = await post(`${url}/v1/products`, { name: 'Monthly plan (Stripe)' })
+  const recurring = { interval: 'month' }
+  const price = await post(`${url}/v1/prices`, { product: product.id, currency: 'usd', unit_amount: 1999, recurring })
+  for (const { session, profile, email, ago_s } of visitors) {
+    const { id } = await post(`${url}/v1/checkout/sessions`, {
+      mode: 'subscription',
+      line_items: [{ price: price.id, quantity: 1 }],
+      metadata: { tundish_session: session!, tundish_profile: profile! },
+      success_url: 'https://quiz.example.com/thanks',
+    })
+    await control(`${url}/_control/checkout/sessions/${id}/pay`, { email: email!, ago_s: Number(ago_s) })
+  }
+}
+
+// A subscription that began in the last weeks is in its first month: the simulator does not renew it.
+const VISITORS = `
+  select s.id as session, p.id as profile, p.email, extract(epoch from db_clock() - s.created_at)::integer - 240 as ago_s
+  from profiles p cross join lateral (
+    select id, created_at from sessions s where s.project_id = $1 and s.profile_id = p.id
+    order by created_at desc limit 1) s
+  where p.project_id = $1 and p.email is not null and p.anonymized_at is null and not p.preview
+    and s.created_at between db_clock() - interval '25 days' and db_clock() - interval '1 hour'
+    and not exists (select from subscriptions u where u.project_id = $1 and u.profile_id = p.id)
+  order by s.created_at desc limit 20`
+
+async function control(url: string, body: object): Promise<void> {
+  const headers = { 'content-type': 'application/json' }
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+  if (!response.ok) throw new Error(`The simulator responded with ${response.status}.`)
 }
 
 async function post(url: string, fields: Parameters<typeof encodeForm>[0]): Promise<{ id: string; secret?: string }> {

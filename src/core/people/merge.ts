@@ -1,10 +1,11 @@
 // Merges two profiles of one person: the records of one move to the other, and its id stands for the other from then on.
+import { hostname } from 'node:os'
 import { ApiError, Refusal } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { shorten } from '../../lib/text.ts'
-import type { Actor, Audit } from '../audit/audit.ts'
+import { type Actor, type Audit, addEntry } from '../audit/audit.ts'
 import { targetsOf } from '../erasure/aliases.ts'
 import { wipeMerged } from '../erasure/erasure.ts'
 import { emitRecordEvents } from '../events/changes.ts'
@@ -57,7 +58,7 @@ export async function mergeProfiles(
 }
 
 /**
- * Merges in the caller's transaction; `moveLate` has to follow its commit. Into an erased profile, too: then the other is erased
+ * Merges in the caller's transaction; `moveLate` or `finishMerges` has to follow its commit. Into an erased profile, too: then the other is erased
  * by it.
  */
 export async function mergeIn(query: Query, pair: Pair): Promise<Belongings> {
@@ -84,11 +85,24 @@ async function lockBoth(query: Query, { projectId, from, into }: Pair): Promise<
   return begun!.base
 }
 
+/** After the commit of an import that merged profiles: moves what was written meanwhile, and adds an entry for each to the audit log. */
+export async function finishMerges({ db, audit }: { db: Db; audit?: Audit }, pairs: Pair[]): Promise<void> {
+  for (const pair of pairs) await moveLate(db, pair)
+  for (const { projectId, from, into } of audit ? pairs : [])
+    await addEntry({ db, audit: audit! }, importer(), {
+      action: 'profiles.merged',
+      target: `project ${projectId}`,
+      after: { from, into },
+    })
+}
+
+const importer = (): Actor => ({ kind: 'tundish', id: 'import', source: hostname() })
+
 /**
  * Moves what concurrent transactions wrote, which had read the former profile of a customer: call it after the commit. They
  * hold a lock of that profile until they end.
  */
-export async function moveLate(db: Db, pair: Pair): Promise<void> {
+async function moveLate(db: Db, pair: Pair): Promise<void> {
   const { projectId, from, into } = pair
   await db.tx(async (query) => {
     await endWhenStalled(query)

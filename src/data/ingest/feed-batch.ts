@@ -1,15 +1,15 @@
 // Writes the records of several calls of a project in one transaction.
 
-import { moveLate } from '../../core/people/merge.ts'
+import { finishMerges } from '../../core/people/merge.ts'
 import type { RejectCode } from '../../core/records/import/fields.ts'
 import type { Kind, Scope } from '../../core/records/record.ts'
 import { KINDS } from '../../core/records/records.ts'
 import { IMPORT_TURN } from '../../core/tenants/import-turn.ts'
-import type { Db } from '../../lib/pg/db.ts'
 import { apply } from './apply.ts'
 import { rejectMisfits } from './check.ts'
 import { wipeLinked } from './erased.ts'
 import { type FeedSession, stageRows } from './feed-session.ts'
+import type { Importing } from './load.ts'
 import { columnsOf, type Row } from './row.ts'
 import { REJECTED, type StagedKind } from './staging.ts'
 import type { openStatistics } from './statistics.ts'
@@ -65,7 +65,7 @@ const REJECTS = `select source, line, code, reason from ${REJECTED} order by ste
  * these have results, and nothing is written.
  */
 export async function writeOnce(
-  { db, statistics }: { db: Db; statistics: ReturnType<typeof openStatistics> },
+  { db, audit, statistics }: Importing & { statistics: ReturnType<typeof openStatistics> },
   { query, prepare }: FeedSession,
   calls: FeedCall[],
 ): Promise<(FeedResult | undefined)[] | undefined> {
@@ -101,7 +101,7 @@ export async function writeOnce(
   await query('commit')
   await statistics.added(query, brought)
   if (linked.length > 0) await wipeLinked(db, query, { projectId, organizationId }, linked)
-  for (const pair of merged) await moveLate(db, pair)
+  if (merged.length > 0) await finishMerges({ db, ...(audit && { audit }) }, merged)
   return calls.map(({ rows }, n) => {
     const counts = tally.of(n + 1)
     const bad = rejectsOf(n + 1)

@@ -1,10 +1,10 @@
 // Writes batches of small calls in the turns of their organizations, and tries again what failed for a moment.
-import type { App } from '../../app.ts'
 import { tryLater } from '../../lib/errors.ts'
 import { createFairQueue } from '../../lib/fair-queue.ts'
 import { isClash, isLockTimeout, isMoving } from '../../lib/pg/errors.ts'
 import { type FeedCall, type FeedResult, writeOnce } from './feed-batch.ts'
 import { openFeedSessions } from './feed-session.ts'
+import type { Importing } from './load.ts'
 import { PATIENCE } from './slots.ts'
 import { openStatistics } from './statistics.ts'
 
@@ -12,10 +12,10 @@ import { openStatistics } from './statistics.ts'
 const SESSIONS = 3
 const TRIES = 3
 
-export function openFeedWriter({ db, log }: Pick<App, 'db' | 'log'>) {
-  const sessions = openFeedSessions(db)
+export function openFeedWriter(app: Importing) {
+  const sessions = openFeedSessions(app.db)
   const turns = createFairQueue(SESSIONS, SESSIONS)
-  const statistics = openStatistics(log)
+  const statistics = openStatistics(app.log)
 
   /** Writes the calls without a bad record; each result is that of a call alone. */
   async function write(calls: FeedCall[]): Promise<FeedResult[]> {
@@ -34,7 +34,7 @@ export function openFeedWriter({ db, log }: Pick<App, 'db' | 'log'>) {
     const { organizationId } = calls[0]!
     const endMs = performance.now() + PATIENCE.ms
     for (let attempt = 1; ; ) {
-      const run = () => sessions.use((session) => writeOnce({ db, statistics }, session, calls))
+      const run = () => sessions.use((session) => writeOnce({ ...app, statistics }, session, calls))
       try {
         const outcomes = await turns.run(organizationId, 1, run, PATIENCE)
         if (outcomes) return outcomes

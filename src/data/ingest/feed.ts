@@ -1,7 +1,7 @@
 // Writes the records of small calls: those of a project that come meanwhile share one transaction.
-import type { App } from '../../app.ts'
 import type { FeedCall, FeedResult } from './feed-batch.ts'
 import { openFeedWriter } from './feed-writer.ts'
+import type { Importing } from './load.ts'
 import { openLatest } from './reading.ts'
 import { PATIENCE } from './slots.ts'
 
@@ -26,8 +26,8 @@ const MAX_ROWS = 2000
 const MAX_WAITING_ROWS = 100_000
 const CLOCK_MS = 60_000
 
-export function openFeed({ db, log }: Pick<App, 'db' | 'log'>): Feed {
-  const writer = openFeedWriter({ db, log })
+export function openFeed(app: Importing): Feed {
+  const writer = openFeedWriter(app)
   /** The calls of each project that has a batch under way. */
   const lines = new Map<string, Waiting[]>()
   let waitingRows = 0
@@ -60,7 +60,7 @@ export function openFeed({ db, log }: Pick<App, 'db' | 'log'>): Feed {
       }),
     async latest() {
       if (!clock || performance.now() - clock.sinceMs > CLOCK_MS) {
-        const latest = openLatest(db.query)
+        const latest = openLatest(app.db.query)
         clock = { latest, sinceMs: performance.now() }
         latest.catch(() => {
           clock = undefined

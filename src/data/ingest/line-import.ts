@@ -1,8 +1,7 @@
 // Imports lines that a program makes from the objects of another service, and passes on each that cannot be imported.
 import { Readable } from 'node:stream'
-import type { App } from '../../app.ts'
 import type { RejectCode } from '../../core/records/import/fields.ts'
-import { type ImportOptions, type ImportResult, importRecords, type RejectedLine } from './load.ts'
+import { type Importing, type ImportOptions, type ImportResult, importRecords, type RejectedLine } from './load.ts'
 
 /** One line of an import. */
 export interface Line {
@@ -16,7 +15,7 @@ type LineImport = Pick<ImportOptions, 'live' | 'emitEvents' | 'dryRun' | 'signal
 
 /** Imports pages of lines; `onRejected` receives each line that cannot be imported. */
 export function importLines(
-  app: Pick<App, 'db' | 'log'>,
+  app: Importing,
   { projectId }: { projectId: string },
   pages: Iterable<Line[]> | AsyncIterable<Line[]>,
   { onRejected, ...options }: LineImport,

@@ -1,7 +1,7 @@
 // Imports records: reads and validates every line, then writes all of them in one transaction, or none.
 import pg from 'pg'
 import type { App } from '../../app.ts'
-import { moveLate } from '../../core/people/merge.ts'
+import { finishMerges } from '../../core/people/merge.ts'
 import type { Kind } from '../../core/records/record.ts'
 import { Refusal } from '../../lib/errors.ts'
 import type { Patience } from '../../lib/fair-queue.ts'
@@ -47,12 +47,15 @@ export interface ImportOptions {
   onProgress?: (progress: Progress) => void
 }
 
+/** With the audit log, merges of profiles are entered there. */
+export type Importing = Pick<App, 'db' | 'log'> & Partial<Pick<App, 'audit'>>
+
 /**
  * Imports the records of the sources into a project. When a line is bad nothing is written, unless bad lines are skipped.
  * Throws a `Refusal` if the project does not exist and when the import is aborted, and `Interrupted` if it may be repeated.
  */
 export async function importRecords(
-  app: Pick<App, 'db' | 'log'>,
+  app: Importing,
   options: ImportOptions,
   sources: Iterable<Source> | AsyncIterable<Source>,
 ): Promise<ImportResult> {
@@ -61,7 +64,7 @@ export async function importRecords(
 }
 
 async function importInSession(
-  { db, log }: Pick<App, 'db' | 'log'>,
+  { db, log, audit }: Importing,
   organizationId: string,
   options: ImportOptions,
   sources: Iterable<Source> | AsyncIterable<Source>,
@@ -74,6 +77,7 @@ async function importInSession(
     signal?.throwIfAborted()
     const load: Load = {
       db,
+      ...(audit && { audit }),
       connection,
       projectId,
       organizationId,
@@ -97,6 +101,7 @@ export class Interrupted extends Refusal {}
 
 interface Load {
   db: Db
+  audit?: App['audit']
   connection: Connection
   projectId: string
   organizationId: string
@@ -150,7 +155,7 @@ async function carryOut(
   await endTurn(connection, load.organizationId).catch(throwLost)
   if (!options.dryRun) {
     await wipeLinked(load.db, query, load, linked).catch(throwLost)
-    for (const pair of merged) await moveLate(load.db, pair).catch(throwLost)
+    await finishMerges(load, merged).catch(throwLost)
     for (const { kind, rows } of kinds) await gatherStatistics(query, load.log, kind.table, rows)
   }
   const { skipped, erased, unchanged } = tally.total()

@@ -178,7 +178,7 @@ function refuseKind(name: string): void {
     )
 }
 
-async function writeLines({ db, log }: PublicContext, request: Request): Promise<object> {
+async function writeLines({ db, log, audit }: PublicContext, request: Request): Promise<object> {
   const { mode, events, skip_bad: skipBadLines } = request.query
   const encoding = request.headers['content-encoding']?.toLowerCase()
   if (encoding !== 'gzip') checkContentEncoding(encoding)
@@ -193,7 +193,7 @@ async function writeLines({ db, log }: PublicContext, request: Request): Promise
     refuseKind,
     patience: PATIENCE,
   }
-  const result = await importRecords({ db, log }, options, [{ name: 'body', stream }]).catch((error) => {
+  const result = await importRecords({ db, log, audit }, options, [{ name: 'body', stream }]).catch((error) => {
     throw error instanceof Refusal ? new ApiError(400, 'body_incomplete', error.message) : error
   })
   const { rejects, stopped: _, ...counts } = result

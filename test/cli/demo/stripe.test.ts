@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { tundish } from '../../support/cli.ts'
 import { until } from '../../support/cluster.ts'
+import { assertExact } from '../../support/figures.ts'
 import { type Json, startTestServer, type TestServer } from '../../support/server.ts'
 import { openStripeSimulator, type StripeSimulator } from '../../support/stripe-simulator.ts'
 
@@ -35,18 +36,15 @@ test("grace is charged through Stripe's simulator, once for a key, as the custom
     })
   assert.equal((await charge()).body.checkout_status, 'succeeded')
   assert.equal((await charge()).body.idempotent_replay, true)
-  const charges = (await simulator.ledger()).filter(({ type }) => type === 'charge')
+  const charges = (await simulator.ledger()).filter(({ metadata }) => metadata['tundish_order'])
   assert.deepEqual(
     charges.map(({ amount, currency }) => [amount, currency]),
     [[999, 'usd']],
   )
-  const customers = await simulator.client().customers.list()
-  assert.deepEqual(
-    customers.data.map(({ email }) => email),
-    ['grace@example.com'],
-  )
+  const customers = await simulator.client().customers.list({ limit: 100 })
+  const grace = customers.data.find(({ email }) => email === 'grace@example.com')
   const intent = await simulator.client().paymentIntents.retrieve(charges[0]!.payment_intent!)
-  assert.equal(intent.customer, customers.data[0]!.id)
+  assert.equal(intent.customer, grace!.id)
 })
 
 test('an import of her account reads the simulator: a key of the demo is never sent to Stripe', async () => {
@@ -80,4 +78,24 @@ test('the finance report has the fee of her payment, and none of those at the si
   const simulated = (await rows()).filter(({ psp }) => psp === 'simulator')
   assert.ok(simulated.length > 0)
   assert.deepEqual([...new Set(simulated.map(({ fee }) => fee))], [null])
+})
+
+test('visitors of the funnels paid at Stripe: the import links each to the profile and the session, and figures count them', async () => {
+  const { db } = server
+  await until('the import', async () => {
+    const [row] = await db.query(`select status from stripe_imports where project_id = 'demo'`)
+    return row?.status === 'following'
+  })
+  const [sums] = await db.query(`
+    select count(*) as n, count(*) filter (where u.session_id is not null and u.profile_id = s.profile_id) as linked,
+      count(*) filter (where u.funnel_id = s.funnel_id) as of_funnel
+    from subscriptions u left join sessions s on s.project_id = u.project_id and s.id = u.session_id
+    where u.project_id = 'demo' and u.id like 'sub\\_%' and u.payment_provider = 'stripe' and u.psp_id = u.id`)
+  assert.equal(sums!.n, '20')
+  assert.deepEqual([sums!.linked, sums!.of_funnel], ['20', '20'])
+  const [paid] = await db.query(`
+    select count(distinct t.session_id) as n from transactions t
+    where t.project_id = 'demo' and t.id like 'ch\\_%' and t.session_id is not null`)
+  assert.equal(paid!.n, '20')
+  await assertExact(db, 'demo')
 })

@@ -87,6 +87,7 @@ const IMPERSONAL: Record<string, string> = {
   sign_in_links: 'hash',
   spend: 'project_id source campaign currency_code',
   stripe_imports: 'organization_id project_id psp_merchant_id options status step after tally error',
+  stripe_checkouts: 'organization_id project_id bought names',
   stripe_invoice_payments: 'organization_id project_id payment subscription_id',
   sync_readers: 'project_id list',
   unlisted_accounts: 'organization_id psp psp_merchant_id cause',

@@ -5,7 +5,7 @@ import { isUnavailable } from '../../../lib/pg/errors.ts'
 import { repeat } from '../../../lib/repeat.ts'
 import { NotPermitted, ProviderError } from '../../../payments/providers/provider.ts'
 import { Interrupted } from '../load.ts'
-import { keepLostIn, storedIds, storedLinks } from './context.ts'
+import { keepLostIn, storedCheckouts, storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
@@ -16,7 +16,7 @@ import { openSource } from './start.ts'
 import { backgroundStates, findState, followersOf, type ImportState, saveState, targetOptions } from './state.ts'
 import { emptyTally } from './tally.ts'
 
-type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'log' | 'stripeSimulatorUrl' | 'providers'>
+type Shared = Pick<App, 'db' | 'audit' | 'seal' | 'config' | 'clock' | 'log' | 'stripeSimulatorUrl' | 'providers'>
 
 const PAUSE_MS = 2000
 // Each holds a connection and reads at its own rate.
@@ -108,6 +108,7 @@ export async function refreshFromStripe(
       const known = (table: Parameters<typeof storedIds>[1], ids: string[]) => storedIds(app.db, table, projectId, ids)
       const stored = {
         links: storedLinks(app.db, target),
+        checkouts: storedCheckouts(app.db, target),
         fees: storedFees(app, target),
         keepLost: keepLostIn(app.db, target),
       }

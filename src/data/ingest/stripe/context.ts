@@ -4,6 +4,7 @@ import type { Fee } from '../../../payments/providers/fees.ts'
 import { storeLost } from '../../../payments/providers/lost-movements.ts'
 import type { Movement } from '../../../payments/providers/movements.ts'
 import type { Target } from './convert.ts'
+import type { Names } from './names.ts'
 import type { StripeSource } from './source.ts'
 import type { Rejecting } from './tally.ts'
 
@@ -21,6 +22,7 @@ export interface Context extends Rejecting {
   /** Which of these ids are stored, or will be by the same import. */
   known(table: Referred, ids: string[]): Promise<Set<string>>
   links: Links
+  checkouts: Checkouts
   fees: Fees
   /** Stores charges that Tundish made and that have no order here. */
   keepLost(charges: Movement[]): Promise<void>
@@ -30,6 +32,12 @@ export interface Context extends Rejecting {
 export interface Links {
   add(links: { payment: string; subscription_id: string }[]): Promise<void>
   find(payments: string[]): Promise<Map<string, string>>
+}
+
+/** What the metadata of checkout sessions names, by the id of the subscription or payment intent that was bought. */
+export interface Checkouts {
+  add(named: { bought: string; names: Names }[]): Promise<void>
+  find(bought: string[]): Promise<Map<string, Names>>
 }
 
 /** The sums of stored fees, by month and currency. */
@@ -88,6 +96,39 @@ export function storedLinks(db: App['db'], { organizationId, projectId }: Target
       )
       return new Map(rows.map(({ payment, subscription_id }) => [payment!, subscription_id!]))
     },
+  }
+}
+
+export function storedCheckouts(db: App['db'], { organizationId, projectId }: Target): Checkouts {
+  return {
+    async add(named) {
+      await db.query(
+        `insert into stripe_checkouts (organization_id, project_id, bought, names)
+         select distinct on (bought) $1, $2, bought, names
+         from json_populate_recordset(null::stripe_checkouts, $3)
+         on conflict (organization_id, project_id, bought) do update set names = excluded.names`,
+        [organizationId, projectId, JSON.stringify(named)],
+      )
+    },
+    async find(bought) {
+      if (bought.length === 0) return new Map()
+      const rows = await db.query(
+        'select bought, names from stripe_checkouts where organization_id = $1 and project_id = $2 and bought = any($3)',
+        [organizationId, projectId, bought],
+      )
+      return new Map(rows.map(({ bought, names }) => [bought!, JSON.parse(names!)]))
+    },
+  }
+}
+
+/** For a dry run, which stores nothing. */
+export function checkoutsInMemory(): Checkouts {
+  const known = new Map<string, Names>()
+  return {
+    async add(named) {
+      for (const { bought, names } of named) known.set(bought, names)
+    },
+    find: async (bought) => new Map(bought.flatMap((one) => (known.has(one) ? [[one, known.get(one)!]] : []))),
   }
 }
 

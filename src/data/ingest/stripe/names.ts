@@ -42,6 +42,9 @@ export function namesIn(
   return names
 }
 
+/** Names of several objects, of which the nearest comes first. */
+export const nearest = (...names: (Names | undefined)[]): Names => Object.assign({}, ...names.toReversed())
+
 /** Reads `kind=field` as given by an operator. Throws a `UsageError`. */
 export function readFields(given: readonly string[]): MetadataFields {
   const fields: MetadataFields = {}

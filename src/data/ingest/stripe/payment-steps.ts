@@ -40,6 +40,8 @@ export async function convertCharges(context: Context, all: Charge[]): Promise<L
     ...subscriptions.lines,
     ...charges.filter((charge) => customerOf(charge) === undefined).flatMap(guestLines),
   ]
+  const intentOf = (charge: Charge) => idOf(charge.payment_intent) ?? ''
+  const checkouts = await context.checkouts.find(charges.map(intentOf))
   const cards = await savedCards(context, charges, linked)
   const lines = await each(context, charges, (charge) => {
     const subscriptionId = linked(charge)
@@ -47,6 +49,7 @@ export async function convertCharges(context: Context, all: Charge[]): Promise<L
     return chargeLines(charge, context.target, {
       invoiced: isThere ? { subscriptionId } : undefined,
       card: cards.get(charge.id),
+      ofCheckout: checkouts.get(intentOf(charge)),
     })
   })
   return [...references, ...lines.flat()]

@@ -16,7 +16,7 @@ import {
   uuidOf,
 } from './convert.ts'
 import { type AnyCustomer, externalIdOf } from './customers.ts'
-import { namesIn } from './names.ts'
+import { type Names, namesIn, nearest } from './names.ts'
 
 /** A charge with `customer` and `payment_intent.payment_method` expanded. */
 export type Charge = Stripe.Charge
@@ -57,7 +57,11 @@ export function isDecided({ status, captured }: Stripe.Charge): boolean {
 export function chargeLines(
   charge: Charge,
   target: Target,
-  { invoiced, card }: { invoiced: Invoiced | undefined; card: string | undefined },
+  {
+    invoiced,
+    card,
+    ofCheckout,
+  }: { invoiced: Invoiced | undefined; card: string | undefined; ofCheckout: Names | undefined },
 ): Line[] {
   const succeeded = charge.status === 'succeeded'
   const payment = {
@@ -71,15 +75,20 @@ export function chargeLines(
     ...chargeDetails(charge),
   }
   const lines: Line[] = [{ record: 'payment', data: payment }]
-  if (succeeded) lines.push(transactionLine(charge, target, invoiced))
+  if (succeeded) lines.push(transactionLine(charge, target, invoiced, ofCheckout))
   return lines
 }
 
-function transactionLine(charge: Charge, target: Target, invoiced: Invoiced | undefined): Line {
+function transactionLine(
+  charge: Charge,
+  target: Target,
+  invoiced: Invoiced | undefined,
+  ofCheckout: Names | undefined,
+): Line {
   const price = minorNumber(amountOf(charge), charge.currency)
   return {
     record: 'transaction',
-    names: namesIn(target.metadata, charge, charge.payment_intent, charge.customer),
+    names: nearest(ofCheckout, namesIn(target.metadata, charge.payment_intent, charge, charge.customer)),
     data: {
       id: recordId(charge.id),
       created_at: time(charge.created),

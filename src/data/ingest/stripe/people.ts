@@ -1,16 +1,16 @@
 // Puts a customer of Stripe together with the profile that the project has of the same person, so that no second one is made.
-import type { App } from '../../../app.ts'
-import { mergeIn, moveLate, type Pair } from '../../../core/people/merge.ts'
+import { finishMerges, mergeIn, type Pair } from '../../../core/people/merge.ts'
 import { IMPORT_TURN } from '../../../core/tenants/import-turn.ts'
 import { endWhenStalled } from '../../../lib/pg/stalled.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import { fold } from '../../../lib/text.ts'
 import { inherit } from '../link-records.ts'
+import type { Importing } from '../load.ts'
 import { addWaiting, linkStored, type WaitingLink } from '../waiting.ts'
 import type { Line, Target } from './convert.ts'
 import type { Names } from './names.ts'
 
-type Shared = Pick<App, 'db'>
+type Shared = Pick<Importing, 'db' | 'audit'>
 
 /** A person as Stripe's objects tell of them: `id` is that of the profile that an import makes. */
 interface Person {
@@ -24,7 +24,8 @@ interface Person {
  * Before lines are imported: the ids of customers whose profile is known stand for it from now on, so that the lines are
  * taken as lines of that profile. One that was made before is merged into it.
  */
-export async function linkPeople({ db }: Shared, target: Target, lines: readonly Line[]): Promise<void> {
+export async function linkPeople(app: Shared, target: Target, lines: readonly Line[]): Promise<void> {
+  const { db } = app
   const people = peopleOf(lines)
   if (people.length === 0) return
   const { projectId } = target
@@ -35,21 +36,17 @@ export async function linkPeople({ db }: Shared, target: Target, lines: readonly
       await query(`select pg_advisory_xact_lock${IMPORT_TURN}`, [target.organizationId])
       return takeAs(query, projectId, found)
     })
-    for (const pair of merged) await moveLate(db, pair)
+    await finishMerges(app, merged)
   }
   await addWaiting(db.query, projectId, await waitingFor(db.query, projectId, people, found))
 }
 
 /** After lines were imported: links subscriptions and transactions to what they name, now or when it comes. */
-export async function linkNames({ db }: Shared, { projectId, organizationId }: Target, lines: readonly Line[]) {
+export async function linkNames(app: Shared, { projectId, organizationId }: Target, lines: readonly Line[]) {
+  const { db } = app
   const records = lines.filter(({ record }) => record === 'subscription' || record === 'transaction')
   if (records.length === 0) return
-  const links = records.flatMap(({ record, data, names = {} }) => {
-    const link = { record: record as WaitingLink['record'], id: String(data.id) }
-    return FIELDS.flatMap(([kind, field]) =>
-      names[kind] === undefined ? [] : [{ ...link, field, named: names[kind] }],
-    )
-  })
+  const links = linksIn(records)
   const idsOf = (kind: string) => records.filter(({ record }) => record === kind).map(({ data }) => String(data.id))
   const merged = await db.tx(async (query) => {
     await endWhenStalled(query)
@@ -61,8 +58,17 @@ export async function linkNames({ db }: Shared, { projectId, organizationId }: T
     await inherit(query, projectId, base, idsOf('transaction'), [])
     return merged
   })
-  for (const pair of merged) await moveLate(db, pair)
+  await finishMerges(app, merged)
 }
+
+/** What the names of subscriptions and transactions link them to. */
+export const linksIn = (lines: readonly Line[]): WaitingLink[] =>
+  lines.flatMap(({ record, data, names = {} }) => {
+    if (record !== 'subscription' && record !== 'transaction') return []
+    return FIELDS.flatMap(([kind, field]) =>
+      names[kind] === undefined ? [] : [{ record, id: String(data.id), field, named: names[kind] } as const],
+    )
+  })
 
 const FIELDS = [
   ['session', 'session_id'],
@@ -71,7 +77,7 @@ const FIELDS = [
 ] as const
 
 /** The people of these lines; what a subscription names is nearer than what a payment or a customer names. */
-function peopleOf(lines: readonly Line[]): Person[] {
+export function peopleOf(lines: readonly Line[]): Person[] {
   const people = new Map<string, Person>()
   const order = ['subscription', 'transaction', 'customer']
   const about = lines.filter(({ record }) => order.includes(record))
@@ -88,9 +94,16 @@ function peopleOf(lines: readonly Line[]): Person[] {
   return [...people.values()]
 }
 
+/** How a person is recognized, the surest first, as the statement numbers it. */
+const BY = ['customer', 'customer', 'metadata', 'session', 'email'] as const
+
+export interface Recognized extends Pair {
+  by: (typeof BY)[number]
+}
+
 /** The profile of each person that has one of another id: by the billing customer, by metadata, and by e-mail if asked for. */
-async function profilesOf(query: Query, { organizationId, projectId, matchEmail }: Target, people: Person[]) {
-  const rows = await query<{ id: string; into: string }>(PROFILES, [
+export async function profilesOf(query: Query, { organizationId, projectId, matchEmail }: Target, people: Person[]) {
+  const rows = await query<{ id: string; into: string; place: string }>(PROFILES, [
     projectId,
     organizationId,
     people.map(({ id }) => id),
@@ -99,7 +112,7 @@ async function profilesOf(query: Query, { organizationId, projectId, matchEmail 
     people.map(({ names }) => names.session ?? null),
     people.map(({ email }) => (matchEmail && email ? fold(email) : null)),
   ])
-  return rows.map(({ id, into }): Pair => ({ projectId, from: id, into }))
+  return rows.map(({ id, into, place }): Recognized => ({ projectId, from: id, into, by: BY[Number(place) - 1]! }))
 }
 
 const TARGET = (id: string) =>
@@ -153,7 +166,7 @@ const PROFILES = `
       'candidate c',
       'select anonymized_at from profiles t where t.project_id = $1 and t.id = c.into',
     )} where c.into <> c.id and (c.place < 5 or o.anonymized_at is null))
-  select distinct on (l.id) l.id, l.into from living l order by l.id, l.place, l.into`
+  select distinct on (l.id) l.id, l.into, l.place from living l order by l.id, l.place, l.into`
 
 /** Makes each id stand for its profile; one that is a profile itself is merged. Returns those that were. */
 async function takeAs(query: Query, projectId: string, pairs: Pair[]): Promise<Pair[]> {
@@ -195,7 +208,7 @@ async function waitingFor(query: Query, projectId: string, people: Person[], fou
 }
 
 /** The links that these records, as far as they are stored, do not have. */
-async function unlinked(query: Query, projectId: string, links: WaitingLink[]): Promise<WaitingLink[]> {
+export async function unlinked(query: Query, projectId: string, links: WaitingLink[]): Promise<WaitingLink[]> {
   if (links.length === 0) return []
   const rows = await query<{ place: string }>(UNLINKED, [
     projectId,

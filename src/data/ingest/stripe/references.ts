@@ -65,9 +65,13 @@ export async function missingSubscriptions(
 /** The lines of subscriptions whose customers are expanded, and of what they refer to and is not stored. */
 export async function subscriptionLines(context: Context, found: Stripe.Subscription[]): Promise<Line[]> {
   const prices: Prices = new Map()
+  const checkouts = await context.checkouts.find(found.map(({ id }) => id))
   const converted = await each(context, found, async (one) => {
     const completed = await complete(context, one, prices)
-    return { line: subscriptionLine(completed, context.target), subscription: completed.subscription }
+    return {
+      line: subscriptionLine(completed, context.target, checkouts.get(one.id)),
+      subscription: completed.subscription,
+    }
   })
   const references = converted.map(({ subscription: { customer, created, items } }) => ({
     ...{ customer, seenAt: created },

@@ -1,7 +1,7 @@
 // Refreshes objects that changed at Stripe: an event is only a hint; the object is read again and imported as a feed.
 import type { Stripe } from 'stripe'
-import type { App } from '../../../app.ts'
 import { entryIdsOf } from '../../../payments/providers/stripe/fees.ts'
+import type { Importing } from '../load.ts'
 import type { Context } from './context.ts'
 import { idOf } from './convert.ts'
 import { withoutOlder } from './since.ts'
@@ -22,6 +22,7 @@ interface EventObject {
 }
 
 const COLLECTIONS: Record<string, string> = {
+  'checkout.session': 'checkout/sessions',
   customer: 'customers',
   product: 'products',
   subscription: 'subscriptions',
@@ -74,7 +75,7 @@ const isCardOfOlderApi = ({ object }: EventObject) => object === 'card' || objec
 
 /** Reads these objects again and imports them, those first that others refer to. Returns how many there were. */
 export async function refresh(
-  app: Pick<App, 'db' | 'log'>,
+  app: Importing,
   context: Context,
   given: Changed[],
   signal: AbortSignal,
@@ -91,6 +92,7 @@ export async function refresh(
       emitEvents: context.emitEvents === true,
       signal,
     })
+    if (step.name === 'checkout/sessions') changed.push(...(objects as Stripe.Checkout.Session[]).flatMap(boughtIn))
     // Invoices link payments to subscriptions, so their payments are read again, too.
     if (step.name === 'invoices') changed.push(...(objects as unknown as Stripe.Invoice[]).flatMap(paymentsOf))
   }
@@ -122,6 +124,13 @@ async function readChanged({ source }: Context, step: Step, changed: Changed[]):
     if (object) found.set(id, object)
   }
   return [...found.values()]
+}
+
+/** What was bought is read again, because the session names its records. */
+function boughtIn(session: Stripe.Checkout.Session): Changed[] {
+  const [subscription, intent] = [idOf(session.subscription), idOf(session.payment_intent)]
+  if (subscription) return [{ collection: 'subscriptions', id: subscription }]
+  return intent ? [{ collection: INTENTS, id: intent }] : []
 }
 
 function paymentsOf(invoice: Stripe.Invoice): Changed[] {

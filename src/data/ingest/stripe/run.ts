@@ -1,8 +1,8 @@
 // Imports a Stripe account: reads its lists one after the other, stores them page by page, and then follows its events.
 import type { App } from '../../../app.ts'
 import { Refusal } from '../../../lib/errors.ts'
-import { Interrupted } from '../load.ts'
-import { type Context, keepLostIn, storedIds, storedLinks } from './context.ts'
+import { type Importing, Interrupted } from '../load.ts'
+import { type Context, keepLostIn, storedCheckouts, storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import type { Held } from './hold.ts'
 import { type Changed, changedBy, refresh, type StripeEvent } from './refresh.ts'
@@ -44,7 +44,7 @@ export class Stopped extends Error {}
  * after each batch: an import that was killed repeats at most one batch.
  */
 export async function runImport(
-  app: Pick<App, 'db' | 'log' | 'clock'>,
+  app: Shared,
   held: Held,
   source: StripeSource,
   state: ImportState,
@@ -72,8 +72,10 @@ export function failureOf({ background, status }: ImportState, error: unknown): 
   return { status: 'failed', error: sentence }
 }
 
+type Shared = Importing & Pick<App, 'clock'>
+
 interface Run {
-  app: Pick<App, 'db' | 'log' | 'clock'>
+  app: Shared
   held: Held
   source: StripeSource
   state: ImportState
@@ -182,6 +184,7 @@ function contextOf({ app, source, state, options: { onRejected } }: Run): Contex
     onRejected,
     known: (table, ids) => storedIds(app.db, table, projectId, ids),
     links: storedLinks(app.db, target),
+    checkouts: storedCheckouts(app.db, target),
     fees: storedFees(app, target),
     keepLost: keepLostIn(app.db, target),
   }

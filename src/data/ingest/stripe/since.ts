@@ -12,8 +12,8 @@ export const secondsOf = (since: string | null | undefined): number | undefined 
 export async function withoutOlder(context: Context, step: Step, objects: object[]): Promise<object[]> {
   const { sinceS } = context
   const all = objects as { id: string; created: number }[]
-  // An invoice is no record: it only links payments, which are left out by their own time.
-  if (sinceS === undefined || step.name === 'invoices') return objects
+  // An invoice and a checkout session are no records: they only link payments, which are left out by their own time.
+  if (sinceS === undefined || step.name === 'invoices' || step.name === 'checkout/sessions') return objects
   const older = all.filter(({ created }) => created < sinceS).map(({ id }) => id)
   if (older.length === 0) return objects
   const stored = await storedOf(context, step.name, older)

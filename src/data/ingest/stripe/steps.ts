@@ -6,6 +6,7 @@ import { idOf, type Line, monthOf } from './convert.ts'
 import { type AnyCustomer, customerLines } from './customers.ts'
 import { each } from './each.ts'
 import { convertFees } from './fees.ts'
+import { namesIn } from './names.ts'
 import { convertCharges, convertDisputes, convertRefunds } from './payment-steps.ts'
 import { productWithPrices, subscriptionLines } from './references.ts'
 import { NotPermitted } from './source.ts'
@@ -41,6 +42,8 @@ const step = <T>(
 
 export const STEPS: readonly Step[] = [
   step('products', {}, convertProducts),
+  // Before what was bought: only a checkout session has the metadata that a shop gave it. Keys may lack the permission.
+  step('checkout/sessions', { isOptional: true }, convertCheckouts),
   step('subscriptions', { params: { status: 'all' }, expand: ['customer'] }, convertSubscriptions),
   // Before charges: only an invoice links a charge to its subscription.
   step('invoices', { expand: ['payments'] }, convertInvoices),
@@ -77,6 +80,17 @@ async function convertSubscriptions(context: Context, subscriptions: Stripe.Subs
     return one
   })
   return subscriptionLines(context, dated)
+}
+
+/** Notes what the metadata of sessions names, for what was bought in them; they are no records of their own. */
+async function convertCheckouts(context: Context, sessions: Stripe.Checkout.Session[]): Promise<Line[]> {
+  const named = sessions.flatMap((session) => {
+    const names = namesIn(context.target.metadata, session)
+    const bought = idOf(session.subscription) ?? idOf(session.payment_intent)
+    return bought === undefined || Object.keys(names).length === 0 ? [] : [{ bought, names }]
+  })
+  if (named.length > 0) await context.checkouts.add(named)
+  return []
 }
 
 /** Notes which payments belong to which subscriptions; invoices are no records of their own. */

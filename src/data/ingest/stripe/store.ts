@@ -1,7 +1,7 @@
 // Imports lines, and counts the stored records.
-import type { App } from '../../../app.ts'
 import { readDecimal, toMinor } from '../../../lib/money.ts'
 import { importLines } from '../line-import.ts'
+import type { Importing } from '../load.ts'
 import type { Context } from './context.ts'
 import { idIn, type Line } from './convert.ts'
 import { addDollars } from './dollars.ts'
@@ -10,7 +10,7 @@ import { fitLines } from './fit.ts'
 import { linkNames, linkPeople } from './people.ts'
 import { add, type Rejecting, reject, type Tally } from './tally.ts'
 
-type Shared = Pick<App, 'db' | 'log'>
+type Shared = Importing
 
 /** Imports lines; bad ones are left out and named in the tally. `live`: as a feed, each change stamped now. */
 export async function storeLines(

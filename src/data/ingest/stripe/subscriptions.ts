@@ -2,12 +2,12 @@
 import type { Stripe } from 'stripe'
 import type { Completed } from './complete.ts'
 import { Inconvertible, idOf, type Line, recordId, type Target, textOr, time } from './convert.ts'
-import { namesIn } from './names.ts'
+import { type Names, namesIn, nearest } from './names.ts'
 import { periodPrice } from './period-price.ts'
 import { productOf } from './products.ts'
 
 /** Throws `Inconvertible`. */
-export function subscriptionLine(completed: Completed, target: Target): Line {
+export function subscriptionLine(completed: Completed, target: Target, ofCheckout: Names | undefined): Line {
   const { subscription, paid } = completed
   const { id, currency, items, cancellation_details, trial_start, trial_end } = subscription
   const { price, note, item } = periodPrice(completed)
@@ -15,7 +15,7 @@ export function subscriptionLine(completed: Completed, target: Target): Line {
   const period = periodOf(completed, status, item)
   return {
     record: 'subscription',
-    names: namesIn(target.metadata, subscription, subscription.customer),
+    names: nearest(namesIn(target.metadata, subscription), ofCheckout, namesIn(target.metadata, subscription.customer)),
     data: {
       id: recordId(id),
       psp_id: id,

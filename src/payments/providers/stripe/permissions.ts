@@ -12,7 +12,11 @@ export const LISTS: Readonly<Record<string, string>> = {
   '/v1/balance_transactions': 'Balance',
 }
 
-const OBJECTS: Readonly<Record<string, string>> = { '/v1/account': 'Accounts', '/v1/balance': 'Balance' }
+const OBJECTS: Readonly<Record<string, string>> = {
+  '/v1/account': 'Accounts',
+  '/v1/balance': 'Balance',
+  '/v1/checkout/sessions': 'Checkout Sessions',
+}
 
 /** The error for what the key may not read. Stripe's message names the permission by a word like `rak_dispute_read`. */
 export function notPermitted(path: string, { message }: Record<string, unknown>): NotPermitted {

@@ -215,3 +215,47 @@ test('a customer who names an erased profile is erased with it, before and after
   )
   assert.deepEqual(billed, { profile_id: 'pro_eve', email: null })
 })
+
+/** A checkout session that was paid, with this metadata, and what was bought in it with that of its own. */
+async function bought(metadata: Record<string, string>, own: Record<string, string> = {}) {
+  const price = await monthly()
+  const { id, url } = await stripe.checkout.sessions.create({
+    mode: 'subscription',
+    line_items: [{ price: price.id, quantity: 1 }],
+    metadata,
+    subscription_data: { metadata: own },
+    success_url: 'https://shop.example.com/thanks',
+  })
+  assert.ok(url!.startsWith(`${all.simulator.url}/c/pay/cs_test_`))
+  const paid = await all.simulator.control<{ subscription: string; customer: string }>(`/checkout/sessions/${id}/pay`, {
+    email: 'buyer@example.com',
+  })
+  return paid
+}
+
+test('what a checkout session names is linked, unless the subscription names something nearer', async () => {
+  const project = await imports.project()
+  await imports.run(project, [...visit('fay'), ...visit('gus'), ...visit('hal')])
+  const one = await bought({ tundish_profile: 'pro_fay', tundish_session: 'ses_fay' })
+  await stripe.customers.update(one.customer, { metadata: { tundish_session: 'ses_hal' } })
+  const two = await bought({ tundish_session: 'ses_hal' }, { tundish_session: 'ses_gus' })
+  const state = await all.run(project)
+  assert.deepEqual([state.status, state.tally.rejects], ['done', []])
+  assert.deepEqual(await linked(project, one.subscription), ['pro_fay', 'ses_fay', 'quiz', '3'])
+  assert.deepEqual(await linked(project, two.subscription), ['pro_gus', 'ses_gus', 'quiz', '3'])
+  await assertExact(imports.db, project.id)
+  assert.deepEqual(await paidOf(project), [3, 2, 2])
+})
+
+test('a follower links what a checkout session names, when it is paid', async () => {
+  const project = await imports.project()
+  await imports.run(project, visit('ida'))
+  const controller = new AbortController()
+  const following = all.run(project, { follow: true, since: new Date().toISOString() }, { signal: controller.signal })
+  const { subscription } = await bought({ tundish_session: 'ses_ida' })
+  await until('its session', async () => (await linked(project, subscription).catch(() => []))[1] === 'ses_ida')
+  controller.abort()
+  await following.catch(() => {})
+  assert.equal((await linked(project, subscription))[0], 'pro_ida')
+  await assertExact(imports.db, project.id)
+})
