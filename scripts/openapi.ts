@@ -7,6 +7,7 @@ import { auditHeadsPath, openAudit } from '../src/core/audit/audit.ts'
 import { openLimits } from '../src/core/limits/limits.ts'
 import { openMetrics } from '../src/core/metrics/metrics.ts'
 import { openKeyCache } from '../src/core/tenants/key-cache.ts'
+import { openKeyUses } from '../src/core/tenants/key-uses.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { openLog } from '../src/lib/log.ts'
 import { openDb } from '../src/lib/pg/db.ts'
@@ -35,6 +36,7 @@ export async function unconnectedListener(side: keyof typeof SIDES = 'public'): 
     clock: systemClock,
     seal,
     keys: openKeyCache(db, systemClock),
+    keyUses: openKeyUses({ db, log }),
     limits: openLimits({ config, db, clock: systemClock, log }),
     metrics: openMetrics(db),
     audit: openAudit(seal, auditHeadsPath(config), log),

@@ -6,6 +6,7 @@ import { type Limits, openLimits } from './core/limits/limits.ts'
 import { loadMetrics } from './core/metrics/load.ts'
 import type { Metrics, WorkerMetrics } from './core/metrics/metrics.ts'
 import { type KeyCache, openKeyCache } from './core/tenants/key-cache.ts'
+import { type KeyUses, openKeyUses } from './core/tenants/key-uses.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { openEmbedded } from './lib/embedded/embedded.ts'
 import { UsageError } from './lib/errors.ts'
@@ -42,6 +43,7 @@ export interface App {
   clock: Clock
   seal: Seal
   keys: KeyCache
+  keyUses: KeyUses
   limits: Limits
   metrics: Metrics
   audit: Audit
@@ -107,6 +109,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const seal = await reachable(openSealOf(db, config))
     const shared = { config, db, clock: systemClock, log }
     const keys = openKeyCache(db, systemClock)
+    const keyUses = openKeyUses(shared)
+    closers.push(() => keyUses.close())
     const limits = openLimits(shared)
     closers.push(() => limits.close())
     const metrics = await loadMetrics(db, options)
@@ -137,6 +141,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       clock: systemClock,
       seal,
       keys,
+      keyUses,
       limits,
       metrics,
       audit,

@@ -164,6 +164,7 @@ export const RULES: Record<string, Rule> = {
   getProjectNames: list,
   getWebhookStatistics: list,
   listSyncReaders: list,
+  listRecordWriters: list,
 
   listOrganizationKeys: list,
   createOrganizationKey: set({ name: 'further' }),
@@ -204,6 +205,7 @@ export const RULES: Record<string, Rule> = {
   setMerchantAccount: { foreign: { like: 'own' }, body: () => ({ region: 'eu' }) },
   setOrganizationRateLimit: set({ rate_limit: 'default' }),
   setProjectRateLimit: set({ rate_limit: 'default' }),
+  setProjectWritePayments: set({ write_payments: false }),
 
   getCreditTotals: list,
   getCreditDays: { ...list, query: () => ({ from: dayFrom(-30) }) },

@@ -94,6 +94,11 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
      values ($1, gen_random_uuid(), 'profiles', db_clock(), db_clock(), 1)`,
     [project],
   )
+  await db.query(
+    `insert into record_writers (project_id, key_id, day, record, code, n, last_seen_at)
+     select $1, id, current_date, 'session', '', 1, db_clock() from secret_keys where project_id = $1 limit 1`,
+    [project],
+  )
   await db.query('update secret_keys set name = $1 where organization_id = $1', [mark])
   const webhook = await makeWebhook(db, names)
   const event = await makeEvent(db, names, webhook)

@@ -1,6 +1,8 @@
 // tundish project: creates, lists and limits projects.
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import type { App } from '../../app.ts'
 import { listProjects } from '../../core/tenants/listing.ts'
+import { UsageError } from '../../lib/errors.ts'
 import { action } from './command.ts'
 import { addList } from './list-command.ts'
 import { addOperations, runOperation } from './operations.ts'
@@ -32,19 +34,44 @@ export async function register(program: Command): Promise<void> {
   action(
     project
       .command('set <id>')
-      .description('Set the rate limit of the keys of a project')
-      .requiredOption('--rate-limit <limit>', 'Requests a second: 200; with how many at once: 200/1000; off; default'),
-    async (app, id: string, { rateLimit }: { rateLimit: string }) => {
-      const input = { params: { project_id: id }, body: { rate_limit: rateLimit } }
-      const json = await runOperation('project', 'setProjectRateLimit', app, input)
-      return { json, text: `Each key of project ${id} may send ${describeRate(String(json.rate_limit))}.` }
-    },
+      .description('Set what the keys of a project may do, and how often')
+      .option('--rate-limit <limit>', 'Requests a second: 200; with how many at once: 200/1000; off; default')
+      .addOption(
+        new Option(
+          '--write-payments <setting>',
+          'Whether keys may write payments, customers and merchant accounts',
+        ).choices(['on', 'off']),
+      ),
+    set,
   )
   addList(project, {
     noun: 'project',
     columns: ['id', 'organization_id', 'name', 'created_at'],
     list: listProjects,
   })
+}
+
+async function set(app: App, id: string, { rateLimit, writePayments }: { rateLimit?: string; writePayments?: string }) {
+  if (rateLimit === undefined && writePayments === undefined)
+    throw new UsageError('Give --rate-limit or --write-payments.')
+  const params = { project_id: id }
+  const sentences: string[] = []
+  let json = {}
+  if (rateLimit !== undefined) {
+    const limited = await runOperation('project', 'setProjectRateLimit', app, {
+      params,
+      body: { rate_limit: rateLimit },
+    })
+    json = { ...json, ...limited }
+    sentences.push(`Each key of project ${id} may send ${describeRate(String(limited.rate_limit))}.`)
+  }
+  if (writePayments !== undefined) {
+    const body = { write_payments: writePayments === 'on' }
+    json = { ...json, ...(await runOperation('project', 'setProjectWritePayments', app, { params, body })) }
+    const may = body.write_payments ? 'may' : 'may not'
+    sentences.push(`Keys of project ${id} ${may} write payments, customers and merchant accounts, within a second.`)
+  }
+  return { json, text: sentences.join('\n') }
 }
 
 /** `off`, `default` or `200/1000` as part of a sentence. */

@@ -1,7 +1,7 @@
 // Records the readers of syncs: the last window of each key and list, written in batches every few seconds.
 import type { Logger } from 'pino'
 import type { Db } from '../../lib/pg/db.ts'
-import { isUnavailable } from '../../lib/pg/errors.ts'
+import { openNotes } from '../../lib/pg/notes.ts'
 
 /** A page of a sync that was served. */
 export interface SyncedPage {
@@ -17,39 +17,20 @@ export interface SyncReaders {
   close(): Promise<void>
 }
 
-const PAUSE_MS = 3000
-// Bounds the memory. Further readers are recorded after the next write.
-const MAX_READERS = 10_000
-
 interface Noted extends SyncedPage {
   project_id: string
   key_id: string
 }
 
-export function openSyncReaders({ db, log }: { db: Db; log: Logger }): SyncReaders {
-  let noted = new Map<string, Noted>()
-  let timer: NodeJS.Timeout | undefined
-
-  async function write(): Promise<void> {
-    clearTimeout(timer)
-    timer = undefined
-    if (noted.size === 0) return
-    const rows = [...noted.values()]
-    noted = new Map()
-    await db.query(WRITE, [JSON.stringify(rows)]).catch((error) => {
-      if (!isUnavailable(error)) log.error({ err: error }, 'Recording the readers of a sync failed.')
-    })
-  }
-
+export function openSyncReaders(app: { db: Db; log: Logger }): SyncReaders {
+  const notes = openNotes<Noted>(app, {
+    statement: WRITE,
+    add: (before, noted) => ({ ...noted, rows: noted.rows + before.rows }),
+    failure: 'Recording the readers of a sync failed.',
+  })
   return {
-    note(project_id, key_id, { list, windowTo, rows }) {
-      const place = `${key_id} ${list}`
-      const before = noted.get(place)
-      if (!before && noted.size >= MAX_READERS) return
-      noted.set(place, { project_id, key_id, list, windowTo, rows: rows + (before?.rows ?? 0) })
-      timer ??= setTimeout(() => void write(), PAUSE_MS).unref()
-    },
-    close: write,
+    note: (project_id, key_id, page) => notes.note(`${key_id} ${page.list}`, { project_id, key_id, ...page }),
+    close: notes.close,
   }
 }
 

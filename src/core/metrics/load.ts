@@ -19,6 +19,7 @@ const none: Metrics = {
   http: { responded: nothing, broken: nothing },
   measure: (provider) => provider,
   countNotification: nothing,
+  countRecords: nothing,
   replica: () => nothing,
   route: nothing,
   ofThisProcess: async () => [],

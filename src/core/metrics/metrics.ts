@@ -18,6 +18,8 @@ export interface Metrics {
   measure(provider: Provider): Provider
   /** Counts the notifications of payment providers, by subject and outcome. */
   countNotification(psp: string, about: string, outcome: string): void
+  /** Counts the records that a key wrote, by outcome. */
+  countRecords(keyId: string, counts: Readonly<Record<string, number>>): void
   /** Registers the metrics of the replica; returns the function to call for each read. */
   replica(replica: () => Pick<Replica, 'usable' | 'lagMs'>): ReplicaOptions['observe']
   /** Serves `/metrics` on the operator's listener. It needs no key, and no metric contains the name of a tenant. */
@@ -63,6 +65,7 @@ export function openMetrics(db: Db, worker?: WorkerMetrics): Metrics {
     http: observeHttp(registers),
     measure: (provider) => measured(provider, calls),
     countNotification: (provider, about, outcome) => notifications.inc({ provider, about, outcome }),
+    countRecords: countRecords(registers),
     replica: (replica) => watchReplica(replica, registers),
     ofThisProcess: () => registry.getMetricsAsJSON(),
     route(listener, providers) {
@@ -84,6 +87,24 @@ export function openMetrics(db: Db, worker?: WorkerMetrics): Metrics {
           .send((await Promise.all([ofProcesses(), database.metrics()])).join('\n')),
       )
     },
+  }
+}
+
+// Bounds the label: the records of further keys are counted together.
+const MOST_KEYS = 100
+
+function countRecords(registers: Registry[]): Metrics['countRecords'] {
+  const records = new Counter({
+    name: 'tundish_records_total',
+    help: 'Records sent to the data API, by the id of the key and outcome.',
+    labelNames: ['key', 'outcome'],
+    registers,
+  })
+  const keys = new Set<string>()
+  return (keyId, counts) => {
+    if (keys.size < MOST_KEYS) keys.add(keyId)
+    const key = keys.has(keyId) ? keyId : 'other'
+    for (const [outcome, n] of Object.entries(counts)) if (n > 0) records.inc({ key, outcome }, n)
   }
 }
 

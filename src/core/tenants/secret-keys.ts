@@ -19,6 +19,10 @@ export const secretKey = shape('SecretKey', 'k', {
   last_four: text('Its last four characters; null for older keys.', { nullable: true, example: 'x7Qa' }),
   created_at: instant('When it was created.'),
   expires_at: instant('When it ends, or ended.', { nullable: true }),
+  last_used_at: instant('When it was last used, to the minute; null if it was not used yet.', {
+    nullable: true,
+    sql: '(select u.last_used_at from key_uses u where u.organization_id = k.organization_id and u.key_id = k.id)',
+  }),
   living: boolean('Whether the key is valid now.', {
     sql: '(k.expires_at is null or k.expires_at > (select db_clock()))',
   }),

@@ -24,6 +24,8 @@ export interface KeyHolder extends Tenant {
   /** Of a scoped key: what it may do; null for a full key. */
   scopes: readonly string[] | null
   name: string
+  /** Of a project: whether its keys may write payments, customers and merchant accounts. */
+  writesPayments: boolean
   /** The request rate of the key, where the operator has set it. */
   rate: { rate: number; burst: number } | null
 }

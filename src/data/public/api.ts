@@ -22,6 +22,8 @@ declare module 'fastify' {
     projectId: string
     /** The id of the request's key. */
     keyId: string
+    /** Whether the project lets its keys write payments. */
+    writesPayments: boolean
     /** The served page of a sync, if the request was one. */
     synced: SyncedPage | undefined
   }
@@ -34,8 +36,9 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
   app.decorateRequest('projectId', '')
   app.decorateRequest('keyId', '')
   app.decorateRequest('organizationId', '')
+  app.decorateRequest('writesPayments', false)
   app.decorateRequest('synced', undefined)
-  const { keys, limits, secretHeaderCase, syncReaders } = context
+  const { keys, keyUses, limits, secretHeaderCase, syncReaders } = context
   app.addHook('onRequest', async (request, reply) => {
     const key = keyOf(request, secretHeaderCase)
     const holder = key ? await keys.lookUp(key) : undefined
@@ -47,7 +50,9 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     request.organizationId = holder.organization_id
     request.keyId = holder.key_id
     request.tenant = holder.project_id
+    request.writesPayments = holder.writesPayments
     limits.admit(reply, holder)
+    keyUses.note(holder)
     requireScope(request, holder, 'read')
   })
   app.addHook('onResponse', ({ projectId, keyId, synced }, _reply, done) => {

@@ -14,8 +14,10 @@ import { shorten } from '../../lib/text.ts'
 import type { FeedReject, FeedRow } from '../ingest/feed-batch.ts'
 import { importRecords } from '../ingest/load.ts'
 import { recordsProblem, recordsResult, respond } from '../ingest/response.ts'
-import { readRecord } from '../ingest/row.ts'
+import { type Row, readRecord, readRow } from '../ingest/row.ts'
 import { PATIENCE } from '../ingest/slots.ts'
+import { type Beginning, linesOf, readBeginning } from '../ingest/small-body.ts'
+import { Written } from '../ingest/writers.ts'
 import type { PublicContext } from './context.ts'
 import { describe, success } from './resource.ts'
 
@@ -121,39 +123,85 @@ const isLines = (request: FastifyRequest) =>
 
 type Request = FastifyRequest<Route>
 
-async function writeJson({ feed }: PublicContext, request: Request): Promise<object> {
+async function writeJson(context: PublicContext, request: Request): Promise<object> {
   const given = recordsOf(request.exactBody)
-  const { mode, events, skip_bad: skipBad } = request.query
-  const reading = { latest: await feed.latest(), merge: mode === 'merge' }
-  const rows: FeedRow[] = []
-  const rejects: FeedReject[] = []
+  const call = new Call(context, request)
+  const reading = await call.reading()
   for (const [place, one] of given.entries()) {
     try {
-      const row = readRecord(one, reading)
-      refuseKind(row.kind.name)
-      rows.push({ ...row, place })
+      call.add(readRecord(one, reading), place)
     } catch (error) {
       if (!(error instanceof BadLine)) throw error
-      rejects.push({ place, code: error.code, reason: error.message })
+      call.reject({ place, code: error.code, reason: error.message }, nameIn(one))
     }
   }
-  if (rejects.length > 0 && (!skipBad || rows.length === 0)) return answer(given.length, NOTHING, rejects, skipBad)
-  const { projectId, organizationId } = request
-  const written = await feed.write({ projectId, organizationId, rows, emitEvents: events === 'on', skipBad })
-  return answer(given.length, written, [...rejects, ...written.rejects], skipBad)
+  return call.write(given.length, 'index')
 }
+
+const nameIn = (record: JsonValue) =>
+  isJsonObject(record) && typeof record['record'] === 'string' ? record['record'] : ''
 
 const NOTHING = { written: 0, unchanged: 0, skipped: 0, erased: 0 }
 const REPORTED = 100
 
-function answer(read: number, counts: typeof NOTHING, rejects: FeedReject[], skipBad: boolean): object {
-  const { written, unchanged, skipped, erased } = counts
-  const first = rejects.slice(0, REPORTED)
-  return respond(
-    { read, written, unchanged, skipped, erased, rejected: rejects.length },
-    first.map(({ place, code, reason }) => ({ index: place, code, reason: hideSecrets(reason) })),
-    skipBad,
-  )
+/** The records of one request, as they are read. */
+class Call {
+  readonly #context: PublicContext
+  readonly #request: Request
+  readonly #rows: FeedRow[] = []
+  readonly #rejects: FeedReject[] = []
+  readonly #written = new Written()
+
+  constructor(context: PublicContext, request: Request) {
+    this.#context = context
+    this.#request = request
+  }
+
+  async reading() {
+    return { latest: await this.#context.feed.latest(), merge: this.#request.query.mode === 'merge' }
+  }
+
+  add(row: Row, place: number): void {
+    refuseKind(row.kind.name, this.#request)
+    this.#rows.push({ ...row, place })
+  }
+
+  reject(one: FeedReject, record: string): void {
+    this.#rejects.push(one)
+    this.#written.add(record, one.code)
+  }
+
+  /** Writes them in a batch with those of other calls. Throws the 400 when bad records kept everything from being written. */
+  async write(read: number, where: 'index' | 'line'): Promise<object> {
+    const { projectId, organizationId, query } = this.#request
+    const { events, skip_bad: skipBad } = query
+    const isRefused = this.#rejects.length > 0 && (!skipBad || this.#rows.length === 0)
+    const call = { projectId, organizationId, rows: this.#rows, emitEvents: events === 'on', skipBad }
+    const result = isRefused ? { ...NOTHING, rejects: [] } : await this.#context.feed.write(call)
+    const kinds = new Map(this.#rows.map(({ place, kind }) => [place, kind.name]))
+    for (const one of result.rejects) this.reject(one, kinds.get(one.place)!)
+    const isWritten = !isRefused && (skipBad || result.rejects.length === 0)
+    const bad = new Set(result.rejects.map(({ place }) => place))
+    for (const [place, kind] of isWritten ? kinds : []) if (!bad.has(place)) this.#written.add(kind)
+    const { written, unchanged, skipped, erased } = result
+    const counts = { read, written, unchanged, skipped, erased, rejected: this.#rejects.length }
+    note(this.#context, this.#request, counts, this.#written)
+    const first = this.#rejects.slice(0, REPORTED)
+    return respond(
+      counts,
+      first.map(({ place, code, reason }) => ({ [where]: place, code, reason: hideSecrets(reason) })),
+      skipBad,
+    )
+  }
+}
+
+type Counts = typeof NOTHING & { read: number; rejected: number }
+
+/** For metrics and for the page of those who write. */
+function note(context: PublicContext, { projectId, keyId }: Request, counts: Counts, written: Written): void {
+  const { read: _read, ...outcomes } = counts
+  context.countRecords(keyId, outcomes)
+  context.writers.note(projectId, keyId, written)
 }
 
 /** The records of a JSON body; each of them is checked later. */
@@ -170,33 +218,64 @@ function recordsOf(body: JsonValue | undefined): JsonValue[] {
   return records
 }
 
-function refuseKind(name: string): void {
-  if (OF_OPERATORS.has(name))
+function refuseKind(name: string, { writesPayments }: Pick<Request, 'writesPayments'>): void {
+  if (OF_OPERATORS.has(name) && !writesPayments)
     throw new BadLine(
       `${name} must be imported by an operator, because it decides whose card is charged`,
       'not_allowed',
     )
 }
 
-async function writeLines({ db, log, audit }: PublicContext, request: Request): Promise<object> {
-  const { mode, events, skip_bad: skipBadLines } = request.query
+async function writeLines(context: PublicContext, request: Request): Promise<object> {
   const encoding = request.headers['content-encoding']?.toLowerCase()
   if (encoding !== 'gzip') checkContentEncoding(encoding)
-  // Decompressed by the import, which recognizes gzip by its content.
-  const stream = () => request.body as Readable
+  const begun = await readBeginning(request.body as Readable)
+  const call = begun.isWhole ? await callOf(context, request, begun.bytes) : undefined
+  return call ? call.call.write(call.read, 'line') : importLines(context, request, begun)
+}
+
+/** A small body without a bad line is written in a batch with other calls; undefined for any other. */
+async function callOf(context: PublicContext, request: Request, bytes: Buffer) {
+  const lines = linesOf(bytes)
+  if (!lines || lines.length > MAX_RECORDS) return undefined
+  const call = new Call(context, request)
+  const reading = await call.reading()
+  try {
+    for (const { text, number } of lines) call.add(readRow(text, reading), number)
+  } catch (error) {
+    if (error instanceof BadLine) return undefined
+    throw error
+  }
+  return { call, read: lines.length }
+}
+
+/** Any number of lines, read while they arrive. */
+async function importLines(context: PublicContext, request: Request, begun: Beginning): Promise<object> {
+  const { db, log, audit } = context
+  const { mode, events, skip_bad: skipBadLines } = request.query
+  const written = new Written()
   const options = {
     projectId: request.projectId,
     live: true,
     merge: mode === 'merge',
     emitEvents: events === 'on',
     skipBadLines,
-    refuseKind,
+    refuseKind(name: string) {
+      refuseKind(name, request)
+      written.add(name)
+    },
     patience: PATIENCE,
   }
-  const result = await importRecords({ db, log, audit }, options, [{ name: 'body', stream }]).catch((error) => {
+  // Decompressed by the import, which recognizes gzip by its content.
+  const source = { name: 'body', stream: () => begun.all() }
+  const result = await importRecords({ db, log, audit }, options, [source]).catch((error) => {
     throw error instanceof Refusal ? new ApiError(400, 'body_incomplete', error.message) : error
   })
   const { rejects, stopped: _, ...counts } = result
+  const isWritten = counts.rejected === 0 || (skipBadLines && counts.rejected < counts.read)
+  const noted = isWritten ? written : new Written()
+  for (const { code } of rejects) noted.add('', code)
+  note(context, request, counts, noted)
   return respond(
     counts,
     rejects.map(({ line, code, reason }) => ({ line, code, reason })),

@@ -51,6 +51,9 @@ const project = shape('Project', 'p', {
   name: text('Display name.', { example: 'Web shop' }),
   created_at: instant('When it was created.'),
   rate_limit: rateLimit('p'),
+  write_payments: boolean('Whether its keys may write payments, customers and merchant accounts.', {
+    sql: 'p.write_payments',
+  }),
 })
 
 const made = (what: 'organization' | 'project') =>

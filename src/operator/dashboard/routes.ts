@@ -14,7 +14,7 @@ import { mergePerson } from './pages/person-twins.ts'
 import { makeOrganization, makeProject, projects } from './pages/projects.ts'
 import { refunds } from './pages/refunds.ts'
 import { revenue } from './pages/revenue.ts'
-import { rebuild, saveCharges, saveErasures, saveRate, settings } from './pages/settings.ts'
+import { rebuild, saveCharges, saveErasures, savePayments, saveRate, settings } from './pages/settings.ts'
 import { startImport, stopImport } from './pages/stripe-imports.ts'
 import { subscriptions } from './pages/subscriptions.ts'
 import { today } from './pages/today.ts'
@@ -86,6 +86,7 @@ export const actions: Record<string, Form> = {
   '/merchant-accounts/import/stop': stopImport,
   '/settings/charges': saveCharges,
   '/settings/erasures': saveErasures,
+  '/settings/payments': savePayments,
   '/settings/rates': saveRate,
   '/settings/figures': rebuild,
 }

@@ -6,6 +6,7 @@ export interface Project {
   organization_id: string
   name: string
   rate_limit: string
+  write_payments: boolean
 }
 
 /** What the chooser shows of an organization. */

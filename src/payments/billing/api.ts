@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Limits } from '../../core/limits/limits.ts'
 import type { KeyCache } from '../../core/tenants/key-cache.ts'
+import type { KeyUses } from '../../core/tenants/key-uses.ts'
 import { requireScope } from '../../core/tenants/scopes.ts'
 import type { KeyHolder } from '../../core/tenants/tenants.ts'
 import { ApiError } from '../../lib/errors.ts'
@@ -24,7 +25,7 @@ declare module 'fastify' {
 /** Mounts the billing API on `app`, whose prefix names the organization as `:org_id`. */
 export async function billingApi(
   app: FastifyInstance,
-  context: MountContext & { keys: KeyCache; limits: Limits },
+  context: MountContext & { keys: KeyCache; keyUses: KeyUses; limits: Limits },
 ): Promise<void> {
   app.decorateRequest('organizationId', '')
   app.addHook('onRequest', async (request, reply) => {
@@ -36,6 +37,7 @@ export async function billingApi(
     request.organizationId = holder.organization_id
     request.tenant = holder.organization_id
     context.limits.admit(reply, holder)
+    context.keyUses.note(holder)
     requireScope(request, holder, 'report')
   })
   app.setNotFoundHandler(noRoute)

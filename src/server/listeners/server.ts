@@ -14,6 +14,7 @@ import { followFigures } from '../../data/figures/follow.ts'
 import { expireSubscriptions } from '../../data/ingest/expire.ts'
 import { openFeed } from '../../data/ingest/feed.ts'
 import { carryOutImports } from '../../data/ingest/stripe/background.ts'
+import { openWriters } from '../../data/ingest/writers.ts'
 import { publicApi } from '../../data/public/api.ts'
 import { UsageError } from '../../lib/errors.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
@@ -124,15 +125,21 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
   describePages(listener)
   serveHome(listener)
   health(listener, app)
-  const { db, keys, limits, audit, config } = app
+  const { db, keys, keyUses, limits, audit, config } = app
   const reads = await openReads(app)
   const syncReaders = openSyncReaders(app)
   const feed = openFeed(app)
+  const writers = openWriters(app)
   listener.addHook('onClose', async () => {
-    await Promise.all([reads.close(), syncReaders.close(), feed.close()])
+    await Promise.all([reads.close(), syncReaders.close(), feed.close(), writers.close()])
   })
   listener.register(
-    (scope) => publicApi(scope, { db, log: app.log, feed, reads, syncReaders, keys, limits, audit, ...config }),
+    (scope) =>
+      publicApi(scope, {
+        ...{ db, log: app.log, feed, reads, syncReaders, writers, keys, keyUses, limits, audit },
+        countRecords: app.metrics.countRecords,
+        ...config,
+      }),
     {
       prefix: '/public/v1',
     },

@@ -47,11 +47,11 @@ function page(reply: FastifyReply, session: CheckoutSession, problem?: string): 
 <style>body{font:1rem/1.5 system-ui,sans-serif;max-width:24rem;margin:3rem auto;padding:0 1rem}
 label,input,button{display:block;width:100%;box-sizing:border-box}input,button{font:inherit;padding:.6rem;margin:.25rem 0 1rem}</style>
 </head><body><main><h1>Pay ${amount}</h1>
-<p>A simulated checkout: no money moves.</p>${problem ? `<p role="alert">${escape(problem)}</p>` : ''}
+<p>A simulated checkout: no money moves.</p>${problem ? `<p role="alert">${escaped(problem)}</p>` : ''}
 ${
   session.status === 'open'
     ? `<form method="post">
-${email ? `<p>${escape(email)}</p>` : '<label>E-mail <input name="email" type="email" required></label>'}
+${email ? `<p>${escaped(email)}</p>` : '<label>E-mail <input name="email" type="email" required></label>'}
 <label>Card number <input name="card" list="cards" value="4242424242424242" inputmode="numeric" required></label>
 <datalist id="cards">${options.join('')}</datalist>
 <button>Pay</button></form>`
@@ -60,4 +60,4 @@ ${email ? `<p>${escape(email)}</p>` : '<label>E-mail <input name="email" type="e
 }
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-const escape = (text: string) => text.replace(/[&<>"]/g, (one) => ENTITIES[one]!)
+const escaped = (text: string) => text.replace(/[&<>"]/g, (one) => ENTITIES[one]!)

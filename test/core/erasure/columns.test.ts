@@ -63,6 +63,7 @@ const IMPERSONAL: Record<string, string> = {
   figures_visits: 'project_id split key subkey',
   figures_worth: 'project_id split key subkey currency base',
   instance: 'name value',
+  key_uses: 'organization_id project_id',
   lost_movements:
     'organization_id psp psp_merchant_id transaction_id type state provider_key reference charge_transaction_id provider_customer currency_code accepted_because',
   merchant_accounts:
@@ -79,6 +80,7 @@ const IMPERSONAL: Record<string, string> = {
   provider_erasures: 'organization_id psp psp_merchant_id target project_id profile_id customer how why',
   provider_fees: 'organization_id psp psp_merchant_id transaction_id move entry_id currency_code',
   provider_notifications: 'organization_id psp psp_merchant_id notification_id kind',
+  record_writers: 'project_id record code',
   saved_cards: 'organization_id psp psp_merchant_id token network last4 expiration_date',
   schema_migrations: 'name',
   secret_keys: 'organization_id project_id name hash sealed scopes last_four',

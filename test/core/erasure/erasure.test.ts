@@ -8,7 +8,7 @@ import { MARK, PERSONAL, person } from '../../support/person.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../../support/server.ts'
 
 // Rows that a server writes every few seconds, whatever is requested.
-const NOTED_BY_ITSELF = ['sync_readers']
+const NOTED_BY_ITSELF = ['sync_readers', 'key_uses', 'record_writers']
 const LATE = '01900000-0000-7000-8000-0000000000f1'
 
 describe('erasing', () => {

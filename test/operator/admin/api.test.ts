@@ -174,6 +174,7 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
   stopStripeImport: async () => [`/projects/${PROJECT}/stripe-imports/m3`, undefined],
   setOrganizationRateLimit: async () => [`/organizations/${ORGANIZATION}/rate-limit`, { rate_limit: '200/1000' }],
   setProjectRateLimit: async () => [`/projects/${PROJECT}/rate-limit`, { rate_limit: 'off' }],
+  setProjectWritePayments: async () => [`/projects/${PROJECT}/write-payments`, { write_payments: true }],
   createOrganizationKey: async () => [`/organizations/${ORGANIZATION}/keys`, { name: 'second' }],
   createProjectKey: async () => [`/projects/${PROJECT}/keys`, { name: 'second' }],
   rotateOrganizationKey: async () => [

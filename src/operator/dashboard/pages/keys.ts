@@ -32,13 +32,16 @@ function owned(view: View, owner: Owner, one: { id: string; name: string }, data
   const content: Table = {
     caption: `Keys of the ${owner} ${one.name || one.id}`,
     columns: [
-      ...['Name', 'Key', 'Created', 'Expires'].map((label) => ({ label })),
+      ...['Name', 'Key', 'May', 'Ends with', 'Created', 'Last used', 'Expires'].map((label) => ({ label })),
       { label: 'Actions', actions: [`${path}/key/rotate`] },
     ],
     rows: data.map((one) => [
       one.name || 'First key',
       cell(id(one.id), one.id),
+      one.scopes?.replaceAll(',', ', ') ?? 'everything',
+      one.last_four ?? '',
       time(one.created_at),
+      time(one.last_used_at),
       time(one.expires_at),
       isExpired(one)
         ? status('expired')
@@ -51,11 +54,28 @@ function owned(view: View, owner: Owner, one: { id: string; name: string }, data
     below: actionForm(view, {
       action: view.href(path),
       button: 'Create a key',
-      explanation: 'The key is shown once, on the next page.',
-      fields: textField('name', 'Name', { required: true, hint: 'For example: reporting server' }),
+      explanation:
+        'The key is shown once, on the next page. A program should have a key that may do what it needs, and no more.',
+      fields: html`${textField('name', 'Name', { required: true, hint: 'For example: reporting server' })}${scopeFields(owner)}${selectField('expires', 'Expires', EXPIRIES)}`,
     }),
   })
 }
+
+const SCOPES = {
+  project: { read: 'read records', write: 'write records', erase: 'erase people' },
+  organization: {
+    charge: 'charge saved cards, and spend credits',
+    refund: 'refund charges',
+    report: 'read reports, assets and balances',
+  },
+}
+const EXPIRIES = { '': 'never', '2592000': 'in 30 days', '7776000': 'in 90 days', '31536000': 'in a year' }
+
+const scopeFields = (owner: Owner) =>
+  html`<fieldset><legend>May</legend>${Object.entries(SCOPES[owner]).map(
+    ([scope, what]) =>
+      html`<p class="field"><label><input type="checkbox" name="scope" value="${scope}"> ${what}</label></p>`,
+  )}<p class="quiet">Without a choice the key may do everything.</p></fieldset>`
 
 const isExpired = ({ expires_at }: Result) => expires_at !== null && Date.parse(expires_at) <= Date.now()
 
@@ -117,7 +137,13 @@ const secret = (text: string, what: string) =>
 
 export async function makeKey(view: View, form: URLSearchParams): Promise<Page> {
   const { title, params } = ownerOf(view)
-  return shownKey(view, await view.call(`create${title}Key`, { params, body: { name: form.get('name') ?? '' } }))
+  const [scope, expires] = [form.getAll('scope'), form.get('expires')]
+  const body = {
+    name: form.get('name') ?? '',
+    ...(scope.length > 0 && { scope }),
+    ...(expires && { expires_seconds: Number(expires) }),
+  }
+  return shownKey(view, await view.call(`create${title}Key`, { params, body }))
 }
 
 export async function rotateKey(view: View, form: URLSearchParams): Promise<Page> {

@@ -15,9 +15,10 @@ import { projectOf, type View } from '../view.ts'
 export async function sync(view: View): Promise<Page> {
   if (!view.project) return { title: 'Sync', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
-  const [state, readers]: Result[] = await Promise.all([
+  const [state, readers, writers]: Result[] = await Promise.all([
     view.call('getProjectState', { params }),
     view.call('listSyncReaders', { params }),
+    view.call('listRecordWriters', { params }),
   ])
   const content: Table = {
     caption: 'Readers',
@@ -49,9 +50,29 @@ export async function sync(view: View): Promise<Page> {
         'Figures up to date as of': time(state.figures_as_of),
       })}
       <p class="quiet">All changes before the horizon are visible to readers, and none will be added before it. A long import holds it back until it commits.</p>
-      ${tableSection(view, 'readers', content, { note: readers.data.length > 0 && 'Those that are furthest behind first. Behind: by more than a day.', empty: html`<h3>No readers in the last 30 days</h3><p>This page lists clients that sync with <code>filter[updated_at.from]</code>. <a href="/docs/guides/data-api">How to sync</a>.</p>` })}`,
+      ${tableSection(view, 'readers', content, { note: readers.data.length > 0 && 'Those that are furthest behind first. Behind: by more than a day.', empty: html`<h3>No readers in the last 30 days</h3><p>This page lists clients that sync with <code>filter[updated_at.from]</code>. <a href="/docs/guides/data-api">How to sync</a>.</p>` })}
+      ${tableSection(view, 'writers', writerTable(writers.data), { note: writers.data.length > 0 && 'What each key sent to POST /records in the last 30 days, by day and kind of record.', short: true, empty: html`<h3>No writers in the last 30 days</h3><p>This page lists keys that write records. <a href="/docs/guides/data-api">How to write records</a>.</p>` })}`,
   }
 }
+
+const writerTable = (data: Result[]): Table => ({
+  caption: 'Writers',
+  columns: [
+    ...['Key', 'Last seen', 'Day', 'Records'].map((label) => ({ label })),
+    { label: 'Accepted', number: true },
+    { label: 'Rejected', number: true },
+    { label: 'Why rejected' },
+  ],
+  rows: data.map((one) => [
+    cell(html`${one.key_name || 'First key'}<br>${id(one.key_id)}`, one.key_id),
+    time(one.last_seen_at),
+    one.day,
+    one.record || 'of no kind',
+    cell(number(one.accepted), one.accepted),
+    cell(number(one.rejected), one.rejected),
+    one.reasons.map(({ code, reason, records }: Result) => `${records} × ${code}: ${reason}`).join(' '),
+  ]),
+})
 
 export async function audit(view: View): Promise<Page> {
   const query = chosenFilters(view, 'target', 'actor')

@@ -57,8 +57,24 @@ function organizationSettings(view: View, one: Organization): Html {
 function projectSettings(view: View, one: Project): Html {
   return section(
     `Project ${one.name || one.id}`,
-    html`${facts({ ID: id(one.id), 'Rate limit per key': one.rate_limit })}
+    html`${facts({
+      ID: id(one.id),
+      'Rate limit per key': one.rate_limit,
+      'Payments by write keys': one.write_payments ? status('allowed') : status('not allowed'),
+    })}
     <div class="row">${rateForm(view, 'project', one.rate_limit)}
+    ${actionForm(view, {
+      action: view.href('/settings/payments'),
+      button: 'Change payments by write keys',
+      explanation:
+        'Sets whether keys of this project that write may also write payments, customers and merchant accounts. They decide whose card is charged.',
+      fields: selectField(
+        'write_payments',
+        'Payments by write keys',
+        { on: 'allowed', off: 'not allowed' },
+        one.write_payments ? 'on' : 'off',
+      ),
+    })}
     ${actionForm(view, {
       action: view.href('/settings/figures'),
       button: 'Rebuild all figures',
@@ -99,6 +115,12 @@ export async function saveRate(view: View, form: URLSearchParams): Promise<strin
   if (form.get('owner') === 'project')
     await view.call('setProjectRateLimit', { params: { project_id: projectOf(view).id }, body })
   else await view.call('setOrganizationRateLimit', { params: { organization_id: organizationOf(view).id }, body })
+  return view.href('/settings', { done: 'saved' })
+}
+
+export async function savePayments(view: View, form: URLSearchParams): Promise<string> {
+  const body = { write_payments: form.get('write_payments') === 'on' }
+  await view.call('setProjectWritePayments', { params: { project_id: projectOf(view).id }, body })
   return view.href('/settings', { done: 'saved' })
 }
 

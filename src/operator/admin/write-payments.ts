@@ -1,0 +1,38 @@
+// Whether the keys of a project may write what decides whose card is charged.
+import { Type } from '../../lib/shape/schema.ts'
+import { requireProject } from './exist.ts'
+import type { Change } from './operation.ts'
+
+const write_payments = Type.Boolean({
+  description: 'Whether keys of the project may write payments, customers and merchant accounts by `POST /records`.',
+})
+
+const setting: Change = {
+  id: 'setProjectWritePayments',
+  command: 'project set',
+  method: 'PUT',
+  path: '/projects/:project_id/write-payments',
+  tag: 'Tenants',
+  summary: 'Let the keys of a project write payments, or not',
+  description:
+    'By default payments, customers and merchant accounts need an import by an operator, because they decide whose card is charged.',
+  body: Type.Object({ write_payments }, { title: 'WritePaymentsSetting', additionalProperties: false }),
+  response: Type.Object({ write_payments }, { title: 'WritePayments', additionalProperties: false }),
+  async change(query, { params, body }) {
+    await requireProject(query, params.project_id!)
+    const { write_payments: after } = body as { write_payments: boolean }
+    const [old] = await query('select write_payments from projects where id = $1 for no key update', [
+      params.project_id!,
+    ])
+    await query('update projects set write_payments = $2 where id = $1', [params.project_id!, after])
+    const entry = {
+      action: 'write_payments.set',
+      target: `project ${params.project_id}`,
+      before: { write_payments: old!.write_payments === 't' },
+      after: { write_payments: after },
+    }
+    return { entry, result: { write_payments: after } }
+  },
+}
+
+export const writePayments = [setting]
