@@ -109,10 +109,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const seal = await reachable(openSealOf(db, config))
     const shared = { config, db, clock: systemClock, log }
     const keys = openKeyCache(db, systemClock)
-    const keyUses = openKeyUses(shared)
-    closers.push(() => keyUses.close())
-    const limits = openLimits(shared)
-    closers.push(() => limits.close())
+    const [keyUses, limits] = [openKeyUses(shared), openLimits(shared)]
+    closers.push(keyUses.close, () => limits.close())
     const metrics = await loadMetrics(db, options)
     const audit = openAudit(seal, auditHeadsPath(config), log)
     const simulator = await findSimulator(shared, options)
@@ -131,14 +129,11 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     })
     closers.push(async () => providers.close())
     return {
-      config,
       databaseUrl: directUrl ?? databaseUrl,
       embedded: embedded !== undefined,
       notice: embedded?.notice,
       migrated,
-      db,
-      log,
-      clock: systemClock,
+      ...shared,
       seal,
       keys,
       keyUses,

@@ -4,27 +4,24 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { BadLine } from '../../core/records/import/fields.ts'
 import { KINDS } from '../../core/records/records.ts'
 import { ApiError, Refusal } from '../../lib/errors.ts'
-import { hideSecrets } from '../../lib/hide-secrets.ts'
 import { checkContentEncoding } from '../../lib/http/body.ts'
 import { refuseOtherMethods } from '../../lib/http/listener.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { isJsonObject, type JsonValue } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { shorten } from '../../lib/text.ts'
-import type { FeedReject, FeedRow } from '../ingest/feed-batch.ts'
 import { importRecords } from '../ingest/load.ts'
 import { recordsProblem, recordsResult, respond } from '../ingest/response.ts'
-import { type Row, readRecord, readRow } from '../ingest/row.ts'
+import { readRecord, readRow } from '../ingest/row.ts'
 import { PATIENCE } from '../ingest/slots.ts'
 import { type Beginning, linesOf, readBeginning } from '../ingest/small-body.ts'
 import { Written } from '../ingest/writers.ts'
 import type { PublicContext } from './context.ts'
 import { describe, success } from './resource.ts'
+import { note, refuseKind, WriteCall, type WriteRequest, type WriteRoute } from './write-call.ts'
 
 const LINES = 'application/x-ndjson'
 const MAX_RECORDS = 1000
-// Those that decide whose card is charged.
-const OF_OPERATORS = new Set(['payment', 'customer', 'merchant_account'])
 
 const record = Type.Object(
   {
@@ -76,11 +73,6 @@ const querystring = Type.Object({
   ),
 })
 
-interface Route {
-  Querystring: { mode: 'merge' | 'replace'; events: 'on' | 'off'; skip_bad: boolean }
-  Body: unknown
-}
-
 export function records(app: FastifyInstance, context: PublicContext): void {
   app.register(async (inner) => {
     // The call for the outer scope came before this route, so it does not include it.
@@ -102,7 +94,7 @@ export function records(app: FastifyInstance, context: PublicContext): void {
         400: problemResponse(400, recordsProblem),
       },
     }
-    inner.post<Route>(
+    inner.post<WriteRoute>(
       '/records',
       {
         schema,
@@ -121,11 +113,9 @@ export function records(app: FastifyInstance, context: PublicContext): void {
 const isLines = (request: FastifyRequest) =>
   /^application\/x-ndjson\s*(;|$)/i.test(request.headers['content-type'] ?? '')
 
-type Request = FastifyRequest<Route>
-
-async function writeJson(context: PublicContext, request: Request): Promise<object> {
+async function writeJson(context: PublicContext, request: WriteRequest): Promise<object> {
   const given = recordsOf(request.exactBody)
-  const call = new Call(context, request)
+  const call = new WriteCall(context, request)
   const reading = await call.reading()
   for (const [place, one] of given.entries()) {
     try {
@@ -141,69 +131,6 @@ async function writeJson(context: PublicContext, request: Request): Promise<obje
 const nameIn = (record: JsonValue) =>
   isJsonObject(record) && typeof record['record'] === 'string' ? record['record'] : ''
 
-const NOTHING = { written: 0, unchanged: 0, skipped: 0, erased: 0 }
-const REPORTED = 100
-
-/** The records of one request, as they are read. */
-class Call {
-  readonly #context: PublicContext
-  readonly #request: Request
-  readonly #rows: FeedRow[] = []
-  readonly #rejects: FeedReject[] = []
-  readonly #written = new Written()
-
-  constructor(context: PublicContext, request: Request) {
-    this.#context = context
-    this.#request = request
-  }
-
-  async reading() {
-    return { latest: await this.#context.feed.latest(), merge: this.#request.query.mode === 'merge' }
-  }
-
-  add(row: Row, place: number): void {
-    refuseKind(row.kind.name, this.#request)
-    this.#rows.push({ ...row, place })
-  }
-
-  reject(one: FeedReject, record: string): void {
-    this.#rejects.push(one)
-    this.#written.add(record, one.code)
-  }
-
-  /** Writes them in a batch with those of other calls. Throws the 400 when bad records kept everything from being written. */
-  async write(read: number, where: 'index' | 'line'): Promise<object> {
-    const { projectId, organizationId, query } = this.#request
-    const { events, skip_bad: skipBad } = query
-    const isRefused = this.#rejects.length > 0 && (!skipBad || this.#rows.length === 0)
-    const call = { projectId, organizationId, rows: this.#rows, emitEvents: events === 'on', skipBad }
-    const result = isRefused ? { ...NOTHING, rejects: [] } : await this.#context.feed.write(call)
-    const kinds = new Map(this.#rows.map(({ place, kind }) => [place, kind.name]))
-    for (const one of result.rejects) this.reject(one, kinds.get(one.place)!)
-    const isWritten = !isRefused && (skipBad || result.rejects.length === 0)
-    const bad = new Set(result.rejects.map(({ place }) => place))
-    for (const [place, kind] of isWritten ? kinds : []) if (!bad.has(place)) this.#written.add(kind)
-    const { written, unchanged, skipped, erased } = result
-    const counts = { read, written, unchanged, skipped, erased, rejected: this.#rejects.length }
-    note(this.#context, this.#request, counts, this.#written)
-    const first = this.#rejects.slice(0, REPORTED)
-    return respond(
-      counts,
-      first.map(({ place, code, reason }) => ({ [where]: place, code, reason: hideSecrets(reason) })),
-      skipBad,
-    )
-  }
-}
-
-type Counts = typeof NOTHING & { read: number; rejected: number }
-
-/** For metrics and for the page of those who write. */
-function note(context: PublicContext, { projectId, keyId }: Request, counts: Counts, written: Written): void {
-  const { read: _read, ...outcomes } = counts
-  context.countRecords(keyId, outcomes)
-  context.writers.note(projectId, keyId, written)
-}
-
 /** The records of a JSON body; each of them is checked later. */
 function recordsOf(body: JsonValue | undefined): JsonValue[] {
   if (body === undefined) throw new ApiError(400, 'body_required', 'A body is required: a JSON object.')
@@ -218,15 +145,7 @@ function recordsOf(body: JsonValue | undefined): JsonValue[] {
   return records
 }
 
-function refuseKind(name: string, { writesPayments }: Pick<Request, 'writesPayments'>): void {
-  if (OF_OPERATORS.has(name) && !writesPayments)
-    throw new BadLine(
-      `${name} must be imported by an operator, because it decides whose card is charged`,
-      'not_allowed',
-    )
-}
-
-async function writeLines(context: PublicContext, request: Request): Promise<object> {
+async function writeLines(context: PublicContext, request: WriteRequest): Promise<object> {
   const encoding = request.headers['content-encoding']?.toLowerCase()
   if (encoding !== 'gzip') checkContentEncoding(encoding)
   const begun = await readBeginning(request.body as Readable)
@@ -235,10 +154,10 @@ async function writeLines(context: PublicContext, request: Request): Promise<obj
 }
 
 /** A small body without a bad line is written in a batch with other calls; undefined for any other. */
-async function callOf(context: PublicContext, request: Request, bytes: Buffer) {
+async function callOf(context: PublicContext, request: WriteRequest, bytes: Buffer) {
   const lines = linesOf(bytes)
   if (!lines || lines.length > MAX_RECORDS) return undefined
-  const call = new Call(context, request)
+  const call = new WriteCall(context, request)
   const reading = await call.reading()
   try {
     for (const { text, number } of lines) call.add(readRow(text, reading), number)
@@ -250,7 +169,7 @@ async function callOf(context: PublicContext, request: Request, bytes: Buffer) {
 }
 
 /** Any number of lines, read while they arrive. */
-async function importLines(context: PublicContext, request: Request, begun: Beginning): Promise<object> {
+async function importLines(context: PublicContext, request: WriteRequest, begun: Beginning): Promise<object> {
   const { db, log, audit } = context
   const { mode, events, skip_bad: skipBadLines } = request.query
   const written = new Written()

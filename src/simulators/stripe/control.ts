@@ -67,14 +67,15 @@ interface PastPayment {
 const LARGEST_BODY = 64 * 1024 * 1024
 
 type ById = { Params: { id: string } }
+type Post = <Body>(path: string, body: object | undefined, work: (body: Body, id: string) => unknown) => unknown
 
 export function addControl(server: FastifyInstance, dialect: StripeDialect): void {
-  const post = <Body>(path: string, body: object | undefined, work: (body: Body, id: string) => unknown) =>
-    server.post<ById & { Body: Body }>(
+  const post: Post = (path, body, work) =>
+    server.post<ById & { Body: never }>(
       `/_control${path}`,
       { bodyLimit: LARGEST_BODY, ...(body && { schema: { body } }) },
       async (request) => {
-        const answer = work(request.body as Body, request.params.id) ?? {}
+        const answer = work(request.body as never, request.params.id) ?? {}
         await dialect.state.durable()
         return answer
       },
@@ -115,10 +116,7 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
   post<{ objects: Objects[Kind][] }>('/objects', bodies.objects, ({ objects }) => {
     for (const object of objects) dialect.state.put(object)
   })
-  post<{ email?: string; ago_s?: number }>('/checkout/sessions/:id/pay', bodies.buyer, ({ email, ago_s }, id) => {
-    if (ago_s === undefined) return payCheckout(dialect, id, email, 'pm_card_visa')
-    return inThePast(dialect, ago_s, (quiet) => payCheckout(quiet, id, email, 'pm_card_visa'))
-  })
+  checkouts(post, dialect)
   post('/subscriptions/:id/renew', undefined, (_body, id) => renew(dialect, id))
   post<{ keep_ms: number }>('/webhook_endpoints/:id/roll', bodies.roll, ({ keep_ms }, id) =>
     rollSecret(dialect, id, keep_ms),
@@ -127,6 +125,13 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
   server.get('/_control/ledger', async () => {
     await dialect.state.durable()
     return ledger(dialect)
+  })
+}
+
+function checkouts(post: Post, dialect: StripeDialect): void {
+  post<{ email?: string; ago_s?: number }>('/checkout/sessions/:id/pay', bodies.buyer, ({ email, ago_s }, id) => {
+    if (ago_s === undefined) return payCheckout(dialect, id, email, 'pm_card_visa')
+    return inThePast(dialect, ago_s, (quiet) => payCheckout(quiet, id, email, 'pm_card_visa'))
   })
 }
 
