@@ -8,6 +8,7 @@ import type { Operation, Reading } from './operation.ts'
 const writers: Reading = {
   id: 'listRecordWriters',
   command: 'project writers',
+  right: 'setup',
   method: 'GET',
   path: '/projects/:project_id/record-writers',
   tag: 'State',

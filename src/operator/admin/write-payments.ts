@@ -10,6 +10,7 @@ const write_payments = Type.Boolean({
 const setting: Change = {
   id: 'setProjectWritePayments',
   command: 'project set',
+  right: 'manage',
   method: 'PUT',
   path: '/projects/:project_id/write-payments',
   tag: 'Tenants',

@@ -70,6 +70,7 @@ export const FORM_NEEDS: Needs = {
   '/merchant-accounts/import/stop': 'stopStripeImport',
   '/settings/charges': 'setOrganization',
   '/settings/erasures': 'setOrganization',
+  '/settings/payments': 'setProjectWritePayments',
   '/settings/rates': 'setProjectRateLimit',
   '/settings/figures': 'rebuildFigures',
 }
