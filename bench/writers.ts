@@ -25,7 +25,7 @@ async function writeOneByOne(): Promise<void> {
       const payment = {
         project_id: PROJECT,
         profile_id: PROFILE,
-        sandbox: 't' as const,
+        is_sandbox: true,
         currency_code: 'USD',
         priceMinor: 1999n,
         usdMinor: 1999n,

@@ -53,7 +53,7 @@ export const billingMutants: Mutants = {
     does: 'asks the provider under another key than it charged',
     file: 'payments/billing/charge/row.ts',
     code: `return { key: provider_key, reference: order_id`,
-    bug: `return { key: provider_key + order.looks, reference: order_id`,
+    bug: `return { key: provider_key + order.status_checks, reference: order_id`,
     foundBy: 'simulation',
   },
   'refund-by-old-sums': {
@@ -73,7 +73,7 @@ export const billingMutants: Mutants = {
   'soft-refund-revokes': {
     does: 'revokes the consumable after soft refunds',
     file: 'payments/billing/refund/effects.ts',
-    code: `soft_refund === 't' ? [amount, 0n] : [0n, amount]`,
+    code: `soft_refund ? [amount, 0n] : [0n, amount]`,
     bug: `[0n, amount]`,
     foundBy: 'simulation',
   },

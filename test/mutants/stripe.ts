@@ -43,8 +43,8 @@ export const stripeMutants: Mutants = {
   'live-account-becomes-a-sandbox': {
     does: 'connects a live account with a test key',
     file: 'payments/providers/connect.ts',
-    code: `if (was !== null && (was === 't') !== isSandbox)`,
-    bug: `if (was === 't' && !isSandbox)`,
+    code: `if (was !== null && was !== isSandbox)`,
+    bug: `if (was && !isSandbox)`,
     foundBy: ['test/payments/providers/connect.test.ts'],
   },
 }

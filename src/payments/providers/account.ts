@@ -1,6 +1,7 @@
 // A merchant account connected to its provider, as stored in the database: its credentials are sealed by the master key.
 import type { Db } from '../../lib/pg/db.ts'
 import { bytesFromPg, type Row } from '../../lib/pg/row-bytes.ts'
+import { booleanFromPg } from '../../lib/pg/row-reader.ts'
 import type { Seal } from '../../lib/secrets.ts'
 
 /** Names a merchant account. */
@@ -66,7 +67,7 @@ function open(seal: Seal, row: Row): Account {
   const name = { organizationId: organizationId!, psp: psp!, merchantId: merchantId! }
   return {
     ...name,
-    isSandbox: sandbox === 't',
+    isSandbox: booleanFromPg(sandbox!),
     secretKey: openCredentials(seal, name, sealed!),
     currencies: JSON.parse(currencies!),
     accountId: accountId ?? null,

@@ -2,7 +2,8 @@
 import type { Clock } from '../../lib/clock.ts'
 import { ApiError, tryLater } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import type { NamedRow, Query } from '../../lib/pg/types.ts'
+import { rowReader } from '../../lib/pg/row-reader.ts'
+import type { Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
 import {
   type AccountName,
@@ -43,7 +44,8 @@ const MAX_WEBHOOK_SECRETS = 5
 export async function connectAccount(context: ConnectContext, name: AccountName, given: Connecting): Promise<object> {
   const { db, seal } = context
   const adapter = adapterOf(name.psp)
-  const [before] = await db.query(FIND, keyOf(name))
+  const [found] = await db.query(FIND, keyOf(name))
+  const before = found && connectedFrom(found)
   checkSecrets(adapter, given, before)
   checkMode(adapter, given, before)
   const account = given.secretKey === undefined ? undefined : await describe(context, adapter, name, given)
@@ -89,6 +91,17 @@ export async function disconnectAccount(query: Query, name: AccountName): Promis
 }
 
 const WHERE = 'organization_id = $1 and psp = $2 and psp_merchant_id = $3'
+/** What is stored of a merchant account. */
+type Connected = {
+  currencies: string | null
+  is_sandbox: boolean | null
+  credentials: string | null
+  provider_account: string | null
+  is_connected: boolean
+}
+
+const connectedFrom = rowReader<Connected>({ is_sandbox: 'boolean', is_connected: 'boolean' })
+
 const FIND = `select currencies, is_sandbox, credentials, provider_account, credentials is not null as is_connected from merchant_accounts where ${WHERE}`
 
 // The figures leave out the report rows of a sandbox account. When an account gets its mode, which happens once, the days
@@ -131,11 +144,11 @@ function adapterOf(psp: string): Adapter {
   throw new ApiError(400, 'invalid_value', `This merchant account cannot be connected. ${why}`)
 }
 
-function checkSecrets({ title, isWebhookSecret }: Adapter, given: Connecting, before: NamedRow | undefined): void {
+function checkSecrets({ title, isWebhookSecret }: Adapter, given: Connecting, before: Connected | undefined): void {
   const { secretKey, webhookSecrets } = given
   if (secretKey === undefined && webhookSecrets === undefined)
     throw new ApiError(400, 'property_required', 'secret_key or webhook_secrets is required.')
-  if (secretKey === undefined && before?.is_connected !== 't')
+  if (secretKey === undefined && !before?.is_connected)
     throw new ApiError(400, 'property_required', 'secret_key is required: the merchant account is not connected yet.')
   if (webhookSecrets && webhookSecrets.length > MAX_WEBHOOK_SECRETS)
     throw new ApiError(400, 'invalid_value', `webhook_secrets must have at most ${MAX_WEBHOOK_SECRETS} items.`)
@@ -144,7 +157,7 @@ function checkSecrets({ title, isWebhookSecret }: Adapter, given: Connecting, be
 }
 
 /** Throws if the key's mode, the requested mode and the mode in which the account was first connected differ. */
-function checkMode(adapter: Adapter, { secretKey, isSandbox }: Connecting, before: NamedRow | undefined): void {
+function checkMode(adapter: Adapter, { secretKey, isSandbox }: Connecting, before: Connected | undefined): void {
   const mode = secretKey === undefined ? undefined : adapter.modeOf(secretKey)
   if (secretKey !== undefined && mode === undefined)
     throw new ApiError(400, 'invalid_value', `secret_key must be a secret key of ${adapter.title}.`)
@@ -157,11 +170,11 @@ function checkMode(adapter: Adapter, { secretKey, isSandbox }: Connecting, befor
       'This is a live mode key, which moves real money: the merchant account must not be a sandbox.',
     )
   const was = before?.is_sandbox ?? null
-  if (was !== null && (was === 't') !== isSandbox)
+  if (was !== null && was !== isSandbox)
     throw new ApiError(
       409,
       'wrong_mode',
-      `The merchant account was connected in ${was === 't' ? 'test' : 'live'} mode, and its charges are of that mode: use another psp_merchant_id.`,
+      `The merchant account was connected in ${was ? 'test' : 'live'} mode, and its charges are of that mode: use another psp_merchant_id.`,
     )
 }
 
@@ -171,7 +184,7 @@ async function checkAccount(
   adapter: Adapter,
   name: AccountName,
   { accountId }: AccountDescription,
-  before: NamedRow | undefined,
+  before: Connected | undefined,
 ): Promise<void> {
   const known = before?.provider_account ?? (before?.credentials && (await accountOfStoredKey(context, adapter, name)))
   if (known && known !== accountId) throw wrongAccount(known, accountId)

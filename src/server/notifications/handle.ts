@@ -168,25 +168,24 @@ async function adoptRefunds(...given: Parameters<typeof adoptRefundsOfCharge>): 
 }
 
 async function follow(context: BillingContext, account: AccountName, provider: Provider, hint: Hint): Promise<void> {
-  const at = [account.psp, account.merchantId, account.organizationId] as const
   switch (hint.about) {
     case 'charge':
       if (hint.orderId !== null && isUuid(hint.orderId))
         await settleNow(context, account.organizationId, hint.orderId.toLowerCase())
-      else if (hint.handle !== null) await settleByHandle(context, [...at], hint.handle)
+      else if (hint.handle !== null) await settleByHandle(context, account, hint.handle)
       return
     case 'refund':
-      await settleBefore(context, [...at], hint.chargeTransactionId)
-      await adoptRefunds(context, provider, [...at], hint.chargeTransactionId)
+      await settleBefore(context, account, hint.chargeTransactionId)
+      await adoptRefunds(context, provider, account, hint.chargeTransactionId)
       return
     case 'dispute': {
-      await settleBefore(context, [...at], hint.chargeTransactionId)
+      await settleBefore(context, account, hint.chargeTransactionId)
       // Other programs may charge the account, too.
-      if (!(await findByCharge(context.db.query, [...at], hint.chargeTransactionId))) return
+      if (!(await findByCharge(context.db.query, account, hint.chargeTransactionId))) return
       const disputes = await provider.disputesOf?.(hint)
       if (disputes === undefined) return
       if (!Array.isArray(disputes)) throw errorOf(disputes)
-      await recordDisputes(context, [...at], disputes)
+      await recordDisputes(context, account, disputes)
       return
     }
     case 'card':

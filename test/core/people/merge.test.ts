@@ -217,7 +217,7 @@ test('a charge that settles for a former profile adds its transaction to the rem
   const { addTransactions, transactionOf } = await import('../../../src/payments/billing/ledger/data-transaction.ts')
   await db.tx(async (query) => {
     const [{ stamp }] = (await query('select begin_write($1) as stamp', [shop.id])) as [{ stamp: string }]
-    const read = { project_id: shop.id, profile_id: 'cus_ada', sandbox: 'f', currency_code: 'USD' } as const
+    const read = { project_id: shop.id, profile_id: 'cus_ada', is_sandbox: false, currency_code: 'USD' } as const
     await addTransactions(query, [transactionOf({ ...read, priceMinor: 500n, usdMinor: 500n, psp_date: null, stamp })])
   })
   assert.deepEqual(await owners(shop), [2, 1, 2, 1])

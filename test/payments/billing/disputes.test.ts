@@ -139,7 +139,7 @@ describe('a dispute', () => {
     await adoptRefundsOfCharge(
       billingContext(billing.server.app),
       there,
-      ['simulator', '*', null],
+      { psp: 'simulator', merchantId: '*', organizationId: null },
       charge.transactionId,
     )
     assert.equal(await charge.hasActiveConsumable(), false)
@@ -164,11 +164,18 @@ describe('a dispute', () => {
 
   test('is found by its charge; a dispute of an unknown charge is ignored', async () => {
     const of = [dispute(), dispute({ chargeTransactionId: 'unknown' })]
-    assert.equal(await recordDisputes(billingContext(billing.server.app), ['simulator', '*', null], of), 1)
     assert.equal(
       await recordDisputes(
         billingContext(billing.server.app),
-        ['simulator', '*', 'another'],
+        { psp: 'simulator', merchantId: '*', organizationId: null },
+        of,
+      ),
+      1,
+    )
+    assert.equal(
+      await recordDisputes(
+        billingContext(billing.server.app),
+        { psp: 'simulator', merchantId: '*', organizationId: 'another' },
         [dispute({ status: 'lost' })],
       ),
       0,

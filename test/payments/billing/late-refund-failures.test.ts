@@ -25,7 +25,7 @@ describe('a refund that had succeeded fails', () => {
     adoptRefundsOfCharge(
       billingContext(billing.server.app),
       there(found),
-      ['simulator', '*', null],
+      { psp: 'simulator', merchantId: '*', organizationId: null },
       charge.transactionId,
     )
 

@@ -35,7 +35,12 @@ async function charged(card?: string) {
     /** What a notification about the charge does. */
     async notified() {
       const provider = await billing.server.app.providers.of(shop.id, 'stripe', MERCHANT)
-      return adoptRefundsOfCharge(context, provider!, ['stripe', MERCHANT, shop.id], payment)
+      return adoptRefundsOfCharge(
+        context,
+        provider!,
+        { psp: 'stripe', merchantId: MERCHANT, organizationId: shop.id },
+        payment,
+      )
     },
     madeThere: (amount: number) => billing.client.refunds.create({ payment_intent: payment, amount }),
     /** Origin, status and amount of each refund, in the order in which they came. */

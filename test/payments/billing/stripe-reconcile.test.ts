@@ -128,7 +128,12 @@ test('a dispute opened at Stripe takes the consumable, and one that is won gives
 /** What a notification about the charge does. */
 async function adopt(payment: string): Promise<void> {
   const provider = await context.providers.of(shop.id, 'stripe', MERCHANT)
-  await adoptRefundsOfCharge(context, provider!, ['stripe', MERCHANT, shop.id], payment)
+  await adoptRefundsOfCharge(
+    context,
+    provider!,
+    { psp: 'stripe', merchantId: MERCHANT, organizationId: shop.id },
+    payment,
+  )
 }
 
 test('a refund that was made at Stripe and is pending there stays in progress until Stripe decides', async () => {

@@ -110,7 +110,7 @@ async function adoptPendingRefund(): Promise<() => Promise<number>> {
   const adoptions = await adoptRefundsOfCharge(
     billingContext(billing.server.app),
     there,
-    ['simulator', '*', null],
+    { psp: 'simulator', merchantId: '*', organizationId: null },
     transactionId,
   )
   assert.deepEqual(adoptions, ['adopted'])

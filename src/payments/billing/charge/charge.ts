@@ -39,7 +39,7 @@ export async function oneOffCharge(
   if (!claimed.isNew) return answerFor(request, claimed.order, true)
   const order = await submit(context, kind, claimed)
   // An adopted charge was made by an earlier request with the key, whose order is lost.
-  return answerFor(request, order, claimed.isLost || order.is_adopted === 't')
+  return answerFor(request, order, claimed.isLost || order.is_adopted === true)
 }
 
 /**
@@ -96,7 +96,7 @@ function checkReady(provider: Provider, { is_busy }: Refusal, amountMinor: bigin
   const why = provider.accepts({ amountMinor, currencyCode })
   if (why !== undefined) throw new ApiError(400, 'not_accepted_by_provider', why)
   // A customer with a charge in progress makes no call, and would use up the trial of an open circuit.
-  if ((is_busy === 't' && provider.circuitIsOpen()) || !provider.admits()) throw unreachable()
+  if ((is_busy && provider.circuitIsOpen()) || !provider.admits()) throw unreachable()
 }
 
 /** The answer of an order. Throws if its key was used for another amount, here or at the provider. */

@@ -7,12 +7,13 @@ import { makeUuid } from '../../../lib/ids.ts'
 import type { Db } from '../../../lib/pg/db.ts'
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import { limitWaits } from '../../../lib/pg/lock-timeout.ts'
-import type { Query } from '../../../lib/pg/types.ts'
+import { rowReader } from '../../../lib/pg/row-reader.ts'
+import type { NamedRow, Query } from '../../../lib/pg/types.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import { mayHaveCharged, unlistedOf } from '../movement/unlisted.ts'
 import { CAP, type Capped, COUNTED, HAS_CAPS, hasCaps, lockCounters, sumsBefore } from './caps.ts'
 import type { ChargeRequest } from './request.ts'
-import { chargeKey, chargeLanes, ORDER_COLUMNS, type Order } from './row.ts'
+import { chargeKey, chargeLanes, ORDER_COLUMNS, type Order, orderFrom } from './row.ts'
 import type { Refusal } from './rules.ts'
 import { paymentsOf, savedCardOf } from './saved-card.ts'
 
@@ -49,14 +50,24 @@ export interface Claimed {
  */
 export async function claim(db: Db, ask: Ask): Promise<Claimed | { order: undefined; refusal: Refusal }> {
   const { row, sentMs } = await claimTogether(db, ask)
-  const isNew = row.order_id === row.asked_id
-  if (row.order_id !== null) return { order: row as Order, isNew, sentMs, isLost: isNew && row.lost_id !== null }
+  const { order_id, asked_id, lost_id } = row
+  if (order_id !== null)
+    return {
+      order: orderFrom(row),
+      isNew: order_id === asked_id,
+      sentMs,
+      isLost: order_id === asked_id && lost_id !== null,
+    }
+  const refusal = claimedFrom(row)
   // Its key was valid when the request began, and its body may have taken long.
-  if (row.is_known === 'f') throw beingMoved()
-  return { order: undefined, refusal: row as Refusal }
+  if (!refusal.is_known) throw beingMoved()
+  return { order: undefined, refusal }
 }
 
-type Row = { asked_id: string; is_known: 't' | 'f'; lost_id: string | null } & Refusal & (Order | { order_id: null })
+/** A row of the claim: the columns of the order of the key are null if there is none. */
+type Row = NamedRow & { asked_id: string; lost_id: string | null; order_id: string | null }
+
+const claimedFrom = rowReader<Refusal & { is_known: boolean }>({ is_known: 'boolean', is_busy: 'boolean' })
 
 const claimTogether = batched<Ask, { row: Row; sentMs: number }>({
   tenant: ({ organizationId }) => organizationId,

@@ -2,6 +2,7 @@
 import { writeFirst } from '../../../core/events/outbox.ts'
 import { type Rates, toUsdMinor, writeUsd } from '../../../core/records/exchange-rates.ts'
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
+import { rowReader } from '../../../lib/pg/row-reader.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import type { Settled } from '../../providers/outcomes.ts'
 import { consumableOf, grant, grantedEvent } from '../ledger/consumable.ts'
@@ -10,20 +11,26 @@ import { addReportRows, type ReportRow } from '../ledger/report-rows.ts'
 import type { Verdict } from '../movement/kind-of-movement.ts'
 import { type Note, write as writeNotes } from '../movement/provider-calls.ts'
 import { chargeEvent } from './answer.ts'
-import type { Order } from './row.ts'
+import { ORDER_NOT_TEXT, type Order } from './row.ts'
 
 /** An order locked for settling, with all columns that settling needs. */
 export type Locked = Order &
   Rates & {
     client_metadata: string | null
     profile_id: string | null
-    erased: 't' | 'f'
-    sandbox: 't' | 'f'
+    is_erased: boolean
+    is_sandbox: boolean
     /** The time of everything that settling writes. */
     stamp: string
     /** The credits that it grants if it succeeds, also by the rules of the organization. */
     all_grants: string | null
   }
+
+export const lockedFrom = rowReader<Omit<Locked, 'is_unsent' | 'is_adopted'>>({
+  ...ORDER_NOT_TEXT,
+  is_erased: 'boolean',
+  is_sandbox: 'boolean',
+})
 
 /** A settled order with what its transaction read. */
 export type Outcome = Locked & { status: 'succeeded' | 'failed' | 'cancelled' }

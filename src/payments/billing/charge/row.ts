@@ -2,21 +2,20 @@
 import type { Lanes } from '../../../lib/batching.ts'
 import { isUuid } from '../../../lib/ids.ts'
 import type { Db } from '../../../lib/pg/db.ts'
-import type { Query, Statement } from '../../../lib/pg/types.ts'
+import { rowReader } from '../../../lib/pg/row-reader.ts'
+import type { NamedRow, Query, Statement } from '../../../lib/pg/types.ts'
 import type { Prepared } from '../../providers/outcomes.ts'
 import type { Provider, Reference } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
-import { AT_PROVIDER, type AtProvider, type OrderIds } from '../ledger/orders.ts'
-import { inProgress } from '../movement/in-progress.ts'
+import { AT_PROVIDER, type AtProvider, atParams, type OrderIds } from '../ledger/orders.ts'
+import { type InProgress, inProgress } from '../movement/in-progress.ts'
 import { providerKey } from '../movement/keys.ts'
 import { deleteCounted } from './caps.ts'
 
 export type Status = 'processing' | 'succeeded' | 'failed' | 'cancelled'
 
 /** An order as its row says. */
-export type Order = {
-  /** The provider had charged under its key before the order was made; set where that was just found, no column. */
-  is_adopted?: 't'
+export interface OrderRow extends InProgress {
   organization_id: string
   order_id: string
   external_id: string
@@ -37,22 +36,34 @@ export type Order = {
   /** The provider's id of the prepared payment, or of the one that was adopted. */
   provider_handle: string | null
   provider_customer: string | null
-  looks: string
-  /** Milliseconds since a process began it, and since the first look-up in a row that did not find it. */
-  age_ms: string
-  not_found_ms: string | null
-  has_metadata: 't' | 'f'
+  has_metadata: boolean
   /** Whether its money counts for caps. */
-  is_counted: 't' | 'f'
+  is_counted: boolean
   /** The credits that its request says it grants; null if it does not. */
   grants: string | null
 }
+
+export interface Order extends OrderRow {
+  /** The provider had charged under its key before the order was made; set where that was just found, no column. */
+  is_adopted?: boolean
+}
+
+/** The columns of `ORDER_COLUMNS` that are not text. */
+export const ORDER_NOT_TEXT = {
+  status_checks: 'number',
+  age_ms: 'number',
+  not_found_ms: 'number',
+  has_metadata: 'boolean',
+  is_counted: 'boolean',
+} as const
+
+export const orderFrom: (row: NamedRow) => Order = rowReader<Omit<OrderRow, 'is_unsent'>>(ORDER_NOT_TEXT)
 
 export const ORDER_COLUMNS = `o.organization_id, o.order_id, o.external_id, o.project_id, o.amount, o.currency_code,
   coalesce(o.asked_amount, o.amount) as asked_amount,
   coalesce(o.asked_currency_code, o.currency_code) as asked_currency_code,
   o.status, o.failed_message_for_user, o.psp, o.psp_merchant_id, o.region, o.payment_method_token, o.provider_key,
-  coalesce(o.provider_handle, o.charge_transaction_id) as provider_handle, o.provider_customer, o.looks,
+  coalesce(o.provider_handle, o.charge_transaction_id) as provider_handle, o.provider_customer, o.looks as status_checks,
   extract(epoch from db_clock() - coalesce(o.begun_at, o.created_at)) * 1000 as age_ms,
   extract(epoch from db_clock() - o.not_found_at) * 1000 as not_found_ms,
   o.client_metadata is not null as has_metadata, o.grants,
@@ -70,6 +81,7 @@ export const ordersInProgress = inProgress<Order>({
   alias: 'o',
   id: 'order_id',
   columns: ORDER_COLUMNS,
+  read: orderFrom,
   giveBack: deleteCounted,
 })
 
@@ -86,11 +98,11 @@ export async function storeHandle(
   prepared: Prepared,
   leaseMs: number,
 ): Promise<Order | undefined> {
-  const { organization_id, order_id, looks } = order
+  const { organization_id, order_id, status_checks } = order
   const { handle, providerCustomer = null } = prepared
-  const params = [organization_id, order_id, looks, handle, providerCustomer, leaseMs / 1000]
-  const [stored] = await db.query<Order>(STORE_HANDLE, params)
-  return stored
+  const params = [organization_id, order_id, status_checks, handle, providerCustomer, leaseMs / 1000]
+  const [stored] = await db.query(STORE_HANDLE, params)
+  return stored && orderFrom(stored)
 }
 
 const STORE_HANDLE: Statement = {
@@ -117,10 +129,11 @@ const REMEMBER_HANDLE: Statement = {
 
 /** Orders of a provider that succeeded since an instant; of one merchant account unless it serves all of them. */
 export async function findSucceededSince(query: Query, provider: AtProvider, since: string): Promise<Order[]> {
-  return query<Order>(
+  const rows = await query(
     `select ${ORDER_COLUMNS} from orders o where o.status = 'succeeded' and o.settled_at >= $1 and ${AT_PROVIDER}`,
-    [since, ...provider],
+    [since, ...atParams(provider)],
   )
+  return rows.map(orderFrom)
 }
 
 /** The reference of an order's charge at the provider. */

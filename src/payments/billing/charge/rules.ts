@@ -42,7 +42,7 @@ export type Refusal = {
   cap_currency: string | null
   cap_most: string | null
   /** Whether the customer has a charge in progress. */
-  is_busy: 't' | 'f'
+  is_busy: boolean
 }
 
 type Sentence = (request: ChargeRequest, refusal: Refusal) => string

@@ -16,7 +16,7 @@ import type { Verdict } from '../movement/kind-of-movement.ts'
 import type { Note } from '../movement/provider-calls.ts'
 import { countMoneyBack } from './caps.ts'
 import { failedMessageForUser } from './declines.ts'
-import { type Done, type Locked, type Outcome, writeOutcomes } from './effects.ts'
+import { type Done, type Locked, lockedFrom, type Outcome, writeOutcomes } from './effects.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './row.ts'
 
 interface Asked {
@@ -55,7 +55,7 @@ export function settleAdopted(
     const asked = { order, verdict, because: null, note, isAdopted: true }
     const { orders, done } = await settleAll(query, () => {}, [asked], null)
     for (const { order: settled } of done) await more(query, settled)
-    return { ...orders[0]!, is_adopted: 't' }
+    return { ...orders[0]!, is_adopted: true }
   })
 }
 
@@ -74,7 +74,7 @@ async function settleAll(
 ): Promise<{ orders: Order[]; done: Done[] }> {
   // An event holds the caller's metadata.
   const personal = all
-    .filter(({ order }) => order.has_metadata === 't')
+    .filter(({ order }) => order.has_metadata)
     .map(({ order }) => ({ organizationId: order.organization_id, externalId: order.external_id }))
   // First, because statements that are sent together run in this order.
   const stalled = endWhenStalled(query)
@@ -95,7 +95,7 @@ async function settleAll(
     query,
     bought.map(({ order }) => ({ ...order, grants: order.all_grants })),
   )
-  const untaken = done.filter(({ order }) => order.is_counted === 't' && order.status !== 'succeeded')
+  const untaken = done.filter(({ order }) => order.is_counted && order.status !== 'succeeded')
   const counted =
     untaken.length > 0 &&
     countMoneyBack(
@@ -119,8 +119,8 @@ async function lock(query: Query, all: Asked[], lockTimeout: LockTimeout): Promi
     currency_code: verdict.outcome === 'refused' ? order.currency_code : verdict.currencyCode,
   }))
   const projects = [...new Set(all.map(({ order }) => order.project_id))].sort()
-  const rows = await query<Locked>(...LOCK(wanted, lockTimeout, projects))
-  return new Map(rows.map((row) => [row.order_id, row]))
+  const rows = await query(...LOCK(wanted, lockTimeout, projects))
+  return new Map(rows.map(lockedFrom).map((row) => [row.order_id, row]))
 }
 
 // Sorted, so that two processes that settle the same orders wait for each other without a deadlock.
@@ -130,8 +130,8 @@ const LOCK = onGivenRows(
   (rows) => `
     with ${limitWaits('$1')},
       writing as materialized (select p.id, begin_write(p.id) as stamp from limited, unnest($2::text[]) as p (id))
-    select ${ORDER_COLUMNS}, o.client_metadata, c.profile_id, p.anonymized_at is not null as erased,
-      coalesce(m.is_sandbox, o.psp = 'simulator') as sandbox,
+    select ${ORDER_COLUMNS}, o.client_metadata, c.profile_id, p.anonymized_at is not null as is_erased,
+      coalesce(m.is_sandbox, o.psp = 'simulator') as is_sandbox,
       rates.currency_per_euro, rates.usd_per_euro, writing.stamp,
       ${grantsOfOrder('a.currency_code')} as all_grants
     from ${rows}
@@ -151,7 +151,7 @@ const LOCK = onGivenRows(
  * that is the amount which that charge requested, not this order.
  */
 function outcomeOf(locked: Locked, verdict: Verdict, isAdopted: boolean): Outcome {
-  const client_metadata = locked.erased === 't' ? null : locked.client_metadata
+  const client_metadata = locked.is_erased ? null : locked.client_metadata
   if (verdict.outcome === 'refused') return { ...locked, client_metadata, status: 'cancelled' }
   const { outcome, details, amountMinor, currencyCode, askedMinor = amountMinor } = verdict
   const amount = formatMinor(amountMinor, currencyCode)

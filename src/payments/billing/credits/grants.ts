@@ -1,5 +1,6 @@
 // What a charge grants: the property `grants` of its request, or the rules of the organization for its amount.
 import { isJsonObject, type JsonObject } from '../../../lib/json/read.ts'
+import { rowReader } from '../../../lib/pg/row-reader.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { Type } from '../../../lib/shape/schema.ts'
 import { minorFromDatabase } from '../amount.ts'
@@ -73,14 +74,16 @@ export function readGrants(grants: unknown): string | null {
 export async function checkGrants(query: Query, organizationId: string, grants: string | null): Promise<void> {
   const wanted = grantsOf(grants)
   if (wanted.length === 0) return
-  const units = await query<{ unit: string; decimals: string }>(READ_UNITS, [organizationId])
-  const decimals = new Map(units.map((row) => [row.unit, Number(row.decimals)]))
+  const units = (await query(READ_UNITS, [organizationId])).map(unitFrom)
+  const decimals = new Map(units.map((row) => [row.unit, row.decimals]))
   for (const { unit, amount } of wanted) {
     const most = decimals.get(unit)
     if (most === undefined) throw unknownUnit(unit)
     checkDecimals(creditsFromText(amount), { unit, decimals: most })
   }
 }
+
+const unitFrom = rowReader<{ unit: string; decimals: number }>({ decimals: 'number' })
 
 const READ_UNITS: Statement = {
   name: 'read credit units',
@@ -152,17 +155,16 @@ export async function revokeShare(
   cause: Cause,
 ): Promise<void> {
   const { organization_id, order_id } = order
-  const units = await query<{ unit: string; external_id: string; makes_debt: 't' | 'f' }>(READ_GRANTED, [
-    organization_id,
-    order_id,
-  ])
+  const units = (await query(READ_GRANTED, [organization_id, order_id])).map(grantedFrom)
   if (units.length === 0) return
   const keys = units.map(({ unit, external_id }) => keyOf({ ...order, external_id }, unit))
   const accounts = heldOf(await lockAccounts(query, keys, { orderIds: [order_id] }))
-  const makesDebt = units[0]!.makes_debt === 't'
+  const makesDebt = units[0]!.makes_debt
   for (const { account } of accounts) account.setRevoked(order_id, share, makesDebt, cause)
   await save(query, accounts)
 }
+
+const grantedFrom = rowReader<{ unit: string; external_id: string; makes_debt: boolean }>({ makes_debt: 'boolean' })
 
 const READ_GRANTED: Statement = {
   name: 'read units granted by order',

@@ -4,6 +4,7 @@ import type { LockTimeout } from '../../../lib/batching.ts'
 import { makeUuid } from '../../../lib/ids.ts'
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import { limitWaits } from '../../../lib/pg/lock-timeout.ts'
+import { rowReader } from '../../../lib/pg/row-reader.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { instantFromPg } from '../../../lib/time.ts'
 import { Account } from './account.ts'
@@ -68,16 +69,19 @@ export async function lockAccounts(
       LOCK(rows, lockTimeout),
       READ(rows, orderIds.length > 0 ? [...orderIds] : null),
     ]
-      .map((statement) => query<Row>(...statement))
+      .map((statement) => query(...statement))
       .reverse(),
   )
-  return new Map(read!.map((row) => [nameOf(keyOf(row)), heldOf(row)]))
+  return new Map(read!.map(rowFrom).map((row) => [nameOf(keyOf(row)), heldOf(row)]))
 }
 
 /** The accounts of a customer, as they are now, by unit. Nothing is locked, and nothing may be written. */
 export async function readAccounts(query: Query, organizationId: string, externalId: string): Promise<Held[]> {
-  const rows = await query<Row>(READ_OF_CUSTOMER, [null, organizationId, externalId])
-  return rows.map(heldOf).filter((one): one is Held => typeof one !== 'string')
+  const rows = await query(READ_OF_CUSTOMER, [null, organizationId, externalId])
+  return rows
+    .map(rowFrom)
+    .map(heldOf)
+    .filter((one): one is Held => typeof one !== 'string')
 }
 
 /** Each account once. */
@@ -150,32 +154,33 @@ const READ_OF_CUSTOMER: Statement = {
       where organization_id = $2 and external_id = $3) as a`)} order by a.unit`,
 }
 
-type Row = {
+type Row = Record<'granted' | 'spent' | 'expired' | 'revoked' | 'adjusted' | 'available_before', string> & {
   organization_id: string
   external_id: string
   unit: string
-  is_known: 't' | 'f'
-  decimals: string | null
+  is_known: boolean
+  decimals: number | null
   low_below: string | null
   project_id: string | null
   profile_id: string | null
-  is_erased: 't' | 'f'
+  is_erased: boolean
   account_id: string | null
-  granted: string
-  spent: string
-  expired: string
-  revoked: string
-  adjusted: string
   top_up_id: string | null
   top_up_below: string
-  top_up_is_due: 't' | 'f'
-  available_before: string
+  top_up_is_due: boolean
   due_at: string | null
   now: string
   lots: string | null
   lots_of_orders: string | null
   holds: string | null
 }
+
+const rowFrom = rowReader<Row>({
+  is_known: 'boolean',
+  decimals: 'number',
+  is_erased: 'boolean',
+  top_up_is_due: 'boolean',
+})
 
 const keyOf = ({ organization_id, external_id, unit }: Row): AccountKey => ({
   organizationId: organization_id,
@@ -184,12 +189,11 @@ const keyOf = ({ organization_id, external_id, unit }: Row): AccountKey => ({
 })
 
 function heldOf(row: Row): Held | Missing {
-  if (row.is_known === 'f') return 'moving'
+  if (!row.is_known) return 'moving'
   if (row.project_id === null) return 'unknown_customer'
   if (row.decimals === null) return 'unknown_unit'
   if (row.account_id === null) return 'none'
-  const { granted, spent, expired, revoked, adjusted } = row
-  const decimals = Number(row.decimals)
+  const { decimals, granted, spent, expired, revoked, adjusted } = row
   const sums = {
     granted: creditsFromDatabase(granted),
     spent: creditsFromDatabase(spent),
@@ -204,7 +208,7 @@ function heldOf(row: Row): Held | Missing {
     accountId: row.account_id,
     projectId: row.project_id,
     profileId: row.profile_id,
-    isErased: row.is_erased === 't',
+    isErased: row.is_erased,
     decimals,
     lowBelow: row.low_below === null ? null : creditsFromDatabase(row.low_below),
     topUp: topUpOf(row),
@@ -215,9 +219,7 @@ function heldOf(row: Row): Held | Missing {
 }
 
 const topUpOf = ({ top_up_id, top_up_below, top_up_is_due }: Row): TopUp | null =>
-  top_up_id === null
-    ? null
-    : { topUpId: top_up_id, below: creditsFromDatabase(top_up_below), isDue: top_up_is_due === 't' }
+  top_up_id === null ? null : { topUpId: top_up_id, below: creditsFromDatabase(top_up_below), isDue: top_up_is_due }
 
 type Column = string | null
 

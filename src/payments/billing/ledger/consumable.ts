@@ -24,7 +24,7 @@ type Row = {
   order_id: string
   amount: string
   currency_code: string
-  is_active: string
+  is_active: boolean
   granted_at: string
   revoked_at: string | null
 }
@@ -58,7 +58,7 @@ export async function grant(query: Query, consumables: Consumable[]): Promise<vo
 
 /** The event of a consumable that is granted. */
 export function grantedEvent({ stamp, profile_id, ...one }: Consumable): Event {
-  return event('consumable.granted', { ...one, is_active: 't', granted_at: stamp, revoked_at: null }, profile_id)
+  return event('consumable.granted', { ...one, is_active: true, granted_at: stamp, revoked_at: null }, profile_id)
 }
 
 /** The consumable of an order, as `HELD_COLUMNS` select it; all null when the order granted none. */
@@ -67,12 +67,15 @@ export type Held = {
   held_amount: string | null
   held_currency_code: string | null
   held_granted_at: string | null
-  held_is_active: string | null
+  held_is_active: boolean | null
   /** Whether a dispute has taken the money of the order. */
-  is_charged_back: 't' | 'f'
+  is_charged_back: boolean
   /** Whether the order granted credits. */
-  has_credits: 't' | 'f'
+  has_credits: boolean
 }
+
+/** The columns of `Held` that are not text. */
+export const HELD_NOT_TEXT = { held_is_active: 'boolean', is_charged_back: 'boolean', has_credits: 'boolean' } as const
 
 /** Whether a dispute `d` holds the money. Of a lost one only what had been refunded before is returned. */
 export const IS_CHARGED_BACK = `d.funds_withdrawn_at is not null
@@ -110,7 +113,7 @@ function rowOf(holder: Holder, revokedAt: string | null): Row {
     order_id,
     amount: held_amount!,
     currency_code: held_currency_code!,
-    is_active: revokedAt === null ? 't' : 'f',
+    is_active: revokedAt === null,
     granted_at: held_granted_at!,
     revoked_at: revokedAt,
   }
@@ -147,7 +150,7 @@ function event(type: 'consumable.granted' | 'consumable.revoked', row: Row, prof
     order_id,
     amount: jsonAmount(amount),
     currency_code,
-    is_active: is_active === 't',
+    is_active,
     granted_at: instantFromPg(granted_at),
     revoked_at: revoked_at && instantFromPg(revoked_at),
   }

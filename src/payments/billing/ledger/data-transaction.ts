@@ -11,7 +11,7 @@ export interface Payment {
   project_id: string
   profile_id: string
   /** Whether the merchant account moves play money only. */
-  sandbox: 't' | 'f'
+  is_sandbox: boolean
   currency_code: string
   priceMinor: bigint
   usdMinor: bigint | null
@@ -27,7 +27,7 @@ export type Added = ReturnType<typeof transactionOf>
 export function transactionOf({
   project_id,
   profile_id,
-  sandbox,
+  is_sandbox,
   currency_code,
   priceMinor,
   usdMinor,
@@ -43,7 +43,7 @@ export function transactionOf({
     currency: currency_code,
     price: new JsonNumber(String(priceMinor)),
     price_usd: usdMinor === null ? null : new JsonNumber(String(usdMinor)),
-    sandbox: sandbox === 't',
+    sandbox: is_sandbox,
   }
 }
 

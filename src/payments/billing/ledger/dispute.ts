@@ -3,6 +3,7 @@ import { type Event, write as writeEvents } from '../../../core/events/outbox.ts
 import { joinRates, type Rates, toUsdMinor, writeUsd } from '../../../core/records/exchange-rates.ts'
 import { formatMinor } from '../../../lib/money.ts'
 import type { Commit } from '../../../lib/pg/db.ts'
+import { rowReader } from '../../../lib/pg/row-reader.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { Type } from '../../../lib/shape/schema.ts'
 import { readInstant } from '../../../lib/time.ts'
@@ -10,7 +11,16 @@ import { type Dispute, noDetails } from '../../providers/provider.ts'
 import { jsonAmount, minorFromDatabase } from '../amount.ts'
 import { uuidIn } from '../body.ts'
 import { revokeShare } from '../credits/grants.ts'
-import { HELD_COLUMNS, type Held, IS_CHARGED_BACK, restore, restoredEvent, revoke, revokedEvent } from './consumable.ts'
+import {
+  HELD_COLUMNS,
+  HELD_NOT_TEXT,
+  type Held,
+  IS_CHARGED_BACK,
+  restore,
+  restoredEvent,
+  revoke,
+  revokedEvent,
+} from './consumable.ts'
 import { lockOrder, type OrderIds } from './orders.ts'
 import { addReportRows, type ReportRow } from './report-rows.ts'
 
@@ -45,12 +55,14 @@ export async function adoptDispute(
   dispute: Dispute,
   commit: Commit = () => {},
 ): Promise<Change> {
-  const [, [order]] = await Promise.all([
+  const [, [read]] = await Promise.all([
     lockOrder(query, organization_id, order_id),
-    query<LockedOrder>(READ, [organization_id, order_id, dispute.currencyCode, dispute.disputeId]),
+    query(READ, [organization_id, order_id, dispute.currencyCode, dispute.disputeId]),
   ])
-  if (!order) throw new Error('Bug: a disputed order is gone')
-  const [before] = await query<Before>(FIND, [organization_id, order_id, dispute.disputeId])
+  if (!read) throw new Error('Bug: a disputed order is gone')
+  const order = orderFrom(read)
+  const [found] = await query(FIND, [organization_id, order_id, dispute.disputeId])
+  const before = found && beforeFrom(found)
   const change = changeOf(before, dispute)
   if (!change.isAny) return change
   await followCredits(query, order, change)
@@ -62,9 +74,9 @@ export async function adoptDispute(
 
 /** A dispute that has taken the money revokes all credits of the order, and one that returned it gives back what refunds leave. */
 async function followCredits(query: Query, order: LockedOrder, change: Change): Promise<void> {
-  if (order.has_credits === 'f') return
+  if (!order.has_credits) return
   const whole = minorFromDatabase(order.order_amount, order.order_currency)
-  const isTaken = change.takes || order.is_disputed_otherwise === 't'
+  const isTaken = change.takes || order.is_disputed_otherwise
   const part = isTaken ? whole : minorFromDatabase(order.amount_refunded_hard, order.order_currency)
   await revokeShare(query, order, { part, whole }, isTaken ? 'dispute' : 'dispute_won')
 }
@@ -83,11 +95,13 @@ type LockedOrder = Held &
     order_currency: string
     amount_refunded_hard: string
     /** Whether refunds that are not soft add up to the whole amount. */
-    is_refunded: 't' | 'f'
+    is_refunded: boolean
     /** Whether another dispute has taken the money of the order. */
-    is_disputed_otherwise: 't' | 'f'
+    is_disputed_otherwise: boolean
     stamp: string
   }
+
+const orderFrom = rowReader<LockedOrder>({ ...HELD_NOT_TEXT, is_refunded: 'boolean', is_disputed_otherwise: 'boolean' })
 
 const READ: Statement = {
   name: 'read disputed order',
@@ -105,7 +119,9 @@ const READ: Statement = {
     where o.organization_id = $1 and o.order_id = $2`,
 }
 
-type Before = { status: string; is_withdrawn: 't' | 'f'; is_reinstated: 't' | 'f' }
+type Before = { status: string; is_withdrawn: boolean; is_reinstated: boolean }
+
+const beforeFrom = rowReader<Before>({ is_withdrawn: 'boolean', is_reinstated: 'boolean' })
 
 const FIND: Statement = {
   name: 'find dispute',
@@ -126,10 +142,10 @@ interface Change {
 
 /** The new parts of a dispute's state. A decision is never undone by `open`, because a look-up may be older than another. */
 function changeOf(before: Before | undefined, dispute: Dispute): Change {
-  const isWithdrawn = dispute.fundsWithdrawn && before?.is_withdrawn !== 't'
-  const wasWithdrawn = dispute.fundsWithdrawn || before?.is_withdrawn === 't'
-  const isReinstated = isReturned(dispute) && wasWithdrawn && before?.is_reinstated !== 't'
-  const wasReinstated = isReinstated || before?.is_reinstated === 't'
+  const isWithdrawn = dispute.fundsWithdrawn && !before?.is_withdrawn
+  const wasWithdrawn = dispute.fundsWithdrawn || before?.is_withdrawn === true
+  const isReinstated = isReturned(dispute) && wasWithdrawn && !before?.is_reinstated
+  const wasReinstated = isReinstated || before?.is_reinstated === true
   const isWon = dispute.status === 'won' && before?.status !== 'won'
   const isLost = dispute.status === 'lost' && before?.status !== 'lost'
   const isOpened = before === undefined
@@ -166,9 +182,9 @@ const WRITE: Statement = {
 
 /** The events, report rows and the consumable that follow from a change. */
 function effectsOf(query: Query, order: LockedOrder, dispute: Dispute, change: Change): Promise<unknown>[] {
-  const revokes = change.takes && order.held_is_active === 't'
-  const isTaken = order.is_refunded === 't' || order.is_disputed_otherwise === 't'
-  const restores = change.returns && order.held_is_active === 'f' && !isTaken
+  const revokes = change.takes && order.held_is_active === true
+  const isTaken = order.is_refunded || order.is_disputed_otherwise
+  const restores = change.returns && order.held_is_active === false && !isTaken
   const events = [
     ...(change.isOpened ? [disputeEvent('charge.disputed', order, dispute)] : []),
     ...(revokes ? [revokedEvent(order)] : []),

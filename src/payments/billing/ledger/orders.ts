@@ -1,14 +1,22 @@
 // What every movement and dispute needs of the order that it belongs to: its lock, and how the provider's account and charge lead to it.
-import type { Query, Statement } from '../../../lib/pg/types.ts'
+import type { Param, Query, Statement } from '../../../lib/pg/types.ts'
 
 export type OrderIds = { organization_id: string; order_id: string }
 
 /** An order and its customer. */
 export type CustomerOrder = OrderIds & { external_id: string }
 
-/** The psp, merchant id (`*`: any) and organization (null: any) as parameters 2 to 4 of a statement on orders `o`. */
-export type AtProvider = [psp: string, merchantId: string, organizationId: string | null]
+/** A merchant account, or all that a provider serves: `*` is any merchant id, null any organization. */
+export interface AtProvider {
+  psp: string
+  merchantId: string
+  organizationId: string | null
+}
 
+/** The parameters 2 to 4 of `AT_PROVIDER`. */
+export const atParams = ({ psp, merchantId, organizationId }: AtProvider): Param[] => [psp, merchantId, organizationId]
+
+/** SQL: whether an order `o` is of the account in the parameters 2 to 4. */
 export const AT_PROVIDER = isAt('$2', '$3', '$4::text')
 
 /** SQL: whether an order `o` is of this account, given as in `AtProvider`. */
@@ -36,7 +44,7 @@ export async function findByCharge(
   at: AtProvider,
   chargeTransactionId: string,
 ): Promise<CustomerOrder | undefined> {
-  const [order] = await query<CustomerOrder>(FIND_BY_CHARGE, [chargeTransactionId, ...at])
+  const [order] = await query<CustomerOrder>(FIND_BY_CHARGE, [chargeTransactionId, ...atParams(at)])
   return order
 }
 

@@ -23,7 +23,7 @@ export async function checkStatus<Row extends InProgress>(
   const provider = await context.providers.of(row.organization_id, row.psp, row.psp_merchant_id)
   if (!provider) return withoutCall(context, kind, row)
   const answer = await kind.ask(context, provider, row, signal)
-  if (Number(row.looks) % CHECKS_PER_TRIM === 0) await trim(context, row)
+  if (row.status_checks % CHECKS_PER_TRIM === 0) await trim(context, row)
   if (answer.outcome !== 'not_begun') return conclude(context, kind, provider, row, answer)
   logNotBegun(context, provider, answer)
   return withoutCall(context, kind, row)
@@ -49,7 +49,7 @@ async function withoutCall<Row extends InProgress>({ db }: BillingContext, kind:
   return row
 }
 
-const isUnsent = (row: InProgress) => row.is_unsent === 't'
+const isUnsent = (row: InProgress) => row.is_unsent ?? false
 
 /** Settles a row by the provider's answer, or gives it back with the time of its next check. */
 export async function conclude<Row extends InProgress>(
@@ -75,7 +75,7 @@ export async function conclude<Row extends InProgress>(
   if (answer.outcome === 'pending') {
     const { transactionId } = answer
     await kind.rows.handOver(db, row, {
-      pauseS: pendingPauseSeconds(Number(row.age_ms)),
+      pauseS: pendingPauseSeconds(row.age_ms),
       isPending: true,
       transactionId,
     })

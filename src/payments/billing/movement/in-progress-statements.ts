@@ -1,7 +1,7 @@
 // The statements that take movements in progress, lease them and give them back, for the table of one kind.
 
 import { isMoving } from '../../../core/tenants/leaving.ts'
-import type { Param, Statement } from '../../../lib/pg/types.ts'
+import type { NamedRow, Param, Statement } from '../../../lib/pg/types.ts'
 
 /** Why a row is given back to the queue. */
 export interface HandOver {
@@ -20,13 +20,15 @@ export interface HandOver {
 }
 
 /** How the rows of one table are selected. */
-export interface Table {
+export interface Table<Row> {
   name: string
   /** In the names of prepared statements, which appear in PostgreSQL's statistics. */
   noun: string
   alias: string
-  id: string
+  id: keyof Row & string
   columns: string
+  /** Reads a row of these columns. */
+  read(row: NamedRow): Row
   /** Another table that the columns need, and the condition that joins it. */
   join?: { table: string; on: string }
   /** SQL that deletes the row of a condition, with what was counted for it. */
@@ -36,7 +38,7 @@ export interface Table {
 }
 
 /** The statements of `inProgress` for one table. */
-export function statementsOf(table: Table) {
+export function statementsOf<Row>(table: Table<Row>) {
   const { name, noun, alias: a, id, columns, join, giveBack } = table
   const using = join ? `, ${join.table}` : ''
   const joined = join ? ` and ${join.on}` : ''
@@ -97,7 +99,11 @@ export function statementsOf(table: Table) {
  * given for it; any other has $3. The recursion walks the organizations that have rows in progress, one index entry each.
  * Those that are being moved to another shard or to this one are left out: what both shards settle would be settled twice.
  */
-function takeDueStatement({ name, noun, alias: a, id, columns, join }: Table, from: string, taken: string): Statement {
+function takeDueStatement<Row>(
+  { name, noun, alias: a, id, columns, join }: Table<Row>,
+  from: string,
+  taken: string,
+): Statement {
   const joined = join ? ` and ${join.on}` : ''
   const using = join ? `, ${join.table}` : ''
   // The merchant account of a refund is its order's.

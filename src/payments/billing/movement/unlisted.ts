@@ -1,7 +1,7 @@
 // Merchant accounts that were not listed since a backup was restored, or since a failover lost commits: they may have charged keys
 // that this database does not know.
 import type { Query, Statement } from '../../../lib/pg/types.ts'
-import { type AtProvider, isAt } from '../ledger/orders.ts'
+import { type AtProvider, atParams, isAt } from '../ledger/orders.ts'
 import type { InProgress } from './in-progress.ts'
 
 // Providers' clocks may be behind by minutes, and a charge may have been under way when the backup was made.
@@ -35,7 +35,7 @@ const IS_UNLISTED: Statement = {
 
 /** Removes an account that was listed since an instant, unless that is too late: an hour before the backup is needed. */
 export async function noteListed(query: Query, at: AtProvider, since: string): Promise<void> {
-  await query(LISTED, [since, ...at])
+  await query(LISTED, [since, ...atParams(at)])
 }
 
 const LISTED: Statement = {

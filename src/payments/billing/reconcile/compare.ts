@@ -93,7 +93,7 @@ async function compareBatch(pass: Pass, kind: Kind<InProgress>, batch: readonly 
 
 /** Stores movements that have no row here, so that their keys move no money again. An account of all organizations forgets no key. */
 async function keepLost(
-  { context, at: [psp, merchantId, organizationId] }: Pass,
+  { context, at: { psp, merchantId, organizationId } }: Pass,
   movements: Movement[],
 ): Promise<void> {
   if (organizationId !== null) await storeLost(context.db.query, { organizationId, psp, merchantId }, movements)
@@ -153,7 +153,7 @@ async function adopt(pass: Pass, { ofCharge }: Kind<InProgress>, movement: Movem
 
 /** Reports it, unless an operator has accepted that another installation made it. */
 async function reportMissing(pass: Pass, movement: Movement): Promise<void> {
-  const [psp, merchantId, organizationId] = pass.at
+  const { psp, merchantId, organizationId } = pass.at
   const account = organizationId !== null && { organizationId, psp, merchantId }
   if (account && (await isAccepted(pass.context.db.query, account, movement))) return
   report(pass, movement, 'missing_here', `${worth(movement)} without a row here`)

@@ -3,7 +3,7 @@ import type { Statement } from '../../../lib/pg/types.ts'
 import { ProviderError } from '../../providers/provider.ts'
 import type { BillingContext } from '../context.ts'
 import { CHARGE } from '../kinds.ts'
-import { AT_PROVIDER, type AtProvider, type OrderIds } from '../ledger/orders.ts'
+import { AT_PROVIDER, type AtProvider, atParams, type OrderIds } from '../ledger/orders.ts'
 import { checkNow } from '../movement/check-status.ts'
 
 /** Checks at once a charge in progress that the provider has news of; does nothing when there is none. */
@@ -19,13 +19,13 @@ export async function settleNow(context: BillingContext, organizationId: string,
  */
 export async function settleBefore(context: BillingContext, at: AtProvider, handle: string): Promise<void> {
   if (!(await settleByHandle(context, at, handle))) return
-  if ((await context.db.query(FIND_IN_PROGRESS, [handle, ...at])).length > 0)
+  if ((await context.db.query(FIND_IN_PROGRESS, [handle, ...atParams(at)])).length > 0)
     throw new ProviderError('The charge is not settled yet.')
 }
 
 /** Checks at once the charge in progress of a prepared payment; false if there is none. */
 export async function settleByHandle(context: BillingContext, at: AtProvider, handle: string): Promise<boolean> {
-  const [order] = await context.db.query<OrderIds>(FIND_IN_PROGRESS, [handle, ...at])
+  const [order] = await context.db.query<OrderIds>(FIND_IN_PROGRESS, [handle, ...atParams(at)])
   if (order) await settleNow(context, order.organization_id, order.order_id)
   return order !== undefined
 }

@@ -36,7 +36,7 @@ function beginPass(
   organizationId: string | null,
   result: Reconciliation,
 ): Pass {
-  const at: AtProvider = [provider.name, provider.merchantId, organizationId]
+  const at = { psp: provider.name, merchantId: provider.merchantId, organizationId }
   return { context, provider, at, seen: new Set(), inProgress: new Set(), withoutOrder: [], result }
 }
 
@@ -62,7 +62,12 @@ async function findNotConnected(
   connected: readonly AtProvider[],
   since: string,
 ): Promise<NotCompared[]> {
-  const rows = await db.query(NOT_CONNECTED, [since, ...[0, 1, 2].map((part) => connected.map((at) => at[part]!))])
+  const rows = await db.query(NOT_CONNECTED, [
+    since,
+    connected.map(({ psp }) => psp),
+    connected.map(({ merchantId }) => merchantId),
+    connected.map(({ organizationId }) => organizationId),
+  ])
   return rows.map(({ psp, psp_merchant_id, organization_id }) => ({
     psp: psp!,
     psp_merchant_id: psp_merchant_id!,
@@ -110,7 +115,7 @@ async function compareMoney(pass: Pass, since: string): Promise<void> {
 
 /** Compares a part of an account, unless its key may not read it. */
 async function ifPermitted(
-  { at: [psp, psp_merchant_id, organization_id], result }: Pass,
+  { at: { psp, merchantId: psp_merchant_id, organizationId: organization_id }, result }: Pass,
   what: NotCompared['what'],
   compare: () => Promise<void>,
 ): Promise<void> {
@@ -125,7 +130,7 @@ async function ifPermitted(
 
 /** Stores fees that no notification contained, and those of adopted refunds. */
 async function storeFeesSince({ context, provider, at }: Pass, since: string): Promise<void> {
-  const [psp, merchantId, organizationId] = at
+  const { psp, merchantId, organizationId } = at
   if (!provider.feesSince || organizationId === null) return
   const account = { organizationId, psp, merchantId }
   for await (const fees of provider.feesSince(since)) await storeFees(context.db.query, account, fees)

@@ -2,6 +2,7 @@
 import { isUuid, makeUuid } from '../../../lib/ids.ts'
 import { formatMinor } from '../../../lib/money.ts'
 import type { Commit } from '../../../lib/pg/db.ts'
+import { rowReader } from '../../../lib/pg/row-reader.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { RefundAtProvider } from '../../providers/provider.ts'
 import { changedOf } from '../ledger/changed.ts'
@@ -21,7 +22,9 @@ export async function adoptRefunds(
   for (const refund of refunds) await adoptOne(query, order, refund)
 }
 
-type Known = { refund_id: string; status: string; is_ended_here: 't' | 'f' }
+type Known = { refund_id: string; status: string; is_ended_here: boolean }
+
+const knownFrom = rowReader<Known>({ is_ended_here: 'boolean' })
 
 /**
  * Brings one refund up to date with the provider. `commit` is sent with the last statements, for the organization's clock
@@ -36,7 +39,8 @@ export async function adoptOne(
   const { organization_id, order_id } = order
   const [locked] = await query<OrderSums>(LOCK_ORDER, [organization_id, order_id])
   if (locked?.status !== 'succeeded') return { adoption: 'mismatch' }
-  const [known] = await query<Known>(FIND, [organization_id, order_id, refund.transactionId, refund.key])
+  const [found] = await query(FIND, [organization_id, order_id, refund.transactionId, refund.key])
+  const known = found && knownFrom(found)
   if (known && !succeededDespiteOurFailure(known, refund)) {
     const adoption = await compareKnown(query, order, known, refund, commit)
     return { adoption, refundId: known.refund_id }
@@ -75,7 +79,7 @@ const FIND: Statement = {
  * The failed one stays as it was reported; the money that moved gets a row of its own.
  */
 const succeededDespiteOurFailure = ({ is_ended_here }: Known, { status }: RefundAtProvider) =>
-  is_ended_here === 't' && status !== 'failed'
+  is_ended_here && status !== 'failed'
 
 /** The refund of ours in progress that this one without our key may be: its metadata may have been removed at the provider. */
 async function findPossible(

@@ -41,7 +41,7 @@ export function refundAnswer(refund: Refund, idempotent_replay: boolean) {
     currency_code,
     // The database's zero has no decimals.
     amount_refunded: jsonAmount(formatMinor(minorFromDatabase(amount_refunded, currency_code), currency_code)),
-    consumable_revoked: consumable_revoked === 't',
+    consumable_revoked,
     idempotent_replay,
   }
 }

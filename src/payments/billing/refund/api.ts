@@ -34,7 +34,7 @@ export function mountRefunds(app: FastifyInstance, context: MountContext): void 
         {
           inTurn: (claim) => inAuditTurn(context.db, 'refund', lineOf(organizationId), claim),
           async onClaim(transaction, { refund_id, order_id, amount, currency_code, soft_refund }) {
-            const after = { refund_id, amount, currency_code, soft_refund: soft_refund === 't' }
+            const after = { refund_id, amount, currency_code, soft_refund }
             const entry = { action: 'refund.begun', target: `order ${order_id}`, after }
             head = await context.audit.append(transaction, actor, entry)
           },

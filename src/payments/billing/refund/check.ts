@@ -21,17 +21,16 @@ export const REFUND: Checked<Refund> = {
   lookUp: lookUpRefund,
   replay: (provider, refund, signal) => provider.refund(refundRequest(refund, undefined), signal),
   async ask(context, provider, refund, signal) {
-    if (refund.soft_refund === 't') return softVerdict(refund)
+    if (refund.soft_refund) return softVerdict(refund)
     // It exists at the provider, so there is nothing to refuse, and no call of ours to repeat.
-    if (refund.is_adopted === 't') {
+    if (refund.is_adopted) {
       const found = await noted(context, refund, 'look_up', () => lookUpRefund(provider, refund, signal))
       return found.outcome === 'not_found'
         ? { outcome: 'unknown', why: 'the provider does not list it any more' }
         : found
     }
     // No call was made for it, so this is its first: not later than the provider remembers the key.
-    if (refund.is_unsent === 't' && isKeyRemembered(provider, refund))
-      return sendLate(context, provider, refund, signal)
+    if (refund.is_unsent && isKeyRemembered(provider, refund)) return sendLate(context, provider, refund, signal)
     const answer = await askThenRefuse(context, REFUND, provider, refund, !provider.refuseRefund, signal)
     if (answer.outcome !== 'refused' || provider.refuseRefund) return answer
     return (await findWithoutKey(context.db.query, provider, refund, signal)) ?? answer
@@ -58,7 +57,7 @@ async function lookUpRefund(
   refund: Refund,
   signal?: AbortSignal,
 ): Promise<Settled | Refused | Pending | NotFound | Unknown> {
-  if (refund.is_adopted === 'f') return provider.lookUpRefund(reference(refund), signal)
+  if (!refund.is_adopted) return provider.lookUpRefund(reference(refund), signal)
   const { chargeTransactionId, handle } = reference(refund)
   const refunds = await provider.refundsOf({ chargeTransactionId }, signal)
   if (!Array.isArray(refunds)) return refunds

@@ -7,7 +7,7 @@ import { endWhenStalled } from '../../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import type { RefundRequest } from './request.ts'
-import { findByKey, nthRefundKey, REFUND_COLUMNS, type Refund, refundKey } from './row.ts'
+import { findByKey, nthRefundKey, REFUND_COLUMNS, type Refund, refundFrom, refundKey } from './row.ts'
 import { allow, findRefundable, type Refundable } from './rules.ts'
 
 /** Runs last in the claim's transaction, for what has to be written with every refund that is begun; may commit it. */
@@ -75,11 +75,11 @@ async function insert(
     idempotencyKey === null
       ? await nextRefundKey(query, organizationId, orderId)
       : refundKey(organizationId, externalId, idempotencyKey)
-  const [refund] = await query<Refund>(INSERT, [
+  const [made] = await query(INSERT, [
     ...[organizationId, makeUuid(), orderId, externalId, idempotencyKey, amount, request.amount !== undefined],
     ...[order.currency_code, isSoft, reason, comment, key, leaseMs / 1000],
   ])
-  return refund
+  return made && refundFrom(made)
 }
 
 /**

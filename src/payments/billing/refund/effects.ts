@@ -2,14 +2,15 @@
 import { type Event, write as writeEvents } from '../../../core/events/outbox.ts'
 import { type Rates, toUsdMinor, writeUsd } from '../../../core/records/exchange-rates.ts'
 import { formatMinor } from '../../../lib/money.ts'
+import { rowReader } from '../../../lib/pg/row-reader.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { PaymentDetails } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { revokeShare } from '../credits/grants.ts'
-import { type Held, restore, restoredEvent, revoke, revokedEvent } from '../ledger/consumable.ts'
+import { HELD_NOT_TEXT, type Held, restore, restoredEvent, revoke, revokedEvent } from '../ledger/consumable.ts'
 import type { ReportRow } from '../ledger/report-rows.ts'
 import { refundEvent } from './answer.ts'
-import type { Refund } from './row.ts'
+import { REFUND_NOT_TEXT, type Refund } from './row.ts'
 
 /** A refund locked together with its order, with all columns that settling needs. */
 export type LockedRefund = Refund &
@@ -23,6 +24,8 @@ export type LockedRefund = Refund &
     stamp: string
   }
 
+export const lockedRefundFrom = rowReader<LockedRefund>({ ...REFUND_NOT_TEXT, ...HELD_NOT_TEXT })
+
 export type SettledRefund = LockedRefund & { status: 'succeeded' | 'failed' }
 
 /** The order's sums, the consumable and the events that follow from a refund that is settled now. */
@@ -33,11 +36,11 @@ export async function effectsOf(
   if (outcome.status === 'failed') return { refund: outcome, writes: [writeRefundEvents(query, outcome, [])] }
   const sums = sumsAfter('added', outcome)
   await followCredits(query, outcome, sums, 'refund')
-  const revokes = sums.isWhole && outcome.held_is_active === 't'
+  const revokes = sums.isWhole && outcome.held_is_active === true
   const refund: SettledRefund = {
     ...outcome,
     amount_refunded: sums.amount_refunded,
-    consumable_revoked: revokes ? 't' : outcome.consumable_revoked,
+    consumable_revoked: revokes || outcome.consumable_revoked,
   }
   const writes = [
     writeSums(query, outcome, sums),
@@ -60,12 +63,12 @@ export async function undo(
 ): Promise<{ refund: SettledRefund; writes: Promise<unknown>[] }> {
   const sums = sumsAfter('removed', locked)
   await followCredits(query, locked, sums, 'refund_failed')
-  const restores = sums.wasWhole && !sums.isWhole && locked.held_is_active === 'f' && locked.is_charged_back === 'f'
+  const restores = sums.wasWhole && !sums.isWhole && locked.held_is_active === false && !locked.is_charged_back
   const refund: SettledRefund = {
     ...locked,
     status: 'failed',
     amount_refunded: sums.amount_refunded,
-    consumable_revoked: restores ? 'f' : locked.consumable_revoked,
+    consumable_revoked: !restores && locked.consumable_revoked,
   }
   const events = restores ? [restoredEvent(locked)] : []
   const writes = [
@@ -83,9 +86,9 @@ async function followCredits(
   { amount_refunded_hard }: Sums,
   cause: 'refund' | 'refund_failed',
 ): Promise<void> {
-  if (locked.has_credits === 'f') return
+  if (!locked.has_credits) return
   const whole = minorFromDatabase(locked.order_amount, locked.currency_code)
-  const part = locked.is_charged_back === 't' ? whole : minorFromDatabase(amount_refunded_hard, locked.currency_code)
+  const part = locked.is_charged_back ? whole : minorFromDatabase(amount_refunded_hard, locked.currency_code)
   await revokeShare(query, locked, { part, whole }, cause)
 }
 
@@ -102,7 +105,7 @@ export function reportRow(outcome: SettledRefund, details: PaymentDetails): Repo
     amount_usd: writeUsd(usdMinor),
     currency_code,
     status: status === 'succeeded' ? 'refunded' : 'failed',
-    psp_transaction_type: outcome.soft_refund === 't' ? 'soft_refund' : 'refund',
+    psp_transaction_type: outcome.soft_refund ? 'soft_refund' : 'refund',
     psp,
     psp_merchant_id,
     psp_customer_id: null,
@@ -118,7 +121,7 @@ interface Summed {
   order_id: string
   amount: string
   currency_code: string
-  soft_refund: 't' | 'f'
+  soft_refund: boolean
   order_amount: string
   amount_refunded_hard: string
   /** The sum of the soft refunds of the order that succeeded. */
@@ -142,7 +145,7 @@ function sumsAfter(what: 'added' | 'removed', refund: Summed): Sums {
   const { currency_code, soft_refund } = refund
   const minor = (text: string) => minorFromDatabase(text, currency_code)
   const amount = what === 'added' ? minor(refund.amount) : -minor(refund.amount)
-  const [soft, hard] = soft_refund === 't' ? [amount, 0n] : [0n, amount]
+  const [soft, hard] = soft_refund ? [amount, 0n] : [0n, amount]
   const whole = minor(refund.order_amount)
   const hardBefore = minor(refund.amount_refunded_hard)
   const hardSum = hardBefore + hard

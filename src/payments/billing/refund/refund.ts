@@ -3,7 +3,6 @@ import { ApiError } from '../../../lib/errors.ts'
 import { type Provider, ProviderError } from '../../providers/provider.ts'
 import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
-import type { AtProvider } from '../ledger/orders.ts'
 import { conclude } from '../movement/check-status.ts'
 import { renewLeaseForCall } from '../movement/in-time.ts'
 import { keyReused } from '../movement/keys.ts'
@@ -76,11 +75,11 @@ async function bringBackForgotten(
   organizationId: string,
   { may_lack_refunds, charge_transaction_id, psp, psp_merchant_id }: Refundable,
 ): Promise<void> {
-  if (may_lack_refunds === 'f' || charge_transaction_id === null) return
+  if (!may_lack_refunds || charge_transaction_id === null) return
   const provider = await context.providers.of(organizationId, psp, psp_merchant_id)
   if (!provider) return
   try {
-    const at: AtProvider = [psp, provider.merchantId, organizationId]
+    const at = { psp, merchantId: provider.merchantId, organizationId }
     await adoptRefundsOfCharge(context, provider, at, charge_transaction_id)
   } catch (error) {
     if (error instanceof ProviderError) throw unreachable()
@@ -91,17 +90,15 @@ async function bringBackForgotten(
 /** The answer of a refund. Throws if its key was used for another one. */
 function answerFor(request: RefundRequest, refund: Refund, isReplay: boolean) {
   const isSame =
-    request.orderId === refund.order_id &&
-    request.isSoft === (refund.soft_refund === 't') &&
-    isSameAmount(request, refund)
+    request.orderId === refund.order_id && request.isSoft === refund.soft_refund && isSameAmount(request, refund)
   if (!isSame) throw keyReused('another refund')
   return refundAnswer(refund, isReplay)
 }
 
 /** For a refund that was adopted from the provider, it is not known whether the caller gave an amount. */
 function isSameAmount({ amount }: RefundRequest, { amount_given, asked_amount, is_adopted }: Refund): boolean {
-  if (amount === undefined) return amount_given === 'f' || is_adopted === 't'
-  return amount_given === 't' && compare(amount, fromDatabase(asked_amount)) === 0
+  if (amount === undefined) return !amount_given || is_adopted
+  return amount_given && compare(amount, fromDatabase(asked_amount)) === 0
 }
 
 /**
@@ -111,7 +108,7 @@ function isSameAmount({ amount }: RefundRequest, { amount_given, asked_amount, i
  */
 async function submit(context: BillingContext, refund: Refund, sentMs: number): Promise<Refund> {
   try {
-    if (refund.soft_refund === 't') return await settle(context.db, refund, softVerdict(refund))
+    if (refund.soft_refund) return await settle(context.db, refund, softVerdict(refund))
     const provider = await providerOfClaimed(context, refundsInProgress, refund)
     const held = await renewLeaseForCall(context, refundsInProgress, refund, sentMs)
     if (!held) return refund

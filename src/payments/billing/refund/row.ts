@@ -1,15 +1,16 @@
 // Refunds, each of one order: their columns, their references at the provider, and the statements that find them.
+import { rowReader } from '../../../lib/pg/row-reader.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import type { RefundRequest as RefundAtProvider, RefundReference } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
-import { AT_PROVIDER, type AtProvider } from '../ledger/orders.ts'
-import { inProgress } from '../movement/in-progress.ts'
+import { AT_PROVIDER, type AtProvider, atParams } from '../ledger/orders.ts'
+import { type InProgress, inProgress } from '../movement/in-progress.ts'
 import { providerKey } from '../movement/keys.ts'
 
 export type RefundStatus = 'processing' | 'succeeded' | 'failed'
 
 /** The columns of a refund and of its order. */
-export type Refund = {
+export interface Refund extends InProgress {
   organization_id: string
   refund_id: string
   order_id: string
@@ -17,22 +18,18 @@ export type Refund = {
   amount: string
   /** The requested amount, which differs from `amount` if the provider paid back another. */
   asked_amount: string
-  amount_given: 't' | 'f'
+  amount_given: boolean
   currency_code: string
-  soft_refund: 't' | 'f'
+  soft_refund: boolean
   status: RefundStatus
   /** `tundish`, or `provider` for one that was made there. */
   origin: string
   /** Whether it was found at the provider under a key of ours, after a restored backup had forgotten it. */
-  is_adopted: 't' | 'f'
+  is_adopted: boolean
   provider_key: string
   provider_transaction_id: string | null
   /** Whether its process gave it up before it called the provider, and no look has called it since. */
-  is_unsent: 't' | 'f'
-  looks: string
-  /** Milliseconds since a process began it, and since the first look-up in a row that did not find it. */
-  age_ms: string
-  not_found_ms: string | null
+  is_unsent: boolean
   project_id: string
   psp: string
   psp_merchant_id: string | null
@@ -40,13 +37,27 @@ export type Refund = {
   /** The provider's id of the charge; null when an operator settled the charge. */
   charge_transaction_id: string | null
   amount_refunded: string
-  consumable_revoked: 't' | 'f'
+  consumable_revoked: boolean
 }
+
+/** The columns of `REFUND_COLUMNS` that are not text. */
+export const REFUND_NOT_TEXT = {
+  status_checks: 'number',
+  age_ms: 'number',
+  not_found_ms: 'number',
+  amount_given: 'boolean',
+  soft_refund: 'boolean',
+  is_adopted: 'boolean',
+  is_unsent: 'boolean',
+  consumable_revoked: 'boolean',
+} as const
+
+export const refundFrom = rowReader<Refund>(REFUND_NOT_TEXT)
 
 /** Of a refund `r` and its order `o`. */
 export const REFUND_COLUMNS = `r.organization_id, r.refund_id, r.order_id, r.external_id, r.amount,
   coalesce(r.asked_amount, r.amount) as asked_amount, r.amount_given, r.currency_code, r.soft_refund, r.status, r.origin,
-  r.is_adopted, r.provider_key, r.provider_transaction_id, r.is_unsent, r.looks,
+  r.is_adopted, r.provider_key, r.provider_transaction_id, r.is_unsent, r.looks as status_checks,
   extract(epoch from db_clock() - coalesce(r.begun_at, r.created_at)) * 1000 as age_ms,
   extract(epoch from db_clock() - r.not_found_at) * 1000 as not_found_ms,
   o.project_id, o.psp, o.psp_merchant_id, o.region, o.charge_transaction_id, o.amount_refunded,
@@ -65,6 +76,7 @@ export const refundsInProgress = inProgress<Refund>({
   alias: 'r',
   id: 'refund_id',
   columns: REFUND_COLUMNS,
+  read: refundFrom,
   join: { table: 'orders o', on: JOIN_ORDERS },
   handOver: {
     sql: 'is_unsent = $8, provider_transaction_id = coalesce($9, provider_transaction_id)',
@@ -93,8 +105,8 @@ export async function findByKey(
 ): Promise<Refund | undefined> {
   if (idempotencyKey === null) return undefined
   const key = refundKey(organizationId, externalId, idempotencyKey)
-  const [refund] = await query<Refund>(FIND_BY_KEY, [organizationId, externalId, idempotencyKey, key])
-  return refund
+  const [found] = await query(FIND_BY_KEY, [organizationId, externalId, idempotencyKey, key])
+  return found && refundFrom(found)
 }
 
 const FIND_BY_KEY: Statement = {
@@ -110,11 +122,12 @@ const FIND_BY_KEY: Statement = {
 
 /** Refunds at a provider that succeeded since an instant. Soft ones moved no money. */
 export async function findSucceededSince(query: Query, provider: AtProvider, since: string): Promise<Refund[]> {
-  return query<Refund>(
+  const rows = await query(
     `select ${REFUND_COLUMNS} from ${REFUNDS}
      where r.status = 'succeeded' and not r.soft_refund and r.settled_at >= $1 and ${AT_PROVIDER}`,
-    [since, ...provider],
+    [since, ...atParams(provider)],
   )
+  return rows.map(refundFrom)
 }
 
 /** The reference of a refund at the provider. */

@@ -2,6 +2,7 @@
 import type { RefundLimits } from '../../../core/tenants/access.ts'
 import { ApiError } from '../../../lib/errors.ts'
 import { formatMinor, toMinor, tooManyDecimals } from '../../../lib/money.ts'
+import { rowReader } from '../../../lib/pg/row-reader.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { amountRefused } from '../body.ts'
@@ -16,12 +17,14 @@ export type Refundable = {
   amount_refunded: string
   psp: string
   psp_merchant_id: string | null
-  in_progress: 't' | 'f'
+  in_progress: boolean
   /** The provider's id of the charge; null when an operator settled the charge. */
   charge_transaction_id: string | null
   /** Whether the provider may have refunds of the charge that were lost here. */
-  may_lack_refunds: 't' | 'f'
+  may_lack_refunds: boolean
 }
+
+const refundableFrom = rowReader<Refundable>({ in_progress: 'boolean', may_lack_refunds: 'boolean' })
 
 /** The order, if it is this customer's and was charged here. Throws a 400. */
 export async function findRefundable(
@@ -29,8 +32,8 @@ export async function findRefundable(
   organizationId: string,
   { orderId, externalId }: RefundRequest,
 ): Promise<Refundable> {
-  const [order] = await query<Refundable>(FIND_REFUNDABLE, [organizationId, orderId, externalId])
-  if (order) return order
+  const [order] = await query(FIND_REFUNDABLE, [organizationId, orderId, externalId])
+  if (order) return refundableFrom(order)
   const [imported] = await query(FIND_IMPORTED, [organizationId, orderId, externalId])
   if (imported) {
     throw new ApiError(
@@ -79,7 +82,7 @@ export function allow(order: Refundable, { amount, amountSent, orderId, isSoft, 
     const most = `${formatMinor(left, currency_code)} ${currency_code}`
     throw amountRefused('amount_above_what_is_left', `must be at most ${most}, what is left of the charge`, amountSent)
   }
-  if (order.in_progress === 't') throw refuse('refund_in_progress', 'Another refund of this order is in progress.')
+  if (order.in_progress) throw refuse('refund_in_progress', 'Another refund of this order is in progress.')
   if (order.charge_transaction_id === null && !isSoft) {
     throw refuse(
       'charge_reference_unknown',

@@ -13,7 +13,7 @@ import { lockOrder } from '../ledger/orders.ts'
 import { addReportRows } from '../ledger/report-rows.ts'
 import type { Verdict } from '../movement/kind-of-movement.ts'
 import { type Note, write as writeNotes } from '../movement/provider-calls.ts'
-import { effectsOf, type LockedRefund, reportRow, type SettledRefund, SOFT_SUM } from './effects.ts'
+import { effectsOf, type LockedRefund, lockedRefundFrom, reportRow, type SettledRefund, SOFT_SUM } from './effects.ts'
 import { REFUND_COLUMNS, type Refund } from './row.ts'
 
 /**
@@ -43,10 +43,10 @@ export async function lockRefund(
 ): Promise<LockedRefund> {
   const [, [locked]] = await Promise.all([
     lockOrder(query, organization_id, order_id),
-    query<LockedRefund>(LOCK, [organization_id, refund_id, currency]),
+    query(LOCK, [organization_id, refund_id, currency]),
   ])
   if (!locked) throw new Error('Bug: a refund is gone')
-  return locked
+  return lockedRefundFrom(locked)
 }
 
 const LOCK: Statement = {

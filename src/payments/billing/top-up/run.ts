@@ -4,6 +4,7 @@ import { isMoving } from '../../../core/tenants/leaving.ts'
 import { ApiError } from '../../../lib/errors.ts'
 import type { Db } from '../../../lib/pg/db.ts'
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
+import { rowReader } from '../../../lib/pg/row-reader.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { repeat } from '../../../lib/repeat.ts'
 import type { BillingContext } from '../context.ts'
@@ -98,12 +99,12 @@ function takeDue({ db, providerTimeoutMs }: BillingContext): Promise<{ looked: n
       unit,
       available: formatCredits(account.available),
     }))
-    const judged = await query<Turn & { is_taken: 't' | 'f' }>(
-      ...TAKE(rows, (LEASE_FACTOR * leaseMs(providerTimeoutMs, 2)) / 1000),
-    )
-    return { looked: due.length, taken: judged.filter(({ is_taken }) => is_taken === 't') }
+    const judged = await query(...TAKE(rows, (LEASE_FACTOR * leaseMs(providerTimeoutMs, 2)) / 1000))
+    return { looked: due.length, taken: judged.map(judgedFrom).filter(({ is_taken }) => is_taken) }
   })
 }
+
+const judgedFrom = rowReader<Turn & { is_taken: boolean }>({ is_taken: 'boolean' })
 
 const FIND_DUE: Statement = {
   name: 'find top-ups that are due',

@@ -160,7 +160,12 @@ describe('a refund', () => {
     const [{ psp_transaction_id }] = (await shop.report({ order_id: order })) as [{ psp_transaction_id: string }]
     const found = scriptedProvider({ refundsOf: async () => [await failedRefund(billing, refund_id)] })
     const adopt = () =>
-      adoptRefundsOfCharge(billingContext(billing.server.app), found, ['simulator', '*', null], psp_transaction_id)
+      adoptRefundsOfCharge(
+        billingContext(billing.server.app),
+        found,
+        { psp: 'simulator', merchantId: '*', organizationId: null },
+        psp_transaction_id,
+      )
     await adopt()
     await adopt()
     assert.deepEqual(await shop.balance(user), [70, 0, 70])
