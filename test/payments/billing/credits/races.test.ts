@@ -61,6 +61,39 @@ test('each key is used once, whoever sends it twice, and for one unit only', asy
   assert.equal(tokens + gold, 1996)
 })
 
+test('each key twice, beside a refund and an expiry: what was granted is spent, expired, revoked or left, to the last token', async () => {
+  const external_id = await shop.customer()
+  const { order_id } = (await shop.charge(external_id, { grants: [{ unit: 'tokens', amount: 90 }] })).body
+  const { body: granted } = await shop.credits('grant', { external_id, amount: 40 })
+  const expiring = `update credit_grants set expires_at = db_clock() + interval '50 milliseconds' where grant_id = $1`
+  await billing.db.query(expiring, [granted.grant_id])
+  await billing.db.query(
+    `update credit_accounts set due_at = db_clock() + interval '50 milliseconds' where external_id = $1`,
+    [external_id],
+  )
+  const outcomes = await Promise.all(
+    [...writers, ...writers].map(async (n, turn) => {
+      if (turn === 70) await shop.refund(external_id, order_id)
+      if (turn % 16 === 0) await expireDue(processes[turn % 3]!)
+      const body = { external_id, unit: 'tokens', amount: 3, idempotency_key: `twice ${n}` }
+      // The second of a key goes to another process.
+      return ask(turn, n % 4 ? 'spend' : 'hold', n % 4 ? body : { ...body, expires_in: 60 })
+    }),
+  )
+  const entries = await shop.entries({ external_id, limit: 500 })
+  const keys = entries.flatMap(({ idempotency_key, cause }) => (cause === 'spend' ? [idempotency_key] : []))
+  assert.equal(new Set(keys).size, keys.length, 'no key spends twice')
+  const { done = 0 } = countsOf(outcomes)
+  const [holds] = await billing.db.query('select count(*) as n from credit_holds where external_id = $1', [external_id])
+  assert.equal(done, keys.length + Number(holds!.n))
+  const sumOf = (...causes: string[]) =>
+    entries.reduce((sum, { cause, amount }) => (causes.includes(cause) ? sum + amount : sum), 0)
+  const [balance] = await shop.balance(external_id)
+  assert.equal(sumOf('charge', 'grant'), 130)
+  assert.equal(130 + sumOf('spend', 'expiry', 'refund'), balance)
+  assert.equal(sumOf('refund'), -90)
+})
+
 test('spends, holds, expiry and a refund together keep the ledger exact', async () => {
   const external_id = await shop.customer()
   const { order_id } = (await shop.charge(external_id, { grants: [{ unit: 'tokens', amount: 60 }] })).body
@@ -101,8 +134,10 @@ test('a reader that walks by created_at while all write misses no entry', async 
   })()
   const spend = (n: number) =>
     ask(n, 'spend', { external_id: users[n % 16], unit: 'tokens', amount: 1, idempotency_key: `r${n}` })
-  const outcomes = await Promise.all(Array.from({ length: 256 }, (_, n) => spend(n)))
-  writing = false
+  // Whatever fails, the reader ends.
+  const outcomes = await Promise.all(Array.from({ length: 256 }, (_, n) => spend(n))).finally(() => {
+    writing = false
+  })
   await reader
   assert.deepEqual(countsOf(outcomes), { done: 256 })
   assert.equal(seen.length, 256)
