@@ -86,6 +86,32 @@ const charge = (at: string, idempotency_key: string = randomUUID()) =>
     idempotency_key,
   })
 
+const credits = async (at: string, path: string, body: object) => {
+  const { status, body: answer } = await call(at, `/shop/v1/credits/${path}`, body)
+  assert.equal(status, 200, JSON.stringify(answer))
+  return answer
+}
+const USER = { external_id: 'user-0', unit: 'tokens' }
+
+/** A grant, a spend with the key `s`, a hold and a top-up; returns the response to the spend and the hold. */
+async function useCredits(at: string): Promise<{ spent: Json; hold_id: string }> {
+  const unit = ['credits', 'unit', 'create', 'tokens', '--org', 'shop', '--env-file', join(settings, `${at}.env`)]
+  assert.equal((await tundish(unit)).code, 0)
+  await credits(at, 'grant', { ...USER, amount: 100, idempotency_key: 'g' })
+  const spent = await credits(at, 'spend', { ...USER, amount: 30, idempotency_key: 's' })
+  const { hold_id } = await credits(at, 'hold', { ...USER, amount: 20, expires_in: 86_400, idempotency_key: 'h' })
+  const most = { most_per_day: 1, most_per_month: 2 }
+  const rule = { ...USER, below: 10, amount: '1.00', currency_code: 'USD', grants: 100, ...most }
+  await credits(at, 'top_up/set', rule)
+  return { spent, hold_id }
+}
+
+const creditsOf = async (at: string) => [
+  await credits(at, 'balance', { external_id: 'user-0' }),
+  await credits(at, 'entries', { external_id: 'user-0' }),
+  await credits(at, 'top_up/list', { external_id: 'user-0' }),
+]
+
 const tablesOn = (at: string) => tablesWith(clusters[at]!, 'shop', keyIds)
 
 test('the other shard answers as the first did, and the first has no row of it in any table', async () => {
@@ -98,6 +124,8 @@ test('the other shard answers as the first did, and the first has no row of it i
   await until('the rate of its key to be shared', async () => (await tablesOn('a')).includes('key_usage'))
   const window = '/public/v1/transactions?filter[updated_at.from]=2000-01-01T00:00:00Z'
   const horizon = (await call('a', window)).headers.get('x-sync-horizon')!
+  const { spent, hold_id } = await useCredits('a')
+  const held = await creditsOf('a')
 
   const { code, stdout, stderr } = await move('a', 'b')
   assert.equal(code, 0, stderr)
@@ -107,6 +135,13 @@ test('the other shard answers as the first did, and the first has no row of it i
   assert.deepEqual((await call('b', '/public/v1/transactions')).body, list.body)
   const replay = await charge('b', key)
   assert.deepEqual(replay.body, { ...first.body, idempotent_replay: true })
+  assert.deepEqual(await creditsOf('b'), held)
+  const again = await credits('b', 'spend', { ...USER, amount: 30, idempotency_key: 's' })
+  assert.deepEqual(again, { ...spent, idempotent_replay: true })
+  const captured = await credits('b', 'capture', { hold_id, idempotency_key: 'c' })
+  assert.deepEqual([captured.balance, captured.held], [50, 0])
+  const stamps = (await creditsOf('b'))[1].entries.map(({ created_at }: Json) => created_at)
+  assert.deepEqual(stamps, stamps.toSorted())
   assert.ok((await call('b', window)).headers.get('x-sync-horizon')! >= horizon)
   const { stdout: audit } = await tundish(['shards', 'run', '--in', settings, '--json', '--', 'audit', 'list'])
   const actions = JSON.parse(audit).map(({ output }: Json) => output.data[0].action)

@@ -25,8 +25,11 @@ before(async () => {
   )
 })
 after(async () => {
-  await checkLedger(dashboard.server.db)
-  await dashboard.stop()
+  try {
+    await checkLedger(dashboard.server.db)
+  } finally {
+    await dashboard.stop()
+  }
 })
 
 const see = async (path: string, status = 200) => {

@@ -8,6 +8,7 @@ import { importRecords } from '../../../src/data/ingest/load.ts'
 import { lockOutErasure } from '../../../src/payments/billing/lock-out-erasure.ts'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
+import { addUnit } from '../../support/credits.ts'
 import { line } from '../../support/imports.ts'
 import { untilLocked } from '../../support/locks.ts'
 import type { Answer } from '../../support/server.ts'
@@ -226,4 +227,33 @@ describe('an erasure that takes too long', () => {
     assert.equal(body.checkout_status, 'processing')
     assert.equal((await billing.ledger(body.order_id)).length, 1)
   })
+})
+
+test('credits: metadata and reasons go, entries stay, none are stored later, and no card is charged automatically', async () => {
+  const { user, erase } = await person()
+  await addUnit(billing.db, shop.id, 'tokens')
+  const credits = async (path: string, more: object) => {
+    const answer = await shop.post(`/credits/${path}`, { external_id: user, unit: 'tokens', ...more })
+    assert.equal(answer.status, 200, answer.text)
+    return answer.body
+  }
+  const metadata = { name: MARKER }
+  await credits('grant', { amount: 100, idempotency_key: 'g', metadata })
+  await credits('adjust', { amount: -10, reason: MARKER, idempotency_key: 'a' })
+  const most = { most_per_day: 1, most_per_month: 1 }
+  await credits('top_up/set', { below: 50, amount: '5', currency_code: 'USD', grants: 100, ...most })
+  await erase()
+  await credits('spend', { amount: 60, idempotency_key: 's', metadata })
+  const { entries } = (await shop.post('/credits/entries', { external_id: user })).body
+  assert.deepEqual(
+    entries.map(({ amount, reason, metadata }: Record<string, unknown>) => [amount, reason, metadata]),
+    [100, -10, -60].map((amount) => [amount, null, null]),
+  )
+  const { top_ups } = (await shop.post('/credits/top_up/list', { external_id: user })).body
+  assert.deepEqual([top_ups[0].status, top_ups[0].off_reason], ['off', 'erased'])
+  const marked = await billing.db.query(
+    `select type from events where data ->> 'external_id' = $1 and data::text like $2`,
+    [user, `%${MARKER}%`],
+  )
+  assert.deepEqual(marked, [])
 })

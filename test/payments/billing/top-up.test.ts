@@ -19,8 +19,11 @@ import { twoStepProvider } from '../../support/two-step-provider.ts'
 const billing = await startBilling({}, { worker: false })
 after(async () => {
   await setDatabaseClock(billing.server.app.databaseUrl, undefined)
-  await checkLedger(billing.db)
-  await billing.stop()
+  try {
+    await checkLedger(billing.db)
+  } finally {
+    await billing.stop()
+  }
 })
 const { db, server } = billing
 const shop = await withCredits(db, await billing.organization())

@@ -11,8 +11,11 @@ import { scriptedProvider } from '../../../support/scripted-provider.ts'
 
 const billing = await startBilling()
 after(async () => {
-  await checkLedger(billing.db)
-  await billing.stop()
+  try {
+    await checkLedger(billing.db)
+  } finally {
+    await billing.stop()
+  }
 })
 const shop = await withCredits(billing.db, await billing.organization())
 const { db } = billing

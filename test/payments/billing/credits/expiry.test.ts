@@ -9,8 +9,11 @@ import { setDatabaseClock } from '../../../support/database-clock.ts'
 // The test runs the clockwork by hand.
 const billing = await startBilling({}, { worker: false })
 after(async () => {
-  await checkLedger(billing.db)
-  await billing.stop()
+  try {
+    await checkLedger(billing.db)
+  } finally {
+    await billing.stop()
+  }
 })
 const shop = await withCredits(billing.db, await billing.organization())
 const { db } = billing

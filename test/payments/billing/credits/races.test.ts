@@ -14,9 +14,12 @@ const shop = await withCredits(billing.db, await billing.organization())
 const open = () => openDb({ url: billing.server.app.databaseUrl, applicationName: 'another process', connections: 6 })
 const processes: Db[] = [billing.db, open(), open()]
 after(async () => {
-  await checkLedger(billing.db)
-  await Promise.all(processes.slice(1).map((db) => db.close()))
-  await billing.stop()
+  try {
+    await checkLedger(billing.db)
+  } finally {
+    await Promise.all(processes.slice(1).map((db) => db.close()))
+    await billing.stop()
+  }
 })
 
 const WRITERS = 64
