@@ -38,8 +38,8 @@ export async function chargeWithoutPause(
   const entries: Entry[] = []
   const next = customersOf(target, prefix)
   const work = Array.from({ length: connections }, async () => {
-    const line = await Line.open(target)
-    while (performance.now() < until) entries.push(await line.charge(next(), performance.now()))
+    const line = await Line.open(target.url)
+    while (performance.now() < until) entries.push(await line.charge(target, next(), performance.now()))
     line.close()
   })
   await Promise.all(work)
@@ -57,8 +57,8 @@ export async function chargeSteadily(
   const free: Line[] = []
   const work: Promise<Entry>[] = []
   const send = async (due: number) => {
-    const line = free.pop() ?? (await Line.open(target))
-    const entry = await line.charge(next(), due)
+    const line = free.pop() ?? (await Line.open(target.url))
+    const entry = await line.charge(target, next(), due)
     free.push(line)
     return entry
   }
@@ -89,38 +89,42 @@ interface Customer {
   tenant: Tenant
 }
 
-/** One connection. */
-class Line {
+/** One connection, for one request at a time. */
+export class Line {
   readonly #socket: Socket
-  readonly #target: Target
   #text = ''
   #onResponse: ((body: string) => void) | undefined
   #onError: ((error: Error) => void) | undefined
 
-  private constructor(socket: Socket, target: Target) {
+  private constructor(socket: Socket) {
     this.#socket = socket
-    this.#target = target
     socket.setNoDelay().setEncoding('latin1')
     socket.on('data', (text: string) => this.#receive(text))
     socket.on('error', (error) => this.#onError?.(error))
     socket.on('close', () => this.#onError?.(new Error('The connection was closed before the response.')))
   }
 
-  static async open(target: Target): Promise<Line> {
-    const { hostname, port } = new URL(target.url)
+  static async open(url: string): Promise<Line> {
+    const { hostname, port } = new URL(url)
     const socket = connect({ host: hostname, port: Number(port) })
     await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject))
-    return new Line(socket, target)
+    return new Line(socket)
   }
 
-  async charge(customer: Customer, due: number): Promise<Entry> {
-    const trace = makeTrace()
+  /** Sends a request, and returns the body of its response. */
+  send(request: string): Promise<string> {
     const response = new Promise<string>((resolve, reject) => {
       this.#onResponse = resolve
       this.#onError = reject
     })
-    this.#socket.write(requestOf(this.#target, customer, trace))
-    const { order_id: orderId, checkout_status: status } = JSON.parse(await response)
+    this.#socket.write(request)
+    return response
+  }
+
+  async charge(target: Target, customer: Customer, due: number): Promise<Entry> {
+    const trace = makeTrace()
+    const response = await this.send(requestOf(target, customer, trace))
+    const { order_id: orderId, checkout_status: status } = JSON.parse(response)
     return { trace, orderId, status, ms: performance.now() - due }
   }
 

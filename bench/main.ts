@@ -6,6 +6,7 @@ import { measureAnonymize } from './anonymize.ts'
 import { attempt, attemptAll } from './attempt.ts'
 import { measureCharges } from './charges.ts'
 import { measureTwoSteps } from './charges-two-steps.ts'
+import { measureCredits } from './credits.ts'
 import { measureCharges as measureChargesBesidePages, measureDashboard } from './dashboard.ts'
 import { generate } from './generate.ts'
 import { measureGrowth } from './growth.ts'
@@ -39,6 +40,7 @@ const OWN_DATABASE: Record<string, Measure> = {
 /** Cases that run only when they are named. */
 const BY_NAME: Record<string, Measure> = {
   'dashboard-charges': (_, options) => measureChargesBesidePages(options, say),
+  credits: (_, options) => measureCredits(options, say),
   'charges-two-steps': (_, options) => measureTwoSteps(options, say),
   units: (_, options) => measureUnits(options, say),
   webhooks: async (_, { seconds }) => resultOf('webhooks', 'events', await measureWebhooks(seconds)),
