@@ -1,5 +1,7 @@
 // Automatic top-ups: charged like any charge, at most once for each turn, on any number of processes, and never again after a decline.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
@@ -10,6 +12,7 @@ import { checkLedger, withCredits } from '../../support/credits.ts'
 import { setDatabaseClock } from '../../support/database-clock.ts'
 import { fixedProviders } from '../../support/fixed-providers.ts'
 import { contextOf } from '../../support/in-process.ts'
+import { tundishAgain } from '../../support/resident.ts'
 import { forgetOrders, markUnlisted } from '../../support/restored.ts'
 import { scriptedProvider } from '../../support/scripted-provider.ts'
 import type { Json } from '../../support/server.ts'
@@ -273,4 +276,34 @@ test('refusals of the rule, and none after it was removed', async () => {
   await untilDone()
   assert.deepEqual(await ordersOf(user), [])
   assert.equal(await ruleOf(user), undefined)
+})
+
+test('the recipe of the guide: a unit, a rule, caps and a top-up from the command line, and caps end it', async () => {
+  const acme = await billing.organization()
+  const user = await acme.customer()
+  const guide = readFileSync(join(import.meta.dirname, '../../../docs/credits.md'), 'utf8')
+  const recipe = guide.split('## Recipe: automatic top-up with caps')[1]!
+  const commands = [...recipe.matchAll(/`tundish ([^`]+)`/g)].map(([, words]) => words!.split(/\s+/))
+  assert.equal(commands.length, 4)
+  for (const words of commands) {
+    const args = words.map((word) => (word === 'acme' ? acme.id : word))
+    const { code, stderr } = await tundishAgain(args, server.env)
+    assert.equal(code, 0, stderr)
+  }
+  const most = { most_per_day: 9, most_per_month: 9 }
+  const rule = { external_id: user, unit: 'tokens', below: 100, amount: '9.99', currency_code: 'USD', ...most }
+  assert.equal((await acme.post('/credits/top_up/set', rule)).status, 200)
+  for (let n = 0; n < 9; n++) {
+    await again(user)
+    await untilDone()
+    const key = { external_id: user, unit: 'tokens', amount: 999, idempotency_key: `job-${n}` }
+    await acme.post('/credits/spend', key)
+  }
+  const orders = await db.query('select status from orders where organization_id = $1', [acme.id])
+  assert.equal(orders.length, 5, 'the cap of five charges a day')
+  const listed = await tundishAgain(['credits', 'top-up', 'list', '--org', acme.id], server.env)
+  assert.match(listed.stdout, new RegExp(`${user} +tokens +on`))
+  const shown = await tundishAgain(['credits', 'days', '2025-01-01', '--org', acme.id], server.env)
+  assert.equal(shown.code, 0, shown.stderr)
+  assert.match(shown.stdout, /tokens\s+5000\s/)
 })
