@@ -5,6 +5,7 @@ import { readAmount } from '../../src/lib/money.ts'
 import type { ChargeAnswer } from '../../src/payments/billing/charge/answer.ts'
 import type { ChargeRequest } from '../../src/payments/billing/charge/request.ts'
 import type { BillingContext } from '../../src/payments/billing/context.ts'
+import { readGrants } from '../../src/payments/billing/credits/grants.ts'
 import { oneOffCharge } from '../../src/payments/billing/kinds.ts'
 import { refund } from '../../src/payments/billing/refund/refund.ts'
 import type { RefundRequest } from '../../src/payments/billing/refund/request.ts'
@@ -22,10 +23,15 @@ export interface Server {
 const PATIENCE_MS = 10_000
 const LONGEST_PAUSE_MS = 300_000
 
+const grantsOf = (amount: number, expires: boolean) =>
+  readGrants([{ unit: 'tokens', amount: String(amount), expires_after: expires ? '1h' : null }])
+
 interface Purchase {
   customer: string
   key: string
   minor: number
+  /** The credits that it grants, in the form of the order. */
+  grants: string | null
   refunds: RefundRequest[]
 }
 
@@ -55,9 +61,9 @@ export class Clients {
   /** Repeats all purchases and refunds with their keys: after a restored backup, no customer may be charged or refunded twice. */
   async repeat(): Promise<void> {
     this.#restores += 1
-    const again = async ({ customer, key, minor, refunds }: Purchase) => {
+    const again = async ({ customer, key, minor, grants, refunds }: Purchase) => {
       await this.#scheduler.sleep(this.#random.between(1, LONGEST_PAUSE_MS))
-      const { checkout_status, order_id } = await this.#buy(customer, key, minor)
+      const { checkout_status, order_id } = await this.#buy(customer, key, minor, grants)
       if (checkout_status !== 'succeeded') return
       for (const request of refunds) await this.#repay({ ...request, orderId: order_id })
     }
@@ -68,11 +74,12 @@ export class Clients {
   async shop(customer: string, key: string): Promise<void> {
     const minor = this.#random.between(1, 9)
     const refunds: RefundRequest[] = []
-    this.#purchases.push({ customer, key, minor, refunds })
+    const grants = this.#random.chance(0.6) ? grantsOf(this.#random.between(1, 20), this.#random.chance(0.2)) : null
+    this.#purchases.push({ customer, key, minor, grants, refunds })
     const isImpatient = this.#random.chance(0.3)
     const attempts = isImpatient
-      ? [this.#buy(customer, key, minor), this.#buy(customer, key, minor)]
-      : [this.#buy(customer, key, minor)]
+      ? [this.#buy(customer, key, minor, grants), this.#buy(customer, key, minor, grants)]
+      : [this.#buy(customer, key, minor, grants)]
     // A backup that is restored between two responses may lack the order of the first.
     const noted = attempts.map(async (attempt) => ({ answer: await attempt, restores: this.#restores }))
     const [first, other] = await Promise.all(noted)
@@ -88,7 +95,7 @@ export class Clients {
   }
 
   /** Repeats the request until the response is final; then it must not change. */
-  async #buy(customer: string, key: string, minor: number): Promise<ChargeAnswer> {
+  async #buy(customer: string, key: string, minor: number, grants: string | null): Promise<ChargeAnswer> {
     const request: ChargeRequest = {
       externalId: customer,
       idempotencyKey: key,
@@ -96,7 +103,7 @@ export class Clients {
       amountSent: `0.0${minor}`,
       currencyCode: 'EUR',
       clientMetadata: this.#random.chance(0.5) ? '{"n":1}' : null,
-      grants: null,
+      grants,
     }
     for (let pauseMs = 1_000; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       const answer = await this.#ask(`charge ${customer} ${key}`, (context) =>

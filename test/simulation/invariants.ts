@@ -1,4 +1,5 @@
 // The invariants of an organization after every transaction of a simulation, and at its end.
+import { creditRules } from './credit-rules.ts'
 import type { Database } from './database.ts'
 import type { Ledger, Movement } from './ledger.ts'
 import { moneyRules } from './money-rules.ts'
@@ -21,10 +22,18 @@ export class Invariants {
   #lastStamp = ''
   #rows = 0
 
+  /** The entries of credits that clients were told of. */
+  #told: () => readonly string[] = () => []
+
   constructor(database: Database, shop: Shop, ledger: Ledger) {
     this.#database = database
     this.#shop = shop
     this.#ledger = ledger
+  }
+
+  /** Must be called before the first check. */
+  credits(told: () => readonly string[]): void {
+    this.#told = told
   }
 
   /** The sentence about the first broken rule. */
@@ -67,6 +76,7 @@ export class Invariants {
       ...state.refunds.map((refund) => () => this.#refund(refund, isAtRest)),
       () => customers(state),
       ...moneyRules(state, this.#ledger),
+      ...creditRules(state.credits, this.#told(), isAtRest),
       () => this.#report(state),
       () => this.#transactions(state),
       () => this.#erased(state),

@@ -1,4 +1,5 @@
 // Compares the provider's movements of money with our orders and refunds, one by one.
+import { keysOfLostTopUps } from './credit-rules.ts'
 import type { Ledger, Movement } from './ledger.ts'
 import { type Broken, first } from './rules.ts'
 import type { State } from './state.ts'
@@ -36,11 +37,14 @@ export function moneyRules({ orders, refunds }: State, ledger: Ledger): (() => B
 export function strayMoney(states: State[], ledger: Ledger): Broken {
   const orders = states.flatMap((state) => state.orders)
   const keys = new Set([...orders, ...states.flatMap(({ refunds }) => refunds)].map((one) => one.provider_key))
+  const lost = new Set(states.flatMap(({ credits }) => keysOfLostTopUps(credits)))
   const fits = ({ charge, amountMinor }: Movement) => {
     const paid = ledger.movements.find((one) => one.type === 'charge' && one.transactionId === charge)
     const order = orders.find((one) => one.provider_key === paid?.key)
     return order === undefined || BigInt(order.refunded_hard) + amountMinor <= BigInt(order.minor)
   }
-  const stray = ledger.movements.find((one) => !keys.has(one.key) && (one.type === 'charge' || fits(one)))
+  const stray = ledger.movements.find(
+    (one) => !keys.has(one.key) && !lost.has(one.key) && (one.type === 'charge' || fits(one)),
+  )
   return stray && `money moved for no ${stray.type === 'charge' ? 'order' : 'refund'}`
 }

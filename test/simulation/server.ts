@@ -2,7 +2,9 @@
 
 import { sweepCounts } from '../../src/core/lists/counts.ts'
 import type { BillingContext } from '../../src/payments/billing/context.ts'
+import { expireCredits } from '../../src/payments/billing/credits/expiry.ts'
 import { startSettling } from '../../src/payments/billing/settling.ts'
+import { startTopUps } from '../../src/payments/billing/top-up/run.ts'
 import type { Providers } from '../../src/payments/providers/provider.ts'
 import { fixedProviders } from '../support/fixed-providers.ts'
 import type { Server } from './clients.ts'
@@ -33,6 +35,8 @@ export function startServer(start: Start): Server {
     providerTimeoutMs: deadlineMs,
   }
   startSettling(context)
+  expireCredits(context)
+  startTopUps(context)
   sweepCounts({ ...context, log: context.log as never })
   return { process, context }
 }

@@ -50,6 +50,8 @@ export async function openShop(database: Database, { organization, projects, cus
     customers.map(({ project }) => project),
     customers.map(({ profile }) => profile),
   ])
+  await database.ask(0, UNITS, [organization])
+  await database.ask(0, TOP_UPS, [organization])
   await database.ask(0, CARDS, [
     organization,
     customers.map(({ externalId }) => externalId),
@@ -115,6 +117,27 @@ const CUSTOMERS = {
     insert into customers (organization_id, external_id, project_id, profile_id, created_at, updated_at)
     select $1, external_id, project, profile, db_clock(), db_clock()
     from unnest($2::text[], $3::text[], $4::text[]) c (external_id, project, profile)`,
+}
+
+const UNITS = {
+  name: 'units of a seed',
+  text: `
+    with clock as (insert into credit_clocks (organization_id) values ($1))
+    insert into credit_units (organization_id, unit, name, low_below, created_at) values ($1, 'tokens', 'Tokens', 3, db_clock())`,
+}
+
+// What each grants is more than the limit, so that it comes to rest.
+const TOP_UPS = {
+  name: 'top-ups of a seed',
+  text: `
+    with account as (
+      insert into credit_accounts (organization_id, external_id, unit, account_id, created_at, updated_at)
+      select organization_id, external_id, 'tokens', gen_random_uuid(), db_clock(), db_clock() from customers
+      where organization_id = $1 and external_id in ('ada', 'eve') returning organization_id, external_id)
+    insert into credit_top_ups (organization_id, external_id, unit, top_up_id, status, below, amount, currency_code, grants,
+      most_per_day, most_per_month, due_at, created_at, updated_at)
+    select organization_id, external_id, 'tokens', gen_random_uuid(), 'on', 4, 0.02, 'EUR', 9, 2, 5, db_clock(), db_clock(), db_clock()
+    from account`,
 }
 
 const CARDS = {

@@ -1,4 +1,5 @@
 // The state of a seed's organizations in the database, read in one statement, for the invariants.
+import { CREDITS, type CreditState } from './credit-rules.ts'
 import type { Database } from './database.ts'
 import type { Shop } from './shops.ts'
 import { instantOf } from './virtual-clock.ts'
@@ -47,7 +48,8 @@ export interface State {
   stamps: string[]
   /** Erased profiles without personal data. */
   erased: string[]
-  /** When the next charge or refund in progress is due, in milliseconds of virtual time; null if none is in progress. */
+  credits: CreditState
+  /** When the next charge or refund in progress, expiry or top-up is due, in milliseconds of virtual time; null if none is in progress. */
   due_ms: number | null
 }
 
@@ -151,7 +153,13 @@ const STATE = `
       'due_ms', (select ceil(extract(epoch from min(next_look_at) - timestamptz '${instantOf(0)}') * 1000) from (
           select next_look_at from orders where organization_id = t.organization and status = 'processing'
           union all
-          select next_look_at from refunds where organization_id = t.organization and status = 'processing') due),
+          select next_look_at from refunds where organization_id = t.organization and status = 'processing'
+          union all
+          select due_at from credit_accounts where organization_id = t.organization and due_at is not null
+          union all
+          select greatest(due_at, lease_until) from credit_top_ups
+          where organization_id = t.organization and due_at is not null) due),
+      'credits', ${CREDITS},
       'stamps', (select coalesce(json_agg(trx_created_at order by trx_created_at), '[]')
         from report_transactions where organization_id = t.organization and not imported))`
 

@@ -42,6 +42,7 @@ export const FORGET = [
   ...['orders', 'refunds'].map(
     (table) => `update ${table} set settled_at = '2000-01-01' where settled_at > '2000-01-01'`,
   ),
+  ...['credit_accounts', 'credit_top_ups'].map((table) => `update ${table} set due_at = null where due_at is not null`),
   // The sweep checks all projects for fresh counts.
   'delete from counts',
 ]

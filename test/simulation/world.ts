@@ -6,6 +6,7 @@ import { type Audit, openAudit } from '../../src/core/audit/audit.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
 import { follow, happen, type Stage } from './actors.ts'
 import { Clients, type Server } from './clients.ts'
+import { CreditClients } from './credits.ts'
 import type { Database } from './database.ts'
 import { CALM, crash, faultsOf, strike } from './faults.ts'
 import { checkReplaced } from './hooks.ts'
@@ -79,6 +80,7 @@ class World {
   readonly #owners = new OwnersCalls()
   readonly #tenants: Tenant[]
   readonly #reader: Reader
+  readonly #credits: CreditClients[] = []
   readonly #faults = { ...CALM }
   readonly #running = new Set<Server>()
   /** Of all processes, dead ones too. */
@@ -125,7 +127,11 @@ class World {
     const violated = (text: string) => this.#violate(text)
     const running = () => this.#running
     const clients = new Clients(this.#scheduler, shop.organization, running, violated)
+    const credits = new CreditClients(this.#scheduler, shop.organization, running, violated)
+    invariants.credits(() => credits.told)
+    this.#credits.push(credits)
     for (const { externalId } of shop.customers) {
+      if (this.#random.chance(0.5)) void credits.use(externalId, 'c')
       for (let n = 0; n < this.#random.between(0, 2); n++) clients.shop(externalId, `key-${n}`)
     }
     const stage = {
@@ -203,6 +209,7 @@ class World {
     const promises = this.#tenants.flatMap(({ invariants }) => invariants.promises())
     const picture = await this.#reader.read(this.#scheduler.nowMs, promises)
     for (const [n, { invariants }] of this.#tenants.entries()) invariants.restored(picture.states[n]!, picture)
+    for (const clients of this.#credits) clients.restored()
   }
 
   #violate(text: string): void {
