@@ -39,6 +39,13 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
     await page.waitForSelector('text=It is shown only now')
   })
 
+  test('the title of the tab stays that of the page when a part of it is loaded from another page', async () => {
+    const { page } = await demo.visitor(DESKTOP)
+    await page.goto(`${demo.server.adminUrl}/`, { waitUntil: 'networkidle' })
+    await page.waitForSelector('span[hx-get*="/doctor"] >> text=As of')
+    assert.equal(await page.title(), 'Today · Tundish')
+  })
+
   test('the link to a table as CSV downloads it, and the page stays', async () => {
     const { page, open } = await demo.visitor(DESKTOP)
     await open('/funnels?period=24m')
