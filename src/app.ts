@@ -214,7 +214,7 @@ async function openSealOf(db: Db, { masterKey, dataDir }: Config): Promise<Seal>
   let current = masterKey ?? masterKeyIn(dataDir)
   if (!current) {
     const known = await db.query(`select 1 from instance where name = 'master key'`)
-    // Another process that also started for the first time may have created it meanwhile.
+    // Another process that also started for the first time may have created it in between.
     current = masterKeyIn(dataDir)
     if (!current && known.length > 0)
       throw new UsageError(`master.key is missing in ${dataDir}: restore it from your backup, or set MASTER_KEY.`)

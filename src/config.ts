@@ -43,7 +43,7 @@ export interface Config {
   providerTimeoutMs: number
   webhookAllowPrivate: boolean
   logLevel: string
-  /** The rate limit of a key without one of its own; a rate of 0 is no limit. */
+  /** The rate limit of a key for which none is set; a rate of 0 is no limit. */
   rateLimit: { rate: number; burst: number }
   /** Refusals per second of an address that sends no valid key. */
   unauthorizedRate: number

@@ -36,7 +36,7 @@ export const SHARED_LOCK_TIMEOUT = '250ms'
 
 /**
  * Returns a plain function whose concurrent calls are batched. A lone call is never delayed to form a batch: when no batch
- * is under way, one starts with the calls of this turn of the event loop; calls that come meanwhile form the next batch.
+ * is under way, one starts with the calls of this turn of the event loop; calls that arrive during a batch form the next one.
  * When a batch fails or meets a lock that is not free soon, the calls of each tenant are tried on their own, and further
  * calls of a tenant join them until all are done. When calls of one tenant fail together, each is tried alone.
  */
@@ -101,7 +101,7 @@ class Batches {
     }
   }
 
-  /** Gives each tenant of these calls a lane of its own, with all its waiting calls, until that is empty. */
+  /** Gives each tenant of these calls a separate lane, with all its waiting calls, until that is empty. */
   #setApart(work: Work, calls: Call[]): void {
     for (const [tenant, own] of Map.groupBy(calls, (call) => call.tenant)) {
       const lane = new Lane(null)

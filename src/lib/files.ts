@@ -1,5 +1,5 @@
 // Creates files and folders. Those created by root are given to the owner of their folder: otherwise one command run as
-// root would lock the service, which runs as another user, out of its own files.
+// root would lock the service, which runs as another user, out of its files.
 import { existsSync, lchownSync, mkdirSync, statSync } from 'node:fs'
 import { constants, type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'

@@ -49,7 +49,7 @@ interface Waiting {
 }
 
 /**
- * Writes the lines that wait when the process ends. sonic-boom's own `flushSync` repeats a failed write forever: without a
+ * Writes the lines that wait when the process ends. sonic-boom's own `flushSync` repeats a failed write without end: without a
  * reader, or on a full disk, the process would never end.
  */
 function writeRest(fd: number, output: Waiting): void {

@@ -83,7 +83,7 @@ export function makeMasterKeyIn(dataDir: string): Buffer {
 const nextMasterKeyPath = (dataDir: string) => `${masterKeyPath(dataDir)}.next`
 
 /**
- * Stores a key beside the master key, before the database is sealed under it: whenever the program is killed, the key that
+ * Stores a key next to the master key, before the database is sealed under it: whenever the program is killed, the key that
  * opens the database is in one of the two files.
  */
 export function writeNextMasterKeyIn(dataDir: string, key: Buffer): void {

@@ -38,7 +38,7 @@ export class Journal {
   }
 
   /**
-   * Resolves when every line added so far is on disk. After a failed write it rejects for ever: the memory is then ahead
+   * Resolves when every line added so far is on disk. After a failed write it always rejects: the memory is then ahead
    * of the disk, and no caller may see it.
    */
   durable(): Promise<void> {

@@ -11,7 +11,7 @@ export class LedgerTaken extends UsageError {}
 const BUSY = 5
 
 /**
- * Takes the lock beside `file` or throws a `UsageError`; returns a function that releases it and may be called again.
+ * Takes the lock next to `file` or throws a `UsageError`; returns a function that releases it and may be called again.
  * SQLite is used only for its file lock: Node has none, and a file that holds a process id is wrong after a crash.
  */
 export function lock(file: string): () => void {

@@ -107,7 +107,7 @@ function sourceOf(file: string): Source {
   return { name: file, stream: () => createReadStream(file) }
 }
 
-/** The rejected lines of each source, in a file beside it that only its owner can read: they contain personal data. */
+/** The rejected lines of each source, in a file next to it that only its owner can read: they contain personal data. */
 class RejectedFiles {
   readonly paths: string[] = []
 

@@ -244,7 +244,7 @@ function placeholderOf(name: string, { type, enum: choices, format }: Schema): s
   if (name.endsWith('_id')) return 'id'
   return VALUES[String(type)] ?? 'value'
 }
-// More would leave no room for the descriptions beside the options.
+// More would leave no room for the descriptions next to the options.
 const isLong = (choices: string[]) => choices.join('|').length > 40
 const VALUES: Record<string, string> = { boolean: 'true|false', integer: 'number', array: 'list' }
 /** The name under which commander keeps an option's value. */

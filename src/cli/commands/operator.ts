@@ -81,7 +81,7 @@ function addCreate(operator: Command): void {
         'For support: the most it may refund of one charge, such as "50 USD"; once for each currency',
         collect,
       )
-      .option('--expires <time>', 'How long it is valid: 12h, 90d; by default for ever')
+      .option('--expires <time>', 'How long it is valid: 12h, 90d; by default without end')
       .option('--key-file <file>', 'File with the key, made if it does not exist: one key for several shards'),
     async (app, given: NewKey) => {
       const { name, expires, keyFile } = given

@@ -127,7 +127,7 @@ export async function audited<T>(
   return result
 }
 
-/** Adds an entry in a transaction of its own, for work that is not one transaction. */
+/** Adds an entry in a separate transaction, for work that is not one transaction. */
 export async function addEntry(app: { db: Db; audit: Audit }, actor: Actor, entry: Entry): Promise<void> {
   await audited(app, actor, async () => ({ entry, result: undefined }))
 }

@@ -22,7 +22,7 @@ export async function verifyAudit(db: Db, seal: Seal, headsPath: string): Promis
   // The file first: every entry that it calls committed is visible to the snapshot taken after it.
   const heads = await readHeads(headsPath)
   return db.tx(async (query) => {
-    // One snapshot for all pages, as entries may be added meanwhile.
+    // One snapshot for all pages, as entries may be added during the check.
     await query('set transaction isolation level repeatable read')
     const found = await verifyEntries(query, await readChainKeys(query, seal), heads)
     const newest = BigInt(found.last.sequence)

@@ -128,7 +128,7 @@ async function erase(db: Db, provider: Provider, due: Due, signal: AbortSignal):
   const customer = due.customer ?? (await customerOf(db, provider, due, signal))
   if (customer === null) return { end: 'unreachable', why: UNREACHABLE }
   if (typeof customer === 'object') return again(customer.why)
-  // A card that has been detached meanwhile no longer names its customer.
+  // A card that has been detached since no longer names its customer.
   await db.query(`update provider_erasures set customer = $7 where ${OF_KEY}`, [...keyOf(due), customer])
   const card = target === customer || isPayment(target) ? undefined : target
   const outcome = await provider.eraseCustomer(customer, how, signal, card)

@@ -16,7 +16,7 @@ export type Event = {
 
 /**
  * Writes events of a project. The caller has locked their objects in an earlier statement, or has just created them:
- * `sequence` is right only if no other transaction writes events of the same object meanwhile.
+ * `sequence` is right only if no concurrent transaction writes events of the same object.
  */
 export async function write(query: Query, projectId: string, events: Event[]): Promise<void> {
   await send(

@@ -27,7 +27,7 @@ const ANY_FRESH: Statement = {
   text: 'select from counts where fresh order by project_id, list, field, value limit 1',
 }
 
-// A row that is appended meanwhile is not visible to this statement. It is not deleted, and the next run adds it.
+// A row that is appended at the same time is not visible to this statement. It is not deleted, and the next run adds it.
 const ADD_UP = `
   with grown as materialized (
     select distinct project_id, list, field, value from counts where fresh

@@ -21,7 +21,7 @@ const CHECK_BYTES = 9
 const HEAD_BYTES = 24
 const MARK_BYTES = 8
 const NO_HORIZON = -(2n ** 63n)
-// Beside the total: a mark follows the head.
+// Added to the total: a mark follows the head.
 const MARKED = 2n ** 62n
 
 /**

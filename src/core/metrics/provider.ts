@@ -13,7 +13,7 @@ export function measured(provider: Provider, calls: Histogram<'provider' | 'call
   })
 }
 
-/** Lists of refunds and disputes have no outcome of their own. */
+/** Lists of refunds and disputes have no outcome. */
 function outcomeOf(result: unknown): string {
   return Array.isArray(result) ? 'listed' : (result as { outcome: string }).outcome
 }

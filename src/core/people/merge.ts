@@ -85,7 +85,7 @@ async function lockBoth(query: Query, { projectId, from, into }: Pair): Promise<
   return begun!.base
 }
 
-/** After the commit of an import that merged profiles: moves what was written meanwhile, and adds an entry for each to the audit log. */
+/** After the commit of an import that merged profiles: moves records that were written since, and adds an entry for each to the audit log. */
 export async function finishMerges({ db, audit }: { db: Db; audit?: Audit }, pairs: Pair[]): Promise<void> {
   for (const pair of pairs) await moveLate(db, pair)
   for (const { projectId, from, into } of audit ? pairs : [])

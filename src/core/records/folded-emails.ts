@@ -5,7 +5,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import { repeat } from '../../lib/repeat.ts'
 import { fold } from '../../lib/text.ts'
 
-// While an older version runs beside this one, it may add more.
+// While an older version still runs, it may add more.
 const PAUSE_MS = 60_000
 const BATCH = 1000
 
@@ -15,7 +15,7 @@ export function foldEmails(app: { db: Db; clock: Clock; log: Logger }): () => Pr
   return repeat(app, options, async () => ((await foldBatch(app.db)) < BATCH ? PAUSE_MS : 0))
 }
 
-/** Folds the next addresses; returns how many there were. An address that changes meanwhile is left to its own writer. */
+/** Folds the next addresses; returns how many there were. An address that changes in between is left to the writer that changes it. */
 export async function foldBatch(db: Db): Promise<number> {
   const rows = await db.query<{ organization_id: string; external_id: string; email: string }>(UNFOLDED, [BATCH])
   if (rows.length === 0) return 0

@@ -60,7 +60,7 @@ export interface Kind {
   counts?: { readonly [field: string]: Counter }
   /** The columns that follow from others where a line has no value of them; null: it does not follow. */
   derived?: (stored: (column: string) => Stored) => Readonly<Record<string, Stored>>
-  /** Columns that an erasure keeps: a line about somebody erased, who has lost what they follow from, does not clear them. */
+  /** Columns that an erasure keeps: a line about an erased person, who has lost the fields that they follow from, does not clear them. */
   lasting?: readonly string[]
   /** Columns that keep the value with which they were first stored. */
   kept?: readonly string[]

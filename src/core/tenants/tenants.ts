@@ -33,7 +33,7 @@ export interface KeyHolder extends Tenant {
 /** The connection to write on: the pool, or a transaction of the caller. */
 type Writing = Pick<Db, 'query' | 'tx'>
 
-/** Passes the caller's transaction to functions that would begin one of their own. */
+/** Passes the caller's transaction to functions that would begin another one. */
 export const within = (query: Query): Writing => ({ query, tx: (work) => work(query, () => {}) })
 
 export const ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$'

@@ -50,7 +50,7 @@ const SESSIONS = `
 
 const INPUTS = ['query_params', 'origin', 'user_agent']
 
-// No stamp: what the API shows stays the same. A session that was written meanwhile has its dimensions already.
+// No stamp: what the API shows stays the same. A session that is written during it has its dimensions already.
 const DESCRIBE = `
   update sessions s set ${DIMENSIONS.map((name) => `${columnOf(name)} = coalesce(s.${columnOf(name)}, d.${name})`).join(', ')}
   from json_to_recordset($2::json) d (id text, ${[...INPUTS, ...DIMENSIONS].map((name) => `${name} text`).join(', ')})

@@ -86,7 +86,7 @@ export async function takeMarks(
   return { family: run.family!, days: { from: run.from, to: run.to! } }
 }
 
-// Newest days first, because they are viewed most. Marks that an import commits meanwhile stay. A day that changes all the time
+// Newest days first, because they are viewed most. Marks that a concurrent import commits stay. A day that changes all the time
 // is taken once in a pass: otherwise the pass would not end.
 const TAKE = `
   with newest as (

@@ -39,7 +39,7 @@ export async function beginPass(db: Db, projectId: string, options: Options): Pr
 }
 
 /**
- * Computes marked days while `goesOn`, at least one run of them. A day that is marked again meanwhile is left to the next pass.
+ * Computes marked days while `goesOn`, at least one run of them. A day that is marked again during the pass is left to the next pass.
  * `locked`: another process is computing figures of the project, and completes them.
  */
 export async function continuePass(

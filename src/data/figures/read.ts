@@ -52,7 +52,7 @@ export async function readFigures(db: Db, question: Question): Promise<Figure[]>
   const results = await Promise.all(
     [...batches.values()].map(async (names) => ({ names, rows: await read(db, names, question) })),
   )
-  // In one currency, a period and key are one figure. In several, metrics that are not money are a figure of their own.
+  // In one currency, a period and key are one figure. In several, metrics that are not money are a separate figure.
   const isMoney = question.metrics.some((name) => metrics[name].unit === 'money')
   const only = question.money === 'usd' ? (isMoney ? 'USD' : null) : undefined
   for (const { names, rows } of results) {
@@ -179,7 +179,7 @@ function keyOf(dimension: string, column: string): string {
 // Without a time zone, and formatted as text after the sums: for each row either takes longer than the sums.
 function startIn(period: Period, atEnd: boolean): string {
   const start = period === 'day' ? 'day' : `date_trunc('${period}', day::timestamp)`
-  // Days before the first one count in metrics at the end of a period. They are a group of their own.
+  // Days before the first one count in metrics at the end of a period. They are a separate group.
   return atEnd ? `case when day >= $2::date then ${start} end` : start
 }
 

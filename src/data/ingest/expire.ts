@@ -45,7 +45,7 @@ const DUE_PROJECTS = {
     select project_id from first where period_ends_at <= db_clock()`,
 }
 
-/** Ends some subscriptions of a project with their events; returns how many. Another process may end others meanwhile. */
+/** Ends some subscriptions of a project with their events; returns how many. Another process may end others at the same time. */
 function expireSome(db: App['db'], projectId: string): Promise<number> {
   return db.tx(async (query) => {
     const [begun] = await query<{ stamp: string }>('select begin_write($1) as stamp', [projectId])

@@ -14,7 +14,7 @@ export interface FeedSession {
 }
 
 export interface FeedSessions {
-  /** Runs `work` on a session of its own; the session is closed if it fails. */
+  /** Runs `work` on a separate session; the session is closed if it fails. */
   use<T>(work: (session: FeedSession) => Promise<T>): Promise<T>
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// Writes the records of small calls: those of a project that come meanwhile share one transaction.
+// Writes the records of small calls: those of a project that arrive during a write share the next transaction.
 import type { FeedCall, FeedResult } from './feed-batch.ts'
 import { openFeedWriter } from './feed-writer.ts'
 import type { Importing } from './load.ts'

@@ -141,7 +141,7 @@ const subscription: Rule = {
        join sessions o on o.project_id = ${project_id} and o.id = each.id
        where ${differ('session_id', 'profile_id')}`,
       ...['t.profile_id', 's.profile_id'].map((one) => exposures(from, one, project_id, `${changed} or ${byStatus}`)),
-      // The product of the first payment of whoever paid for it.
+      // The product of the first payment of the person who paid for it.
       ...moneyOf(
         `${from} join transactions f on f.project_id = ${project_id} and f.subscription_id = t.id and f.price > 0`,
         'f.profile_id',

@@ -41,7 +41,7 @@ export interface ImportOptions {
   skipBadLines?: boolean
   /** Receives the skipped lines, before anything is written. */
   saveRejected?: (lines: AsyncIterable<RejectedLine>) => Promise<void>
-  /** How long it may wait for other imports of this process before it reads a line. Without it, for ever. */
+  /** How long it may wait for other imports of this process before it reads a line. Without it, without a limit. */
   patience?: Patience
   signal?: AbortSignal
   onProgress?: (progress: Progress) => void

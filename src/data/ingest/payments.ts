@@ -16,7 +16,7 @@ export async function mergePayments(query: Query, brought: StagedKind, merging: 
 
 /**
  * Before the transaction of an import of history: sets the organization's clock past all its times. Charges that
- * settle meanwhile then take later instants, and need not wait for the import.
+ * settle during the import then take later instants, and need not wait for the import.
  */
 export async function raiseClock(query: Query, { organization_id }: Tenant): Promise<void> {
   // Moved apart, each row takes a microsecond more after the last staged and stored one. A clock that

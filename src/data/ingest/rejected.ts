@@ -1,4 +1,4 @@
-// The rejected lines of an import, collected beside the staged rows.
+// The rejected lines of an import, collected next to the staged rows.
 import type { RejectCode } from '../../core/records/import/fields.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import type { Query } from '../../lib/pg/types.ts'
@@ -39,7 +39,7 @@ export async function firstRejected(query: Query, sources: readonly string[], li
   }))
 }
 
-/** All rejected lines in their order. Runs a transaction of its own while it is read. */
+/** All rejected lines in their order. Runs a separate transaction while it is read. */
 export async function* rejectedLines(query: Query, sources: readonly string[]): AsyncGenerator<RejectedLine> {
   await query('begin')
   await query(`

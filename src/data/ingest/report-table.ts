@@ -1,4 +1,4 @@
-// The table at the end of an import from a service: sums there beside the sums here.
+// The table at the end of an import from a service: sums there and the sums here.
 
 // Columns of numbers are aligned to the right.
 const RIGHT = new Set([3, 4, 5, 6])

@@ -1,4 +1,4 @@
-// Bodies of lines that are small enough for memory, so that they need no import of their own.
+// Bodies of lines that are small enough for memory, so that they need no separate import.
 import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
 import { gunzipSync } from 'node:zlib'

@@ -18,7 +18,7 @@ const TYPES: Record<ColumnType, string> = {
   json: 'json',
 }
 
-// By default DuckDB uses four fifths of the machine's memory, and several threads with buffers of their own. A batch needs a
+// By default DuckDB uses four fifths of the machine's memory, and several threads, each with buffers. A batch needs a
 // few megabytes, and the index of a table's key about 100 bytes per row.
 const SETTINGS = { memory_limit: '256MB', threads: '1' }
 // The smallest buffer for a line; the default of the package is 32 MB.

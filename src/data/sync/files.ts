@@ -1,4 +1,4 @@
-// A copy as a folder of files, one per table. The rows are kept in a SQLite file beside them; a changed table's file is replaced.
+// A copy as a folder of files, one per table. The rows are kept in a SQLite file next to them; a changed table's file is replaced.
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../lib/errors.ts'

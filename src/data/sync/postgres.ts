@@ -133,7 +133,7 @@ async function storeRows(client: pg.Client, table: Table, groups: Groups): Promi
   await pipeline(Readable.from(copyLines(table, groups)), sink)
 }
 
-// The length of a piece of text: sent row by row, each row would be a message of its own.
+// The length of a piece of text: sent row by row, each row would be a message.
 const PART = 64 * 1024
 
 function* copyLines({ columns }: Table, groups: Groups): Iterable<string> {

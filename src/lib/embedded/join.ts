@@ -16,7 +16,7 @@ export interface JoinOptions {
 }
 
 /**
- * The advisory lock that every program on the server holds, shared, on a connection of its own; a program may stop the
+ * The advisory lock that every program on the server holds, shared, on a separate connection; a program may stop the
  * server only if it gets the lock exclusively. When a program is killed the kernel closes its connection and PostgreSQL
  * frees its lock, so unlike a list of programs this is never out of date.
  */

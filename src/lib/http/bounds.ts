@@ -50,7 +50,7 @@ export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server
  */
 export function enforceBounds(app: FastifyInstance, bounds: ListenerBounds, underWay: SlotSet<ServerResponse>): void {
   app.server.maxConnections = bounds.connections
-  // Otherwise a connection would be passed between workers forever when none of them has room.
+  // Otherwise a connection would be passed between workers without end when none of them has room.
   Object.assign(app.server, { dropMaxConnection: true })
   dropStalled(app, bounds.sendTimeoutMs, underWay)
   app.addHook('onRequest', (request, _reply, done) => {
@@ -72,7 +72,7 @@ function busy(): ApiError {
 }
 
 /**
- * Closes connections whose client does not read its response, which would stay in memory forever. It checks only while
+ * Closes connections whose client does not read its response, which would stay in memory. It checks only while
  * requests are under way, so that an idle process is not woken.
  */
 function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: SlotSet<ServerResponse>): void {

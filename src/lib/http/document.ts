@@ -156,7 +156,7 @@ function convertUnion(schema: Node, types: string[], place: Place): Node {
     return { ...rest, type: [only, 'null'] }
   }
   const shared = Object.fromEntries(Object.entries(keywords).filter(([keyword]) => !TYPED.has(keyword)))
-  // Of several types, generators for Java and Python take null with a type only, not as a variant of its own.
+  // Of several types, generators for Java and Python take null with a type only, not as a separate variant.
   const variants = (others.length === 0 ? types : [only!, ...others]).map((type) => {
     const own = Object.entries(keywords).filter(([keyword]) => BY_TYPE[type]!.includes(keyword))
     return convertSchema({ type, ...Object.fromEntries(own.map(withoutNull)) }, place, type === 'object')

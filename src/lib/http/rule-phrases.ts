@@ -1,6 +1,6 @@
 // The phrase of each JSON Schema rule in error sentences, for bodies and query strings.
 
-// Patterns with a phrase of their own, because the pattern itself is hard to read.
+// Patterns with a phrase, because the pattern itself is hard to read.
 export const UUID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
 export const NO_CONTROL_CHARACTERS = '^[^\\u0000-\\u001f\\u007f-\\u009f]*$'
 /** The rule of `isName`, for the description. */

@@ -24,7 +24,7 @@ interface Outgoing {
 
 /**
  * PostgreSQL runs a batch in one transaction, one statement after the other. If one fails, it skips the following ones,
- * which are then sent again. A read of many rows has a batch of its own, because it would delay the others. So does a
+ * which are then sent again. A read of many rows has a separate batch, because it would delay the others. So does a
  * statement that writes, because it holds its locks until the end of the batch.
  */
 export function openOutbox(): SendRead {
@@ -82,7 +82,7 @@ class RowQuery extends Prepared {
   readonly rows: Row[] = []
   /** The error thrown by the caller's function for a row. */
   failure: Error | undefined
-  /** Whether it has a batch of its own. */
+  /** Whether it has a separate batch. */
   readonly isAlone: boolean
   /** Sends it again. */
   again!: () => void

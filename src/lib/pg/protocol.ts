@@ -188,7 +188,7 @@ function fail([failed, ...skipped]: Prepared[], error: Error): void {
   for (const query of skipped) query.skipped(error)
 }
 
-/** Sends a statement in a batch of its own; resolves with it when it is done. */
+/** Sends a statement in a separate batch; resolves with it when it is done. */
 export function run<Q extends Prepared>(client: pg.ClientBase, query: Q): Promise<Q> {
   return callPg((done) => {
     // Not assigned as a literal, see `callPg`.

@@ -38,7 +38,7 @@ export interface Shape {
   schema: Schema
   /** The row's JSON; its columns begin at `offset`. */
   write(row: Row, offset?: number): Buffer
-  /** The select list for named rows: each column has a unique name, so that other columns can be selected beside them. */
+  /** The select list for named rows: each column has a unique name, so that other columns can be selected as well. */
   namedColumns: string
   /** The JSON of a row that was read with `namedColumns`. */
   writeNamed(row: NamedRow): Buffer

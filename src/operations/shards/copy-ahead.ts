@@ -83,7 +83,7 @@ async function publish({ shard, query }: Connection, name: string, tables: reado
   try {
     await query(`create publication ${name} for table ${filters.join(', ')}`)
     // Before the subscription: creating a slot waits for all transactions that write on this server. If the subscription
-    // created it, in a transaction on the other one, two moves in opposite directions would wait for each other for ever.
+    // created it, in a transaction on the other one, two moves in opposite directions would wait for each other without end.
     await query(`select pg_create_logical_replication_slot($1, 'pgoutput')`, [name])
   } catch (error) {
     if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error
@@ -93,7 +93,7 @@ async function publish({ shard, query }: Connection, name: string, tables: reado
   }
 }
 
-/** Waits for the copy of all tables. Throws a `Refusal` when PostgreSQL only fails: it would try for ever. */
+/** Waits for the copy of all tables. Throws a `Refusal` when PostgreSQL only fails: it would try without end. */
 async function untilCopied(from: Connection, to: Connection, name: string): Promise<void> {
   let last = { left: '', failures: 0, atMs: performance.now() }
   for (;;) {
@@ -133,7 +133,7 @@ export async function finishCopy(from: Connection, to: Connection, organization:
 }
 
 /**
- * Flushes the log by a commit of its own. PostgreSQL replicates only what is flushed, and on a quiet server nothing else
+ * Flushes the log by a commit. PostgreSQL replicates only what is flushed, and on a quiet server nothing else
  * flushes the locks that the mover has just written, for up to 15 s.
  */
 async function flushLog(shard: Shard): Promise<void> {
@@ -157,7 +157,7 @@ async function untilReplicated(from: Connection, to: Connection, name: string, p
     )
     if (!slot) throw new Refusal('The replication slot of the move was dropped: move the organization again.')
     if (slot.done === 't') return
-    // Requests are refused meanwhile: a server that is gone is not waited for.
+    // Requests are refused during this: a server that is gone is not waited for.
     await to.query('select 1')
     if (performance.now() > giveUpAt) throw new Refusal('The new shard does not keep up: move at a quieter time.')
     await sleep(LOOK_MS / 4)

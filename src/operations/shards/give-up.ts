@@ -66,7 +66,7 @@ export async function takeBackAll(
   await endCopy(source, target, organization)
   // Without the reservation, as after a restore there, the rows may be those of others.
   if (!(await isReserved(target.query, organization))) return true
-  // Not the projects on the old shard, which another process may have moved away meanwhile.
+  // Not the projects on the old shard, which another process may have moved away since.
   const tables = await tenantTables(source.query, organization, await reservedProjects(target.query, organization))
   await removeRows(
     target,

@@ -95,7 +95,7 @@ function* inParts(commands: readonly string[]): Generator<string> {
   if (part !== '') yield part
 }
 
-/** Commands, separated by `;`, on a connection of their own; HAProxy ends its answer by closing. */
+/** Commands, separated by `;`, on a separate connection; HAProxy ends its response by closing. */
 function command(address: string, text: string): Promise<string> {
   const [, host, port] = /^([^/]+):(\d+)$/.exec(address) ?? []
   const socket = port === undefined ? connect(address) : connect(Number(port), host)

@@ -32,7 +32,7 @@ function unanswered({ name }: Shard, why: string, output = ''): Ran {
   return { shard: name, exitCode: 1, output }
 }
 
-/** Why its database does not respond. A refusal is a response: the command says it in a sentence of its own. */
+/** Why its database does not respond. A refusal is a response: the command has a sentence for it. */
 async function silenceOf(shard: Shard): Promise<string | undefined> {
   try {
     await askShard(shard, ({ query }) => query('select 1'))

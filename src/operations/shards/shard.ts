@@ -6,7 +6,7 @@ import { type Config, readConfig } from '../../config.ts'
 import { UsageError } from '../../lib/errors.ts'
 import { equalSecrets } from '../../lib/secrets.ts'
 
-/** One Tundish with a database of its own, which holds whole organizations. */
+/** One Tundish with its database, which holds whole organizations. */
 export interface Shard {
   name: string
   /** The settings of its file alone. */

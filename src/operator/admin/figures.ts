@@ -89,7 +89,7 @@ async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], r
   }
 }
 
-/** Each figure in a column of its own; without `missing` days, the column of the key and others that are empty if there are none. */
+/** Each figure in a separate column; without `missing` days, the column of the key and others that are empty if there are none. */
 function shown({ missing, data, ...response }: Record<string, unknown>): Record<string, unknown> {
   const rows = (data as Record<string, object | null>[]).map(({ values, previous, ...row }) => ({
     ...row,
@@ -109,7 +109,7 @@ const about = {
   tag: TAG,
   command: 'figures show',
   description:
-    'Sums by day, stored beside the records: docs/figures.md defines each metric. Several metrics may be requested at once; money and counts may then be in separate items, which differ in `currency`.',
+    'Sums by day, stored with the records: docs/figures.md defines each metric. Several metrics may be requested at once; money and counts may then be in separate items, which differ in `currency`.',
   query,
   response,
   shown,
@@ -160,7 +160,7 @@ const rebuild: Act = {
   path: '/projects/:project_id/figures/rebuild',
   tag: TAG,
   summary: 'Compute all figures of a project again from its records',
-  description: 'For a project whose figures `tundish doctor` finds wrong. Figures can be read meanwhile.',
+  description: 'For a project whose figures `tundish doctor` finds wrong. Figures can be read while it runs.',
   response: Type.Object(
     {
       days: Type.Integer({ description: 'Number of days that have figures.' }),

@@ -56,7 +56,7 @@ interface Route {
   Body: Readable | undefined
 }
 
-/** Mounts the import beside the operations: its body is a stream, not a JSON document. */
+/** Mounts the import next to the operations: its body is a stream, not a JSON document. */
 export function importRoute(scope: FastifyInstance, app: App): void {
   scope.register(async (inner) => {
     // The call for the outer scope came before this route, so it does not include it.

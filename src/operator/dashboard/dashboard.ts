@@ -63,7 +63,7 @@ async function submitForm(app: App, action: Form, request: FastifyRequest, reply
   const view = await viewOf(app, session, request)
   const result = await orRefusal(action(view, formOf(request)), request, reply)
   if (typeof result === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(result), 303)
-  // The result has no URL of its own, so its links are those of the page with the form.
+  // The result has no URL, so its links are those of the page with the form.
   const path = `/${view.path.split('/')[1]}`
   return sendDocument(request, reply, result.title, shell({ ...view, path }, result))
 }

@@ -17,7 +17,7 @@ export function refusalPage(error: unknown, request: FastifyRequest, reply: Fast
   return { title: titleOf(error.status), body }
 }
 
-/** Sends the error as a page of its own with its status. */
+/** Sends the error as a page with its status. */
 export function showError({ log }: App, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = asRefusal(error)
   const status = known?.status ?? (error as { statusCode?: number }).statusCode ?? 500

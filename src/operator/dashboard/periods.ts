@@ -44,7 +44,7 @@ function endOf(start: string, by: Span['by']): string {
 
 const LABELS = { day: 'Day', week: 'Week from', month: 'Month' }
 
-/** A table with a row for each period. Incomplete ones are marked beside the date, and in the CSV in a column "Complete". */
+/** A table with a row for each period. Incomplete ones are marked next to the date, and in the CSV in a column "Complete". */
 export function periodTable(caption: string, { by }: Span, series: Column[], rows: PeriodRow[]): Table {
   const incomplete = incompletePeriods(rows, by)
   return {

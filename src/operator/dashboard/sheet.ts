@@ -34,7 +34,7 @@ export interface Table {
   incomplete?: string
 }
 
-/** The columns of an amount with its currency, which is a column of its own in the CSV. */
+/** The columns of an amount with its currency, which is a separate column in the CSV. */
 export const amountColumns = (label: string): Column[] => [
   { label, number: true },
   { label: 'Currency', csvOnly: true },

@@ -14,7 +14,7 @@ export interface Page {
   isGrouped?: boolean
   /** Whether the page compares figures with those of an earlier period. */
   isCompared?: boolean
-  /** Links beside the title. */
+  /** Links next to the title. */
   actions?: Piece
 }
 

@@ -58,7 +58,7 @@ export const signInPath = (to: string) => (to === '/' ? '/sign-in' : `/sign-in?$
 
 /**
  * Redirects a request without a session to the sign-in page. A browser sends no SameSite=Strict cookie when it follows a link on
- * another site: such a request is sent a page that loads the same path again, this time as a request of its own site.
+ * another site: such a request is sent a page that loads the same path again, this time as a request of the same site.
  */
 export function redirectToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const to = ownPath(request.url)

@@ -102,7 +102,7 @@ ${groups.join('\n')}
 <ul>${decisions.map((name) => `<li>${link(name)}</li>`).join('')}</ul></main>`
 }
 
-/** A guide between the list of all guides and the list of its own headings; a narrow window has the guide only. */
+/** A guide between the list of all guides and the list of its headings; a narrow window has the guide only. */
 function guidePage(base: string, name: string, { html, headings }: Rendered, titles: Map<string, string>): string {
   const groups = CONTENTS.map(({ title, entries }) => {
     const links = entries.map((entry) => {

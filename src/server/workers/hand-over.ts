@@ -11,7 +11,7 @@ type Acknowledged = { ack?: number }
 
 /**
  * Gives each connection that `worker` has not acknowledged when it ends to another worker. Without this, node:cluster keeps
- * such a connection open forever, unserved. Under load that happens each time a worker ends, because clients reconnect
+ * such a connection open without end, unserved. Under load that happens each time a worker ends, because clients reconnect
  * before the supervisor notices.
  */
 export function rescueConnections(worker: Worker): void {

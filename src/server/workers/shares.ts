@@ -33,7 +33,7 @@ export function readWorkers(text: string): number | 'auto' {
 
 /**
  * Divides `connections` (the setting `DATABASE_CONNECTIONS`) among the workers and one more, because during a restart the
- * new worker runs beside the one that it replaces.
+ * new worker runs while the one that it replaces still does.
  */
 export function divide(
   requested: number | 'auto',

@@ -163,7 +163,7 @@ export class WorkerPool {
   async #replace(old: WorkerProcess): Promise<void> {
     if (old.state !== 'ready' || this.#stopping.signal.aborted) return
     await this.#start().ready
-    // If the old worker has ended meanwhile, the new one has replaced it already.
+    // If the old worker has ended by then, the new one has replaced it already.
     if (old.state === 'ready' && !this.#stopping.signal.aborted) {
       old.isDismissed = true
       old.state = 'leaving'

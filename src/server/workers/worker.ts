@@ -51,7 +51,7 @@ async function begin(channel: Channel, signal: AbortSignal): Promise<Awaited<Cha
 }
 
 async function serve(app: App, channel: Channel, signal: AbortSignal): Promise<void> {
-  // Listening needs a response of the supervisor, and would wait forever if the supervisor has ended.
+  // Listening needs a response of the supervisor, and would never end if the supervisor has ended.
   const server = await Promise.race([startServer(app, { worker: false }), channel.stop])
   if (!server) throw signal.reason
   const { url, adminUrl } = server

@@ -44,7 +44,7 @@ export const checkoutRoutes: readonly Route[] = [
   route('GET', '/v1/checkout/sessions/:id', [], (dialect, call) => shown(inPath(dialect, call, 'checkout.session'))),
 ]
 
-/** What is bought, which Stripe shows of a session only by a call of its own. */
+/** What is bought, which Stripe shows of a session only by a separate call. */
 export interface Bought {
   currency: string
   prices: { price: string; quantity: string }[]

@@ -6,7 +6,7 @@ import type { Objects, State } from './state.ts'
 export interface DeliveryMode {
   copies: number
   delayMs: number
-  /** Each delivery waits a part of `delayMs` of its own, so that events overtake each other. */
+  /** Each delivery waits another part of `delayMs`, so that events overtake each other. */
   shuffled: boolean
   isOff: boolean
 }

@@ -134,7 +134,7 @@ function renewLater(life: Life, id: string, customer: string, periods: number): 
   })
 }
 
-/** A payment of its own; one without a customer is a guest's. */
+/** A single payment; one without a customer is a guest's. */
 function buy(life: Life, customer: string | undefined, payment_method: string): void {
   try {
     pay(life.dialect, { amount: 1500, currency: 'usd', payment_method, ...(customer && { customer }) })

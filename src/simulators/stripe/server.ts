@@ -1,4 +1,4 @@
-// The simulator with Stripe's API, as a server on 127.0.0.1 with a ledger of its own.
+// The simulator with Stripe's API, as a server on 127.0.0.1 with its ledger.
 import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
 import { systemClock } from '../../lib/clock.ts'

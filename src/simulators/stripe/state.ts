@@ -19,7 +19,7 @@ export interface Objects {
   product: Stripe.Product
   refund: Stripe.Refund
   subscription: Stripe.Subscription
-  /** `rolled`: the secret that its own has replaced, which signs beside it until then. */
+  /** `rolled`: the secret that was replaced, which signs as well until then. */
   webhook_endpoint: Stripe.WebhookEndpoint & { rolled?: { secret: string; until_s: number } }
 }
 export type Kind = keyof Objects

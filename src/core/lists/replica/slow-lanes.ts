@@ -2,7 +2,7 @@
 import type { Lane } from './lane.ts'
 
 export interface SlowLanes {
-  /** Runs `work` on a connection of its own; returns undefined when all are busy. */
+  /** Runs `work` on a separate connection; returns undefined when all are busy. */
   use<T>(work: (lane: Lane) => Promise<T>): Promise<T | undefined>
   close(): Promise<void>
 }

@@ -59,7 +59,7 @@ export interface Type {
   column?: string
   /** Whether a second column, `<name>_folded`, holds the case-folded text. */
   folded?: boolean
-  /** Of a group: its fields, each with a column of its own, `<group>_<field>`. */
+  /** Of a group: its fields, each with its column, `<group>_<field>`. */
   fields?: Fields
 }
 
@@ -76,7 +76,7 @@ export const mayBeAbsent = ({ required, ...type }: Type): Type => (required ? { 
 export const folded = (type: Type): Type => ({ ...type, folded: true })
 export const orElse = (absent: Stored, type: Type): Type => ({ ...type, absent })
 
-/** An object whose fields have columns of their own in the record's row. */
+/** An object whose fields have separate columns in the record's row. */
 export const group = (types: { readonly [name: string]: Type }): Type => ({ fields: fieldsOf(types), read: () => null })
 
 /** The description of a field together with the limit of its length. */

@@ -75,7 +75,7 @@ const emptyNotes = (): Notes => ({
 const KEY = 'organization_id = $1 and project_id = $2 and source = $3'
 const keyOf = ({ organizationId, projectId, source }: ApiImportName) => [organizationId, projectId, source]
 
-// Beside the classes of the other advisory locks; see ingest/session.ts.
+// Next to the classes of the other advisory locks; see ingest/session.ts.
 const LOCK = `pg_try_advisory_lock(7487, hashtext('import api ' || $1))`
 
 /** Takes the turn of the import on this connection; it ends with the process, however that ends. */

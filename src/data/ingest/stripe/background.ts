@@ -74,7 +74,7 @@ async function goOn(app: Shared, held: Held, state: ImportState, signal: AbortSi
 const isOver = (error: unknown, signal: AbortSignal) =>
   signal.aborted || error instanceof Stopped || error instanceof Interrupted || isUnavailable(error)
 
-/** Stores the failure: except after an outage of Stripe, the import is not retried for ever. */
+/** Stores the failure: except after an outage of Stripe, the import is not retried without end. */
 async function giveUp(held: Held, state: ImportState, error: unknown, signal: AbortSignal): Promise<never> {
   try {
     if (!isOver(error, signal)) await saveState(held.query, { ...state, ...failureOf(state, error) })

@@ -1,4 +1,4 @@
-// Stripe's fees: entries of the account's balance, stored beside the payments and compared with Stripe's sums.
+// Stripe's fees: entries of the account's balance, stored with the payments and compared with Stripe's sums.
 import type { App } from '../../../app.ts'
 import { readDecimal, toMinor } from '../../../lib/money.ts'
 import { storeFees, unknownEntries } from '../../../payments/providers/fees.ts'

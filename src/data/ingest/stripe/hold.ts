@@ -4,7 +4,7 @@ import { Refusal } from '../../../lib/errors.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import { type ImportName, keyOf } from './state.ts'
 
-// Beside the classes of the other advisory locks; see ingest/session.ts.
+// Next to the classes of the other advisory locks; see ingest/session.ts.
 const LOCK_CLASS = 7487
 
 /** A connection that holds the import; its lock ends with the process, however that ends. */

@@ -177,7 +177,7 @@ async function takeAs(query: Query, projectId: string, pairs: Pair[]): Promise<P
          exists (select from profiles where project_id = $1 and id = $2) as stored`,
       [projectId, pair.from, pair.into],
     )
-    // A concurrent merge took one of them meanwhile: the next import sees it.
+    // A concurrent merge took one of them: the next import sees it.
     if (now!.known === 't') continue
     if (now!.stored === 'f') await query(ADD_ALIAS, [projectId, pair.from, pair.into])
     else {
@@ -191,7 +191,7 @@ async function takeAs(query: Query, projectId: string, pairs: Pair[]): Promise<P
 const ADD_ALIAS =
   'insert into profile_aliases (project_id, alias, profile_id, created_at) values ($1, $2, $3, db_clock()) on conflict do nothing'
 
-/** What people without a profile of their own name, and is not there yet. */
+/** The ids that people without a profile name and that are not there yet. */
 async function waitingFor(query: Query, projectId: string, people: Person[], found: Pair[]): Promise<WaitingLink[]> {
   const known = new Set(found.map(({ from }) => from))
   const links = people.flatMap(({ id, names: { profile, session } }): WaitingLink[] => {

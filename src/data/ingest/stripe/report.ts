@@ -1,4 +1,4 @@
-// The report of an import from Stripe: the sums at Stripe beside those stored here, and the differences.
+// The report of an import from Stripe: the sums at Stripe, those stored here, and the differences.
 import { formatMinor, minorUnits } from '../../../lib/money.ts'
 import { table } from '../report-table.ts'
 import type { Status } from './state.ts'

@@ -90,7 +90,7 @@ export async function openSource(
   return sourceFor(app, account.secretKey, signal, takeTurn)
 }
 
-/** The same with a key of its own, for reading only; returns the account's id at Stripe, too. */
+/** The same with a separate key, for reading only; returns the account's id at Stripe, too. */
 export async function openWithKey(
   app: Pick<Shared, 'config' | 'clock' | 'stripeSimulatorUrl'>,
   secretKey: string,

@@ -82,7 +82,7 @@ async function convertSubscriptions(context: Context, subscriptions: Stripe.Subs
   return subscriptionLines(context, dated)
 }
 
-/** Notes what the metadata of sessions names, for what was bought in them; they are no records of their own. */
+/** Notes what the metadata of sessions names, for what was bought in them; they are no records. */
 async function convertCheckouts(context: Context, sessions: Stripe.Checkout.Session[]): Promise<Line[]> {
   const named = sessions.flatMap((session) => {
     const names = namesIn(context.target.metadata, session)
@@ -93,7 +93,7 @@ async function convertCheckouts(context: Context, sessions: Stripe.Checkout.Sess
   return []
 }
 
-/** Notes which payments belong to which subscriptions; invoices are no records of their own. */
+/** Notes which payments belong to which subscriptions; invoices are no records. */
 async function convertInvoices(context: Context, invoices: Stripe.Invoice[]): Promise<Line[]> {
   const found = await each(context, invoices, async (invoice) => {
     const subscription_id = idOf(invoice.parent?.subscription_details?.subscription)

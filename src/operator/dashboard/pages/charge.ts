@@ -115,7 +115,7 @@ function timelineOf(view: View, timeline: Result[], currency: string): Piece {
   })}</ol>`
 }
 
-/** The values of a step. Refunds have no currency of their own: theirs is that of the charge. The sequence of an event is on its page. */
+/** The values of a step. Refunds have no currency: theirs is that of the charge. The sequence of an event is on its page. */
 function detailOf(detail: Record<string, Result>, currency: string): Piece {
   const { duration_ms, outcome, status: state, amount, currency_code, looks, sequence: _sequence, ...rest } = detail
   const others = Object.entries({ ...rest, ...(looks > 0 && { looks }) }).filter(
