@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { has } from '../run.ts'
 import { tryArchive } from './archive.ts'
 import { tryChart } from './chart.ts'
+import { tryCompose } from './compose.ts'
 import { tryDebian } from './debian.ts'
 import { tryImage } from './image.ts'
 import { tryJavaScript, tryPython } from './packages.ts'
@@ -20,10 +21,11 @@ const CHECKS: readonly Check[] = [
   { name: 'archive in a bare Debian root', needs: ['debootstrap', 'chroot'], run: tryArchive },
   { name: '.deb in a bare Debian root', needs: ['debootstrap', 'chroot'], run: tryDebian },
   { name: 'image, read-only, not root', needs: ['buildah', 'podman', 'runc', 'debootstrap'], run: tryImage },
+  { name: 'compose.yaml, translated', needs: ['buildah', 'podman', 'runc', 'python3'], run: tryCompose },
   { name: 'chart with three sets of values', needs: ['go'], run: tryChart },
   { name: 'JavaScript package on Node 20, 22 and 24', needs: ['npm'], run: tryJavaScript },
   { name: 'Python packages', needs: ['python3'], run: tryPython },
-  { name: 'README: archive, image, clone', needs: ['git', 'npm', 'podman', 'runc'], run: tryReadme },
+  { name: "the README's three ways to start", needs: ['git', 'npm', 'podman', 'runc'], run: tryReadme },
 ]
 
 /** Runs all checks, or those whose name contains one of `only`, and prints a table. Returns whether none failed. */
