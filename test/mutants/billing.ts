@@ -38,8 +38,8 @@ export const billingMutants: Mutants = {
   'time-out-is-failure': {
     does: 'answers a charge with an unknown outcome as failed',
     file: 'payments/billing/movement/check-status.ts',
-    code: `answer.outcome === 'not_found' && isUnsent(row) })\n  return row`,
-    bug: `answer.outcome === 'not_found' && isUnsent(row) })\n  return { ...row, status: 'failed' }`,
+    code: `result.outcome === 'not_found' && isUnsent(row) })\n  return row`,
+    bug: `result.outcome === 'not_found' && isUnsent(row) })\n  return { ...row, status: 'failed' }`,
     foundBy: 'simulation',
   },
   'cancelled-without-refusal': {
@@ -94,8 +94,8 @@ export const billingMutants: Mutants = {
   'refund-without-our-key-fails': {
     does: 'ends a refund as failed whose metadata was removed at the provider',
     file: 'payments/billing/refund/check.ts',
-    code: `(await findWithoutKey(context.db.query, provider, refund, signal)) ?? answer`,
-    bug: `answer`,
+    code: `(await findWithoutKey(context.db.query, provider, refund, signal)) ?? result`,
+    bug: `result`,
     foundBy: ['test/payments/billing/refunds-at-stripe.test.ts'],
   },
   'news-forgotten': {

@@ -2,8 +2,8 @@
 
 import { ApiError } from '../../src/lib/errors.ts'
 import { readAmount } from '../../src/lib/money.ts'
-import type { ChargeAnswer } from '../../src/payments/billing/charge/answer.ts'
 import type { ChargeRequest } from '../../src/payments/billing/charge/request.ts'
+import type { ChargeResponse } from '../../src/payments/billing/charge/response.ts'
 import type { BillingContext } from '../../src/payments/billing/context.ts'
 import { readGrants } from '../../src/payments/billing/credits/grants.ts'
 import { oneOffCharge } from '../../src/payments/billing/kinds.ts'
@@ -95,7 +95,7 @@ export class Clients {
   }
 
   /** Repeats the request until the response is final; then it must not change. */
-  async #buy(customer: string, key: string, minor: number, grants: string | null): Promise<ChargeAnswer> {
+  async #buy(customer: string, key: string, minor: number, grants: string | null): Promise<ChargeResponse> {
     const request: ChargeRequest = {
       externalId: customer,
       idempotencyKey: key,

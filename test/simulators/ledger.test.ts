@@ -121,7 +121,7 @@ test('on a full disk every answer is 500, and after a restart every answered cha
     answer = await provider.charge(request)
     if (answer.outcome === 'succeeded') told.push(request)
   }
-  assert.deepEqual(answer, { outcome: 'unknown', why: 'answered 500' })
+  assert.deepEqual(answer, { outcome: 'unknown', why: 'returned status 500' })
   assert.ok(told.length > 3)
   assert.equal((await provider.lookUp(told[0]!)).outcome, 'unknown')
   assert.equal(await provider.isReachable(), false)

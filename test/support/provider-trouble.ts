@@ -111,7 +111,7 @@ function outageTests(rig: () => Rig, good: string, cards: Faults): void {
     const driver = charging(rig().provider({ clock: new HandClock(), deadlineMs: 1_000 }))
     const { provider, charge } = driver
     const request = chargeRequest(cards.slow)
-    assert.deepEqual(await charge(request), { outcome: 'unknown', why: 'no answer within 1000 ms' })
+    assert.deepEqual(await charge(request), { outcome: 'unknown', why: 'no response within 1000 ms' })
     await untilCharged(driver, request)
     provider.close()
   })

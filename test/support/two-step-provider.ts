@@ -55,7 +55,7 @@ export function twoStepProvider(more: Partial<Provider> = {}) {
     prepare: (request) =>
       call('prepare', () => {
         if (faults.get('prepare') === 'not_begun')
-          return { outcome: 'not_begun', why: 'answered 429', cause: 'busy' } as const
+          return { outcome: 'not_begun', why: 'returned status 429', cause: 'busy' } as const
         const { key, reference, amountMinor, currencyCode } = request
         const known = [...payments.values()].find((one) => one.key === key && !one.isForgotten)
         const handle = known?.handle ?? `pi_${randomUUID()}`

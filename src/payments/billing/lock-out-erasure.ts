@@ -6,7 +6,7 @@ import type { Query, Statement } from '../../lib/pg/types.ts'
 /**
  * Blocks erasure of these customers' profiles until commit, so that metadata written now is not missed: call it first,
  * and read in a later statement whether the profile is erased. Both locks are the weakest that block an erasure, so that
- * imports which change customers or profiles go on; an import that links a customer to another profile meanwhile does
+ * imports which change customers or profiles go on; an import that links a customer to another profile at the same time does
  * not matter, for an erasure of that profile waits for this lock of the customer too, and then wipes again. Rows are
  * locked in one order, so that transactions that lock several do not deadlock.
  */

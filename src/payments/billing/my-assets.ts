@@ -103,7 +103,7 @@ const SUBSCRIPTIONS: Statement = {
     order by s.created_at desc, s.id desc`,
 }
 
-// Refunds are rows of their own, with a positive amount, and so is a refund that failed after it had succeeded.
+// Refunds are separate rows, with a positive amount, and so is a refund that failed after it had succeeded.
 const ONEOFFS: Statement = {
   name: 'list one-off purchases',
   text: `

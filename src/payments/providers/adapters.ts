@@ -1,9 +1,8 @@
 // The adapters of payment providers, by `psp`: each opens accounts and recognizes the provider's keys and notifications.
 import type { Account } from './account.ts'
-import type { AccountDescription } from './account-description.ts'
 import type { GuardOptions } from './guard.ts'
 import type { Notification } from './notification.ts'
-import type { NotBegun, Unknown } from './outcomes.ts'
+import type { AccountDescription, NotBegun, Unknown } from './outcomes.ts'
 import type { Provider } from './provider.ts'
 import { essenceOfStripeEvent, isSignedByStripe, readStripeEvent, whyNoStripeEvent } from './stripe/notifications.ts'
 import { StripeProvider } from './stripe/stripe.ts'

@@ -35,7 +35,7 @@ export class Circuit {
   /**
    * Whether a caller may proceed. An open circuit admits one caller as a trial after each period of refusal. The next
    * period begins at once, whatever the outcome of the trial: the caller may still be refused for another reason, and calls
-   * that began earlier and fail now must not postpone the next trial for ever.
+   * that began earlier and fail now must not postpone the next trial again and again.
    */
   admits(): boolean {
     if (!this.isOpen()) return true

@@ -13,8 +13,8 @@ import {
   webhookSecretsIn,
   webhookSecretsOf,
 } from './account.ts'
-import type { AccountDescription } from './account-description.ts'
 import { type Adapter, adapters } from './adapters.ts'
+import type { AccountDescription } from './outcomes.ts'
 
 export interface Connecting {
   /** If omitted, the stored key stays. */
@@ -130,7 +130,7 @@ const CONNECT = `
     webhook_secrets = coalesce(excluded.webhook_secrets, m.webhook_secrets),
     provider_account = coalesce(m.provider_account, excluded.provider_account),
     connected_at = excluded.connected_at, updated_at = greatest(excluded.updated_at, m.updated_at + interval '1 microsecond')
-  -- Another process may have connected another account meanwhile.
+  -- Another process may have connected another account since.
   where m.provider_account is null or excluded.provider_account is null or m.provider_account = excluded.provider_account
   returning credentials_last4, webhook_secrets`
 

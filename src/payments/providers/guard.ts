@@ -95,7 +95,7 @@ export class Guard {
   async #attempt<T>(call: (signal: AbortSignal) => Promise<T>, purpose: Purpose, outer?: AbortSignal): Promise<T> {
     const abort = new AbortController()
     const timer = setTimeout(
-      () => abort.abort(new ProviderError(`no answer within ${this.deadlineMs} ms`)),
+      () => abort.abort(new ProviderError(`no response within ${this.deadlineMs} ms`)),
       this.deadlineMs,
     )
     const abandon = () => abort.abort(new Abandoned('the call was given up'))

@@ -1,5 +1,5 @@
 // Movements of money as listed by a payment provider: charges, refunds and disputes.
-import type { PaymentDetails } from './payment-details.ts'
+import type { PaymentDetails } from '../../core/records/payment.ts'
 
 /** A refund as the provider reports it. `key` and `reference` are null if Tundish did not make it. */
 export interface RefundAtProvider {

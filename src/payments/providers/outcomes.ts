@@ -1,5 +1,5 @@
 // The outcomes that a provider's adapter returns. Only `Settled` is final; the others say what may still happen.
-import type { PaymentDetails } from './payment-details.ts'
+import type { PaymentDetails } from '../../core/records/payment.ts'
 
 /** The provider's final decision. Reference, amount and currency are those that the provider has stored for the key. */
 export interface Settled {
@@ -65,4 +65,29 @@ export interface NotFound {
 /** The key was used before for another amount, currency, card or charge. This request moved no money. */
 export interface Conflict {
   outcome: 'conflict'
+}
+
+/** What a provider reports of the account that a secret key belongs to. */
+export interface AccountDescription {
+  outcome: 'described'
+  accountId: string
+  displayName: string | null
+  country: string | null
+  /** Whether the key is of the test mode. */
+  isSandbox: boolean
+  chargesEnabled: boolean
+  /** ISO 4217 codes in capitals: the currencies that the account can charge and whose amounts can be converted. */
+  currencies: string[]
+  /** The permissions that the key lacks, by the provider's names of them. */
+  missingPermissions: string[]
+}
+
+/** A saved card, as its provider describes it now. */
+export interface SavedCard {
+  /** The provider's customer that it is attached to; null if it was detached or never saved. */
+  customer: string | null
+  last4: string | null
+  network: string | null
+  /** `12/2034`. */
+  expirationDate: string | null
 }

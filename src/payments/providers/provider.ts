@@ -1,23 +1,24 @@
 // The contract of payment providers: what an adapter must implement.
-import type { AccountDescription } from './account-description.ts'
+
 import type { Fee } from './fees.ts'
 import type { Dispute, Movement, RefundAtProvider } from './movements.ts'
 import type { Notification } from './notification.ts'
 import type {
+  AccountDescription,
   Conflict,
   NotBegun,
   NotFound,
   Pending,
   Prepared,
   Refused,
+  SavedCard,
   Settled,
   Unconfirmed,
   Unknown,
 } from './outcomes.ts'
-import type { SavedCard } from './saved-card.ts'
 
+export { noDetails, type PaymentDetails } from '../../core/records/payment.ts'
 export type { Dispute, Movement, RefundAtProvider } from './movements.ts'
-export { noDetails, type PaymentDetails } from './payment-details.ts'
 
 /** The differences between providers. An adapter only declares them; `billing/` implements the rules that follow. */
 export interface Traits {

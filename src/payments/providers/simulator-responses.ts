@@ -11,9 +11,9 @@ export function readVerdict({ status, body }: HttpResponse): Verdict {
   const { outcome, reference, amount_minor, currency_code, details } = fieldsOf(body)
   if (status === 404 && outcome === 'not_found') return { outcome }
   if (status === 409 && outcome === 'conflict') return { outcome }
-  if (status !== 200) throw new ProviderError(`answered ${status}`)
+  if (status !== 200) throw new ProviderError(`returned status ${status}`)
   if (outcome === 'refused') return { outcome }
-  if (outcome !== 'succeeded' && outcome !== 'failed') throw new ProviderError('answered without an outcome')
+  if (outcome !== 'succeeded' && outcome !== 'failed') throw new ProviderError('returned no outcome')
   if (typeof reference !== 'string' || typeof currency_code !== 'string' || !isDigits(amount_minor)) {
     throw new ProviderError('returned an outcome without reference, amount or currency')
   }
@@ -31,7 +31,7 @@ export function readVerdict({ status, body }: HttpResponse): Verdict {
 
 export function readRefunds({ status, body }: HttpResponse): RefundAtProvider[] {
   const { refunds } = fieldsOf(body)
-  if (status !== 200 || !Array.isArray(refunds)) throw new ProviderError(`answered ${status} without a list`)
+  if (status !== 200 || !Array.isArray(refunds)) throw new ProviderError(`returned status ${status} without a list`)
   return refunds.map((refund): RefundAtProvider => {
     const verdict = readVerdict({ status, body: refund })
     const { key, at } = fieldsOf(refund)

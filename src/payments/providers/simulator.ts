@@ -154,14 +154,14 @@ export class SimulatorProvider implements Provider {
   }
 
   #lookUp(kind: Kind, key: string, signal?: AbortSignal): Promise<Settled | Unknown | Refused | NotFound> {
-    return this.#look({ method: 'GET', path: `/${kind}/${encodeURIComponent(key)}` }, afterLookUp, signal)
+    return this.#ask({ method: 'GET', path: `/${kind}/${encodeURIComponent(key)}` }, afterLookUp, signal)
   }
 
   #refuse(kind: Kind, key: string, signal?: AbortSignal): Promise<Settled | Unknown | Refused> {
-    return this.#look({ method: 'POST', path: `/${kind}/${encodeURIComponent(key)}/refuse` }, afterRefusal, signal)
+    return this.#ask({ method: 'POST', path: `/${kind}/${encodeURIComponent(key)}/refuse` }, afterRefusal, signal)
   }
 
-  #look<Expected extends Outcome>(
+  #ask<Expected extends Outcome>(
     call: HttpCall,
     expected: readonly Expected[],
     signal?: AbortSignal,
@@ -176,7 +176,7 @@ export class SimulatorProvider implements Provider {
   ): Promise<Extract<Verdict, { outcome: Expected }>> {
     const response = await this.#transport.send(call, deadline)
     const verdict = readVerdict(response)
-    if (!isOneOf(verdict, expected)) throw new ProviderError(`answered ${response.status} ${verdict.outcome}`)
+    if (!isOneOf(verdict, expected)) throw new ProviderError(`returned status ${response.status} ${verdict.outcome}`)
     return verdict
   }
 }

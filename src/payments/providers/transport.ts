@@ -48,7 +48,7 @@ export class Transport {
     try {
       return { status: response.statusCode ?? 0, body: JSON.parse(text) }
     } catch {
-      throw new ProviderError(`answered ${response.statusCode} with something that is not JSON`)
+      throw new ProviderError(`returned status ${response.statusCode} with a body that is not JSON`)
     }
   }
 
@@ -56,7 +56,7 @@ export class Transport {
   async *lines(path: string, signal: AbortSignal): AsyncGenerator<string> {
     const response = await this.#send({ method: 'GET', path }, signal)
     try {
-      if (response.statusCode !== 200) throw new ProviderError(`answered ${response.statusCode}`)
+      if (response.statusCode !== 200) throw new ProviderError(`returned status ${response.statusCode}`)
       let rest = ''
       for await (const text of response.setEncoding('utf8') as AsyncIterable<string>) {
         const lines = (rest + text).split('\n')
@@ -93,7 +93,7 @@ export class Transport {
         signal.removeEventListener('abort', stop)
         // Neither `response` nor `error` was emitted: the response switched to another protocol. (The error is created only
         // if it is needed: its stack trace costs as much as a hundredth of a charge.)
-        if (!hasResponse) reject(new ProviderError('the connection ended without an answer'))
+        if (!hasResponse) reject(new ProviderError('the connection ended without a response'))
       })
       request.end(payload)
     })
@@ -129,7 +129,7 @@ async function readText(
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       size += chunk.length
-      if (size > maxResponseBytes) throw new TooLong(`answered more than ${maxResponseBytes} bytes`)
+      if (size > maxResponseBytes) throw new TooLong(`response exceeds ${maxResponseBytes} bytes`)
       chunks.push(chunk)
     }
   } catch (error) {

@@ -7,11 +7,11 @@ import { session } from '../../core/records/session.ts'
 import { subscriptionDetail } from '../../core/records/subscription.ts'
 import { transaction } from '../../core/records/transaction.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
-import { chargeEventData } from '../../payments/billing/charge/answer.ts'
+import { chargeEventData } from '../../payments/billing/charge/response.ts'
 import { creditsEventData, creditsLowData, topUpEventData } from '../../payments/billing/credits/events.ts'
 import { consumable } from '../../payments/billing/ledger/consumable.ts'
 import { disputeEventData } from '../../payments/billing/ledger/dispute.ts'
-import { refundOut } from '../../payments/billing/refund/answer.ts'
+import { refundOut } from '../../payments/billing/refund/response.ts'
 
 const idOf = (what: string, title: string) =>
   Type.Object(

@@ -49,7 +49,9 @@ describe('refunds', () => {
 
   test('turned away before they began leave the key free', async () => {
     const orderId = await charged()
-    const busy = context({ refund: async () => ({ outcome: 'not_begun', why: 'answered 401', cause: 'credentials' }) })
+    const busy = context({
+      refund: async () => ({ outcome: 'not_begun', why: 'returned status 401', cause: 'credentials' }),
+    })
     await assert.rejects(refund(busy, setup.shop.id, asked(orderId)), { status: 503 })
     assert.equal(setup.errors.length, 1, 'wrong credentials are logged as an error')
     const answer = await refund(context({ refund: paysBack }), setup.shop.id, asked(orderId))

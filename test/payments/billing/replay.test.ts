@@ -39,7 +39,7 @@ function replayedProvider() {
     const { fault } = state
     state.fault = undefined
     calls.push(`${key} ${reference} ${amountMinor} ${currencyCode}`)
-    if (fault === 'busy') return { outcome: 'not_begun', why: 'answered 429', cause: 'busy' } as const
+    if (fault === 'busy') return { outcome: 'not_begun', why: 'returned status 429', cause: 'busy' } as const
     if (fault === 'lost') return { outcome: 'unknown', why: 'no response' } as const
     const known = outcomes.get(key)
     if (known && known.amountMinor !== amountMinor) return { outcome: 'conflict' } as const

@@ -13,7 +13,7 @@ const trouble = async () => {
 
 test('a call that does not listen to its signal ends at the deadline', async () => {
   const guard = new Guard({ clock: new HandClock(), deadlineMs: 50 })
-  assert.deepEqual(await guard.run(forEver), { outcome: 'unknown', why: 'no answer within 50 ms' })
+  assert.deepEqual(await guard.run(forEver), { outcome: 'unknown', why: 'no response within 50 ms' })
 })
 
 test('a provider error is an unknown outcome, any other error is thrown', async () => {

@@ -44,11 +44,11 @@ const untrue: [name: string, listener: RequestListener, why: string][] = [
   [
     'a 404 page of somebody else',
     (_q, s) => s.writeHead(404).end('<html>'),
-    'answered 404 with something that is not JSON',
+    'returned status 404 with a body that is not JSON',
   ],
-  ['a 404 in JSON of somebody else', (_q, s) => s.writeHead(404).end('{"message":"No."}'), 'answered 404'],
-  ['a 200 that says nothing', (_q, s) => s.end('{}'), 'answered without an outcome'],
-  ['a 200 that denies', (_q, s) => s.end('{"outcome":"not_found"}'), 'answered without an outcome'],
+  ['a 404 in JSON of somebody else', (_q, s) => s.writeHead(404).end('{"message":"No."}'), 'returned status 404'],
+  ['a 200 that says nothing', (_q, s) => s.end('{}'), 'returned no outcome'],
+  ['a 200 that denies', (_q, s) => s.end('{"outcome":"not_found"}'), 'returned no outcome'],
   [
     'a success of nothing',
     (_q, s) => s.end('{"outcome":"succeeded"}'),
@@ -63,7 +63,11 @@ const untrue: [name: string, listener: RequestListener, why: string][] = [
     (_q, s) => s.end(JSON.stringify({ outcome: 'succeeded', reference: 'r', ...sum })),
     'returned an outcome with an impossible amount',
   ]),
-  ['a success with a failing status', (_q, s) => s.writeHead(502).end('{"outcome":"succeeded"}'), 'answered 502'],
+  [
+    'a success with a failing status',
+    (_q, s) => s.writeHead(502).end('{"outcome":"succeeded"}'),
+    'returned status 502',
+  ],
   [
     'half an answer',
     (_q, s) => s.writeHead(200, { 'content-length': 99 }).write('{"outc', () => s.destroy()),
@@ -72,9 +76,9 @@ const untrue: [name: string, listener: RequestListener, why: string][] = [
   [
     'a change to another protocol',
     (_q, s) => s.socket!.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'),
-    'the connection ended without an answer',
+    'the connection ended without a response',
   ],
-  ['an answer without end', (_q, s) => s.end('x'.repeat(300_000)), 'answered more than 262144 bytes'],
+  ['an answer without end', (_q, s) => s.end('x'.repeat(300_000)), 'response exceeds 262144 bytes'],
 ]
 
 for (const [name, listener, why] of untrue) {
@@ -91,7 +95,7 @@ test('unknown for a response that belongs to another request', async () => {
     async (provider) => {
       const request = chargeRequest('pm_card_visa')
       assert.deepEqual(await provider.lookUp(request), { outcome: 'not_found' })
-      assert.deepEqual(await provider.charge(request), { outcome: 'unknown', why: 'answered 404 not_found' })
+      assert.deepEqual(await provider.charge(request), { outcome: 'unknown', why: 'returned status 404 not_found' })
     },
   )
 })

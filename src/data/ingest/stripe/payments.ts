@@ -1,6 +1,6 @@
 // Stripe's charges, refunds and disputes as transactions and payments.
 import type { Stripe } from 'stripe'
-import { noDetails, type PaymentDetails } from '../../../payments/providers/payment-details.ts'
+import { noDetails, type PaymentDetails } from '../../../core/records/payment.ts'
 import { cardDetails, reasonOfError } from '../../../payments/providers/stripe/details.ts'
 import { returnedAmount } from '../../../payments/providers/stripe/disputes.ts'
 import {

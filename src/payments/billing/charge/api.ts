@@ -4,9 +4,9 @@ import type { JsonObject } from '../../../lib/json/read.ts'
 import type { BillingContext } from '../context.ts'
 import type { Checked } from '../movement/kind-of-movement.ts'
 import { describe, ok } from '../route.ts'
-import { oneOffChargeOut } from './answer.ts'
 import { oneOffCharge } from './charge.ts'
 import { oneOffChargeIn, readChargeRequest } from './request.ts'
+import { oneOffChargeOut } from './response.ts'
 import type { Order } from './row.ts'
 
 export function mountCharges(app: FastifyInstance, context: BillingContext, kind: Checked<Order>): void {

@@ -9,14 +9,14 @@ import { checkGrants } from '../credits/grants.ts'
 import { checkStatus, conclude } from '../movement/check-status.ts'
 import { renewLeaseForCall } from '../movement/in-time.ts'
 import { keyReused } from '../movement/keys.ts'
-import type { Answer, Checked } from '../movement/kind-of-movement.ts'
+import type { CallResult, Checked } from '../movement/kind-of-movement.ts'
 import { leaseMs } from '../movement/lease.ts'
 import { keep, type Note, timed } from '../movement/provider-calls.ts'
 import { notBegun, providerOf, providerOfClaimed, unreachable } from '../movement/psp.ts'
-import { type ChargeAnswer, chargeAnswer } from './answer.ts'
 import { noteCaps } from './caps.ts'
 import { type Account, type Claimed, claim } from './claim.ts'
 import type { ChargeRequest } from './request.ts'
+import { type ChargeResponse, chargeResponse } from './response.ts'
 import { chargeRequest, type Order, ordersInProgress, reference, storeHandle } from './row.ts'
 import { exactAmount, inProgressRefusal, notReconciled, type Refusal, refusalOf } from './rules.ts'
 
@@ -25,7 +25,7 @@ const MAX_TURNS = 20
 
 /**
  * Charges a customer's saved card, at most once for each key of the customer. Throws an `ApiError` if the charge is refused
- * before anything is begun at the provider. After that it always returns an answer, and neither our own failure nor that
+ * before anything is begun at the provider. After that it always returns a response, and neither our own failure nor that
  * of the network is ever reported as `failed`.
  */
 export async function oneOffCharge(
@@ -33,13 +33,13 @@ export async function oneOffCharge(
   kind: Checked<Order>,
   organizationId: string,
   request: ChargeRequest,
-): Promise<ChargeAnswer> {
+): Promise<ChargeResponse> {
   await checkGrants(context.db.query, organizationId, request.grants)
   const claimed = await claimAllowed(context, organizationId, request)
-  if (!claimed.isNew) return answerFor(request, claimed.order, true)
+  if (!claimed.isNew) return responseFor(request, claimed.order, true)
   const order = await submit(context, kind, claimed)
   // An adopted charge was made by an earlier request with the key, whose order is lost.
-  return answerFor(request, order, claimed.isLost || order.is_adopted === true)
+  return responseFor(request, order, claimed.isLost || order.is_adopted === true)
 }
 
 /**
@@ -99,20 +99,20 @@ function checkReady(provider: Provider, { is_busy }: Refusal, amountMinor: bigin
   if ((is_busy && provider.circuitIsOpen()) || !provider.admits()) throw unreachable()
 }
 
-/** The answer of an order. Throws if its key was used for another amount, here or at the provider. */
-function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): ChargeAnswer {
+/** The response for an order. Throws if its key was used for another amount, here or at the provider. */
+function responseFor(request: ChargeRequest, order: Order, isReplay: boolean): ChargeResponse {
   const { asked_amount, asked_currency_code } = order
   const isSame =
     request.currencyCode === asked_currency_code && compare(request.amount, fromDatabase(asked_amount)) === 0
   if (!isSame) throw keyReused('another amount or currency')
   if (request.grants !== order.grants) throw keyReused('other grants')
-  return chargeAnswer(order, isReplay)
+  return chargeResponse(order, isReplay)
 }
 
 /**
  * Submits a claimed charge to the provider and returns the order as it is then. After any failure the order stays
  * `processing` and settling finds the outcome: a time-out is not a failure. Throws a 503 when the provider turned the
- * charge away before it began, and a 400 when its account is not connected any more, so that the key is free again.
+ * charge away before it began, and a 400 when its account is no longer connected, so that the key is free again.
  */
 async function submit(
   context: BillingContext,
@@ -125,10 +125,10 @@ async function submit(
     if (!held) return order
     if (isLost) return await checkStatus(context, kind, held)
     if (provider.traits.prepares) return await prepareAndConfirm(context, kind, provider, held)
-    const { answer, note } = await timed(context, held, 'charge', () =>
+    const { result, note } = await timed(context, held, 'charge', () =>
       provider.charge!(chargeRequest(held, context.traceparent)),
     )
-    return await concludeOrGiveBack(context, kind, provider, held, answer, note)
+    return await concludeOrGiveBack(context, kind, provider, held, result, note)
   } catch (error) {
     if (error instanceof ApiError) throw error
     context.log.error({ err: error, order_id: order.order_id }, 'A charge is left to settling.')
@@ -148,7 +148,7 @@ async function prepareAndConfirm(
 ): Promise<Order> {
   const { db, clock, providerTimeoutMs, traceparent } = context
   const request = chargeRequest(order, traceparent)
-  const { answer: prepared, note } = await timed(context, order, 'prepare', () => provider.prepare!(request))
+  const { result: prepared, note } = await timed(context, order, 'prepare', () => provider.prepare!(request))
   if (prepared.outcome !== 'prepared') return concludeOrGiveBack(context, kind, provider, order, prepared, note)
   keep(context, note)
   const sentMs = clock.monotonicMs()
@@ -158,19 +158,19 @@ async function prepareAndConfirm(
   const confirmed = await timed(context, held, 'confirm', () =>
     provider.confirm!({ ...reference(held), handle: prepared.handle, traceparent }),
   )
-  return conclude(context, kind, provider, held, confirmed.answer, confirmed.note)
+  return conclude(context, kind, provider, held, confirmed.result, confirmed.note)
 }
 
-/** Deletes the order of a charge that never began at the provider, and throws; any other answer is concluded. */
+/** Deletes the order of a charge that never began at the provider, and throws; any other result is settled or checked later. */
 async function concludeOrGiveBack(
   context: BillingContext,
   kind: Checked<Order>,
   provider: Provider,
   order: Order,
-  answer: Answer | NotBegun,
+  result: CallResult | NotBegun,
   note: Note,
 ): Promise<Order> {
-  if (answer.outcome !== 'not_begun') return conclude(context, kind, provider, order, answer, note)
+  if (result.outcome !== 'not_begun') return conclude(context, kind, provider, order, result, note)
   await ordersInProgress.giveBack(context.db, order)
-  throw notBegun(context, provider, answer)
+  throw notBegun(context, provider, result)
 }

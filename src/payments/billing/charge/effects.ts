@@ -10,7 +10,7 @@ import { addTransactions, createdEvent, transactionOf } from '../ledger/data-tra
 import { addReportRows, type ReportRow } from '../ledger/report-rows.ts'
 import type { Verdict } from '../movement/kind-of-movement.ts'
 import { type Note, write as writeNotes } from '../movement/provider-calls.ts'
-import { chargeEvent } from './answer.ts'
+import { chargeEvent } from './response.ts'
 import { ORDER_NOT_TEXT, type Order } from './row.ts'
 
 /** An order locked for settling, with all columns that settling needs. */

@@ -1,9 +1,9 @@
 // What charges declare as a kind of movement.
 import type { Kind } from '../movement/kind-of-movement.ts'
 import type { TakeOver } from './adopt.ts'
-import { chargeAnswer } from './answer.ts'
 import { mountCharges } from './api.ts'
 import { chargeChecks } from './check.ts'
+import { chargeResponse } from './response.ts'
 import { findSucceededSince, type Order, rememberHandle } from './row.ts'
 
 /** @param takeOver takes over the refunds and disputes of a charge that is adopted */
@@ -16,7 +16,7 @@ export function chargeKind(takeOver: TakeOver): Kind<Order> {
     idOf: ({ order_id }) => order_id,
     handleOf: ({ provider_handle }) => provider_handle,
     canBeCancelled: true,
-    responseOf: (order) => chargeAnswer(order, false),
+    responseOf: (order) => chargeResponse(order, false),
     findSucceededSince,
     keepsLost: true,
     async rememberHandle(query, order, handle) {

@@ -74,7 +74,7 @@ export function chargeKey(organizationId: string, externalId: string, idempotenc
   return providerKey(organizationId, externalId, idempotencyKey)
 }
 
-/** Orders in progress: leases and the queue of looks. */
+/** Orders in progress: leases and the queue of status checks. */
 export const ordersInProgress = inProgress<Order>({
   name: 'orders',
   noun: 'order',

@@ -28,7 +28,7 @@ export type Rule =
 
 /** Why no order was made. */
 export type Refusal = {
-  /** The first rule that is broken; null: another charge of the customer began or settled meanwhile, so claim again. */
+  /** The first rule that is broken; null: another charge of the customer began or settled at the same time, so claim again. */
   rule: Rule | null
   /** The organization's maximum in the currency, in major units. */
   maximum: string

@@ -15,8 +15,8 @@ import { lockOutErasure } from '../lock-out-erasure.ts'
 import type { Verdict } from '../movement/kind-of-movement.ts'
 import type { Note } from '../movement/provider-calls.ts'
 import { countMoneyBack } from './caps.ts'
-import { failedMessageForUser } from './declines.ts'
 import { type Done, type Locked, lockedFrom, type Outcome, writeOutcomes } from './effects.ts'
+import { failedMessageForUser } from './response.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './row.ts'
 
 interface Asked {
@@ -147,7 +147,7 @@ const LOCK = onGivenRows(
 )
 
 /**
- * The settled order, with the amount that the provider charged, and beside it the requested amount. If the key was charged before,
+ * The settled order, with the amount that the provider charged, and the requested amount. If the key was charged before,
  * that is the amount which that charge requested, not this order.
  */
 function outcomeOf(locked: Locked, verdict: Verdict, isAdopted: boolean): Outcome {

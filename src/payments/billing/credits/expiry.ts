@@ -1,4 +1,4 @@
-// Books what has expired: grants, and holds that nobody captured or released. Balances leave it out at once; this makes the entries.
+// Books what has expired: grants, and holds that were neither captured nor released. Balances leave it out at once; this makes the entries.
 import { isMoving } from '../../../core/tenants/leaving.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Db } from '../../../lib/pg/db.ts'

@@ -44,7 +44,7 @@ export interface TopUp {
   topUpId: string
   /** The card is charged when what is available falls below it. */
   below: Credits
-  /** Whether a look at the balance is due or under way already. */
+  /** Whether a check of the balance is due or under way already. */
   isDue: boolean
 }
 

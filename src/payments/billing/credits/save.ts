@@ -143,7 +143,7 @@ const WRITE_HOLDS = onGivenRows(
     on conflict (organization_id, hold_id) do update set captured = excluded.captured, status = excluded.status`,
 )
 
-// A key that another transaction has used meanwhile, for another unit, fails here: the request is judged again.
+// A key that another transaction has used since, for another unit, fails here: the request is judged again.
 const ADD_KEYS = onGivenRows(
   'add credit keys',
   {

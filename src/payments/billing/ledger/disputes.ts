@@ -25,7 +25,7 @@ export async function recordDisputes(
   return changed
 }
 
-/** Records the state of a dispute in a transaction of its own, and returns whether it changed something. */
+/** Records the state of a dispute in one transaction, and returns whether it changed something. */
 export async function recordDispute(
   { db, log }: Pick<BillingContext, 'db' | 'log'>,
   disputed: OrderIds,

@@ -27,7 +27,7 @@ export function isAt(psp: string, merchantId: string, organizationId: string): s
 
 /**
  * Locks an order until commit. A statement that locks it and reads other rows sees these as they were before it waited for
- * the lock. The next statement sees what was committed meanwhile. Sent together, both are one round trip.
+ * the lock. The next statement sees what was committed while it waited. Sent together, both are one round trip.
  */
 export async function lockOrder(query: Query, organizationId: string, orderId: string): Promise<void> {
   await query(LOCK_ORDER, [organizationId, orderId])

@@ -98,7 +98,7 @@ const ADD: Statement = {
 
 /**
  * A provider's value in the form that its column takes. A value that does not fit is left out: money has moved, and settling
- * must not fail for ever because of a field of the report.
+ * must not fail again and again because of a field of the report.
  */
 function fitting(name: keyof PaymentDetails, value: string | boolean | null): string | boolean | null {
   if (detailFlags.has(name)) return value === true

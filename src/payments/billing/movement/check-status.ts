@@ -5,7 +5,7 @@ import type { Provider } from '../../providers/provider.ts'
 import type { BillingContext } from '../context.ts'
 import { isKeyRemembered, isNotFoundTwice, isPastDeadline } from './age.ts'
 import type { InProgress } from './in-progress.ts'
-import { type Answer, type Checked, isVerdict, type Verdict } from './kind-of-movement.ts'
+import { type CallResult, type Checked, isVerdict, type Verdict } from './kind-of-movement.ts'
 import { leaseMs, NEGATIVE_CHECKS_APART_S, pendingPauseSeconds } from './lease.ts'
 import { keep, type Note, noted, trim } from './provider-calls.ts'
 import { logNotBegun } from './psp.ts'
@@ -22,10 +22,10 @@ export async function checkStatus<Row extends InProgress>(
 ): Promise<Row> {
   const provider = await context.providers.of(row.organization_id, row.psp, row.psp_merchant_id)
   if (!provider) return withoutCall(context, kind, row)
-  const answer = await kind.ask(context, provider, row, signal)
+  const result = await kind.ask(context, provider, row, signal)
   if (row.status_checks % CHECKS_PER_TRIM === 0) await trim(context, row)
-  if (answer.outcome !== 'not_begun') return conclude(context, kind, provider, row, answer)
-  logNotBegun(context, provider, answer)
+  if (result.outcome !== 'not_begun') return conclude(context, kind, provider, row, result)
+  logNotBegun(context, provider, result)
   return withoutCall(context, kind, row)
 }
 
@@ -51,37 +51,37 @@ async function withoutCall<Row extends InProgress>({ db }: BillingContext, kind:
 
 const isUnsent = (row: InProgress) => row.is_unsent ?? false
 
-/** Settles a row by the provider's answer, or gives it back with the time of its next check. */
+/** Settles a row by the result of a call, or gives it back with the time of its next check. */
 export async function conclude<Row extends InProgress>(
   context: BillingContext,
   kind: Checked<Row>,
   provider: Provider,
   row: Row,
-  answer: Answer,
+  result: CallResult,
   note?: Note,
 ): Promise<Row> {
   const { db } = context
-  if (isVerdict(answer)) return settleOrHandOver(context, kind, provider, row, answer, note)
+  if (isVerdict(result)) return settleOrHandOver(context, kind, provider, row, result, note)
   if (note) keep(context, note)
-  if (answer.outcome === 'conflict') {
+  if (result.outcome === 'conflict') {
     if (!isUnsent(row)) return checkStatus(context, kind, row)
     // The call moved nothing. It is sent again after the usual pause, while the provider remembers the key, and looked up after that.
     return withoutCall(context, kind, row)
   }
-  if (answer.outcome === 'prepared' || answer.outcome === 'unconfirmed') {
-    const named = answer.outcome === 'prepared' ? { ...row, provider_handle: answer.handle } : row
+  if (result.outcome === 'prepared' || result.outcome === 'unconfirmed') {
+    const named = result.outcome === 'prepared' ? { ...row, provider_handle: result.handle } : row
     return conclude(context, kind, provider, row, await kind.refuse(context, provider, named))
   }
-  if (answer.outcome === 'pending') {
-    const { transactionId } = answer
+  if (result.outcome === 'pending') {
+    const { transactionId } = result
     await kind.rows.handOver(db, row, {
       pauseS: pendingPauseSeconds(row.age_ms),
       isPending: true,
       transactionId,
     })
-  } else if (answer.outcome === 'not_found' && isPastDeadline(context, row))
+  } else if (result.outcome === 'not_found' && isPastDeadline(context, row))
     await kind.rows.handOver(db, row, { pauseS: NEGATIVE_CHECKS_APART_S, isNotFound: true, isUnsent: isUnsent(row) })
-  else await kind.rows.handOver(db, row, { isUnsent: answer.outcome === 'not_found' && isUnsent(row) })
+  else await kind.rows.handOver(db, row, { isUnsent: result.outcome === 'not_found' && isUnsent(row) })
   return row
 }
 
@@ -139,7 +139,7 @@ export async function askThenRefuse<Row extends InProgress>(
   row: Row,
   isWaitedOut: boolean,
   signal?: AbortSignal,
-): Promise<Answer | NotBegun> {
+): Promise<CallResult | NotBegun> {
   if (provider.traits.lookUp === 'replay') return replay(context, kind, provider, row, signal)
   const found = await noted(context, row, 'look_up', () => kind.lookUp(provider, row, signal))
   if (found.outcome === 'unconfirmed') return kind.refuse(context, provider, row, signal)
@@ -155,9 +155,9 @@ async function replay<Row extends InProgress>(
   provider: Provider,
   row: Row,
   signal?: AbortSignal,
-): Promise<Answer | NotBegun> {
+): Promise<CallResult | NotBegun> {
   if (!isKeyRemembered(provider, row)) return { outcome: 'unknown', why: 'the provider may have forgotten the key' }
-  const answer = await noted(context, row, kind.type, () => kind.replay(provider, row, signal))
-  if (answer.outcome === 'conflict') return { outcome: 'unknown', why: 'the provider has another call under the key' }
-  return answer
+  const result = await noted(context, row, kind.type, () => kind.replay(provider, row, signal))
+  if (result.outcome === 'conflict') return { outcome: 'unknown', why: 'the provider has another call under the key' }
+  return result
 }

@@ -11,7 +11,7 @@ export interface HandOver {
   isNotFound?: boolean
   /** How the provider's outcome differs from the request, which an operator has to judge. */
   mismatch?: 'reference' | 'currency'
-  /** Whether the provider answered that it decides later. */
+  /** Whether the provider said that it decides later. */
   isPending?: boolean
   /** Whether the provider was not called so far, for kinds that note it. */
   isUnsent?: boolean

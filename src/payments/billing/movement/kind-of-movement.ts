@@ -20,14 +20,14 @@ import type { InProgress, Rows } from './in-progress.ts'
 import type { Note } from './provider-calls.ts'
 
 /** The outcomes that a provider may return for a movement that was begun. */
-export type Answer = Settled | Refused | Pending | Unknown | NotFound | Conflict | Prepared | Unconfirmed
+export type CallResult = Settled | Refused | Pending | Unknown | NotFound | Conflict | Prepared | Unconfirmed
 
 /** The provider's decision: a movement succeeded or failed, or the provider refuses it for good. */
 export type Verdict = Settled | Refused
 
-/** Whether an answer is final. */
-export function isVerdict<T extends { outcome: string }>(answer: T): answer is Extract<T, Verdict> {
-  return ['succeeded', 'failed', 'refused'].includes(answer.outcome)
+/** Whether a result is final. */
+export function isVerdict<T extends { outcome: string }>(result: T): result is Extract<T, Verdict> {
+  return ['succeeded', 'failed', 'refused'].includes(result.outcome)
 }
 
 /** How the provider's outcome differs from the request, so that an operator has to judge it. */
@@ -43,9 +43,9 @@ export interface Checked<Row extends InProgress> {
   /** Repeats the same call, which moves money once for its key: the only look-up that some providers have. */
   replay(provider: Provider, row: Row, signal?: AbortSignal): ReturnType<Provider['refund']>
   /** Asks the provider for the outcome, and makes it refuse a movement that it does not know. */
-  ask(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<Answer | NotBegun>
+  ask(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<CallResult | NotBegun>
   /** Makes the provider refuse a payment that is prepared, or that it does not know. */
-  refuse(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<Answer>
+  refuse(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<CallResult>
   settle(
     context: BillingContext,
     provider: Provider | undefined,

@@ -1,4 +1,4 @@
-// Logs each call to a provider beside its order, for operators who find out what happened to a charge.
+// Logs each call to a provider with its order, for operators who find out what happened to a charge.
 import { batched } from '../../../lib/batching.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { isUnavailable } from '../../../lib/pg/errors.ts'
@@ -25,7 +25,7 @@ export interface Note extends About {
 }
 
 /**
- * Calls a provider and logs the outcome beside the order. The caller does not wait for the note, and if it cannot be written,
+ * Calls a provider and logs the outcome with the order. The caller does not wait for the note, and if it cannot be written,
  * that changes nothing, because no decision depends on it.
  */
 export async function noted<T extends { outcome: string }>(
@@ -34,23 +34,23 @@ export async function noted<T extends { outcome: string }>(
   call: Note['call'],
   ask: () => Promise<T>,
 ): Promise<T> {
-  const { answer, note } = await timed(context, about, call, ask)
+  const { result, note } = await timed(context, about, call, ask)
   keep(context, note)
-  return answer
+  return result
 }
 
-/** Calls a provider; the caller writes the note in the transaction that follows from the answer, or passes it to `keep`. */
+/** Calls a provider; the caller writes the note in the transaction that follows from the result, or passes it to `keep`. */
 export async function timed<T extends { outcome: string }>(
   { clock }: BillingContext,
   { organization_id, order_id, refund_id = null }: About,
   call: Note['call'],
   ask: () => Promise<T>,
-): Promise<{ answer: T; note: Note }> {
+): Promise<{ result: T; note: Note }> {
   const begunMs = clock.monotonicMs()
-  const answer = await ask()
+  const result = await ask()
   const duration_ms = Math.round(clock.monotonicMs() - begunMs)
-  const note = { organization_id, order_id, refund_id, call, outcome: answer.outcome, duration_ms, begunMs, clock }
-  return { answer, note }
+  const note = { organization_id, order_id, refund_id, call, outcome: result.outcome, duration_ms, begunMs, clock }
+  return { result, note }
 }
 
 /** Writes a note without being waited for. */
@@ -60,12 +60,12 @@ export function keep({ db, log }: BillingContext, note: Note): void {
   })
 }
 
-// Enough for weeks of daily looks and for every first hour; a charge that is looked at for months keeps its newest calls.
-const MAX_LOOKS_KEPT = 200
+// Enough for weeks of daily status checks and for every first hour; a charge that is checked for months keeps its newest calls.
+const MAX_CALLS_KEPT = 200
 
-/** Deletes the oldest looks at an order beyond the newest two hundred calls. Calls that move money are always kept. */
+/** Deletes the oldest status checks of an order beyond the newest two hundred calls. Calls that move money are always kept. */
 export async function trim({ db }: BillingContext, { organization_id, order_id }: About): Promise<void> {
-  await db.query(TRIM, [organization_id, order_id, MAX_LOOKS_KEPT])
+  await db.query(TRIM, [organization_id, order_id, MAX_CALLS_KEPT])
 }
 
 const TRIM: Statement = {

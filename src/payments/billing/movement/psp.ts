@@ -26,7 +26,7 @@ export async function providerOf(
 }
 
 /**
- * The provider of a row that was claimed just now. If its account was disconnected meanwhile, the row is deleted, because nothing was
+ * The provider of a row that was claimed just now. If its account has been disconnected since, the row is deleted, because nothing was
  * begun, and a 400 is thrown.
  */
 export async function providerOfClaimed<Row extends Account & { organization_id: string }>(
@@ -49,8 +49,8 @@ export function unreachable(): ApiError {
 }
 
 /** The 503 for a charge or refund that the provider rejected before it began. The key is free again. */
-export function notBegun(context: Pick<BillingContext, 'log'>, provider: Provider, answer: NotBegun): ApiError {
-  logNotBegun(context, provider, answer)
+export function notBegun(context: Pick<BillingContext, 'log'>, provider: Provider, result: NotBegun): ApiError {
+  logNotBegun(context, provider, result)
   return unreachable()
 }
 

@@ -144,12 +144,12 @@ async function findMissingThere(pass: Pass, kind: Kind<InProgress>, since: strin
     if (seen.has(`${kind.type} ${row.provider_key}`)) continue
     // If repeating the call is the only look-up, it would move the money of a missing movement.
     const isReplay = provider.traits.lookUp === 'replay'
-    const answer = isReplay ? NOT_FOUND : await kind.lookUp(provider, row)
-    if (answer.outcome === 'unknown' || answer.outcome === 'pending') throw new ProviderError(answer.why)
-    if (answer.outcome === 'succeeded') result.match++
-    else if (answer.outcome === 'failed' && (await hasFailedLater(pass, kind, row))) result.adopted++
+    const found = isReplay ? NOT_FOUND : await kind.lookUp(provider, row)
+    if (found.outcome === 'unknown' || found.outcome === 'pending') throw new ProviderError(found.why)
+    if (found.outcome === 'succeeded') result.match++
+    else if (found.outcome === 'failed' && (await hasFailedLater(pass, kind, row))) result.adopted++
     else {
-      const what = `succeeded here with ${row.amount} ${row.currency_code}, ${answer.outcome.replace('_', ' ')} there`
+      const what = `succeeded here with ${row.amount} ${row.currency_code}, ${found.outcome.replace('_', ' ')} there`
       result.findings.push({ difference: 'missing_there', psp, type: kind.type, reference: kind.idOf(row), what })
     }
   }

@@ -41,7 +41,7 @@ async function bringUpToDate(
   return adoption === 'in_progress' ? adoption : (await adoptAlone(context, order, refund)).adoption
 }
 
-/** Adopts a refund in a transaction of its own. */
+/** Adopts a refund in one transaction. */
 async function adoptAlone({ db, log }: BillingContext, order: CustomerOrder, refund: RefundAtProvider) {
   const { adoption, refundId } = await db.tx(async (query, commit) => {
     await endWhenStalled(query)

@@ -76,7 +76,7 @@ const FIND: Statement = {
 
 /**
  * Whether a refund was made after all that had ended as failed: because the provider did not know it, or an operator decided so.
- * The failed one stays as it was reported; the money that moved gets a row of its own.
+ * The failed one stays as it was reported; the money that moved gets another row.
  */
 const succeededDespiteOurFailure = ({ is_ended_here }: Known, { status }: RefundAtProvider) =>
   is_ended_here && status !== 'failed'

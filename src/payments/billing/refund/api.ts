@@ -5,9 +5,9 @@ import { inAuditTurn } from '../../../core/audit/turns.ts'
 import { callerOf } from '../../../lib/http/client-address.ts'
 import type { JsonObject } from '../../../lib/json/read.ts'
 import { describe, lineOf, type MountContext, ok } from '../route.ts'
-import { refundOut } from './answer.ts'
 import { refund } from './refund.ts'
 import { readRefundRequest, refundIn } from './request.ts'
+import { refundOut } from './response.ts'
 
 export function mountRefunds(app: FastifyInstance, context: MountContext): void {
   const schema = {
@@ -27,7 +27,7 @@ export function mountRefunds(app: FastifyInstance, context: MountContext): void 
       const source = callerOf(raw, context.trustedProxies)
       const actor = { kind: 'organization key', id: organizationId, source } as const
       let head: Head | undefined
-      const answer = await refund(
+      const result = await refund(
         { ...context, traceparent },
         organizationId,
         readRefundRequest(exactBody as JsonObject),
@@ -41,7 +41,7 @@ export function mountRefunds(app: FastifyInstance, context: MountContext): void 
         },
       )
       if (head) await context.audit.confirm(head)
-      return answer
+      return result
     },
   )
 }

@@ -25,15 +25,13 @@ export const REFUND: Checked<Refund> = {
     // It exists at the provider, so there is nothing to refuse, and no call of ours to repeat.
     if (refund.is_adopted) {
       const found = await noted(context, refund, 'look_up', () => lookUpRefund(provider, refund, signal))
-      return found.outcome === 'not_found'
-        ? { outcome: 'unknown', why: 'the provider does not list it any more' }
-        : found
+      return found.outcome === 'not_found' ? { outcome: 'unknown', why: 'the provider no longer lists it' } : found
     }
     // No call was made for it, so this is its first: not later than the provider remembers the key.
     if (refund.is_unsent && isKeyRemembered(provider, refund)) return sendLate(context, provider, refund, signal)
-    const answer = await askThenRefuse(context, REFUND, provider, refund, !provider.refuseRefund, signal)
-    if (answer.outcome !== 'refused' || provider.refuseRefund) return answer
-    return (await findWithoutKey(context.db.query, provider, refund, signal)) ?? answer
+    const result = await askThenRefuse(context, REFUND, provider, refund, !provider.refuseRefund, signal)
+    if (result.outcome !== 'refused' || provider.refuseRefund) return result
+    return (await findWithoutKey(context.db.query, provider, refund, signal)) ?? result
   },
   async refuse(context, provider, refund, signal) {
     if (!provider.refuseRefund) return { outcome: 'unknown', why: 'the provider cannot cancel a refund' }

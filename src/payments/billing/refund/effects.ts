@@ -9,7 +9,7 @@ import { minorFromDatabase } from '../amount.ts'
 import { revokeShare } from '../credits/grants.ts'
 import { HELD_NOT_TEXT, type Held, restore, restoredEvent, revoke, revokedEvent } from '../ledger/consumable.ts'
 import type { ReportRow } from '../ledger/report-rows.ts'
-import { refundEvent } from './answer.ts'
+import { refundEvent } from './response.ts'
 import { REFUND_NOT_TEXT, type Refund } from './row.ts'
 
 /** A refund locked together with its order, with all columns that settling needs. */

@@ -1,9 +1,9 @@
 // What refunds declare as a kind of movement.
 import type { Kind } from '../movement/kind-of-movement.ts'
 import { adoptRefundsOfCharge } from './adopt-of-charge.ts'
-import { refundAnswer } from './answer.ts'
 import { mountRefunds } from './api.ts'
 import { REFUND } from './check.ts'
+import { refundResponse } from './response.ts'
 import { findSucceededSince, type Refund } from './row.ts'
 
 export const refundKind: Kind<Refund> = {
@@ -13,7 +13,7 @@ export const refundKind: Kind<Refund> = {
   idOf: ({ refund_id }) => refund_id,
   handleOf: ({ provider_transaction_id }) => provider_transaction_id,
   canBeCancelled: false,
-  responseOf: (refund) => refundAnswer(refund, false),
+  responseOf: (refund) => refundResponse(refund, false),
   findSucceededSince,
   keepsLost: false,
   ofCharge: { idOf: ({ charge_transaction_id }) => charge_transaction_id, adopt: adoptRefundsOfCharge },

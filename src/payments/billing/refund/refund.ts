@@ -10,10 +10,10 @@ import { leaseMs } from '../movement/lease.ts'
 import { timed } from '../movement/provider-calls.ts'
 import { notBegun, providerOf, providerOfClaimed, unreachable } from '../movement/psp.ts'
 import { adoptRefundsOfCharge } from './adopt-of-charge.ts'
-import { refundAnswer } from './answer.ts'
 import { REFUND } from './check.ts'
 import { claim, type OnClaim } from './claim.ts'
 import type { RefundRequest } from './request.ts'
+import { refundResponse } from './response.ts'
 import { findByKey, type Refund, refundRequest, refundsInProgress } from './row.ts'
 import { allow, findRefundable, type Refundable } from './rules.ts'
 import { settle, softVerdict } from './settle.ts'
@@ -29,7 +29,7 @@ const PLAIN: Claiming = { onClaim: async () => {}, inTurn: (claim) => claim() }
 
 /**
  * Pays back a charge or a part of it, at most once for each key. Throws an `ApiError` if the refund is refused before anything
- * is begun at the provider. After that it always returns an answer, as for charges, and an unknown outcome is not a failure.
+ * is begun at the provider. After that it always returns a response, as for charges, and an unknown outcome is not a failure.
  */
 export async function refund(
   context: BillingContext,
@@ -39,13 +39,13 @@ export async function refund(
 ) {
   const { db, clock, providers, providerTimeoutMs } = context
   const seen = await findByKey(db.query, organizationId, request)
-  if (seen) return answerFor(request, seen, true)
+  if (seen) return responseFor(request, seen, true)
 
   const order = await findRefundable(db.query, organizationId, request)
   await bringBackForgotten(context, organizationId, order)
-  // A refund with this key may have begun since the key was looked up, and would be in the way of itself.
+  // A refund with this key may have begun since the key was looked up, and its own row would refuse it.
   const begun = await findByKey(db.query, organizationId, request)
-  if (begun) return answerFor(request, begun, true)
+  if (begun) return responseFor(request, begun, true)
   const amount = allow(order, request)
   if (!request.isSoft) checkReady(await providerOf(providers, organizationId, order), amount, order.currency_code)
 
@@ -54,8 +54,8 @@ export async function refund(
     sentMs = clock.monotonicMs()
     return claim(db, organizationId, request, leaseMs(providerTimeoutMs, 1), claiming.onClaim)
   })
-  if (!claimed.isNew) return answerFor(request, claimed.refund, true)
-  return answerFor(request, await submit(context, claimed.refund, sentMs), false)
+  if (!claimed.isNew) return responseFor(request, claimed.refund, true)
+  return responseFor(request, await submit(context, claimed.refund, sentMs), false)
 }
 
 /** Throws unless the provider takes the refund now: a 400 for what it can never take, and else a 503. */
@@ -87,12 +87,12 @@ async function bringBackForgotten(
   }
 }
 
-/** The answer of a refund. Throws if its key was used for another one. */
-function answerFor(request: RefundRequest, refund: Refund, isReplay: boolean) {
+/** The response for a refund. Throws if its key was used for another one. */
+function responseFor(request: RefundRequest, refund: Refund, isReplay: boolean) {
   const isSame =
     request.orderId === refund.order_id && request.isSoft === refund.soft_refund && isSameAmount(request, refund)
   if (!isSame) throw keyReused('another refund')
-  return refundAnswer(refund, isReplay)
+  return refundResponse(refund, isReplay)
 }
 
 /** For a refund that was adopted from the provider, it is not known whether the caller gave an amount. */
@@ -103,7 +103,7 @@ function isSameAmount({ amount }: RefundRequest, { amount_given, asked_amount, i
 
 /**
  * Pays back a claimed refund and returns it as it is then. After any failure settling finds the outcome. Throws a 503 when the
- * provider turned the refund away before it began, and a 400 when its account is not connected any more, so that the key is
+ * provider turned the refund away before it began, and a 400 when its account is no longer connected, so that the key is
  * free again.
  */
 async function submit(context: BillingContext, refund: Refund, sentMs: number): Promise<Refund> {
@@ -112,12 +112,12 @@ async function submit(context: BillingContext, refund: Refund, sentMs: number): 
     const provider = await providerOfClaimed(context, refundsInProgress, refund)
     const held = await renewLeaseForCall(context, refundsInProgress, refund, sentMs)
     if (!held) return refund
-    const { answer, note } = await timed(context, held, 'refund', () =>
+    const { result, note } = await timed(context, held, 'refund', () =>
       provider.refund(refundRequest(held, context.traceparent)),
     )
-    if (answer.outcome !== 'not_begun') return await conclude(context, REFUND, provider, held, answer, note)
+    if (result.outcome !== 'not_begun') return await conclude(context, REFUND, provider, held, result, note)
     await refundsInProgress.giveBack(context.db, held)
-    throw notBegun(context, provider, answer)
+    throw notBegun(context, provider, result)
   } catch (error) {
     if (error instanceof ApiError) throw error
     context.log.error({ err: error, refund_id: refund.refund_id }, 'A refund is left to settling.')

@@ -28,7 +28,7 @@ export interface Refund extends InProgress {
   is_adopted: boolean
   provider_key: string
   provider_transaction_id: string | null
-  /** Whether its process gave it up before it called the provider, and no look has called it since. */
+  /** Whether its process gave it up before it called the provider, and no status check has called it since. */
   is_unsent: boolean
   project_id: string
   psp: string
@@ -69,7 +69,7 @@ const JOIN_ORDERS = 'o.organization_id = r.organization_id and o.order_id = r.or
 /** Refunds and their orders, for a statement that selects `REFUND_COLUMNS`. */
 const REFUNDS = `refunds r join orders o on ${JOIN_ORDERS}`
 
-/** Refunds in progress: leases and the queue of looks. */
+/** Refunds in progress: leases and the queue of status checks. */
 export const refundsInProgress = inProgress<Refund>({
   name: 'refunds',
   noun: 'refund',

@@ -15,7 +15,7 @@ import { oneOffCharge, readChargeRequest } from '../kinds.ts'
 import { leaseMs } from '../movement/lease.ts'
 
 const PAUSE_MS = 1_000
-// Each charges a card meanwhile, and connections are shared with what callers request.
+// Each charges a card, and connections are shared with what callers request.
 const MAX_AT_ONCE = 8
 // The claim and settling wait for the database too. A lease that ends too early does no harm: the key is the same.
 const LEASE_FACTOR = 3
@@ -33,7 +33,7 @@ export function startTopUps(context: BillingContext): () => Promise<void> {
   )
 }
 
-/** Tops up the accounts that are due and that no other process has, and returns how many rules were looked at. */
+/** Tops up the accounts that are due and that no other process has, and returns how many rules were read. */
 export async function topUpDue(context: BillingContext): Promise<number> {
   const { looked, taken } = await takeDue(context)
   await Promise.all(taken.map((turn) => topUp(context, turn)))
@@ -120,7 +120,7 @@ const THIS_MONTH = `date_trunc('month', now.at at time zone 'UTC')::date`
 const IS_FULL = (period: 'day' | 'month', start: string) =>
   `(t.${period} = ${start} and t.used_of_${period} >= t.most_per_${period})`
 
-// A rule that has used up its day or month is looked at again when the next begins.
+// A rule that has used up its day or month is read again when the next begins.
 const TAKE = onGivenRows(
   'take top-ups that are due',
   { organization_id: 'text', external_id: 'text', unit: 'text', available: 'numeric' },

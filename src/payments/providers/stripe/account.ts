@@ -1,6 +1,5 @@
 // Reads the account that a secret key belongs to: its mode, its country and the currencies that it can charge.
-import type { AccountDescription } from '../account-description.ts'
-import type { NotBegun, Unknown } from '../outcomes.ts'
+import type { AccountDescription, NotBegun, Unknown } from '../outcomes.ts'
 import { fieldsOf } from '../transport.ts'
 import { causeOfRejection, pathOf, responseError, type StripeApi } from './api.ts'
 import { stripeCurrencies } from './money.ts'

@@ -147,7 +147,7 @@ export async function* eachItem(page: (after: string | undefined) => Promise<Pag
 /** The error for an unusable response: its status and Stripe's code, but not Stripe's message, which may contain customer ids. */
 export function responseError(status: number, error: Fields): ProviderError {
   const code = [error['code'], error['type']].find((word) => typeof word === 'string')
-  return new ProviderError(`answered ${status}${code ? ` ${code}` : ''}`)
+  return new ProviderError(`returned status ${status}${code ? ` ${code}` : ''}`)
 }
 
 /**

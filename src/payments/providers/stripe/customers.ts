@@ -1,5 +1,5 @@
 // Customers at Stripe: looks up a saved card, and erases a customer's personal data.
-import type { SavedCard } from '../saved-card.ts'
+import type { SavedCard } from '../outcomes.ts'
 import { fieldsOf } from '../transport.ts'
 import { pathOf, responseError, type StripeApi } from './api.ts'
 import { idOf, textOf } from './objects.ts'
@@ -47,7 +47,7 @@ export async function eraseCustomer(
   const path = pathOf('customers', customer)
   const empty = { name: '', email: '', phone: '', description: '', address: '', shipping: '' }
   const response = how === 'delete' ? await api.delete(path, signal) : await api.post(path, empty, undefined, signal)
-  // 404: another worker, or a user of Stripe's dashboard, has deleted it meanwhile.
+  // 404: another worker, or a user of Stripe's dashboard, has deleted it since.
   if (response.status !== 200 && response.status !== 404) throw responseError(response.status, response.error)
   // The cards after the customer, and the known card last: a card that is detached no longer names its customer.
   const isKnown = (token: string) => token === card
@@ -72,6 +72,6 @@ async function cardsOf(api: StripeApi, customer: string, signal: AbortSignal): P
 
 async function detach(api: StripeApi, token: string, signal: AbortSignal): Promise<void> {
   const { status, error } = await api.post(pathOf('payment_methods', token, 'detach'), {}, undefined, signal)
-  // 400: it has been detached meanwhile. 404: it is gone with its customer.
+  // 400: it has been detached since. 404: it is gone with its customer.
   if (![200, 400, 404].includes(status)) throw responseError(status, error)
 }

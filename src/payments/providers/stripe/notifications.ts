@@ -87,7 +87,7 @@ export function whyNoStripeEvent(value: unknown): string {
 function hintOf(type: string, event: Fields): Hint {
   const object = fieldsOf(fieldsOf(event['data'])['object'])
   const [family] = type.split('.') as [string]
-  // It says nothing that is not known, and a look at once could cancel a payment whose confirmation is on its way.
+  // It says nothing that is not known, and an immediate status check could cancel a payment whose confirmation is on its way.
   if (type === 'payment_intent.created') return NOTHING
   if (family === 'payment_intent')
     return {

@@ -52,18 +52,18 @@ export function readIntent(body: Fields): Intent {
 export function readSum(body: Fields, field: string): Sum {
   const [amount, currency] = [body[field], body['currency']]
   if (!Number.isSafeInteger(amount) || typeof currency !== 'string') {
-    throw new ProviderError(`answered without ${field} and currency`)
+    throw new ProviderError(`returned no ${field} and currency`)
   }
   const currencyCode = currency.toUpperCase()
   const amountMinor = fromStripeAmount(BigInt(amount as number), currencyCode)
   if (amountMinor === undefined)
-    throw new ProviderError(`answered ${amount} ${currencyCode}, which cannot be converted`)
+    throw new ProviderError(`returned ${amount} ${currencyCode}, which cannot be converted`)
   return { amountMinor, currencyCode }
 }
 
 /** Seconds since 1970 as RFC 3339. */
 export function readTime(value: unknown): string {
-  if (!Number.isSafeInteger(value)) throw new ProviderError('answered without a time')
+  if (!Number.isSafeInteger(value)) throw new ProviderError('returned no time')
   return new Date((value as number) * 1000).toISOString().replace('Z', '000Z')
 }
 

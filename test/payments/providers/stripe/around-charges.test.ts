@@ -159,7 +159,11 @@ test('the account is described with its mode, and a wrong key is reported', asyn
   assert.deepEqual([described.isSandbox, described.country, described.chargesEnabled], [true, 'US', true])
   assert.ok(described.currencies.includes('USD') && !described.currencies.includes('UGX'))
   const wrong = await account.adapter({ secretKey: 'sk_live_0000' }).describeAccount()
-  assert.deepEqual(wrong, { outcome: 'not_begun', why: 'answered 401 invalid_request_error', cause: 'credentials' })
+  assert.deepEqual(wrong, {
+    outcome: 'not_begun',
+    why: 'returned status 401 invalid_request_error',
+    cause: 'credentials',
+  })
   const live = await openStripeAccount({ livemode: true })
   const other = await live.provider.describeAccount()
   assert.ok(other.outcome === 'described' && !other.isSandbox)

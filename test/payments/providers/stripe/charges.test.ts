@@ -95,11 +95,11 @@ test('not begun for wrong credentials, for too many calls and for a refused conn
   const wrong = await account.adapter({ secretKey: 'sk_test_revoked!' }).prepare(request)
   assert.deepEqual(wrong, {
     outcome: 'not_begun',
-    why: 'answered 401 invalid_request_error',
+    why: 'returned status 401 invalid_request_error',
     cause: 'credentials',
   })
   const busy = await account.charge(chargeRequest('pm_sim_prepare_busy'))
-  assert.deepEqual(busy, { outcome: 'not_begun', why: 'answered 429 rate_limit', cause: 'busy' })
+  assert.deepEqual(busy, { outcome: 'not_begun', why: 'returned status 429 rate_limit', cause: 'busy' })
   const nowhere = await account.adapter({ apiUrl: 'http://127.0.0.1:9' }).prepare(request)
   assert.deepEqual(nowhere, {
     outcome: 'not_begun',
@@ -196,7 +196,7 @@ test('the same purchase under a new order, after the old one was lost, is not ch
 
 test('unknown for a payment that the account does not have: its key may be of another account', async () => {
   const request = { ...chargeRequest('pm_card_visa'), handle: 'pi_elsewhere' }
-  const unknown = { outcome: 'unknown', why: 'answered 404 resource_missing' }
+  const unknown = { outcome: 'unknown', why: 'returned status 404 resource_missing' }
   assert.deepEqual(await account.provider.lookUp(request), unknown)
   assert.deepEqual(await account.provider.refuse(request), unknown)
 })

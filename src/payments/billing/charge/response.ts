@@ -1,4 +1,4 @@
-// The answer of a charge, and the data of its events.
+// The response for a charge, the data of its events, and the sentences for declined customers.
 import type { Event } from '../../../core/events/outbox.ts'
 import { readJson } from '../../../lib/json/read.ts'
 import { Type } from '../../../lib/shape/schema.ts'
@@ -35,7 +35,7 @@ export const oneOffChargeOut = Type.Object(
   { title: 'OneOffChargeOut', additionalProperties: false },
 )
 
-/** The `data` of a charge's event: the answer and the request. */
+/** The `data` of a charge's event: the response and the request. */
 export const chargeEventData = Type.Object(
   {
     ...oneOffChargeOut.properties,
@@ -52,7 +52,7 @@ export const chargeEventData = Type.Object(
   { title: 'ChargeEventData', additionalProperties: false },
 )
 
-export interface ChargeAnswer {
+export interface ChargeResponse {
   action_required_token: ''
   checkout_status: Status
   failed_message_for_user: string
@@ -60,7 +60,7 @@ export interface ChargeAnswer {
   idempotent_replay: boolean
 }
 
-export function chargeAnswer(order: Order, idempotent_replay: boolean): ChargeAnswer {
+export function chargeResponse(order: Order, idempotent_replay: boolean): ChargeResponse {
   const { status, failed_message_for_user, order_id } = order
   return {
     action_required_token: '',
@@ -81,11 +81,49 @@ type Settled = Order & {
 export function chargeEvent(order: Settled): Event {
   const { external_id, amount, currency_code, client_metadata, profile_id } = order
   const data = {
-    ...chargeAnswer(order, false),
+    ...chargeResponse(order, false),
     external_id,
     amount: jsonAmount(amount),
     currency_code,
     client_metadata: client_metadata === null ? null : readJson(client_metadata, { exact: true }),
   }
   return { type: `charge.${order.status}`, object_id: order.order_id, profile_id, data }
+}
+
+const TRY_LATER = 'Your bank could not process the payment. Please try again later.'
+const LIMIT = "Your card's limit is reached. Please use another card."
+const NOT_WITH_THIS_CARD = 'This payment is not possible with your card. Please use another card.'
+const CARD_DATA = 'Your card cannot be used any more. Please use another card.'
+
+// Stripe's decline codes, which the simulator uses too.
+const SENTENCES = new Map<string, string>([
+  ['insufficient_funds', 'Your card has insufficient funds.'],
+  ['expired_card', 'Your card has expired.'],
+  [
+    'authentication_required',
+    'Your bank asks you to confirm the payment, which is not possible here. Please use another card.',
+  ],
+  ...sentenceFor(
+    TRY_LATER,
+    'processing_error try_again_later issuer_not_available reenter_transaction approve_with_id',
+  ),
+  ...sentenceFor(LIMIT, 'card_velocity_exceeded withdrawal_count_limit_exceeded'),
+  ...sentenceFor(
+    NOT_WITH_THIS_CARD,
+    'card_not_supported currency_not_supported transaction_not_allowed service_not_allowed',
+  ),
+  ...sentenceFor(CARD_DATA, 'incorrect_number incorrect_cvc incorrect_zip invalid_number invalid_cvc invalid_account'),
+  ...sentenceFor(CARD_DATA, 'invalid_expiry_month invalid_expiry_year new_account_information_available'),
+])
+
+// Also for a card reported lost or stolen and for suspected fraud: the person who holds it must not learn that from us.
+const DECLINED = 'Your card was declined.'
+
+/** The sentence for the customer about a declined charge, without internals; `reasonCode` is `psp_reason_code` of the report. */
+export function failedMessageForUser(reasonCode: string | null): string {
+  return SENTENCES.get(reasonCode ?? '') ?? DECLINED
+}
+
+function sentenceFor(sentence: string, codes: string): [string, string][] {
+  return codes.split(' ').map((code) => [code, sentence])
 }

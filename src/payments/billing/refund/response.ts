@@ -1,4 +1,4 @@
-// The answer of a refund, and the data of its events.
+// The response for a refund, and the data of its events.
 import type { Event } from '../../../core/events/outbox.ts'
 import { formatMinor } from '../../../lib/money.ts'
 import { Type } from '../../../lib/shape/schema.ts'
@@ -31,7 +31,7 @@ export const refundOut = Type.Object(
   { title: 'RefundOut', additionalProperties: false },
 )
 
-export function refundAnswer(refund: Refund, idempotent_replay: boolean) {
+export function refundResponse(refund: Refund, idempotent_replay: boolean) {
   const { refund_id, order_id, status, amount, currency_code, amount_refunded, consumable_revoked } = refund
   return {
     refund_id,
@@ -49,5 +49,5 @@ export function refundAnswer(refund: Refund, idempotent_replay: boolean) {
 /** The event of a settled refund. */
 export function refundEvent(refund: Refund & { status: 'succeeded' | 'failed'; profile_id: string | null }): Event {
   const { refund_id, status, profile_id } = refund
-  return { type: `refund.${status}`, object_id: refund_id, profile_id, data: refundAnswer(refund, false) }
+  return { type: `refund.${status}`, object_id: refund_id, profile_id, data: refundResponse(refund, false) }
 }
