@@ -45,6 +45,7 @@ export function statementsOf<Row>(table: Table<Row>) {
   const free = `(${a}.lease_until is null or ${a}.lease_until <= (select db_clock()))`
   const mine = `organization_id = $1 and ${id} = $2 and looks = $3 and status = 'processing'`
   const from = join ? `${name} ${a} join ${join.table} on ${join.on}` : `${name} ${a}`
+  // The columns keep the names `looks` and `next_look_at`: an older process that still runs knows no others.
   const taken = `looks = ${a}.looks + 1, lease_until = t.until, next_look_at = t.until, has_news = false`
   return {
     from,
