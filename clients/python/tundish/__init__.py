@@ -1,0 +1,20 @@
+"""A client for Tundish: records, changes, charges, credits and webhooks."""
+
+from standardwebhooks import WebhookVerificationError
+
+from .billing import Billing, Credits
+from .data import Change, Data, LostCommits, Result
+from .http import TundishError
+from .webhooks import verify_webhook
+
+__all__ = [
+    "Billing",
+    "Change",
+    "Credits",
+    "Data",
+    "LostCommits",
+    "Result",
+    "TundishError",
+    "WebhookVerificationError",
+    "verify_webhook",
+]

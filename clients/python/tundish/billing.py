@@ -1,0 +1,111 @@
+"""The billing API: charges of saved cards, refunds, and credits. Every movement has a key, which each retry repeats."""
+
+from typing import Any, Mapping, Optional, Sequence, cast
+from urllib.parse import quote
+
+from .http import Http
+
+Json = dict[str, Any]
+
+
+class Billing:
+    """The customers of an organization. `key` is a secret key of it, or one with the scopes that are used."""
+
+    def __init__(self, url: str, organization: str, key: str, **more: Any) -> None:
+        base = f"{url.rstrip('/')}/{quote(organization, safe='')}/v1"
+        self._http = Http(base, {"service-secret-key": key}, **more)
+        self.credits = Credits(self._http)
+
+    def charge(
+        self,
+        external_id: str,
+        amount: str,
+        currency_code: str,
+        *,
+        idempotency_key: str,
+        client_metadata: Optional[Mapping[str, Any]] = None,
+        grants: Optional[Sequence[Mapping[str, Any]]] = None,
+    ) -> Json:
+        """Charges the saved card, at most once for a key. The `amount` is text in major units: `10.50`."""
+        body = {"external_id": external_id, "amount": amount, "currency_code": currency_code}
+        more = {"idempotency_key": idempotency_key, "client_metadata": client_metadata, "grants": grants}
+        return _post(self._http, "/payment/one_off_charge", {**body, **more})
+
+    def refund(
+        self,
+        external_id: str,
+        order_id: str,
+        *,
+        idempotency_key: str,
+        amount: Optional[str] = None,
+        soft_refund: Optional[bool] = None,
+        reason: Optional[str] = None,
+    ) -> Json:
+        """Refunds an order, or a part of it, at most once for a key."""
+        body = {"external_id": external_id, "order_id": order_id, "idempotency_key": idempotency_key}
+        more = {"amount": amount, "soft_refund": soft_refund, "reason": reason}
+        return _post(self._http, "/payment/refund", {**body, **more})
+
+    def assets(self, external_id: str) -> Json:
+        """What a customer owns."""
+        return _post(self._http, "/my_assets", {"external_id": external_id})
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> "Billing":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Credits:
+    """Credits that customers spend. Raises a `TundishError` with the code `insufficient_credits` where there are too few."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def spend(
+        self,
+        external_id: str,
+        unit: str,
+        amount: str,
+        *,
+        idempotency_key: str,
+        metadata: Optional[Mapping[str, Any]] = None,
+    ) -> Json:
+        """Spends credits, at most once for a key."""
+        body = {"external_id": external_id, "unit": unit, "amount": amount}
+        return _post(self._http, "/credits/spend", {**body, "idempotency_key": idempotency_key, "metadata": metadata})
+
+    def hold(
+        self, external_id: str, unit: str, amount: str, *, idempotency_key: str, expires_in: Optional[int] = None
+    ) -> Json:
+        """Reserves credits for a use whose amount is not known yet; ends after `expires_in` seconds, by default an hour."""
+        body = {"external_id": external_id, "unit": unit, "amount": amount}
+        return _post(self._http, "/credits/hold", {**body, "idempotency_key": idempotency_key, "expires_in": expires_in})
+
+    def capture(
+        self,
+        hold_id: str,
+        *,
+        idempotency_key: str,
+        amount: Optional[str] = None,
+        metadata: Optional[Mapping[str, Any]] = None,
+    ) -> Json:
+        """Spends what was used of a hold, by default all, and releases the rest."""
+        body = {"hold_id": hold_id, "idempotency_key": idempotency_key, "amount": amount, "metadata": metadata}
+        return _post(self._http, "/credits/capture", body)
+
+    def release(self, hold_id: str, *, idempotency_key: str) -> Json:
+        return _post(self._http, "/credits/release", {"hold_id": hold_id, "idempotency_key": idempotency_key})
+
+    def balance(self, external_id: str) -> list[Json]:
+        """The balances of a customer, by unit."""
+        return cast(list[Json], _post(self._http, "/credits/balance", {"external_id": external_id})["balances"])
+
+
+def _post(http: Http, path: str, body: Json) -> Json:
+    given = {name: value for name, value in body.items() if value is not None}
+    return cast(Json, http.call("POST", path, safe=True, json=given))

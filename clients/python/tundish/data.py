@@ -1,0 +1,169 @@
+"""The data API: writes records, reads lists and objects, and everything that changed."""
+
+import json
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Iterable, Iterator, Mapping, Optional, Union, cast
+
+import httpx
+
+from .http import Http, TundishError, read
+
+# What a call may have at most; the bytes leave room for what surrounds the records.
+MOST_RECORDS = 1000
+MOST_BYTES = 1_000_000
+# How often the stream of changes may break off without having come further.
+MOST_BREAKS = 5
+
+Record = Mapping[str, Any]
+
+
+@dataclass
+class Result:
+    """The sums of all calls. Each of `rejects` has its `index` among the given records, a `code` and a `reason`."""
+
+    read: int = 0
+    written: int = 0
+    unchanged: int = 0
+    skipped: int = 0
+    erased: int = 0
+    rejected: int = 0
+    rejects: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class Change:
+    """A record that changed, or with `horizon` the end of all: the `since` of the next time."""
+
+    record: Optional[str] = None
+    data: Optional[dict[str, Any]] = None
+    horizon: Optional[str] = None
+
+
+class LostCommits(Exception):
+    """The server has lost commits that were read before: delete what has a later `updated_at`, and read without `since`."""
+
+    def __init__(self, void_from: str) -> None:
+        super().__init__(f"The server has lost commits since {void_from}.")
+        self.void_from = void_from
+
+
+class Data:
+    """The records of a project. `key` is a secret key of it; to write, one with the scope `write` is enough."""
+
+    def __init__(self, url: str, key: str, **more: Any) -> None:
+        # The server looks at the case of this name.
+        self._http = Http(f"{url.rstrip('/')}/public/v1", {"Service-Secret": key}, **more)
+
+    def write(self, records: Iterable[Record], *, skip_bad: bool = True, events: bool = True) -> Result:
+        """
+        Writes records in calls of up to a thousand, in their order. Sending them again changes nothing, so every call is repeated
+        until it has a response. Bad records are left out and listed; without `skip_bad` the first call with one raises, and neither
+        it nor a later one is written.
+        """
+        total = Result()
+        params = {"skip_bad": str(skip_bad).lower(), "events": "on" if events else "off"}
+        for batch in _batches(records):
+            self._write(batch, params, skip_bad, total)
+        return total
+
+    def get(self, path: str) -> dict[str, Any]:
+        """One object, such as `/profiles/pro_ada`."""
+        return cast(dict[str, Any], self._http.call("GET", path, safe=True))
+
+    def all(self, path: str, **params: Union[str, int]) -> Iterator[dict[str, Any]]:
+        """All records of a list, page by page: `all("/profiles", **{"filter[country]": "DE"})`."""
+        query: dict[str, Any] = {"limit": 200, **params}
+        while True:
+            page = self._http.call("GET", path, safe=True, params=query)
+            yield from page["data"]
+            cursor = page["pagination"].get("next_cursor")
+            if not cursor:
+                return
+            query["cursor"] = cursor
+
+    def changes(self, since: Optional[str] = None) -> Iterator[Change]:
+        """
+        Everything that changed since a horizon, or everything there is, each change once; the last one has the `horizon` to keep for
+        the next time. A stream that breaks off is resumed. Raises `LostCommits`.
+        """
+        query = {"from": since} if since else {}
+        breaks = 0
+        while True:
+            waiting: list[Change] = []
+            try:
+                for line in self._lines(query):
+                    if "horizon" in line:
+                        yield Change(horizon=line["horizon"])
+                        return
+                    if "cursor" in line:
+                        query["cursor"] = line["cursor"]
+                        breaks = 0
+                        yield from waiting
+                        waiting = []
+                    else:
+                        waiting.append(Change(line["record"], line["data"]))
+            except httpx.TransportError:
+                if breaks == MOST_BREAKS:
+                    raise
+            breaks += 1
+            if breaks > MOST_BREAKS:
+                raise httpx.ReadError("The export broke off again and again.")
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> "Data":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write(self, batch: list[str], params: dict[str, str], skip_bad: bool, total: Result) -> None:
+        body = f'{{"records":[{",".join(batch)}]}}'.encode()
+        headers = {"Content-Type": "application/json"}
+        try:
+            answer = self._http.call("POST", "/records", safe=True, content=body, params=params, headers=headers)
+        except TundishError as error:
+            if not skip_bad or not isinstance(error.body, dict) or "rejects" not in error.body:
+                raise
+            # All of them are bad.
+            answer = error.body
+        for reject in answer["rejects"]:
+            total.rejects.append({**reject, "index": reject["index"] + total.read})
+        for name in ("read", "written", "unchanged", "skipped", "erased", "rejected"):
+            setattr(total, name, getattr(total, name) + answer[name])
+
+    def _lines(self, query: dict[str, str]) -> Iterator[dict[str, Any]]:
+        with self._http.stream("/export", query) as response:
+            if not response.is_success:
+                response.read()
+                read(response)
+            void_from = response.headers.get("X-Void-From")
+            if void_from:
+                raise LostCommits(void_from)
+            for line in response.iter_lines():
+                yield json.loads(line, parse_float=Decimal)
+
+
+def _batches(records: Iterable[Record]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for record in records:
+        text = json.dumps(record, default=_exact)
+        if batch and (len(batch) == MOST_RECORDS or size + len(text) > MOST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text) + 1
+    if batch:
+        yield batch
+
+
+def _exact(value: Any) -> Any:
+    """Amounts as text keep their digits; dates as the server reads them."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} cannot be sent.")

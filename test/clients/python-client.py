@@ -1,0 +1,54 @@
+# Runs the Python client against a server, and prints what it got as JSON.
+import json
+import os
+
+from tundish import Billing, Data, TundishError, WebhookVerificationError, verify_webhook
+
+url = os.environ["URL"]
+customer = os.environ["CUSTOMER"]
+created_at = "2026-01-02T03:04:05Z"
+people = [{"record": "profile", "data": {"id": f"p{n}", "created_at": created_at}} for n in range(1500)]
+bad = {"record": "session", "data": {"id": "bad", "created_at": created_at, "profile_id": "nobody"}}
+out: dict = {}
+with Data(url, os.environ["WRITER"]) as writer:
+    result = writer.write([*people, bad])
+    out["written"] = [result.read, result.written, result.rejected, result.rejects[0]["index"], result.rejects[0]["code"]]
+    out["again"] = writer.write(people).unchanged
+    try:
+        writer.get("/profiles/p1")
+    except TundishError as error:
+        out["refused"] = [error.status, error.code]
+    try:
+        writer.write([bad], skip_bad=False)
+    except TundishError as error:
+        out["rejected"] = [error.status, error.code]
+with Data(url, os.environ["KEY"]) as data:
+    out["listed"] = len({one["id"] for one in data.all("/profiles")})
+    out["one"] = data.get("/profiles/p7")["id"]
+    changes = list(data.changes())
+    out["changes"] = [len({one.data["id"] for one in changes[:-1]}), changes[-1].horizon is not None]
+with Billing(url, os.environ["ORG"], os.environ["ORG_KEY"]) as billing:
+    ask = lambda: billing.charge(customer, "10.50", "USD", idempotency_key="one")
+    first, second = ask(), ask()
+    out["charged"] = [first["checkout_status"], first["order_id"] == second["order_id"], second["idempotent_replay"]]
+    out["balance"] = [[one["unit"], str(one["available"])] for one in billing.credits.balance(customer)]
+    billing.credits.spend(customer, "tokens", "30", idempotency_key="s1")
+    billing.credits.spend(customer, "tokens", "30", idempotency_key="s1")
+    hold = billing.credits.hold(customer, "tokens", "50", idempotency_key="h1")
+    billing.credits.capture(hold["hold_id"], amount="20", idempotency_key="c1")
+    out["left"] = str(billing.credits.balance(customer)[0]["available"])
+    try:
+        billing.credits.spend(customer, "tokens", "1000", idempotency_key="s2")
+    except TundishError as error:
+        out["poor"] = error.code
+    try:
+        billing.charge(customer, "1.00", "USD")  # type: ignore[call-arg]
+    except TypeError as error:
+        out["no key"] = "idempotency_key" in str(error)
+sent = json.loads(os.environ["WEBHOOK"])
+out["event"] = verify_webhook(sent["secret"], sent["body"], sent["headers"])["type"]
+try:
+    verify_webhook(sent["secret"], sent["body"] + " ", sent["headers"])
+except WebhookVerificationError:
+    out["forged"] = True
+print(json.dumps(out))

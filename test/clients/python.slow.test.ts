@@ -1,0 +1,75 @@
+// The Python client against a server: records, lists, changes, charges, credits and webhooks. It needs a Python with httpx and
+// standardwebhooks: PYTHON names one.
+import assert from 'node:assert/strict'
+import { execFile, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { Webhook } from 'standardwebhooks'
+import { addKey } from '../../src/core/tenants/tenants.ts'
+import { type Billing, startBilling } from '../support/billing.ts'
+import { withCredits } from '../support/credits.ts'
+import { titled } from '../support/titled.ts'
+
+const PYTHON = process.env['PYTHON'] ?? 'python3'
+const needed = 'import sys, httpx, standardwebhooks; assert sys.version_info >= (3, 10)'
+const missing = spawnSync(PYTHON, ['-c', needed]).status !== 0
+const CLIENT = join(import.meta.dirname, '../../clients/python')
+
+let billing: Billing
+before(async () => {
+  billing = await startBilling()
+})
+after(() => billing.stop())
+
+const title = 'the Python client writes, reads, charges, spends and verifies'
+test(titled(title, missing ? `${PYTHON} has no httpx with standardwebhooks` : undefined), {
+  skip: missing,
+}, async () => {
+  const { server } = billing
+  const organization = await billing.organization()
+  const shop = await withCredits(server.db, organization)
+  const customer = await shop.customer()
+  assert.equal((await shop.credits('grant', { external_id: customer, amount: '100' })).status, 200)
+  const project = await server.project()
+  const [row] = await server.db.query('select organization_id as id from projects where id = $1', [project.id])
+  const tenant = { organization_id: row!.id!, project_id: project.id }
+  const writer = await addKey(server.db.query, server.app.seal, tenant, { name: 'writer', scopes: ['write'] })
+  const secret = `whsec_${randomBytes(24).toString('base64')}`
+  const [at, body] = [new Date(), JSON.stringify({ type: 'session.completed' })]
+  const headers = {
+    'Webhook-Id': 'msg_1',
+    'Webhook-Timestamp': String(Math.floor(at.getTime() / 1000)),
+    'Webhook-Signature': new Webhook(secret).sign('msg_1', at, body),
+  }
+  const env = {
+    PATH: process.env['PATH'],
+    PYTHONPATH: CLIENT,
+    PYTHONDONTWRITEBYTECODE: '1',
+    URL: server.url,
+    KEY: project.key,
+    WRITER: writer,
+    CUSTOMER: customer,
+    ORG: organization.id,
+    ORG_KEY: organization.key,
+    WEBHOOK: JSON.stringify({ secret, body, headers }),
+  }
+  const { stdout } = await promisify(execFile)(PYTHON, [join(import.meta.dirname, 'python-client.py')], { env })
+  assert.deepEqual(JSON.parse(stdout), {
+    written: [1501, 1500, 1, 1500, 'unknown_reference'],
+    again: 1500,
+    refused: [403, 'scope_missing'],
+    rejected: [400, 'records_rejected'],
+    listed: 1500,
+    one: 'p7',
+    changes: [1500, true],
+    charged: ['succeeded', true, true],
+    balance: [['tokens', '100']],
+    left: '50',
+    poor: 'insufficient_credits',
+    'no key': true,
+    event: 'session.completed',
+    forged: true,
+  })
+})
