@@ -18,7 +18,11 @@ export const CONTENTS: readonly Group[] = [
     title: 'Start, in this order',
     entries: [
       entry('readme', 'What Tundish is, the first start, and the first calls.'),
-      entry('data-api', 'Connect your funnel: write visits and people, read lists, and sync without missing a change.'),
+      entry(
+        'connect',
+        'Connect your funnel: which key, which id, how many calls, and what to put into Stripe’s metadata.',
+      ),
+      entry('data-api', 'Write visits and people, read lists, and sync without missing a change.'),
       entry('charging', 'Charge: what to do on each response, and why a time-out is not a failure.'),
       entry('dashboard', 'Look: revenue, funnels, people and charges in a browser.'),
       entry('operating', 'Go live: from an empty machine to a service with proxy, backups, upgrades, keys.'),
