@@ -2,10 +2,13 @@
 import { Readable } from 'node:stream'
 import type { App } from '../../app.ts'
 import { addKey, createOrganization, createProject, setOrganization } from '../../core/tenants/tenants.ts'
+import { storeSpend } from '../../data/figures/store-spend.ts'
 import { importRecords } from '../../data/ingest/load.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { bytesFromPg } from '../../lib/pg/row-bytes.ts'
+import type { Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
+import { CAMPAIGNS } from './people.ts'
 import { demoRecords } from './records.ts'
 import { addStripeAccount } from './stripe.ts'
 import { type Keys, welcome } from './welcome.ts'
@@ -51,6 +54,22 @@ async function make(app: App): Promise<void> {
   const source = { name: 'the demo', stream: () => Readable.from(lines()) }
   const { rejects } = await importRecords(app, { projectId: ID }, [source])
   if (rejects.length > 0) throw new Error(`Bug: the demo's data is refused: ${JSON.stringify(rejects[0])}`)
+  await db.tx((query) => spend(query))
+}
+
+/** What was spent on the campaigns: so much for each visit. */
+async function spend(query: Query): Promise<void> {
+  const visits = await query(
+    `select (created_at at time zone 'UTC')::date::text as day, visit_campaign as campaign, count(*) as visits
+     from sessions where project_id = $1 group by 1, 2 order by 1, 2`,
+    [ID],
+  )
+  const rows = visits.flatMap(({ day, campaign, visits: count }) => {
+    const { source, dollars } = CAMPAIGNS[campaign!]!
+    const amount = (dollars * Number(count)).toFixed(2)
+    return dollars > 0 ? [{ day: day!, source, campaign: campaign!, currency: 'USD', amount }] : []
+  })
+  await storeSpend(query, ID, rows)
 }
 
 /** Creates the key that writes records once: when it was revoked, it is not created again. */

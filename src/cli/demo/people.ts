@@ -34,6 +34,12 @@ const BROWSERS = [
   'Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/137.0.0.0 Mobile Safari/537.36',
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:139.0) Gecko/20100101 Firefox/139.0',
 ]
+/** Where visitors come from. What was spent on a campaign is so many US dollars a visit. */
+export const CAMPAIGNS: Readonly<Record<string, { source: string; medium: string; dollars: number }>> = {
+  autumn: { source: 'meta', medium: 'paid_social', dollars: 11 },
+  brand: { source: 'google', medium: 'cpc', dollars: 6 },
+  newsletter: { source: 'newsletter', medium: 'email', dollars: 0 },
+}
 const SHARES = Object.fromEntries(PLACES.map(({ country, share }) => [country, share]))
 const FUNNEL_SHARES = Object.fromEntries(FUNNELS.map(({ id, share }) => [id, share]))
 
@@ -106,6 +112,7 @@ function* visitLines(
   const { id, ms, funnel, experiment } = visit
   const [city, region, postalCode] = random.pick(place.cities)
   const campaign = random.pick(['autumn', 'brand', 'newsletter'])
+  const mark = CAMPAIGNS[campaign]!
   yield {
     record: 'session',
     data: {
@@ -117,9 +124,9 @@ function* visitLines(
       funnel_version: funnel.version,
       experiment_id: experiment,
       locale: place.locale,
-      origin: `https://quiz.example.com/${funnel.alias}?utm_campaign=${campaign}`,
+      origin: `https://quiz.example.com/${funnel.alias}?utm_source=${mark.source}&utm_medium=${mark.medium}&utm_campaign=${campaign}`,
       user_agent: random.pick(BROWSERS),
-      query_params: { utm_campaign: campaign },
+      query_params: { utm_source: mark.source, utm_medium: mark.medium, utm_campaign: campaign },
       ip: `${random.pick(NETWORKS)}.${random.integer(1, 254)}`,
       country: place.country,
       region_code: region,

@@ -38,6 +38,23 @@ function nameAda(lines: Line[]): void {
   }
 }
 
+// Of a hundred people in the experiment, so many get the second variant: those who paid, and the others.
+const VARIANTS: Readonly<Record<string, { paid: number; others: number }>> = {
+  exp_length: { paid: 62, others: 41 },
+  exp_price: { paid: 50, others: 50 },
+}
+
+/** Gives the sessions of a person a variant. The second one of the one experiment sells better, and of the other does not. */
+function giveVariants(lines: Line[], n: number): void {
+  const isPaid = lines.some(({ record }) => record === 'transaction')
+  for (const { record, data } of lines) {
+    const { experiment_id } = data as { experiment_id?: string | null }
+    const shares = record === 'session' ? VARIANTS[experiment_id ?? ''] : undefined
+    // Spread evenly over all people, with no random number: the other records stay the same.
+    if (shares) Object.assign(data, { variant: (n * 37) % 100 < (isPaid ? shares.paid : shares.others) ? 'b' : 'a' })
+  }
+}
+
 /** The records of two years up to `now`. The random numbers are the same at every start. */
 export function* demoRecords(now: number): Iterable<Line> {
   const ago = (days: number) => iso(now - days * DAY_MS)
@@ -52,6 +69,7 @@ export function* demoRecords(now: number): Iterable<Line> {
   for (let n = 1; n <= PEOPLE; n += 1) {
     const person = makePerson(random, n, now)
     const lines = [...person.lines, ...subscriptionLines(random, person, n, now)]
+    giveVariants(lines, n)
     if (ada === undefined && lines.some(isActiveSubscription)) {
       ada = person.id
       nameAda(lines)

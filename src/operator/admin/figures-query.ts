@@ -134,7 +134,7 @@ function readFilter(given: Partial<Record<(typeof FILTERS)[number], string>>): F
 /** A metric without the dimension is left out of the response, but one of them must have it. */
 function checkDimension(names: MetricName[], dimension: string | undefined, filter: string | undefined): void {
   const what = `${names.join(', ')}${filter === undefined ? '' : ` of one ${filter}`}`
-  if (filter !== undefined && !names.some((name) => isFilter(name, filter)))
+  if (filter !== undefined && dimension === undefined && !names.some((name) => isFilter(name, filter)))
     throw new ApiError(400, 'invalid_parameter', `${filter}: ${names.join(', ')} cannot be filtered by ${filter}.`)
   const all = [...new Set(names.flatMap((name) => dimensionsOf(name, filter)))]
   if (dimension === undefined || all.includes(dimension)) return

@@ -1,9 +1,12 @@
 // The routes of the dashboard: pages, and the actions of forms.
+
 import { connect, disconnect, merchantAccounts, setMerchantAccount } from './pages/accounts.ts'
+import { acquisition, worth } from './pages/acquisition.ts'
 import { charge, refundCharge, resolveCharge } from './pages/charge.ts'
 import { charges } from './pages/charges.ts'
 import { credits } from './pages/credits.ts'
 import { erasePerson, erasures, receipt } from './pages/erasures.ts'
+import { experiments } from './pages/experiments.ts'
 import { funnel, funnels } from './pages/funnels.ts'
 import { keys, makeKey, revokeKey, rotateKey } from './pages/keys.ts'
 import { audit, doctor, sync } from './pages/operations.ts'
@@ -41,6 +44,9 @@ export const pages: Record<string, Route> = {
   '/funnels': funnels,
   '/funnels/:funnel_id': funnel,
   '/revenue': revenue,
+  '/acquisition': acquisition,
+  '/worth': worth,
+  '/experiments': experiments,
   '/subscriptions': subscriptions,
   '/charges': charges,
   '/charges/:organization_id/:order_id': charge,

@@ -23,8 +23,11 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
     'Business',
     [
       ['/', 'Today'],
+      ['/acquisition', 'Acquisition'],
       ['/funnels', 'Funnels'],
+      ['/experiments', 'Experiments'],
       ['/revenue', 'Revenue'],
+      ['/worth', 'Customer worth'],
       ['/subscriptions', 'Subscriptions'],
     ],
   ],

@@ -51,6 +51,20 @@ describe('figures of a project', () => {
       await until('a later as_of', async () => (await asOf()) > first)
     })
 
+  test('screens of one funnel; 400 for two filters, and for one that the metric does not have', async () => {
+    assert.deepEqual((await ask('metric=answered,stopped&by=screen&funnel=quiz')).data, [])
+    const refused = async (query: string) => {
+      const { status, body } = await admin.call('GET', `/projects/${PROJECT}/figures?${query}`)
+      assert.equal(status, 400)
+      return JSON.stringify(body)
+    }
+    assert.match(
+      await refused('metric=revenue&funnel=a&source=b'),
+      /Only one filter can be given, got funnel and source/,
+    )
+    assert.match(await refused('metric=attempts&source=b'), /cannot be filtered by source/)
+  })
+
   test('a period is compared with as many days before', async () => {
     const { data, compared_with } = await ask('metric=revenue,sales&from=2026-02-01&to=2026-02-28&compare=previous')
     assert.deepEqual(compared_with, { from: '2026-01-04', to: '2026-01-31' })

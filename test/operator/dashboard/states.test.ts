@@ -127,7 +127,7 @@ test('revenue that ceased has fallen by 100%, and an average over no people is n
     text,
     /<dt>Revenue<\/dt><dd><strong>\$0\.00<\/strong>\s*<span class="quiet"><span class="change poor">−100%</,
   )
-  assert.equal(tilesOf((await page('/revenue')).text)['Revenue per new person'], '–')
+  assert.equal(tilesOf((await page('/revenue')).text)['Revenue per person'], '–')
 })
 
 test('a period with nothing but a won dispute has a chart', async () => {

@@ -49,7 +49,7 @@ export async function revenue(view: View): Promise<Page> {
     tile('Refunds', sum, 'refunds', 'usd', { bad: true }),
     tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true }),
     tile('Net revenue', sum, 'net_revenue', 'usd'),
-    tile('Revenue per new person', sum, 'arpu', 'usd', { isRate: true }),
+    tile('Revenue per person', sum, 'arpu', 'usd', { isRate: true }),
     tile('Revenue per payer and month', sum, 'arppu', 'usd', { isRate: true }),
   )
   if (own.length === 0) return { title: 'Revenue', hasPeriod: true, body: html`${summary}${NO_REVENUE}` }
@@ -119,15 +119,15 @@ async function perPerson(view: View): Promise<Html> {
   const span = wholeMonths(view.span)
   const found = await figures(view, 'arpu,arppu', { by: 'month', from: span.from, to: span.to })
   const series: Series[] = [
-    { label: 'Per new person', metric: 'arpu', unit: 'usd', isRate: true },
+    { label: 'Per person', metric: 'arpu', unit: 'usd', isRate: true },
     { label: 'Per payer', metric: 'arppu', unit: 'usd', isRate: true },
   ]
-  const caption = 'Revenue per new person and per payer by month, in US dollars'
+  const caption = 'Revenue per person and per payer by month, in US dollars'
   return section(
-    'Revenue per new person and per payer by month',
+    'Revenue per person and per payer by month',
     chart(view, 'averages', seriesTable(view, caption, found, series, { span }), { kind: 'line', unit: 'usd' }),
     {
-      note: 'Per new person: revenue divided by the people who came for the first time. Per payer: divided by the people who paid in the month.',
+      note: 'Per person: revenue divided by the people who had a session in the month. Per payer: divided by the people who paid in the month.',
     },
   )
 }

@@ -1,0 +1,167 @@
+// Acquisition: what customers cost, what they bring back, and what they are worth by cohort.
+import { addDays } from '../../../lib/days.ts'
+import type { Result } from '../call.ts'
+import { country, dollars, number } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
+import { tableSection, tile, tiles } from '../parts.ts'
+import { type Column, cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import type { View } from '../view.ts'
+
+const BY = { source: 'Source', campaign: 'Campaign', funnel: 'Funnel' } as const
+type By = keyof typeof BY
+const DAYS = [0, 7, 30, 90]
+
+export async function acquisition(view: View): Promise<Page> {
+  const title = 'Acquisition'
+  if (!view.project) return { title, body: noProject(view) }
+  const { from, to } = view.span
+  const query = { from, to: addDays(to, -1), test: view.test }
+  const params = { project_id: view.project.id }
+  const by = (Object.keys(BY) as By[]).find((name) => name === view.query.get('split')) ?? 'source'
+  const [all, each, names]: [Result, Result, Names] = await Promise.all([
+    view.call('getAcquisition', { params, query }),
+    view.call('getAcquisition', { params, query: { ...query, by } }),
+    namesOf(view),
+  ])
+  const [sum] = all.data
+  const values = { ...sum, roas: sum?.roas.at(-1) ?? null }
+  const figure: Figure = { period: null, key: null, currency: 'USD', values }
+  const incomplete = DAYS.filter((day) => all.days_since < day)
+  return {
+    title,
+    hasPeriod: true,
+    isGrouped: false,
+    isCompared: false,
+    body: html`<p class="quiet">What does a customer cost, and does it pay back?</p>
+      ${tiles(
+        tile('Spend', figure, 'spend', 'usd', { note: spendNote(sum) }),
+        tile('New people', figure, 'people', 'number', { note: 'first session' }),
+        tile('New customers', figure, 'customers', 'number', { note: 'first payment' }),
+        tile('Cost of a customer', figure, 'cac', 'usd', { isRate: true, note: 'spend ÷ new customers' }),
+        tile('Return at day 90', figure, 'roas', 'percent', {
+          note: all.days_since < 90 ? 'still growing' : 'of the spend',
+        }),
+        tile('Revenue per new person', figure, 'revenue_per_new_person', 'usd', {
+          isRate: true,
+          note: 'of these people',
+        }),
+      )}
+      ${tableSection(view, 'acquisition', returnTable(by, each.data, sum, names), {
+        title: `By ${BY[by].toLowerCase()}`,
+        above: html`<p class="chips">${Object.entries(BY).map(([name, label]) => html`<a href="${view.href(view.path, { split: name })}"${name === by ? html` aria-current="true"` : ''}>${label}</a> `)}</p>`,
+        note: html`Net revenue of the people who came first in this period, so many days after they came, divided by the spend.
+          ${incomplete.length > 0 && `Not complete yet: day ${incomplete.join(', ')}.`} Values beyond the 1,000 most frequent of a day are “other”.`,
+        empty: html`<p>No sessions and no spend in this period. Load what you spend: <code>tundish figures spend</code>.</p>`,
+      })}`,
+  }
+}
+
+const spendNote = (sum: Result | undefined): Piece =>
+  sum && sum.spend_without_usd > 0
+    ? `without ${number(sum.spend_without_usd)} amounts that have no value in US dollars`
+    : 'on advertising'
+
+function returnTable(by: By, rows: Result[], sum: Result | undefined, names: Names): Table {
+  const labels = ['Spend', 'People', 'Customers', 'Cost of a customer', ...DAYS.map((day) => `Day ${day}`), 'Payback']
+  const cells = (row: Result) => [
+    valueCell('usd', row.spend || null),
+    valueCell('number', row.people),
+    valueCell('number', row.customers),
+    valueCell('usd', row.cac),
+    ...row.roas.map((value: number | null) => valueCell('percent', value)),
+    cell(paybackOf(row), row.payback_days),
+  ]
+  const total = sum && rows.length > 1 ? [['Total', ...cells(sum)]] : []
+  return {
+    caption: `By ${BY[by].toLowerCase()}`,
+    columns: [{ label: BY[by] }, ...labels.map((label): Column => ({ label, number: true }))],
+    rows: [...rows.map((row) => [cell(nameOf(by, row.key, names), row.key), ...cells(row)]), ...total],
+  }
+}
+
+const paybackOf = ({ payback_days, spend }: Result): Piece =>
+  payback_days !== null ? `${payback_days} days` : spend > 0 ? 'not yet' : '–'
+
+const nameOf = (by: string, key: string, { funnels, products }: Names): string => {
+  if (key === '') return 'none'
+  if (by === 'country') return country(key)
+  return (by === 'funnel' ? funnels[key] : by === 'product' ? products[key] : key) ?? key
+}
+
+// Thirty days say nothing of a worth, and little of an experiment.
+export const YEAR = { period: '12m' }
+export const hasChosenPeriod = ({ query }: View) => query.has('period') || query.has('from')
+
+const WORTH_BY = {
+  cohort: 'Cohort',
+  source: 'Source',
+  campaign: 'Campaign',
+  funnel: 'Funnel',
+  product: 'Product',
+  country: 'Country',
+  variant: 'Variant',
+}
+const SHOWN_MONTHS = 12
+
+export async function worth(view: View): Promise<Page | string> {
+  const title = 'Customer worth'
+  if (!view.project) return { title, body: noProject(view) }
+  if (!hasChosenPeriod(view)) return view.href(view.path, YEAR)
+  const since = view.query.get('since') === 'session' ? 'session' : 'payment'
+  const cohort = view.query.get('cohort') === 'week' ? 'week' : 'month'
+  const asked = view.query.get('split') ?? 'cohort'
+  const split = asked in WORTH_BY && (asked !== 'product' || since === 'payment') ? asked : 'cohort'
+  const { from, to } = view.span
+  const [result, names]: [Result, Names] = await Promise.all([
+    view.call('getLifetime', {
+      params: { project_id: view.project.id },
+      query: { from, to: addDays(to, -1), since, cohort, test: view.test, ...(split !== 'cohort' && { by: split }) },
+    }),
+    namesOf(view),
+  ])
+  const choice = (name: string, chosen: string, options: Record<string, string>) =>
+    html`<p class="chips">${Object.entries(options).map(([key, label]) => html`<a href="${view.href(view.path, { since, cohort, split, [name]: key })}"${key === chosen ? html` aria-current="true"` : ''}>${label}</a> `)}</p>`
+  const rows: Result[] = result.data.slice(0, 100)
+  return {
+    title,
+    hasPeriod: true,
+    isGrouped: false,
+    isCompared: false,
+    body: html`<p class="quiet">What is a customer worth, and how soon?</p>
+      ${tableSection(view, 'worth', worthTable(split, rows, names), {
+        title: `Net revenue per person since the first ${since}`,
+        above: html`${choice('since', since, { payment: 'Since the first payment', session: 'Since the first session' })}
+          ${choice('split', split, since === 'payment' ? WORTH_BY : without(WORTH_BY, 'product'))}
+          ${split === 'cohort' && choice('cohort', cohort, { month: 'By month', week: 'By week' })}`,
+        note: html`Cumulative, in US dollars, by whole months since. Faded: not over yet for everybody in the row.`,
+        empty: html`<p>Nobody began in this period.</p>`,
+      })}`,
+  }
+}
+
+const without = (all: Record<string, string>, name: string) =>
+  Object.fromEntries(Object.entries(all).filter(([key]) => key !== name))
+
+function worthTable(split: string, rows: Result[], names: Names): Table {
+  const months = Math.min(SHOWN_MONTHS, Math.max(0, ...rows.map(({ worth }) => worth.length)))
+  const heads = Array.from({ length: months }, (_, month) => `Month ${month + 1}`)
+  return {
+    caption: 'Net revenue per person',
+    columns: [
+      { label: WORTH_BY[split as keyof typeof WORTH_BY] },
+      ...['People', ...heads].map((label): Column => ({ label, number: true })),
+    ],
+    rows: rows.map(({ cohort, key, people, worth, complete }) => [
+      split === 'cohort' ? cohort : cell(nameOf(split, key, names), key),
+      valueCell('number', people),
+      ...heads.map((_, month) => faded(worth[month], month >= complete)),
+    ]),
+  }
+}
+
+const faded = (value: number | null | undefined, isFaded: boolean) =>
+  value === undefined
+    ? cell('', null)
+    : cell(isFaded ? html`<span class="quiet">${dollars(value)}</span>` : (dollars(value) as Piece), value)

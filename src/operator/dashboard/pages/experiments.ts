@@ -1,0 +1,109 @@
+// Experiments: which variant won, or that nothing is known yet.
+import { addDays } from '../../../lib/days.ts'
+import type { Result } from '../call.ts'
+import { dollars, number, percent } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { valueCell } from '../numbers.ts'
+import { tableSection } from '../parts.ts'
+import { type Column, cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import type { View } from '../view.ts'
+import { hasChosenPeriod, YEAR } from './acquisition.ts'
+
+export async function experiments(view: View): Promise<Page | string> {
+  const title = 'Experiments'
+  if (!view.project) return { title, body: noProject(view) }
+  if (!hasChosenPeriod(view)) return view.href(view.path, YEAR)
+  const { from, to } = view.span
+  const result: Result = await view.call('getExperimentResults', {
+    params: { project_id: view.project.id },
+    query: { from, to: addDays(to, -1), test: view.test },
+  })
+  const seen = (result.data as Result[]).filter(({ people }) => people > 0)
+  return {
+    title,
+    hasPeriod: true,
+    isGrouped: false,
+    isCompared: false,
+    body: html`<p class="quiet">Which variant won? People who came into an experiment in this period, and what they did within 90 days.</p>
+      ${seen.length === 0 && html`<div class="empty"><h2>No experiments in this period</h2><p>Sessions with an <code>experiment_id</code> and a <code>variant</code> are compared here.</p></div>`}
+      ${seen.map((one, n) =>
+        tableSection(view, `experiment-${n + 1}`, variantTable(one), {
+          title: one.title ?? one.experiment_id,
+          note: html`<strong>${verdictOf(one)}</strong> ${one.enabled ? 'It is running.' : 'It has ended.'}`,
+        }),
+      )}`,
+  }
+}
+
+/** The answer in a sentence. */
+function verdictOf({ variants, control, wrong_split, split_p }: Result): Piece {
+  if (wrong_split)
+    return `No verdict: the variants have too unequal numbers of people (p = ${shownP(split_p)}). Check how visitors are divided and recorded.`
+  const compared = (variants as Result[]).filter(({ against_control }) => against_control)
+  if (control === null || compared.length === 0) return 'Nothing to compare: sessions have no second variant.'
+  const best = compared
+    .filter(({ against_control }) => against_control.verdict === 'better')
+    .sort((a, b) => b.conversion - a.conversion)[0]
+  if (best) return `“${best.variant}” is better than “${control}”: ${percentOf(best.conversion)} of people paid.`
+  if (compared.every(({ against_control }) => against_control.verdict === 'worse'))
+    return `“${control}” is better than all others.`
+  const [needed] = compared.flatMap(({ against_control }) => against_control.people_needed ?? [])
+  return needed
+    ? `No verdict yet: a difference as small as this needs ${needed.toLocaleString('en-US')} more people in each variant.`
+    : 'No verdict yet.'
+}
+
+const percentOf = (share: number) => `${(share * 100).toFixed(1)} %`
+const shownP = (p: number | null) => (p === null ? '' : p < 0.0001 ? '< 0.0001' : p.toFixed(4))
+const points = (value: number) => `${value > 0 ? '+' : ''}${(value * 100).toFixed(1)}`
+
+const COLUMNS: Column[] = [
+  { label: 'Variant' },
+  ...[
+    'People',
+    'Paid',
+    'Conversion',
+    'Points',
+    '95 % interval',
+    'p',
+    'Revenue per person',
+    'p of revenue',
+    'Trial to paid',
+    'Refunded',
+  ].map((label) => ({ label, number: true })),
+  { label: 'Power', csvOnly: true },
+]
+
+function variantTable({ variants, control, experiment_id, title }: Result): Table {
+  return {
+    caption: title ?? experiment_id,
+    columns: COLUMNS,
+    rows: (variants as Result[]).map((one) => {
+      const { conversion, revenue_per_person, power } = one.against_control ?? {}
+      return [
+        cell(
+          one.variant === ''
+            ? 'none'
+            : one.variant === control
+              ? html`${one.variant} <span class="quiet">control</span>`
+              : one.variant,
+          one.variant,
+        ),
+        valueCell('number', one.people),
+        valueCell('number', one.payers),
+        cell(percent(one.conversion), one.conversion),
+        conversion ? cell(points(conversion.difference), conversion.difference) : cell('', null),
+        conversion
+          ? cell(`${points(conversion.low)} to ${points(conversion.high)}`, `${conversion.low} ${conversion.high}`)
+          : cell('', null),
+        cell(shownP(conversion?.p ?? null), conversion?.p),
+        cell(dollars(one.revenue_per_person), one.revenue_per_person),
+        cell(shownP(revenue_per_person?.p ?? null), revenue_per_person?.p),
+        one.trials > 0 ? cell(percent(one.trials_paid / one.trials), one.trials_paid / one.trials) : cell('', null),
+        cell(number(one.refunded), one.refunded),
+        power === undefined || power === null ? cell('', null) : cell(percent(power), power),
+      ]
+    }),
+  }
+}
