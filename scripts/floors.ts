@@ -40,6 +40,8 @@ export const FLOORS: Readonly<Record<string, string[]>> = {
 
 // Exceptions within a floor: a folder, and the folders of its floor that it may import.
 const ALLOWED: Record<string, string[]> = {
+  // A setting names roles of operators.
+  'config.ts': ['core/tenants'],
   // They need the types of tenants and settings.
   'core/tenants': ['config.ts', 'core/records'],
   'payments/providers': ['config.ts', 'core/tenants', 'core/records'],

@@ -24,6 +24,7 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/lib/pg/pipelines.ts#openPipelines': 'A factory.',
   'src/core/limits/rate.ts#openRateLimiter': 'A factory.',
   'src/core/lists/replica/replica-source.ts#openReplicaSource': 'A factory.',
+  'src/operator/dashboard/identity-provider.ts#openIdentityProvider': 'A factory.',
   'src/payments/providers/open.ts#openProviders': 'A factory.',
   'src/data/sync/duckdb.ts#duckdbTarget': 'A factory.',
   'src/data/sync/sqlite.ts#sqliteTarget': 'A factory.',

@@ -1,5 +1,6 @@
 // The only reader of the environment: every setting with its default and its rule; all mistakes are reported at once.
 import { resolve } from 'node:path'
+import { type OidcSettings, readOidc } from './core/tenants/oidc-settings.ts'
 import { UsageError } from './lib/errors.ts'
 import type { ListenerBounds } from './lib/http/bounds.ts'
 import { readProxies, type TrustedProxies } from './lib/http/client-address.ts'
@@ -19,6 +20,8 @@ export interface Config {
   adminPort: number
   /** Host names that the operator's listener accepts, besides addresses and localhost. */
   adminHostNames: string[]
+  /** Where people sign in to the dashboard; undefined for operator keys only. */
+  oidc: OidcSettings | undefined
   /** The dashboards of all shards, to be linked to each other. */
   shardDashboards: ShardDashboard[]
   dataDir: string
@@ -158,6 +161,17 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     // One setting moves both listeners.
     adminPort: integer('ADMIN_PORT', port === 0 ? 0 : port + 1, 0, 65535),
     adminHostNames: hostNames(),
+    oidc: readOidc(
+      {
+        issuer: text('OIDC_ISSUER'),
+        clientId: text('OIDC_CLIENT_ID'),
+        clientSecret: text('OIDC_CLIENT_SECRET'),
+        roles: text('OIDC_ROLES'),
+        claim: text('OIDC_CLAIM'),
+        scope: text('OIDC_SCOPE'),
+      },
+      mistakes,
+    ),
     shardDashboards: shardDashboards(),
     dataDir,
     databaseUrl: databaseUrl('DATABASE_URL'),

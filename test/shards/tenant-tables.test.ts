@@ -11,6 +11,7 @@ const OF_NO_TENANT: Record<string, string> = {
   audit_log: 'Entries are chained and never deleted: what operators did to an organization stays where they did it.',
   commit_beat: 'Detects failovers of this server.',
   dashboard_sessions: 'Of operators.',
+  people_sessions: 'Of operators.',
   failovers: 'Of this server.',
   instance: 'Settings of this database. The mark of a move is deleted at its end.',
   key_usage: 'Not copied, for a rate begins anew. The move deletes the rows of its keys.',

@@ -15,8 +15,8 @@ import { auditLogBusy } from './turns.ts'
 
 /** The actor of an entry, and where the action came from. */
 export interface Actor {
-  kind: 'operator key' | 'command line' | 'project key' | 'organization key' | 'tundish'
-  /** The id of a key, the organization or project that a key belongs to, or the account at the command line. */
+  kind: 'operator key' | 'person' | 'command line' | 'project key' | 'organization key' | 'tundish'
+  /** The id of a key, name and id of a person at the identity provider, the organization or project that a key belongs to, or the account at the command line. */
   id: string
   /** The address a request came from, or the host a command ran on. */
   source: string

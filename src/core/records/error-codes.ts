@@ -125,6 +125,10 @@ const OPERATOR: ErrorCodes = {
   },
   host_not_allowed: { status: 421, meaning: '`Host` is not a name of this server: `ADMIN_HOST_NAMES` lists them.' },
   too_many_keys: { status: 409, meaning: 'The owner already has the maximum number of keys: revoke one first.' },
+  identity_provider_unreachable: {
+    status: 503,
+    meaning: 'The identity provider cannot be reached, so the session of a person cannot be confirmed.',
+  },
   audit_log_busy: {
     status: 503,
     meaning: 'Too many changes wait for the audit log. Try again after `Retry-After` seconds.',

@@ -11,8 +11,10 @@ const object = { schema: { type: 'object', additionalProperties: true }, nullabl
 const entry = shape('AuditEntry', 'a', {
   sequence: integer('Number of the entry, without gaps.', { example: 1 }),
   at: instant('When it was done.'),
-  actor_kind: text('Kind of the actor.', { enum: ['operator key', 'command line', 'project key', 'tundish'] }),
-  actor: text('Id of a key, or name of an account.'),
+  actor_kind: text('Kind of the actor.', {
+    enum: ['operator key', 'person', 'command line', 'project key', 'organization key', 'tundish'],
+  }),
+  actor: text('Id of a key, or name of a person or an account.'),
   source: text('The address a request came from, or the host a command ran on.'),
   action: text('What was done.', { example: 'webhook.created' }),
   target: text('The object.', { example: 'project shop' }),

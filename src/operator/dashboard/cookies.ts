@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 export function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
   for (const part of (headers.cookie ?? '').split(';')) {
     const [key, value] = part.trim().split('=', 2)
-    if (key === name && value && /^[A-Za-z0-9_-]{1,200}$/.test(value)) return value
+    if (key === name && value && /^[A-Za-z0-9_-]{1,2000}$/.test(value)) return value
   }
   return undefined
 }
@@ -13,11 +13,11 @@ export function setCookie(
   reply: FastifyReply,
   name: string,
   value: string,
-  { seconds, secure }: { seconds: number; secure: boolean },
+  { seconds, secure, sameSite = 'Strict' }: { seconds: number; secure: boolean; sameSite?: 'Strict' | 'Lax' },
 ): void {
   reply.header(
     'set-cookie',
-    `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`,
+    `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=${sameSite}${secure ? '; Secure' : ''}`,
   )
 }
 

@@ -10,7 +10,10 @@ import { chooseShard } from './choose-shard.ts'
 import { cookieOf, isSecure, setCookie } from './cookies.ts'
 import { refusalPage, refusePathPrefix, showError } from './errors.ts'
 import { acceptForms, formOf } from './forms.ts'
+import { type IdentityProvider, openIdentityProvider } from './identity-provider.ts'
 import { FORM_NEEDS, needOf, PAGE_NEEDS } from './needs.ts'
+import { mountOidc } from './oidc-sign-in.ts'
+import { findPersonSession } from './person-sessions.ts'
 import { actions, type Form, pages, type Route } from './routes.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument, THEME_COOKIE } from './send.ts'
 import { findSession, type Session } from './sessions.ts'
@@ -21,8 +24,15 @@ import { openView, type View } from './view.ts'
 
 const THEME_SECONDS = 365 * DAY_S
 
+interface Dashboard extends App {
+  /** Undefined where people sign in with keys only. */
+  provider: IdentityProvider | undefined
+}
+
 /** Mounts the dashboard on `scope`. */
-export async function dashboard(scope: FastifyInstance, app: App): Promise<void> {
+export async function dashboard(scope: FastifyInstance, parts: App): Promise<void> {
+  const { oidc } = parts.config
+  const app: Dashboard = { ...parts, provider: oidc && openIdentityProvider(oidc, parts.clock) }
   scope.addHook('onRoute', (route) => {
     route.schema = { ...route.schema, hide: true } as object
   })
@@ -32,6 +42,7 @@ export async function dashboard(scope: FastifyInstance, app: App): Promise<void>
   scope.addHook('onRequest', chooseShard(app.config.shardDashboards))
   serveDashboardAssets(scope)
   mountSignIn(scope, app)
+  if (app.provider) mountOidc(scope, app, app.provider, SESSION_COOKIE)
   scope.post('/theme', async (request, reply) => {
     const theme = formOf(request).get('theme') ?? ''
     const value = theme === 'light' || theme === 'dark' ? theme : 'system'
@@ -44,7 +55,7 @@ export async function dashboard(scope: FastifyInstance, app: App): Promise<void>
     scope.post(path, (request, reply) => submitForm(app, action, request, reply))
 }
 
-async function showPage(app: App, page: Route, request: FastifyRequest, reply: FastifyReply) {
+async function showPage(app: Dashboard, page: Route, request: FastifyRequest, reply: FastifyReply) {
   const session = await sessionOf(app, request)
   if (!session) return redirectToSignIn(request, reply)
   requireAccess(PAGE_NEEDS, request, session)
@@ -56,7 +67,7 @@ async function showPage(app: App, page: Route, request: FastifyRequest, reply: F
   return sendDocument(request, reply, shown.title, shell(view, shown))
 }
 
-async function submitForm(app: App, action: Form, request: FastifyRequest, reply: FastifyReply) {
+async function submitForm(app: Dashboard, action: Form, request: FastifyRequest, reply: FastifyReply) {
   const session = await sessionOf(app, request)
   if (!session) throw new ApiError(401, 'unauthorized', 'Your session has ended, and nothing was done. Sign in again.')
   requireAccess(FORM_NEEDS, request, session)
@@ -84,9 +95,10 @@ async function orRefusal(result: Promise<Page | string>, request: FastifyRequest
   }
 }
 
-async function sessionOf(app: App, request: FastifyRequest): Promise<Session | undefined> {
+async function sessionOf({ provider, ...app }: Dashboard, request: FastifyRequest): Promise<Session | undefined> {
   const token = cookieOf(request, SESSION_COOKIE)
-  const session = token === undefined ? undefined : await findSession(app.db, token)
+  if (token === undefined) return undefined
+  const session = (await findSession(app.db, token)) ?? (provider && (await findPersonSession(app, provider, token)))
   if (session) request.tenant = `operator ${session.id}`
   return session
 }
@@ -97,7 +109,7 @@ function viewOf(app: App, session: Session, request: FastifyRequest): Promise<Vi
   return openView({
     app,
     session,
-    actor: { kind: 'operator key', id: session.id, source },
+    actor: { ...session.actor, source },
     host: request.headers.host ?? '',
     path,
     query: new URLSearchParams(search),

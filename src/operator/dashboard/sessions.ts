@@ -1,5 +1,6 @@
 // Sessions of the dashboard: started with an operator key or a link, looked up on every request, ended when the key is revoked.
 import { randomBytes } from 'node:crypto'
+import type { Actor } from '../../core/audit/audit.ts'
 import type { Access } from '../../core/tenants/access.ts'
 import { hashKey } from '../../core/tenants/key-text.ts'
 import { ACCESS_COLUMNS, accessFrom, createOperator, RECORD_USE } from '../../core/tenants/operator-keys.ts'
@@ -7,10 +8,12 @@ import type { Db } from '../../lib/pg/db.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 
 export interface Session {
-  /** The id of the operator key. */
+  /** The id of the operator key, or the identity provider's id of a person. */
   id: string
   name: string
   access: Access
+  /** In the audit log. */
+  actor: Pick<Actor, 'kind' | 'id'>
 }
 
 export const SESSION_HOURS = 12
@@ -33,7 +36,8 @@ export async function beginSession(db: Db, operatorId: string): Promise<string> 
 /** Returns the session of a token while its operator key is valid. Reads the database each time: revocation is immediate. */
 export async function findSession(db: Db, token: string): Promise<Session | undefined> {
   const [row] = await db.read(FIND, [hashKey(token)])
-  return row && { id: row.text(0)!, name: row.text(1)!, access: accessFrom(row, 2) }
+  const id = row?.text(0)
+  return id ? { id, name: row!.text(1)!, access: accessFrom(row!, 2), actor: { kind: 'operator key', id } } : undefined
 }
 
 const FIND: Statement = {

@@ -7,6 +7,8 @@ import { callerOf } from '../../lib/http/client-address.ts'
 import { cookieOf, dropCookie, isSecure, setCookie } from './cookies.ts'
 import { formOf } from './forms.ts'
 import { html } from './html.ts'
+import { oidcPath } from './oidc-sign-in.ts'
+import { endPersonSession } from './person-sessions.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument } from './send.ts'
 import { beginSession, endSession, SESSION_HOURS, takeLink } from './sessions.ts'
 
@@ -16,6 +18,7 @@ const FAILURES_A_SECOND = 0.5
 
 /** Mounts `/sign-in` and `/sign-out` on the dashboard's scope, which accepts forms from its own pages only. */
 export function mountSignIn(scope: FastifyInstance, app: App): void {
+  const form = formWith(app.config.oidc?.issuer)
   const throttle = createUnauthorizedThrottle(app.clock, FAILURES_A_SECOND)
   const begin = async (request: FastifyRequest, reply: FastifyReply, operatorId: string) => {
     const token = await beginSession(app.db, operatorId)
@@ -47,7 +50,10 @@ export function mountSignIn(scope: FastifyInstance, app: App): void {
   })
   scope.post('/sign-out', async (request, reply) => {
     const token = cookieOf(request, SESSION_COOKIE)
-    if (token !== undefined) await endSession(app.db, token)
+    if (token !== undefined) {
+      await endSession(app.db, token)
+      await endPersonSession(app, token)
+    }
     dropCookie(reply, SESSION_COOKIE)
     return reply.redirect('/sign-in', 303)
   })
@@ -76,10 +82,12 @@ const USED_LINK = 'This link has expired or was already used. Sign in with an op
 
 const SIGNED_IN = html`<body class="alone"><main id="content"><h1>Signed in</h1><p><a class="button" href="/">Open the dashboard</a></p></main></body>`
 
-const form = (to: string, failure?: string) => html`<body class="alone"><main id="content">
+const formWith = (provider: string | undefined) => (to: string, failure?: string) =>
+  html`<body class="alone"><main id="content">
   <p class="brand"><img src="/favicon.svg" alt="" width="32" height="32">Tundish</p>
   <h1>Sign in</h1>
   ${failure && html`<p class="failed" role="alert">${failure}</p>`}
+  ${provider && html`<p><a class="button main" href="${oidcPath(to)}">Sign in with ${new URL(provider).host}</a></p>`}
   <form method="post" action="/sign-in" class="stack">${to !== '/' && html`<input type="hidden" name="to" value="${to}">`}
     <label for="operator_key">Operator key</label>
     <input id="operator_key" type="password" name="operator_key" required maxlength="200" autocomplete="current-password" spellcheck="false" autofocus>

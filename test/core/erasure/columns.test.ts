@@ -43,6 +43,7 @@ const IMPERSONAL: Record<string, string> = {
   charge_counters: 'organization_id external_id per currency_code',
   counts: 'project_id list field value',
   dashboard_sessions: 'hash',
+  people_sessions: 'hash subject name access tokens',
   disputes: 'organization_id dispute_id currency_code status reason',
   erasure_marks: 'project_id',
   erasure_twins: 'project_id profile_id twin_id',

@@ -1,0 +1,56 @@
+// Which group of the identity provider gives its members which access: the setting OIDC_ROLES.
+import { UsageError } from '../../lib/errors.ts'
+import { type Access, type Reach, ROLES, type Role } from './access.ts'
+import { readRefundLimits } from './refund-limits.ts'
+
+/** In the order of the setting: of several groups of a person the first counts. */
+export type GroupAccess = readonly (readonly [group: string, access: Access])[]
+
+const EXAMPLE =
+  '{"admins": "owner", "helpdesk": {"role": "support", "organizations": ["acme"], "refund_limits": ["50 USD"]}}'
+
+/** Reads the setting. Throws a `UsageError` with its first mistake. */
+export function readGroupAccess(name: string, text: string): GroupAccess {
+  const groups = parse(text)
+  if (typeof groups !== 'object' || groups === null || Array.isArray(groups) || Object.keys(groups).length === 0)
+    throw new UsageError(`${name} must be groups with their roles as JSON, such as ${EXAMPLE}.`)
+  return Object.entries(groups).map(([group, given]) => [group, accessOf(`${name}, group "${group}"`, given)])
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function accessOf(where: string, given: unknown): Access {
+  const { role, organizations, projects, refund_limits, ...others } = (
+    typeof given === 'string' ? { role: given } : (given ?? {})
+  ) as Record<string, unknown>
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) throw new UsageError(`${where}: "${unknown}" is not known.`)
+  if (!ROLES.includes(role as Role)) throw new UsageError(`${where}: the role must be one of ${ROLES.join(', ')}.`)
+  for (const [field, value] of Object.entries({ organizations, projects, refund_limits }))
+    if (value !== undefined && !isTexts(value)) throw new UsageError(`${where}: ${field} must be a list of texts.`)
+  if (refund_limits !== undefined && role !== 'support')
+    throw new UsageError(`${where}: refund_limits are for the role support.`)
+  const reach = { organizations: organizations ?? [], projects: projects ?? [] } as Reach
+  if ((organizations ?? projects) !== undefined && reach.organizations.length + reach.projects.length === 0)
+    throw new UsageError(`${where}: organizations and projects are empty. Leave both out for all of them.`)
+  return {
+    role: role as Role,
+    reach: (organizations ?? projects) === undefined ? null : reach,
+    refundLimits: role === 'support' ? readRefundLimits(where, (refund_limits as string[] | undefined) ?? []) : null,
+  }
+}
+
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string')
+
+/** The access of the first group of the setting that the claim has, which is one group or a list; undefined if it has none. */
+export function accessByGroups(groups: GroupAccess, claim: unknown): Access | undefined {
+  const own = new Set([claim].flat().filter((one) => typeof one === 'string'))
+  return groups.find(([group]) => own.has(group))?.[1]
+}

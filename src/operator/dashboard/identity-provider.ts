@@ -1,0 +1,190 @@
+// The OpenID Connect provider at which people sign in: the address of its sign-in page, and who came back from there.
+import {
+  AuthorizationResponseError,
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  ClientError,
+  ClientSecretBasic,
+  ClientSecretPost,
+  Configuration,
+  calculatePKCECodeChallenge,
+  discovery,
+  enableNonRepudiationChecks,
+  fetchUserInfo,
+  ResponseBodyError,
+  randomNonce,
+  randomPKCECodeVerifier,
+  randomState,
+  refreshTokenGrant,
+  WWWAuthenticateChallengeError,
+} from 'openid-client'
+import type { Access } from '../../core/tenants/access.ts'
+import { accessByGroups } from '../../core/tenants/group-access.ts'
+import type { OidcSettings } from '../../core/tenants/oidc-settings.ts'
+import { clean } from './person-name.ts'
+
+/** What is kept in the browser, sealed, from the way out to the way back. */
+export interface Begun {
+  state: string
+  nonce: string
+  verifier: string
+}
+
+interface Tokens {
+  access: string
+  refresh?: string | undefined
+}
+
+export interface Person {
+  subject: string
+  name: string
+  access: Access
+  tokens: Tokens
+}
+
+/** Why nobody is signed in: the provider says no, this person has no role, or the provider cannot be reached. */
+export type Refused = { why: 'refused' | 'no role' | 'unreachable'; detail: string }
+
+export interface IdentityProvider {
+  begin(redirectUri: string): Promise<{ url: URL; begun: Begun } | Refused>
+  /** `address` is the URL that the provider sent the browser to, with its query. */
+  finish(address: URL, begun: Begun): Promise<Person | Refused>
+  /** Asks again who has these tokens. */
+  confirm(subject: string, tokens: Tokens): Promise<Person | Refused>
+}
+
+const TIMEOUT_S = 10
+// The provider may change its keys and addresses; of the keys of signatures an unknown one is looked up at once.
+const DISCOVERED_MS = 60 * 60_000
+
+export const isRefused = (result: object): result is Refused => 'why' in result
+
+export function openIdentityProvider(settings: OidcSettings, clock: { monotonicMs(): number }): IdentityProvider {
+  const { issuer, scope } = settings
+  let found: { atMs: number; configuration: Promise<Configuration> } | undefined
+  const configured = (): Promise<Configuration> => {
+    if (found && clock.monotonicMs() - found.atMs < DISCOVERED_MS) return found.configuration
+    const configuration = discover(settings)
+    found = { atMs: clock.monotonicMs(), configuration }
+    configuration.catch(() => {
+      found = undefined
+    })
+    return configuration
+  }
+
+  async function personOf(
+    configuration: Configuration,
+    claims: Record<string, unknown> & { sub: string },
+    tokens: Tokens,
+  ): Promise<Person | Refused> {
+    const hasMore = configuration.serverMetadata().userinfo_endpoint !== undefined
+    const all = hasMore ? { ...claims, ...(await fetchUserInfo(configuration, tokens.access, claims.sub)) } : claims
+    const access = accessByGroups(settings.roles, claimOf(all, settings.claim))
+    const name = nameOf(all, claims.sub)
+    if (!access) return { why: 'no role', detail: name }
+    return { subject: claims.sub, name, access, tokens }
+  }
+
+  return {
+    begin: (redirectUri) =>
+      refusals(issuer, async () => {
+        const configuration = await configured()
+        const begun = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() }
+        const wanted = scope ?? scopesOf(configuration)
+        const url = buildAuthorizationUrl(configuration, {
+          redirect_uri: redirectUri,
+          scope: wanted,
+          state: begun.state,
+          nonce: begun.nonce,
+          code_challenge: await calculatePKCECodeChallenge(begun.verifier),
+          code_challenge_method: 'S256',
+          // Without it a provider need not give a refresh token.
+          ...(wanted.split(' ').includes('offline_access') && { prompt: 'consent' }),
+        })
+        return { url, begun }
+      }),
+    finish: (address, { state, nonce, verifier }) =>
+      refusals(issuer, async () => {
+        const configuration = await configured()
+        const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
+        const response = await authorizationCodeGrant(configuration, address, checks)
+        const tokens = { access: response.access_token, refresh: response.refresh_token }
+        return personOf(configuration, response.claims()!, tokens)
+      }),
+    confirm: (subject, tokens) =>
+      refusals(issuer, async () => {
+        const configuration = await configured()
+        // Without a refresh token the provider is asked with the access token, which ends with the person's session there.
+        if (tokens.refresh === undefined) return personOf(configuration, { sub: subject }, tokens)
+        const response = await refreshTokenGrant(configuration, tokens.refresh)
+        const claims = response.claims() ?? { sub: subject }
+        if (claims.sub !== subject) return { why: 'refused', detail: 'It names another person.' }
+        const next = { access: response.access_token, refresh: response.refresh_token ?? tokens.refresh }
+        return personOf(configuration, claims, next)
+      }),
+  }
+}
+
+async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<Configuration> {
+  const isPlain = issuer.startsWith('http:')
+  const execute = isPlain ? [allowInsecureRequests] : []
+  const found = await discovery(new URL(issuer), clientId, clientSecret, undefined, { execute, timeout: TIMEOUT_S })
+  const methods = found.serverMetadata().token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+  const authentication = methods.includes('client_secret_basic')
+    ? ClientSecretBasic(clientSecret)
+    : ClientSecretPost(clientSecret)
+  const configuration = new Configuration(found.serverMetadata(), clientId, clientSecret, authentication)
+  configuration.timeout = TIMEOUT_S
+  if (isPlain) allowInsecureRequests(configuration)
+  enableNonRepudiationChecks(configuration)
+  return configuration
+}
+
+/** `offline_access` asks for a refresh token, where the provider knows it. */
+function scopesOf(configuration: Configuration): string {
+  const known = configuration.serverMetadata().scopes_supported ?? []
+  return ['openid', 'profile', 'email', ...(known.includes('offline_access') ? ['offline_access'] : [])].join(' ')
+}
+
+/** The claim by its name, or by a path: `resource_access.tundish.roles`. */
+function claimOf(claims: Record<string, unknown>, name: string): unknown {
+  if (Object.hasOwn(claims, name)) return claims[name]
+  return name
+    .split('.')
+    .reduce<unknown>((value, part) => (value as Record<string, unknown> | null | undefined)?.[part], claims)
+}
+
+function nameOf(claims: Record<string, unknown>, subject: string): string {
+  const given = [claims.name, claims.preferred_username, claims.email].find((one) => typeof one === 'string' && one)
+  return clean((given as string | undefined) ?? subject)
+}
+
+/** What the provider refuses, and what cannot be trusted, is told from a provider that does not answer. */
+async function refusals<T>(issuer: string, work: () => Promise<T | Refused>): Promise<T | Refused> {
+  try {
+    return await work()
+  } catch (error) {
+    return refusalOf(error, issuer)
+  }
+}
+
+function refusalOf(error: unknown, issuer: string): Refused {
+  if (error instanceof AuthorizationResponseError || error instanceof ResponseBodyError) {
+    const isDown = error instanceof ResponseBodyError && error.status >= 500
+    return { why: isDown ? 'unreachable' : 'refused', detail: `${issuer} answers "${clean(error.error)}".` }
+  }
+  if (error instanceof WWWAuthenticateChallengeError) {
+    return {
+      why: error.status >= 500 ? 'unreachable' : 'refused',
+      detail: `${issuer} does not accept the access token.`,
+    }
+  }
+  if (error instanceof ClientError && UNREACHABLE.has(error.code ?? '')) return { why: 'unreachable', detail: issuer }
+  if (error instanceof ClientError) return { why: 'refused', detail: clean(error.message) }
+  // A connection that failed is a TypeError of fetch.
+  if (error instanceof TypeError || error instanceof DOMException) return { why: 'unreachable', detail: issuer }
+  throw error
+}
+
+const UNREACHABLE = new Set(['OAUTH_TIMEOUT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON'])

@@ -1,0 +1,95 @@
+// Signing in at the identity provider: the way there and the way back.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { App } from '../../app.ts'
+import { cookieOf, dropCookie, isSecure, setCookie } from './cookies.ts'
+import { html } from './html.ts'
+import { type Begun, type IdentityProvider, isRefused, type Refused } from './identity-provider.ts'
+import { beginPersonSession } from './person-sessions.ts'
+import { DOCUMENT_HEADERS, ownPath, sendDocument } from './send.ts'
+import { SESSION_HOURS } from './sessions.ts'
+
+const BEGUN_COOKIE = 'tundish_sign_in'
+const PATH = '/sign-in/oidc'
+const CALLBACK = `${PATH}/callback`
+// For a person to type a password and a second factor.
+const BEGUN_SECONDS = 10 * 60
+const CONTEXT = 'sign-in that was begun'
+
+interface Kept extends Begun {
+  to: string
+  /** When it ends: a browser may keep a cookie for longer. */
+  untilMs: number
+}
+
+/** Mounts the two routes. What was begun is sealed in a cookie, so that any process may end it. */
+export function mountOidc(scope: FastifyInstance, app: App, provider: IdentityProvider, sessionCookie: string): void {
+  scope.get<{ Querystring: string }>(PATH, async (request, reply) => {
+    const result = await provider.begin(`${originOf(request)}${CALLBACK}`)
+    if (isRefused(result)) return refuse(app, request, reply, result)
+    const kept: Kept = {
+      ...result.begun,
+      to: ownPath(new URLSearchParams(request.query).get('to')),
+      untilMs: Date.now() + BEGUN_SECONDS * 1000,
+    }
+    const value = app.seal.seal(JSON.stringify(kept), CONTEXT).toString('base64url')
+    // Lax: the way back is a link of the provider's site.
+    setCookie(reply, BEGUN_COOKIE, value, { seconds: BEGUN_SECONDS, secure: isSecure(request), sameSite: 'Lax' })
+    return reply.headers(DOCUMENT_HEADERS).redirect(result.url.href, 303)
+  })
+  scope.get(CALLBACK, async (request, reply) => {
+    const begun = begunOf(app, request)
+    // Whatever comes of it, it is used up.
+    dropCookie(reply, BEGUN_COOKIE)
+    if (!begun) return sendDocument(request, reply.code(400), 'Sign in', page(NOT_BEGUN))
+    const result = await provider.finish(new URL(request.url, originOf(request)), begun)
+    if (isRefused(result)) return refuse(app, request, reply, result)
+    const token = await beginPersonSession(app, result)
+    setCookie(reply, sessionCookie, token, { seconds: SESSION_HOURS * 3600, secure: isSecure(request) })
+    app.log.info({ person: result.subject }, 'Signed in to the dashboard.')
+    // A page, not a redirect: after a link from another site the browser would not send the new cookie with a redirect.
+    return sendDocument(request, reply.header('refresh', `0; url=${begun.to}`), 'Signed in', signedIn(begun.to))
+  })
+}
+
+/** The address of the way there, which leads on to the path `to`. */
+export const oidcPath = (to: string) => (to === '/' ? PATH : `${PATH}?${new URLSearchParams({ to })}`)
+
+/** The listener refuses a `Host` that is not its own, and the provider an address that was not registered there. */
+const originOf = (request: FastifyRequest) => `${isSecure(request) ? 'https' : 'http'}://${request.headers.host}`
+
+function begunOf({ seal }: App, request: FastifyRequest): Kept | undefined {
+  const value = cookieOf(request, BEGUN_COOKIE)
+  if (value === undefined) return undefined
+  try {
+    const kept = JSON.parse(seal.open(Buffer.from(value, 'base64url'), CONTEXT)) as Kept
+    return kept.untilMs > Date.now() ? kept : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function refuse({ log, config }: App, request: FastifyRequest, reply: FastifyReply, refused: Refused): FastifyReply {
+  const { why, detail } = refused
+  log.warn({ request_id: request.id, why, detail }, 'Nobody was signed in.')
+  const provider = new URL(config.oidc!.issuer).host
+  if (why === 'unreachable')
+    return sendDocument(
+      request,
+      reply.code(503),
+      'Sign in',
+      page(`${provider} cannot be reached. Try again in a minute.`),
+    )
+  const sentence =
+    why === 'no role'
+      ? `${detail}, none of your groups at ${provider} has a role here. Ask the owner of this installation for one.`
+      : `The sign-in at ${provider} failed, and nobody was signed in. The log has the reason under request ID ${request.id}.`
+  return sendDocument(request, reply.code(403), 'Sign in', page(sentence))
+}
+
+const NOT_BEGUN = 'This sign-in was not begun in this browser, took too long, or has ended before. Sign in again.'
+
+const page = (sentence: string) =>
+  html`<body class="alone"><main id="content"><h1>Not signed in</h1><p class="failed" role="alert">${sentence}</p><p><a class="button" href="/sign-in">Sign in</a></p></main></body>`
+
+const signedIn = (to: string) =>
+  html`<body class="alone"><main id="content"><h1>Signed in</h1><p><a class="button" href="${to}">Open the dashboard</a></p></main></body>`

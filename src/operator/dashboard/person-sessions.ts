@@ -1,0 +1,149 @@
+// Sessions of people who signed in at the identity provider, which confirms them every few minutes: who is removed there is out here.
+import { randomBytes } from 'node:crypto'
+import type { App } from '../../app.ts'
+import type { Access } from '../../core/tenants/access.ts'
+import { hashKey } from '../../core/tenants/key-text.ts'
+import { tryLater } from '../../lib/errors.ts'
+import { type IdentityProvider, isRefused, type Person } from './identity-provider.ts'
+import { SESSION_HOURS, type Session } from './sessions.ts'
+
+// With what a page takes, a person who is removed has no session after a quarter of an hour at the most.
+const CONFIRM_AFTER_S = 5 * 60
+const CONFIRMED_FOR_S = 14 * 60
+// Longer than the provider has for its responses.
+const CHECK_LEASE_S = 45
+const POLL_MS = 100
+
+type Parts = Pick<App, 'db' | 'seal' | 'log' | 'clock'>
+
+/** Starts a session and returns its token. */
+export async function beginPersonSession({ db, seal }: Parts, person: Person): Promise<string> {
+  const token = randomBytes(32).toString('base64url')
+  const hash = hashKey(token)
+  await db.tx(async (query) => {
+    await query('delete from people_sessions where expires_at < db_clock()')
+    await query(
+      `insert into people_sessions (hash, subject, name, access, tokens, created_at, expires_at, checked_at)
+       select $1, $2, $3, $4, $5, at, at + make_interval(hours => $6), at from (select db_clock() as at) now`,
+      [hash, person.subject, person.name, JSON.stringify(person.access), sealed(seal, hash, person), SESSION_HOURS],
+    )
+  })
+  return token
+}
+
+interface Stored {
+  subject: string
+  name: string
+  access: Access
+  ageS: number
+  checkedAt: string
+}
+
+/** The session of a token, confirmed at the provider if the last time is too long ago. Throws a 503 if it cannot be. */
+export async function findPersonSession(
+  parts: Parts,
+  provider: IdentityProvider,
+  token: string,
+): Promise<Session | undefined> {
+  const hash = hashKey(token)
+  for (;;) {
+    const stored = await read(parts, hash)
+    if (!stored) return undefined
+    if (stored.ageS < CONFIRM_AFTER_S) return sessionOf(stored)
+    const tokens = await beginCheck(parts, hash, stored)
+    if (tokens) return check(parts, provider, hash, stored, tokens)
+    // Another request asks the provider at this moment.
+    if (stored.ageS < CONFIRMED_FOR_S) return sessionOf(stored)
+    await parts.clock.sleep(POLL_MS)
+  }
+}
+
+export async function endPersonSession({ db }: Pick<App, 'db'>, token: string): Promise<void> {
+  await db.query('delete from people_sessions where hash = $1', [hashKey(token)])
+}
+
+async function read({ db }: Parts, hash: Buffer): Promise<Stored | undefined> {
+  const [row] = await db.query(
+    `select subject, name, access, checked_at, extract(epoch from db_clock() - checked_at) as age
+     from people_sessions where hash = $1 and expires_at > db_clock()`,
+    [hash],
+  )
+  return (
+    row && {
+      subject: row.subject!,
+      name: row.name!,
+      access: JSON.parse(row.access!) as Access,
+      ageS: Number(row.age),
+      checkedAt: row.checked_at!,
+    }
+  )
+}
+
+/** The name is the person's own to choose at some providers, so the provider's id of them is beside it. */
+const sessionOf = ({ subject, name, access }: Pick<Stored, 'subject' | 'name' | 'access'>): Session => ({
+  id: subject,
+  name,
+  access,
+  actor: { kind: 'person', id: name === subject ? name : `${name} (${subject})` },
+})
+
+/** Returns the sealed tokens to one caller of all processes; undefined to the others, until the check ends. */
+async function beginCheck({ db }: Parts, hash: Buffer, { checkedAt }: Stored): Promise<Buffer | undefined> {
+  const [row] = await db.query(
+    `update people_sessions set checking_until = db_clock() + make_interval(secs => $3)
+     where hash = $1 and checked_at = $2 and (checking_until is null or checking_until < db_clock())
+     returning encode(tokens, 'hex') as tokens`,
+    [hash, checkedAt, CHECK_LEASE_S],
+  )
+  return row && Buffer.from(row.tokens!, 'hex')
+}
+
+async function check(
+  parts: Parts,
+  provider: IdentityProvider,
+  hash: Buffer,
+  stored: Stored,
+  tokens: Buffer,
+): Promise<Session | undefined> {
+  const { db, seal, log } = parts
+  const opened = unsealed(seal, hash, tokens)
+  const result = opened
+    ? await provider.confirm(stored.subject, opened)
+    : { why: 'refused' as const, detail: 'Sealed under another master key.' }
+  if (!isRefused(result)) {
+    await db.query(
+      `update people_sessions set name = $2, access = $3, tokens = $4, checked_at = db_clock(), checking_until = null
+       where hash = $1`,
+      [hash, result.name, JSON.stringify(result.access), sealed(seal, hash, result)],
+    )
+    return sessionOf(result)
+  }
+  if (result.why !== 'unreachable') {
+    await db.query('delete from people_sessions where hash = $1', [hash])
+    log.info(
+      { person: stored.subject, why: result.why, detail: result.detail },
+      'The identity provider ended a session.',
+    )
+    return undefined
+  }
+  await db.query('update people_sessions set checking_until = null where hash = $1', [hash])
+  if (stored.ageS < CONFIRMED_FOR_S) return sessionOf(stored)
+  log.warn({ detail: result.detail }, 'The identity provider cannot be reached, so sessions cannot be confirmed.')
+  throw tryLater(
+    'identity_provider_unreachable',
+    'The identity provider cannot be reached, so your session cannot be confirmed. Try again in a minute.',
+  )
+}
+
+const contextOf = (hash: Buffer) => `tokens of session ${hash.toString('hex')}`
+
+const sealed = (seal: App['seal'], hash: Buffer, { tokens }: Person) =>
+  seal.seal(JSON.stringify(tokens), contextOf(hash))
+
+function unsealed(seal: App['seal'], hash: Buffer, tokens: Buffer): Person['tokens'] | undefined {
+  try {
+    return JSON.parse(seal.open(tokens, contextOf(hash))) as Person['tokens']
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,103 @@
+// An OpenID Connect provider on loopback, with people who can be removed, and faults in what it issues.
+import { createSign, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+interface Account {
+  name: string
+  groups: string[]
+}
+
+type Claims = Record<string, unknown>
+
+export const CLIENT = { OIDC_CLIENT_ID: 'tundish', OIDC_CLIENT_SECRET: 'the secret of the client' }
+
+interface State {
+  /** Changes the claims of ID tokens. */
+  fault?: ((claims: Claims) => Claims) | undefined
+  /** Signs ID tokens, in place of the provider's own key. */
+  key?: KeyObject | undefined
+  /** How often refresh tokens were used. */
+  refreshes: number
+  /** Takes the address that a browser would be sent back to: it is not sent there. */
+  caught?: ((address: string) => void) | undefined
+}
+
+/** Opens the port first: the server that people sign in to has to know the issuer, and the issuer its address. */
+export async function openProvider() {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const accounts = new Map<string, Account>()
+  const state: State = { refreshes: 0 }
+  let handle: (...given: unknown[]) => void = () => {}
+  const server: Server = createServer((...given) => handle(...given))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = (server.address() as AddressInfo).port
+  const issuer = `http://127.0.0.1:${port}`
+
+  async function serve(redirectUris: string[]): Promise<void> {
+    // The package has no types.
+    const { default: Provider } = await import('oidc-provider' as string)
+    const provider = new Provider(issuer, {
+      clients: [
+        {
+          client_id: CLIENT.OIDC_CLIENT_ID,
+          client_secret: CLIENT.OIDC_CLIENT_SECRET,
+          redirect_uris: redirectUris,
+          grant_types: ['authorization_code', 'refresh_token'],
+          response_types: ['code'],
+        },
+      ],
+      jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), kid: 'test', alg: 'RS256', use: 'sig' }] },
+      cookies: { keys: ['a key of the test'] },
+      claims: { openid: ['sub'], profile: ['name', 'groups'], email: ['email'] },
+      pkce: { required: () => true },
+      rotateRefreshToken: true,
+      findAccount: (_context: unknown, id: string) =>
+        accounts.has(id) ? { accountId: id, claims: async () => ({ sub: id, ...accounts.get(id) }) } : undefined,
+    })
+    // biome-ignore lint/suspicious/noExplicitAny: the context of koa.
+    provider.use(async (context: any, next: () => Promise<void>) => {
+      await next()
+      const back = String(context.response.get('location') ?? '')
+      if (state.caught && redirectUris.some((uri) => back.startsWith(uri))) {
+        state.caught(back)
+        context.remove('location')
+        context.status = 200
+        context.body = 'caught'
+      }
+      if (context.path !== '/token' || !context.body?.id_token) return
+      if (context.oidc?.params?.grant_type === 'refresh_token') state.refreshes += 1
+      if (state.fault || state.key)
+        context.body.id_token = resign(
+          context.body.id_token,
+          state.fault ?? ((claims) => claims),
+          state.key ?? privateKey,
+        )
+    })
+    handle = provider.callback()
+  }
+
+  return {
+    issuer,
+    accounts,
+    state,
+    serve,
+    /** Refuses connections until `start`. */
+    async pause() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+    start: () => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve)),
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+function resign(token: string, change: (claims: Claims) => Claims, key: KeyObject): string {
+  const [head, payload] = token.split('.') as [string, string]
+  const claims = change(JSON.parse(Buffer.from(payload, 'base64url').toString()))
+  const signed = `${head}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
+  return `${signed}.${createSign('RSA-SHA256').update(signed).sign(key, 'base64url')}`
+}
