@@ -155,6 +155,8 @@ export async function importApi(server: TestServer, target: Project, given: Impo
     await runApiImport(importing as never, state)
     return await compareApi(query, state)
   } finally {
+    // The server ends a closed connection, and its lock, some moments later; the next import may begin before.
+    await query('select pg_advisory_unlock_all()')
     connection.release(true)
   }
 }
