@@ -6,6 +6,7 @@ const CALLS = {
   prepare: 'prepare',
   confirm: 'confirm',
   charge: 'charge',
+  capture: 'capture',
   lookUp: 'look_up',
   refuse: 'refuse',
   findByKey: 'find_by_key',

@@ -14,6 +14,35 @@ export interface Settled {
   providerCustomer?: string
   /** The charged card, if the provider returned it: an adopted charge may have used another card than the customer's latest. */
   token?: string
+  /** Whether the customer was present, if the provider returned it. */
+  isCit?: boolean
+  /** Whether an earlier attempt inside the same payment was made at another processor. */
+  isFallback?: boolean
+  /** The attempts inside the same payment before the one that decided it, oldest first: all of them failed. */
+  failedAttempts?: readonly FailedAttempt[]
+}
+
+/** An attempt that a provider made inside one payment at one of its processors, and that moved no money. */
+export interface FailedAttempt {
+  details: PaymentDetails
+  isFallback: boolean
+}
+
+/** The bank has reserved the money, and none has moved: it must be captured to move. */
+export interface Authorized {
+  outcome: 'authorized'
+  /** The provider's id of the payment. */
+  handle: string
+}
+
+/**
+ * The provider has processed this key before, successfully or not, and does not return the result. The movement has to be looked
+ * up; the call must never be repeated, and it has not failed.
+ */
+export interface Withheld {
+  outcome: 'withheld'
+  /** The provider's id of the payment, if it returned it. */
+  handle?: string
 }
 
 /** The payment exists at the provider, prepared now or earlier, and is unconfirmed: no money has moved. */

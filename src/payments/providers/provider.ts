@@ -5,6 +5,7 @@ import type { Dispute, Movement, RefundAtProvider } from './movements.ts'
 import type { Notification } from './notification.ts'
 import type {
   AccountDescription,
+  Authorized,
   Conflict,
   NotBegun,
   NotFound,
@@ -15,6 +16,7 @@ import type {
   Settled,
   Unconfirmed,
   Unknown,
+  Withheld,
 } from './outcomes.ts'
 
 export { noDetails, type PaymentDetails } from '../../core/records/payment.ts'
@@ -29,8 +31,10 @@ export interface Traits {
    * with the same key again while the provider remembers the key; `lookUp` and `lookUpRefund` are then never called.
    */
   lookUp: 'handle' | 'reference' | 'replay'
-  /** How long the provider remembers an idempotency key; `Infinity` if it never forgets one. */
-  keyLifeMs: number
+  /** How long the provider remembers a key; `Infinity`: for ever. `unknown`: no call is repeated, a late first one is looked up first. */
+  keyLifeMs: number | 'unknown'
+  /** How long after a call its movement may be missing in look-ups, beyond the deadline; none if omitted. */
+  lookUpLagMs?: number
   /**
    * How a charge with an unknown outcome is ended. With `wait_out` it cannot be cancelled, and counts as not made after two
    * look-ups, well past the deadline, that found nothing.
@@ -144,11 +148,16 @@ export interface Provider {
   charge?(
     request: ChargeRequest,
     signal?: AbortSignal,
-  ): Promise<Settled | Pending | NotBegun | Unknown | Refused | Conflict>
+  ): Promise<Settled | Authorized | Pending | NotBegun | Unknown | Refused | Conflict | Withheld>
   lookUp(
     reference: Reference,
     signal?: AbortSignal,
-  ): Promise<Settled | Pending | Unknown | Refused | NotFound | Unconfirmed>
+  ): Promise<Settled | Authorized | Pending | Unknown | Refused | NotFound | Unconfirmed>
+  /** Captures an authorized payment, at most once. Present if `charge` or `lookUp` may return `authorized`. */
+  capture?(
+    request: Reference & { handle: string },
+    signal?: AbortSignal,
+  ): Promise<Settled | Authorized | Pending | Unknown | Refused>
   /** Makes the provider refuse the charge for good, even if its request is still in transit. Returns the outcome if it has one. */
   refuse(reference: Reference, signal?: AbortSignal): Promise<Settled | Pending | Unknown | Refused>
   /**
@@ -165,7 +174,7 @@ export interface Provider {
   refund(
     request: RefundRequest,
     signal?: AbortSignal,
-  ): Promise<Settled | Pending | NotBegun | Unknown | Refused | Conflict>
+  ): Promise<Settled | Pending | NotBegun | Unknown | Refused | Conflict | Withheld>
   lookUpRefund(
     reference: RefundReference,
     signal?: AbortSignal,

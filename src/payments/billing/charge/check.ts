@@ -26,6 +26,9 @@ export function chargeChecks(takeOver: TakeOver): Checked<Order> {
         : askThenRefuse(context, checks, provider, order, provider.traits.refuse === 'wait_out', signal),
     refuse: (context, provider, order, signal) =>
       noted(context, order, 'refuse', () => provider.refuse(reference(order), signal)),
+    seen: (order, { handle = null }) => ({ ...order, provider_handle: order.provider_handle ?? handle }),
+    capture: (context, provider, order, handle) =>
+      noted(context, order, 'capture', () => provider.capture!({ ...reference(order), handle })),
     settle: (context, provider, order, verdict, how) =>
       settleByVerdict(context, takeOver, provider, order, verdict, how),
   }

@@ -52,7 +52,7 @@ export async function writeOutcomes(query: Query, done: Done[], notes: Note[]): 
     ...(notes.length > 0 ? [writeNotes(query, notes)] : []),
     ...(done.length > 0 ? [finish(query, done)] : []),
     ...deliver(query, done, moved),
-    ...(moved.length > 0 ? [addReportRows(query, moved.map(reportRow), stampsOf(moved))] : []),
+    ...(moved.length > 0 ? [addReportRows(query, moved.flatMap(reportRows), stampsOf(moved))] : []),
   ])
 }
 
@@ -161,6 +161,16 @@ function deliver(query: Query, done: Done[], moved: Movement[]): Promise<void>[]
     // An order has no events before it is settled.
     writeFirst(query, events),
   ]
+}
+
+/** The row of a charge, after those of the attempts that failed inside the same payment. */
+function reportRows(movement: Movement): ReportRow[] {
+  const { failedAttempts = [], isFallback, isCit } = movement.verdict
+  const row: ReportRow = { ...reportRow(movement), is_fallback: isFallback, is_cit: isCit }
+  const failed = failedAttempts.map(
+    ({ details, isFallback }): ReportRow => ({ ...row, status: 'failed', details, is_fallback: isFallback }),
+  )
+  return [...failed, row]
 }
 
 function reportRow({ order, verdict, usdMinor }: Movement): ReportRow {

@@ -26,6 +26,10 @@ export interface ReportRow {
   region: string | null
   /** Null for refunds and disputes: they are no proof of a saved card. */
   payment_method_token: string | null
+  /** Whether the customer was present; no, if it is omitted. */
+  is_cit?: boolean
+  /** Whether it is a further attempt at another processor; no, if it is omitted. */
+  is_fallback?: boolean
   /** The fields that the provider returned. */
   details: PaymentDetails
 }
@@ -66,11 +70,12 @@ export async function addReportRows(query: Query, rows: ReportRow[], notBefore: 
 
 function columnsOf(row: ReportRow): object {
   const own = OWN.map((name) => [name, row[name]])
+  const { is_cit = false, is_fallback = false } = row
   const providers = PROVIDERS.map((name) => [name, fitting(name, row.details[name])])
-  return { trx_id: makeUuid(), ...Object.fromEntries(own), ...Object.fromEntries(providers) }
+  return { trx_id: makeUuid(), is_cit, is_fallback, ...Object.fromEntries(own), ...Object.fromEntries(providers) }
 }
 
-const COLUMNS = ['trx_id', ...OWN, ...PROVIDERS].join(', ')
+const COLUMNS = ['trx_id', 'is_cit', 'is_fallback', ...OWN, ...PROVIDERS].join(', ')
 
 // Clocks are locked in sorted order, so that two processes wait for each other without a deadlock. Each is set to the stamp of
 // its last row; the rows are a microsecond apart. An organization without a clock makes the stamps null, which the

@@ -63,6 +63,13 @@ export async function conclude<Row extends InProgress>(
   const { db } = context
   if (isVerdict(result)) return settleOrHandOver(context, kind, provider, row, result, note)
   if (note) keep(context, note)
+  // Its movement is there, or was declined: it is looked up, and never sent again.
+  if (result.outcome === 'withheld') return checkStatus(context, kind, kind.seen(row, result))
+  if (result.outcome === 'authorized') {
+    const captured = await kind.capture!(context, provider, row, result.handle)
+    const isOpen = captured.outcome === 'authorized'
+    return conclude(context, kind, provider, row, isOpen ? { outcome: 'unknown', why: 'it is not captured' } : captured)
+  }
   if (result.outcome === 'conflict') {
     if (!isUnsent(row)) return checkStatus(context, kind, row)
     // The call moved nothing. It is sent again after the usual pause, while the provider remembers the key, and looked up after that.
@@ -79,7 +86,7 @@ export async function conclude<Row extends InProgress>(
       isPending: true,
       transactionId,
     })
-  } else if (result.outcome === 'not_found' && isPastDeadline(context, row))
+  } else if (result.outcome === 'not_found' && isPastDeadline(context, provider, row))
     await kind.rows.handOver(db, row, { pauseS: NEGATIVE_CHECKS_APART_S, isNotFound: true, isUnsent: isUnsent(row) })
   else await kind.rows.handOver(db, row, { isUnsent: result.outcome === 'not_found' && isUnsent(row) })
   return row
@@ -145,7 +152,7 @@ export async function askThenRefuse<Row extends InProgress>(
   if (found.outcome === 'unconfirmed') return kind.refuse(context, provider, row, signal)
   if (found.outcome !== 'not_found') return found
   if (!isWaitedOut) return kind.refuse(context, provider, row, signal)
-  return isNotFoundTwice(context, row) ? { outcome: 'refused' } : found
+  return isNotFoundTwice(context, provider, row) ? { outcome: 'refused' } : found
 }
 
 /** Makes the call again while the provider remembers its key, and never after that: it would move the money once more. */

@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Query } from '../../../lib/pg/types.ts'
 import type {
+  Authorized,
   Conflict,
   NotBegun,
   NotFound,
@@ -11,6 +12,7 @@ import type {
   Settled,
   Unconfirmed,
   Unknown,
+  Withheld,
 } from '../../providers/outcomes.ts'
 import type { Movement, Provider } from '../../providers/provider.ts'
 import type { BillingContext } from '../context.ts'
@@ -20,7 +22,17 @@ import type { InProgress, Rows } from './in-progress.ts'
 import type { Note } from './provider-calls.ts'
 
 /** The outcomes that a provider may return for a movement that was begun. */
-export type CallResult = Settled | Refused | Pending | Unknown | NotFound | Conflict | Prepared | Unconfirmed
+export type CallResult =
+  | Settled
+  | Authorized
+  | Refused
+  | Pending
+  | Unknown
+  | NotFound
+  | Conflict
+  | Prepared
+  | Unconfirmed
+  | Withheld
 
 /** The provider's decision: a movement succeeded or failed, or the provider refuses it for good. */
 export type Verdict = Settled | Refused
@@ -41,11 +53,15 @@ export interface Checked<Row extends InProgress> {
   idsOf(row: Row): Record<string, string>
   lookUp(provider: Provider, row: Row, signal?: AbortSignal): ReturnType<Provider['lookUp']>
   /** Repeats the same call, which moves money once for its key: the only look-up that some providers have. */
-  replay(provider: Provider, row: Row, signal?: AbortSignal): ReturnType<Provider['refund']>
+  replay(provider: Provider, row: Row, signal?: AbortSignal): Promise<CallResult | NotBegun>
   /** Asks the provider for the outcome, and makes it refuse a movement that it does not know. */
   ask(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<CallResult | NotBegun>
   /** Makes the provider refuse a payment that is prepared, or that it does not know. */
   refuse(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<CallResult>
+  /** A row whose key the provider has processed. */
+  seen(row: Row, answer: Withheld): Row
+  /** Captures a payment that the bank has authorized. Present if the provider may authorize it. */
+  capture?(context: BillingContext, provider: Provider, row: Row, handle: string): Promise<CallResult>
   settle(
     context: BillingContext,
     provider: Provider | undefined,

@@ -16,7 +16,7 @@ interface About {
 
 /** A call to a provider and its outcome. */
 export interface Note extends About {
-  call: Movement['type'] | 'prepare' | 'confirm' | 'find_by_key' | 'look_up' | 'refuse'
+  call: Movement['type'] | 'prepare' | 'confirm' | 'capture' | 'find_by_key' | 'look_up' | 'refuse'
   outcome: string
   duration_ms: number
   /** When it was begun, by the monotonic time of `clock`. */

@@ -28,7 +28,8 @@ export const REFUND: Checked<Refund> = {
       return found.outcome === 'not_found' ? { outcome: 'unknown', why: 'the provider no longer lists it' } : found
     }
     // No call was made for it, so this is its first: not later than the provider remembers the key.
-    if (refund.is_unsent && isKeyRemembered(provider, refund)) return sendLate(context, provider, refund, signal)
+    if (refund.is_unsent && (await mayBeSent(context, provider, refund, signal)))
+      return sendLate(context, provider, refund, signal)
     const result = await askThenRefuse(context, REFUND, provider, refund, !provider.refuseRefund, signal)
     if (result.outcome !== 'refused' || provider.refuseRefund) return result
     return (await findWithoutKey(context.db.query, provider, refund, signal)) ?? result
@@ -37,7 +38,18 @@ export const REFUND: Checked<Refund> = {
     if (!provider.refuseRefund) return { outcome: 'unknown', why: 'the provider cannot cancel a refund' }
     return noted(context, refund, 'refuse', () => provider.refuseRefund!(reference(refund), signal))
   },
+  seen: (refund) => ({ ...refund, is_unsent: false }),
   settle: settleByVerdict,
+}
+
+/**
+ * Whether the first call of a refund may still be made. Where it is unknown for how long a provider remembers keys, the refund is
+ * looked up first.
+ */
+async function mayBeSent(context: BillingContext, provider: Provider, refund: Refund, signal?: AbortSignal) {
+  if (provider.traits.keyLifeMs !== 'unknown') return isKeyRemembered(provider, refund)
+  const found = await noted(context, refund, 'look_up', () => lookUpRefund(provider, refund, signal))
+  return found.outcome === 'not_found'
 }
 
 async function sendLate(context: BillingContext, provider: Provider, refund: Refund, signal?: AbortSignal) {
