@@ -19,7 +19,7 @@ interface Shared {
   log: { error(details: object, message: string): void }
 }
 
-type Dialect = 'tundish' | 'stripe'
+type Dialect = 'tundish' | 'stripe' | 'primer'
 
 const LOOK_MS = 1000
 const NOWHERE = 'http://127.0.0.1:9'
@@ -28,6 +28,7 @@ const NOWHERE = 'http://127.0.0.1:9'
 const KINDS = {
   tundish: { name: 'simulator url', file: 'simulator.ndjson' },
   stripe: { name: 'stripe simulator url', file: 'simulator-stripe.ndjson' },
+  primer: { name: 'primer simulator url', file: 'simulator-primer.ndjson' },
 } as const
 
 /** The ledger of the simulator that belongs to a data folder. */
@@ -91,6 +92,7 @@ async function tryToStart({ config, log }: Shared, dialect: Dialect): Promise<Si
   const options = { port: 0, ledgerFile: ledgerFile(config.dataDir, dialect), log: log as never }
   try {
     if (dialect === 'stripe') return await (await import('./stripe/server.ts')).startStripeSimulator(options)
+    if (dialect === 'primer') return await (await import('./primer/server.ts')).startPrimerSimulator(options)
     return await (await import('./server.ts')).startSimulator(options)
   } catch (error) {
     // Another program holds the ledger: that one runs the simulator.

@@ -1,5 +1,5 @@
 // Charges through a provider as billing does, in one step or two, and keeps the handles of prepared payments.
-import type { ChargeRequest, Provider, Reference } from '../../src/payments/providers/provider.ts'
+import type { ChargeRequest, Provider, Reference, RefundRequest } from '../../src/payments/providers/provider.ts'
 
 export type Charging = ReturnType<typeof charging>
 
@@ -15,10 +15,30 @@ export function charging(provider: Provider) {
     handles.set(request.key, prepared.handle)
     return provider.confirm!({ ...request, handle: prepared.handle }, signal)
   }
+  /** In one step; a result that is withheld is looked up, and what is authorized is captured. */
+  async function inOneStep(request: ChargeRequest, signal?: AbortSignal) {
+    const answer = await provider.charge!(request, signal)
+    if (answer.outcome !== 'withheld') return captured(request, answer)
+    const found = await captured(request, await provider.lookUp({ ...request, handle: answer.handle ?? null }, signal))
+    const isOther = 'amountMinor' in found && (found.askedMinor ?? found.amountMinor) !== request.amountMinor
+    const isForeign = 'currencyCode' in found && found.currencyCode !== request.currencyCode
+    return isOther || isForeign ? ({ outcome: 'conflict' } as const) : found
+  }
+  const captured = async <T extends { outcome: string }>(request: Reference, answer: T) =>
+    answer.outcome === 'authorized'
+      ? provider.capture!({ ...request, handle: (answer as unknown as { handle: string }).handle })
+      : (answer as Exclude<T, { outcome: 'authorized' }>)
   return {
     provider,
     charge: (request: ChargeRequest, signal?: AbortSignal) =>
-      provider.charge ? provider.charge(request, signal) : inTwoSteps(request, signal),
+      provider.charge ? inOneStep(request, signal) : inTwoSteps(request, signal),
+    refund: async (request: RefundRequest) => {
+      const answer = await provider.refund(request)
+      if (answer.outcome !== 'withheld') return answer
+      const found = await provider.lookUpRefund(request)
+      const isOther = 'amountMinor' in found && found.amountMinor !== request.amountMinor
+      return isOther ? ({ outcome: 'conflict' } as const) : found
+    },
     lookUp: (reference: Reference) => provider.lookUp(withHandle(reference)),
     refuse: (reference: Reference) => provider.refuse(withHandle(reference)),
     withHandle,

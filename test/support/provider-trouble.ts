@@ -7,7 +7,7 @@ import { type Charging, charging } from './charging.ts'
 import { until } from './cluster.ts'
 import { HandClock } from './hand-clock.ts'
 import { assertSettled, charged, chargeRequest, refundRequest } from './payments.ts'
-import type { Movements, Rig } from './provider-contract.ts'
+import type { Cards, Movements, Rig } from './provider-contract.ts'
 
 /** Cards that make the connection to the provider, or the provider itself, fail. */
 export interface Faults {
@@ -29,10 +29,10 @@ export interface Contract {
   movements: Movements
 }
 
-export function troubleTests({ rig, driver, movements }: Contract, good: string, faults: Faults): void {
-  unknownOutcomeTests(driver, movements, good, faults)
+export function troubleTests({ rig, driver, movements }: Contract, cards: Cards, faults: Faults): void {
+  unknownOutcomeTests(driver, movements, cards.good, faults)
   lostRefundTests(driver, movements, faults)
-  outageTests(rig, good, faults)
+  outageTests(rig, cards, faults)
 }
 
 function unknownOutcomeTests(driver: () => Charging, movements: Movements, good: string, cards: Faults): void {
@@ -51,6 +51,11 @@ function unknownOutcomeTests(driver: () => Charging, movements: Movements, good:
     const request = chargeRequest(cards.dropNoCharge)
     assert.equal((await driver().charge(request)).outcome, 'unknown')
     assert.deepEqual(await driver().lookUp(request), nothingYet())
+    if (driver().provider.traits.refuse === 'wait_out') {
+      // Nothing is there to cancel, and the request may still come.
+      assert.equal((await driver().refuse(request)).outcome, 'unknown')
+      return assert.deepEqual(await movements(request.reference), [])
+    }
     assert.deepEqual(await driver().refuse(request), { outcome: 'refused' })
     assert.deepEqual(await driver().refuse(request), { outcome: 'refused' })
     assert.deepEqual(await driver().lookUp(request), { outcome: 'refused' })
@@ -59,6 +64,12 @@ function unknownOutcomeTests(driver: () => Charging, movements: Movements, good:
   })
 
   test('a delayed request charges, unless its key was refused meanwhile', async () => {
+    if (driver().provider.traits.refuse === 'wait_out') {
+      const request = chargeRequest(cards.late)
+      assert.equal((await driver().charge(request)).outcome, 'unknown')
+      await untilCharged(driver(), request)
+      return assert.equal((await movements(request.reference)).length, 1)
+    }
     const [coming, refused] = await beginLate()
     assert.deepEqual(await driver().lookUp(refused), { outcome: 'refused' })
     await untilCharged(driver(), coming)
@@ -106,7 +117,7 @@ function lostRefundTests(driver: () => Charging, movements: Movements, cards: Fa
   })
 }
 
-function outageTests(rig: () => Rig, good: string, cards: Faults): void {
+function outageTests(rig: () => Rig, { good, whenDown }: Cards, cards: Faults): void {
   test('past the deadline is unknown, not failed', async () => {
     const driver = charging(rig().provider({ clock: new HandClock(), deadlineMs: 1_000 }))
     const { provider, charge } = driver
@@ -125,7 +136,7 @@ function outageTests(rig: () => Rig, good: string, cards: Faults): void {
     await rig().stop()
     for (let i = 0; i < 3; i++) {
       assert.equal(provider.admits(), true)
-      assert.equal((await charge(chargeRequest(good))).outcome, prepares ? 'not_begun' : 'unknown')
+      assert.equal((await charge(chargeRequest(good))).outcome, whenDown ?? (prepares ? 'not_begun' : 'unknown'))
     }
     assert.equal(provider.admits(), false)
     assert.equal(provider.circuitIsOpen(), true)

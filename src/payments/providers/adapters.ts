@@ -3,6 +3,14 @@ import type { Account } from './account.ts'
 import type { GuardOptions } from './guard.ts'
 import type { Notification } from './notification.ts'
 import type { AccountDescription, NotBegun, Unknown } from './outcomes.ts'
+import {
+  essenceOfPrimerEvent,
+  isSignedByPrimer,
+  readPrimerEvent,
+  SIGNATURE_HEADERS,
+  whyNoPrimerEvent,
+} from './primer/notifications.ts'
+import { PrimerProvider } from './primer/primer.ts'
 import type { Provider } from './provider.ts'
 import { essenceOfStripeEvent, isSignedByStripe, readStripeEvent, whyNoStripeEvent } from './stripe/notifications.ts'
 import { StripeProvider } from './stripe/stripe.ts'
@@ -12,7 +20,11 @@ export interface AdapterOptions extends GuardOptions {
   stripeApiUrl?: string | undefined
   /** The address of the demo's simulator with Stripe's API; only keys that Stripe never issues are sent there. */
   stripeSimulatorUrl?: (() => string) | undefined
+  /** By psp: other addresses of the other providers' APIs, for tests and the demo. */
+  apiUrls?: ApiUrls | undefined
 }
+
+export type ApiUrls = Readonly<Partial<Record<string, string | (() => string)>>>
 
 export interface Adapter {
   /** The provider's name in messages. */
@@ -23,20 +35,24 @@ export interface Adapter {
     options: AdapterOptions,
   ): Provider
   /** The mode of a secret key, by its form; undefined if the text is not a secret key of this provider. */
-  modeOf(secretKey: string): 'live' | 'sandbox' | undefined
+  modeOf(secretKey: string): 'live' | 'sandbox' | 'either' | undefined
   /** Whether a text has the form of a secret that signs the provider's notifications. */
   isWebhookSecret(text: string): boolean
-  /** The header that carries the signature of a notification. */
-  signatureHeader: string
-  isSigned(header: string, body: Buffer, secrets: readonly string[], nowS: number): boolean
+  /** The headers that may carry the signature of a notification. */
+  signatureHeaders: readonly string[]
+  /** @param headers the values of those that the request has, at least one */
+  isSigned(headers: readonly string[], body: Buffer, secrets: readonly string[], nowS: number): boolean
   /** Parses the body of a notification; undefined if it is not one. */
   readNotification(body: unknown): Notification | undefined
   /** The sentence for a signed body that is not a notification. */
   whyNotRead(body: unknown): string
   /** The parts of a notification that name objects, without personal data; `readNotification` reads them again. */
   essenceOf(notification: Notification): object
-  /** Requests from the provider the account that the key belongs to. */
-  describe(secretKey: string, options: AdapterOptions): Promise<AccountDescription | NotBegun | Unknown>
+  /** Requests from the provider the account that the key belongs to; `isSandbox` is the mode that it should be of. */
+  describe(
+    secretKey: string,
+    options: AdapterOptions & { isSandbox: boolean },
+  ): Promise<AccountDescription | NotBegun | Unknown>
 }
 
 /** The prefix of secret keys of the demo's simulator. They are never sent to Stripe, nor Stripe's keys to the simulator. */
@@ -55,8 +71,8 @@ const stripe: Adapter = {
     return mode === undefined ? undefined : mode === 'test' ? 'sandbox' : 'live'
   },
   isWebhookSecret: (text) => /^whsec_[A-Za-z0-9_+/=]{8,247}$/.test(text),
-  signatureHeader: 'stripe-signature',
-  isSigned: isSignedByStripe,
+  signatureHeaders: ['stripe-signature'],
+  isSigned: ([header], ...given) => isSignedByStripe(header!, ...given),
   readNotification: readStripeEvent,
   whyNotRead: whyNoStripeEvent,
   essenceOf: essenceOfStripeEvent,
@@ -80,7 +96,7 @@ export function stripeApiFor(
 
 function openStripe(
   account: Parameters<Adapter['open']>[0],
-  { stripeApiUrl, stripeSimulatorUrl, ...guard }: AdapterOptions,
+  { stripeApiUrl, stripeSimulatorUrl, apiUrls: _others, ...guard }: AdapterOptions,
 ) {
   const apiUrl = stripeApiFor(account.secretKey, { stripeApiUrl, stripeSimulatorUrl })
   const maxPerSecond = STRIPE_CALLS_PER_SECOND[account.isSandbox ? 'sandbox' : 'live']
@@ -92,4 +108,34 @@ function openStripe(
   })
 }
 
-export const adapters: Readonly<Partial<Record<string, Adapter>>> = { stripe }
+// Primer publishes no limit.
+const PRIMER_CALLS_PER_SECOND = { live: 40, sandbox: 20 }
+
+const primer: Adapter = {
+  title: 'Primer',
+  open: (account, options) => openPrimer(account, options),
+  // Primer's keys have the same form in both modes: the host decides, which rejects keys of the other mode.
+  modeOf: (secretKey) => (/^[A-Za-z0-9_-]{16,255}$/.test(secretKey) ? 'either' : undefined),
+  isWebhookSecret: (text) => /^[\x21-\x7e]{8,255}$/.test(text),
+  signatureHeaders: SIGNATURE_HEADERS,
+  isSigned: isSignedByPrimer,
+  readNotification: readPrimerEvent,
+  whyNotRead: whyNoPrimerEvent,
+  essenceOf: essenceOfPrimerEvent,
+  async describe(secretKey, { isSandbox, ...options }) {
+    const provider = openPrimer({ secretKey, merchantId: '', isSandbox, currencies: [], accountId: null }, options)
+    return provider.describeAccount().finally(() => provider.close())
+  },
+}
+
+function openPrimer(
+  { secretKey, merchantId, isSandbox, currencies }: Parameters<Adapter['open']>[0],
+  { stripeApiUrl: _url, stripeSimulatorUrl: _simulator, apiUrls, ...guard }: AdapterOptions,
+) {
+  const apiUrl = apiUrls?.['primer']
+  const maxPerSecond = PRIMER_CALLS_PER_SECOND[isSandbox ? 'sandbox' : 'live']
+  const account = { apiKey: secretKey, merchantId, isSandbox, currencies }
+  return new PrimerProvider({ ...guard, ...account, maxPerSecond, ...(apiUrl !== undefined && { apiUrl }) })
+}
+
+export const adapters: Readonly<Partial<Record<string, Adapter>>> = { stripe, primer }

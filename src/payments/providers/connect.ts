@@ -13,7 +13,7 @@ import {
   webhookSecretsIn,
   webhookSecretsOf,
 } from './account.ts'
-import { type Adapter, adapters } from './adapters.ts'
+import { type Adapter, type ApiUrls, adapters } from './adapters.ts'
 import type { AccountDescription } from './outcomes.ts'
 
 export interface Connecting {
@@ -31,6 +31,7 @@ export interface ConnectContext {
   clock: Clock
   stripeApiUrl: string | undefined
   stripeSimulatorUrl?: (() => string) | undefined
+  apiUrls?: ApiUrls | undefined
   deadlineMs: number
 }
 
@@ -61,7 +62,7 @@ export async function connectAccount(context: ConnectContext, name: AccountName,
     webhookSecrets === undefined ? null : seal.seal(JSON.stringify(webhookSecrets), webhookSecretsOf(name)),
     account?.accountId ?? null,
   ])
-  if (!row) throw wrongAccount('another account', account!.accountId)
+  if (!row) throw wrongAccount('another account', account!.accountId!)
   return {
     psp: name.psp,
     psp_merchant_id: name.merchantId,
@@ -187,7 +188,7 @@ async function checkAccount(
   before: Connected | undefined,
 ): Promise<void> {
   const known = before?.provider_account ?? (before?.credentials && (await accountOfStoredKey(context, adapter, name)))
-  if (known && known !== accountId) throw wrongAccount(known, accountId)
+  if (known && accountId !== null && known !== accountId) throw wrongAccount(known, accountId)
 }
 
 /** The account of the stored key, for one that was connected before accounts were stored. It may have been revoked. */
@@ -197,8 +198,8 @@ async function accountOfStoredKey(context: ConnectContext, adapter: Adapter, nam
     if (!(error instanceof CredentialsUnreadable)) throw error
     return undefined
   })
-  const found = stored && (await adapter.describe(stored.secretKey, context))
-  return found?.outcome === 'described' ? found.accountId : undefined
+  const found = stored && (await adapter.describe(stored.secretKey, { ...context, isSandbox: stored.isSandbox }))
+  return found?.outcome === 'described' ? (found.accountId ?? undefined) : undefined
 }
 
 const wrongAccount = (known: string, given: string) =>
@@ -209,12 +210,13 @@ const wrongAccount = (known: string, given: string) =>
   )
 
 async function describe(
-  { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl }: ConnectContext,
+  { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl, apiUrls }: ConnectContext,
   { title, describe }: Adapter,
   { merchantId }: AccountName,
   { secretKey, isSandbox }: Connecting,
 ): Promise<AccountDescription> {
-  const account = await describe(secretKey!, { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl })
+  const addresses = { stripeApiUrl, stripeSimulatorUrl, apiUrls }
+  const account = await describe(secretKey!, { clock, deadlineMs, isSandbox, ...addresses })
   if (account.outcome === 'not_begun' && account.cause === 'credentials')
     throw new ApiError(
       400,
@@ -225,7 +227,7 @@ async function describe(
     throw tryLater('provider_unavailable', `${title} cannot verify this key now (${account.why}): try again.`, 5)
   if (account.isSandbox !== isSandbox)
     throw new ApiError(409, 'wrong_mode', `${title} reports that this key belongs to the other mode.`)
-  if (merchantId.startsWith('acct_') && merchantId !== account.accountId)
+  if (account.accountId !== null && merchantId.startsWith('acct_') && merchantId !== account.accountId)
     throw new ApiError(400, 'wrong_account', `This key belongs to the account ${account.accountId}.`)
   return account
 }

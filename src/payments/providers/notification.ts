@@ -1,5 +1,6 @@
 // Notifications of payment providers. A notification is a hint about an object to look up, never an outcome.
 import type { BalanceEntries } from './fees.ts'
+import type { Dispute } from './movements.ts'
 
 /**
  * The object to look up at the provider. Repeated and reordered notifications do no harm, because each look-up returns the
@@ -14,7 +15,9 @@ export type Hint =
       handle: string | null
     }
   /** The provider's id of the charge. */
-  | { about: 'refund' | 'dispute'; chargeTransactionId: string }
+  | { about: 'refund'; chargeTransactionId: string }
+  /** `dispute`: as the signed notification reports it, for a provider that cannot be asked for disputes. */
+  | { about: 'dispute'; chargeTransactionId: string; dispute?: Dispute }
   /** A saved card changed or was removed. */
   | { about: 'card'; token: string }
   /** Neither charges, refunds, disputes nor saved cards are concerned. */

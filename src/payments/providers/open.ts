@@ -4,7 +4,7 @@ import { createFreshCache } from '../../lib/fresh-cache.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Seal } from '../../lib/secrets.ts'
 import { type Account, type AccountName, findAccount, listAccounts } from './account.ts'
-import { adapters } from './adapters.ts'
+import { type ApiUrls, adapters } from './adapters.ts'
 import { defaultMaxInFlight } from './guard.ts'
 import { EVERY_MERCHANT, type Provider, type Providers } from './provider.ts'
 import { SimulatorProvider } from './simulator.ts'
@@ -21,6 +21,8 @@ export interface ProvidersOptions {
   simulatorUrl: string | (() => string) | undefined
   stripeApiUrl?: string | undefined
   stripeSimulatorUrl?: (() => string) | undefined
+  /** By psp: other addresses of the other providers' APIs, for tests and the demo. */
+  apiUrls?: ApiUrls | undefined
   /** Wraps each opened provider, for metrics. */
   wrap?: (provider: Provider) => Provider
 }
@@ -76,8 +78,8 @@ export function openProviders(options: ProvidersOptions): OpenProviders {
 
   function openAccount(account: Account): Provider | undefined {
     const adapter = adapters[account.psp]
-    const { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl } = options
-    const open = () => adapter!.open(account, { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl })
+    const { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl, apiUrls } = options
+    const open = () => adapter!.open(account, { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl, apiUrls })
     return adapter && getOrOpen(keyOf(account), account.organizationId, account.version, open)
   }
 

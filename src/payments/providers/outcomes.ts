@@ -99,7 +99,8 @@ export interface Conflict {
 /** What a provider reports of the account that a secret key belongs to. */
 export interface AccountDescription {
   outcome: 'described'
-  accountId: string
+  /** Null if the provider does not say to which account a key belongs. */
+  accountId: string | null
   displayName: string | null
   country: string | null
   /** Whether the key is of the test mode. */

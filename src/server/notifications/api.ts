@@ -21,7 +21,7 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
     tags: ['Billing'],
     summary: 'Receive a notification of a payment provider',
     description:
-      'For the payment provider, which signs its requests (`Stripe-Signature`). A notification is only a hint: it is stored, and its object is looked up at the provider. The response is 200 once it is stored.',
+      'For the payment provider, which signs its requests (Stripe: `Stripe-Signature`; Primer: `X-Signature-Primary`). A notification is only a hint: it is stored, and its object is looked up at the provider. The response is 200 once it is stored.',
     security: [],
     params: Type.Object({
       org_id: Type.String({ description: 'The id of the organization.', examples: ['demo'] }),
@@ -68,11 +68,12 @@ async function verified(
 ): Promise<Notification | undefined> {
   const adapter = adapters[account.psp]
   if (!adapter || !request.rawBody) return undefined
-  const [header, ...more] = rawHeaders(request.raw, adapter.signatureHeader)
-  if (!header || more.length > 0) return undefined
+  const headers = adapter.signatureHeaders.map((name) => rawHeaders(request.raw, name))
+  const values = headers.flatMap((found) => found.map(({ value }) => value))
+  if (values.length === 0 || headers.some((found) => found.length > 1)) return undefined
   const secrets = await findWebhookSecrets(db, seal, account)
   // The signature contains the provider's time, which is compared with this machine's clock, not the database's.
-  const isSigned = adapter.isSigned(header.value, request.rawBody, secrets, Date.now() / 1000)
+  const isSigned = adapter.isSigned(values, request.rawBody, secrets, Date.now() / 1000)
   if (!isSigned) return undefined
   const notification = adapter.readNotification(request.body)
   if (notification) return notification

@@ -86,6 +86,8 @@ const KEEP = {
     select $1, $2, $3, id, kind, db_clock() from unnest($4::text[], $5::text[]) n (id, kind) on conflict do nothing`,
 }
 
+const amountAsText = (_name: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
+
 // Of a burst; each look-up is mostly waiting for the provider.
 const AT_ONCE = 4
 
@@ -97,7 +99,7 @@ async function followEach(
   notifications: Notification[],
   errors: Map<string, unknown>,
 ): Promise<void> {
-  const groups = [...Map.groupBy(notifications, ({ hint }) => JSON.stringify(hint)).values()]
+  const groups = [...Map.groupBy(notifications, ({ hint }) => JSON.stringify(hint, amountAsText)).values()]
   const next = async (): Promise<void> => {
     for (let group = groups.pop(); group; group = groups.pop()) {
       try {
@@ -182,7 +184,7 @@ async function follow(context: BillingContext, account: AccountName, provider: P
       await settleBefore(context, account, hint.chargeTransactionId)
       // Other programs may charge the account, too.
       if (!(await findByCharge(context.db.query, account, hint.chargeTransactionId))) return
-      const disputes = await provider.disputesOf?.(hint)
+      const disputes = provider.disputesOf ? await provider.disputesOf(hint) : hint.dispute && [hint.dispute]
       if (disputes === undefined) return
       if (!Array.isArray(disputes)) throw errorOf(disputes)
       await recordDisputes(context, account, disputes)

@@ -1,0 +1,137 @@
+// Primer's webhooks: verifies their signatures and finds the object that each is about.
+import { createHash, createHmac } from 'node:crypto'
+import { readAnyCurrency } from '../../../lib/money.ts'
+import { equalSecrets } from '../../../lib/secrets.ts'
+import type { Dispute } from '../movements.ts'
+import type { Hint, Notification } from '../notification.ts'
+import { fieldsOf } from '../transport.ts'
+import type { Fields } from './api.ts'
+import { isConvertible } from './money.ts'
+import { isObject, ownIds, readTime, textOf } from './objects.ts'
+
+// Primer recommends to check the time and names no tolerance; five minutes are usual.
+const TOLERANCE_S = 300
+
+/** The second one is sent for 24 hours after the signing secret was rotated. */
+export const SIGNATURE_HEADERS = ['x-signature-primary', 'x-signature-secondary'] as const
+
+/**
+ * Whether one of the headers is the base64 of the HMAC-SHA256 of the body for one of the secrets. The body contains the time of
+ * the signature; only the message of the dashboard's test has none.
+ */
+export function isSignedByPrimer(
+  headers: readonly string[],
+  body: Buffer,
+  secrets: readonly string[],
+  nowS: number,
+): boolean {
+  const given = headers.map((header) => Buffer.from(header, 'base64'))
+  const isSigned = secrets.some((secret) => {
+    const expected = createHmac('sha256', secret).update(body).digest()
+    return given.some((signature) => signature.length === expected.length && equalSecrets(signature, expected))
+  })
+  return isSigned && isRecent(body, nowS)
+}
+
+function isRecent(body: Buffer, nowS: number): boolean {
+  const event = parse(body)
+  const signedAt = Number(event['signedAt'])
+  if (event['signedAt'] === undefined) return event['eventType'] === undefined
+  return Number.isFinite(signedAt) && Math.abs(nowS - signedAt) <= TOLERANCE_S
+}
+
+function parse(body: Buffer): Fields {
+  try {
+    return fieldsOf(JSON.parse(body.toString('utf8')))
+  } catch {
+    return {}
+  }
+}
+
+/** Parses a webhook; undefined if the value is none. */
+export function readPrimerEvent(value: unknown): Notification | undefined {
+  if (!isObject(value)) return undefined
+  const event = essenceOf(fieldsOf(value))
+  const kind = textOf(event['eventType'])
+  // The dashboard sends it to test the address.
+  if (kind === null && textOf(fieldsOf(value)['message']) === null && event['message'] === undefined) return undefined
+  // Webhooks have no id. A repeated delivery is equal in these parts, or is only looked up once more.
+  const id = createHash('sha256').update(JSON.stringify(event)).digest('base64url')
+  const at = readTime(event['date']) ?? readTime(event['receivedAt'])
+  const createdS = Number(event['signedAt']) || (at === null ? 0 : Math.floor(Date.parse(at) / 1000))
+  return { id, kind: (kind ?? 'TEST').slice(0, 100), createdS, hint: hintOf(kind, event), event }
+}
+
+const NAMED = [
+  ...['eventType', 'date', 'signedAt', 'version', 'type', 'status', 'paymentId', 'orderId', 'processorDisputeId'],
+  ...['receivedAt', 'reason', 'reasonCode', 'amount', 'currency', 'currencyCode'],
+]
+
+/** What is needed of a webhook to look up its objects, without data of people. Repeating it changes nothing. */
+function essenceOf(event: Fields): Fields {
+  const { payment, message } = event
+  const named = NAMED.flatMap((name) => (isScalar(event[name]) ? [[name, event[name]]] : []))
+  const { id, dateUpdated, status } = fieldsOf(payment)
+  const { reference } = ownIds(fieldsOf(payment))
+  return {
+    ...Object.fromEntries(named),
+    ...(isObject(payment) && { payment: { id, dateUpdated, status, metadata: { tundish_order: reference } } }),
+    ...(named.length === 0 && message !== undefined && { message: true }),
+  }
+}
+
+const isScalar = (value: unknown) => typeof value === 'string' || typeof value === 'number'
+
+export const essenceOfPrimerEvent = ({ event }: Notification): object => event
+
+export const whyNoPrimerEvent = () => 'The body must be a webhook of Primer with an eventType.'
+
+function hintOf(kind: string | null, event: Fields): Hint {
+  const payment = fieldsOf(event['payment'])
+  const handle = textOf(payment['id'])
+  if (kind === 'PAYMENT.STATUS' && handle !== null)
+    return { about: 'charge', orderId: ownIds(payment).reference, handle }
+  if (kind === 'PAYMENT.REFUND' && handle !== null) return { about: 'refund', chargeTransactionId: handle }
+  const chargeTransactionId = textOf(event['paymentId'])
+  if (kind !== 'DISPUTE.STATUS' || chargeTransactionId === null) return NOTHING
+  const dispute = readDispute(event, chargeTransactionId)
+  return dispute ? { about: 'dispute', chargeTransactionId, dispute } : NOTHING
+}
+
+const NOTHING: Hint = { about: 'nothing' }
+
+/**
+ * Primer's API cannot be asked for disputes, so the signed webhook itself tells them. When funds are withdrawn it does not tell:
+ * they count as withdrawn once the dispute is lost, and not while it is open. An inquiry (`RETRIEVAL`) moves no money.
+ */
+function readDispute(event: Fields, chargeTransactionId: string): Dispute | undefined {
+  const disputeId = textOf(event['processorDisputeId'])
+  const status = STATES[String(event['status'])]
+  const amount = event['amount']
+  const currencyCode = readAnyCurrency(String(event['currency'] ?? event['currencyCode']))
+  if (event['type'] === 'RETRIEVAL' || disputeId === null || status === undefined) return undefined
+  if (!Number.isSafeInteger(amount) || (amount as number) <= 0) return undefined
+  if (currencyCode === undefined || !isConvertible(currencyCode)) return undefined
+  const amountMinor = BigInt(amount as number)
+  return {
+    disputeId,
+    chargeTransactionId,
+    status,
+    fundsWithdrawn: status === 'lost',
+    reinstatedMinor: status === 'won' ? amountMinor : 0n,
+    amountMinor,
+    currencyCode,
+    reason: textOf(event['reasonCode']) ?? textOf(event['reason']),
+    at: readTime(event['receivedAt']) ?? readTime(event['date']) ?? new Date().toISOString(),
+  }
+}
+
+const STATES: Readonly<Record<string, Dispute['status']>> = {
+  OPEN: 'open',
+  CHALLENGED: 'open',
+  ACCEPTED: 'lost',
+  EXPIRED: 'lost',
+  LOST: 'lost',
+  WON: 'won',
+  CANCELLED: 'won',
+}

@@ -1,0 +1,180 @@
+// The adapter for Primer: one merchant account and its traits. Every call goes through the account's guard.
+import { Guard, type GuardOptions } from '../guard.ts'
+import type { NotBegun, Unknown } from '../outcomes.ts'
+import {
+  type ChargeRequest,
+  errorOf,
+  type Movement,
+  type Provider,
+  type Reference,
+  type RefundReference,
+  type RefundRequest,
+  type Traits,
+} from '../provider.ts'
+import { NotSent } from '../transport.ts'
+import { describeAccount } from './account.ts'
+import { PRIMER_API_URL, PrimerApi } from './api.ts'
+import { capture, charge, lookUp, refuse, retrieve } from './charges.ts'
+import { eraseCustomer } from './customers.ts'
+import { refundRefusal, refusal } from './money.ts'
+import { movementsSince } from './movements.ts'
+import { lookUpRefund, refund, refundsOf } from './refunds.ts'
+
+export interface PrimerOptions extends GuardOptions {
+  apiKey: string
+  /** Another address than Primer's, for tests and the demo. */
+  apiUrl?: string | (() => string)
+  merchantId: string
+  isSandbox: boolean
+  /** ISO 4217 codes in capitals. An empty list allows every currency whose amounts can be exchanged. */
+  currencies?: readonly string[]
+}
+
+// Primer publishes no limit.
+const MAX_IN_FLIGHT = 40
+
+// Primer lists a payment within a minute of its creation, and works on a request for up to 90 seconds.
+const LISTED_AFTER_MS = 60_000
+const WORKED_ON_MS = 90_000
+
+const TRAITS: Traits = {
+  prepares: false,
+  lookUp: 'reference',
+  keyLifeMs: 'unknown',
+  lookUpLagMs: WORKED_ON_MS + LISTED_AFTER_MS,
+  refuse: 'wait_out',
+  refunds: 'may_fail_later',
+  refuseRefund: 'wait_out',
+}
+
+export class PrimerProvider implements Provider {
+  readonly name = 'primer'
+  readonly traits = TRAITS
+  readonly merchantId: string
+  readonly isSandbox: boolean
+  readonly #currencies: ReadonlySet<string>
+  readonly #guard: Guard
+  readonly #api: PrimerApi
+
+  constructor(options: PrimerOptions) {
+    const { apiKey, apiUrl, merchantId, isSandbox, currencies = [], ...limits } = options
+    const maxInFlight = limits.maxInFlight ?? MAX_IN_FLIGHT
+    this.merchantId = merchantId
+    this.isSandbox = isSandbox
+    this.#currencies = new Set(currencies)
+    this.#guard = new Guard({ ...limits, maxInFlight })
+    this.#api = new PrimerApi(apiKey, apiUrl ?? PRIMER_API_URL[isSandbox ? 'sandbox' : 'live'], maxInFlight)
+  }
+
+  accepts({ amountMinor, currencyCode }: { amountMinor: bigint; currencyCode: string }): string | undefined {
+    if (this.#currencies.size > 0 && !this.#currencies.has(currencyCode))
+      return `currency_code ${currencyCode} is not offered by the merchant account.`
+    return refusal(amountMinor, currencyCode)
+  }
+
+  acceptsRefund({ amountMinor, currencyCode }: { amountMinor: bigint; currencyCode: string }): string | undefined {
+    return refundRefusal(amountMinor, currencyCode)
+  }
+
+  admits(): boolean {
+    return this.#guard.admits()
+  }
+
+  circuitIsOpen(): boolean {
+    return this.#guard.circuit.isOpen()
+  }
+
+  async isReachable(): Promise<boolean> {
+    const response = await this.#read(undefined, (signal) => this.#api.get('/payments', { limit: '1' }, signal))
+    return 'status' in response && response.status === 200
+  }
+
+  charge(request: ChargeRequest, signal?: AbortSignal) {
+    return this.#begin(signal, (deadline) => charge(this.#api, request, deadline))
+  }
+
+  capture(request: Reference & { handle: string }, signal?: AbortSignal) {
+    return this.#guard.run((deadline) => capture(this.#api, request, deadline), signal)
+  }
+
+  lookUp(reference: Reference, signal?: AbortSignal) {
+    return this.#find(signal, (deadline) => lookUp(this.#api, reference, deadline))
+  }
+
+  refuse(reference: Reference, signal?: AbortSignal) {
+    return this.#find(signal, (deadline) => refuse(this.#api, reference, deadline))
+  }
+
+  refund(request: RefundRequest, signal?: AbortSignal) {
+    return this.#begin(signal, (deadline) => refund(this.#api, request, deadline))
+  }
+
+  lookUpRefund(reference: RefundReference, signal?: AbortSignal) {
+    return this.#find(signal, (deadline) => lookUpRefund(this.#api, reference, deadline))
+  }
+
+  refundsOf({ chargeTransactionId }: { chargeTransactionId: string }, signal?: AbortSignal) {
+    return this.#read(signal, (deadline) => refundsOf(this.#api, chargeTransactionId, deadline))
+  }
+
+  list(since: string): AsyncGenerator<Movement> {
+    return movementsSince(since, {
+      page: (params) => this.#orThrow((deadline) => this.#api.page(params, deadline)),
+      payment: (id) => this.#orThrow((deadline) => retrieve(this.#api, id, deadline)),
+    })
+  }
+
+  describeAccount(signal?: AbortSignal): ReturnType<typeof describeAccount> {
+    return this.#read(signal, (deadline) => describeAccount(this.#api, this.isSandbox, deadline))
+  }
+
+  /** The customer of a payment. */
+  payerOf(transactionId: string, signal?: AbortSignal) {
+    return this.#read(signal, async (deadline) => ({
+      customer: (await retrieve(this.#api, transactionId, deadline)).customer,
+    }))
+  }
+
+  /** Deletes the customer's saved cards. After `unknown` it must be repeated. */
+  eraseCustomer(customer: string, _how: 'empty' | 'delete', signal?: AbortSignal, card?: string) {
+    return this.#read(signal, (deadline) => eraseCustomer(this.#api, customer, deadline, card))
+  }
+
+  takeTurn(signal: AbortSignal): Promise<void> {
+    return this.#guard.takeTurn(signal)
+  }
+
+  close(): void {
+    this.#api.close()
+  }
+
+  /** Runs the first call of a charge or refund: if no connection was made, the outcome is `not_begun`. */
+  async #begin<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>) {
+    let notSent: NotBegun | undefined
+    const outcome = await this.#guard.begin(async (deadline) => {
+      try {
+        return await call(deadline)
+      } catch (error) {
+        if (error instanceof NotSent) notSent = { outcome: 'not_begun', why: error.message, cause: 'unreachable' }
+        throw error
+      }
+    }, signal)
+    return notSent ?? outcome
+  }
+
+  /** Runs a call that moves no money, so its failures do not open the circuit, and which lets charges go first. */
+  #read<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>): Promise<T | Unknown> {
+    return this.#guard.run(call, signal, { purpose: 'reading' })
+  }
+
+  /** The same for a call that finds the outcome of a charge or refund. */
+  #find<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>): Promise<T | Unknown> {
+    return this.#guard.run(call, signal, { purpose: 'look_up' })
+  }
+
+  async #orThrow<T extends object>(call: (deadline: AbortSignal) => Promise<T>): Promise<T> {
+    const read = await this.#read(undefined, call)
+    if ('outcome' in read) throw errorOf(read)
+    return read
+  }
+}

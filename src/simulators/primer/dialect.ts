@@ -1,0 +1,223 @@
+// Primer's API as the simulator speaks it: keys, routes, idempotency, faults, and work that becomes due.
+import { Deliveries } from './deliveries.ts'
+import { PrimerError } from './errors.ts'
+import { listPayments, listTokens } from './lists.ts'
+import { type Context, cancel, capture, create, endRefund, existing, refund, settle } from './payments.ts'
+import { type Job, type Payment, State, type StateOptions } from './state.ts'
+import { behaviourOf } from './tokens.ts'
+
+export interface DialectOptions extends StateOptions {
+  /** How long a new payment is missing in the list. */
+  listLagMs: number
+  /** Resolves after `ms`, or at once when `signal` aborts. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>
+}
+
+export interface Asked {
+  method: string
+  path: string
+  query: Record<string, string>
+  body: Record<string, unknown>
+  apiKey: string | undefined
+  version: string | undefined
+  idempotencyKey: string | undefined
+}
+
+export interface Answer {
+  status: number
+  body: object
+}
+
+/** `dropped`: the connection breaks without an answer. */
+export type Reply = Answer | 'dropped'
+
+/** A fault for the next calls whose method and path match. */
+export interface OrderedFault {
+  method?: string
+  /** A regular expression over the whole path. */
+  path: string
+  kind: string
+  ms: number
+  times: number
+}
+
+export class PrimerDialect implements Context {
+  readonly state: State
+  readonly deliveries: Deliveries
+  faults: OrderedFault[] = []
+  readonly revoked = new Set<string>()
+  /** The number of calls so far. */
+  calls = 0
+  readonly #options: DialectOptions
+  readonly #running = new Set<string>()
+  readonly #met = new Set<string>()
+  readonly #closing = new AbortController()
+  #waiting: AbortController | undefined
+
+  private constructor(state: State, options: DialectOptions) {
+    this.state = state
+    this.#options = options
+    this.deliveries = new Deliveries({ state, sleep: options.sleep, wallClockMs: options.wallClockMs })
+    this.#waitForNextJob()
+  }
+
+  static async open(options: DialectOptions): Promise<PrimerDialect> {
+    return new PrimerDialect(await State.open(options), options)
+  }
+
+  readonly emit = (eventType: string, payment: Payment): void => {
+    const notificationConfig = { id: 'cc51f9f0-7e1c-492b-9d37-f83a818f6070', description: 'Webhook' }
+    this.deliveries.add({ eventType, date: this.state.now(), notificationConfig, version: '2.4', payment })
+  }
+
+  advance(ms: number): void {
+    this.state.advance(ms)
+    this.runDueJobs()
+    this.#waitForNextJob()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.deliveries.close()
+    await this.state.close()
+  }
+
+  /** Answers one call. Its changes are on disk before the answer. */
+  async answer(asked: Asked): Promise<Reply> {
+    this.calls += 1
+    this.runDueJobs()
+    const reply = await this.#answer(asked)
+    this.#waitForNextJob()
+    await this.state.durable()
+    return reply
+  }
+
+  async #answer(asked: Asked): Promise<Reply> {
+    const key = asked.method === 'POST' && asked.idempotencyKey ? asked.idempotencyKey : undefined
+    try {
+      if (!asked.apiKey || asked.apiKey.length < 8 || this.revoked.has(asked.apiKey))
+        throw new PrimerError(401, 'Unauthorized', 'The API key is not valid.')
+      if (asked.version !== '2.4') throw new PrimerError(400, 'InvalidApiVersion', 'X-API-VERSION must be 2.4.')
+      const fault = this.#faultOf(asked, key)
+      if (fault?.kind === 'drop_before') return 'dropped'
+      if (fault?.kind === 'forbidden') throw new PrimerError(403, 'Forbidden', 'The API key lacks a scope.')
+      if (fault?.kind === 'busy') throw new PrimerError(429, 'TooManyRequests', 'Too many requests.')
+      if (fault?.kind === 'error_before') throw new PrimerError(500, 'InternalServerError', 'Something went wrong.')
+      if (key && this.#running.has(key)) throw keyKnown(key, undefined)
+      if (fault?.kind === 'late') {
+        if (key) this.#running.add(key)
+        this.state.schedule('call', JSON.stringify(asked), fault.ms)
+        return 'dropped'
+      }
+      const body = this.#perform(asked, key)
+      if (fault?.kind === 'drop_after') return 'dropped'
+      if (fault?.kind === 'error_after') throw new PrimerError(500, 'InternalServerError', 'Something went wrong.')
+      if (fault?.kind === 'slow') await this.#delay(fault.ms, key)
+      return { status: 200, body }
+    } catch (error) {
+      if (!(error instanceof PrimerError)) throw error
+      return { status: error.status, body: { error: error.body } }
+    }
+  }
+
+  /** Runs the call, unless its key has been processed: then the first result is withheld. */
+  #perform(asked: Asked, key: string | undefined): object {
+    const known = key === undefined ? undefined : this.state.paymentOfKey(key)
+    if (key !== undefined && known !== undefined) throw keyKnown(key, known)
+    const body = this.#run(asked)
+    if (key !== undefined && 'id' in body) this.state.keepKey(key, String(body.id))
+    return body
+  }
+
+  #run({ method, path, query, body }: Asked): object {
+    const [, id = '', verb = ''] = /^\/payments\/([^/]+)(?:\/([a-z]+))?$/.exec(path) ?? []
+    const payment = decodeURIComponent(id)
+    if (method === 'POST' && path === '/payments') return create(this, body)
+    if (method === 'POST' && verb === 'capture') return capture(this, payment, body)
+    if (method === 'POST' && verb === 'cancel') return cancel(this, payment, body)
+    if (method === 'POST' && verb === 'refund') return refund(this, payment, body)
+    if (method === 'GET' && path === '/payments') return listPayments(this.state, query, this.#options.listLagMs)
+    if (method === 'GET' && payment !== '' && verb === '') return existing(this.state, payment)
+    if (method === 'GET' && path === '/payment-instruments') return listTokens(this.state, query)
+    const token = /^\/payment-instruments\/([^/]+)$/.exec(path)?.[1]
+    if (method === 'DELETE' && token !== undefined) return this.#deleteToken(decodeURIComponent(token))
+    throw new PrimerError(404, 'EntityNotFound', 'There is no such resource.')
+  }
+
+  #deleteToken(token: string): object {
+    if (this.state.ownerOf(token) === undefined || this.state.isDeleted(token))
+      throw new PrimerError(400, 'InvalidPaymentInstrumentToken', 'Invalid payment instrument.')
+    this.state.deleteToken(token)
+    return { token, deleted: true, deletedAt: this.state.now() }
+  }
+
+  #faultOf({ method, path, body }: Asked, key: string | undefined): Pick<OrderedFault, 'kind' | 'ms'> | undefined {
+    const ordered = this.faults.find(
+      (one) => one.times > 0 && (one.method ?? method) === method && new RegExp(`^${one.path}$`).test(path),
+    )
+    if (ordered) {
+      ordered.times--
+      return ordered
+    }
+    const on =
+      method !== 'POST' ? undefined : path === '/payments' ? 'charge' : /\/refund$/.test(path) ? 'refund' : undefined
+    const payment = this.state.find(decodeURIComponent(path.split('/')[2] ?? ''))
+    const token = body['paymentMethodToken'] ?? payment?.paymentMethod.paymentMethodToken
+    if (on === undefined || typeof token !== 'string') return undefined
+    const { fault } = behaviourOf(token)
+    if (fault?.on !== on || (fault.once && this.#met.has(key ?? path))) return undefined
+    this.#met.add(key ?? path)
+    return fault
+  }
+
+  async #delay(ms: number, key: string | undefined): Promise<void> {
+    if (key) this.#running.add(key)
+    await this.#options.sleep(ms, this.#closing.signal)
+    if (key) this.#running.delete(key)
+  }
+
+  /** Runs the jobs that are due by the dialect's clock. */
+  runDueJobs(): void {
+    for (const job of this.state.takeDue()) this.#runJob(job)
+  }
+
+  #runJob({ task, target }: Job): void {
+    if (task === 'settle') settle(this, target)
+    else if (task === 'refund') endRefund(this, target, 'SETTLED')
+    else if (task === 'fail_refund') endRefund(this, target, 'FAILED')
+    else this.#runLateCall(JSON.parse(target))
+  }
+
+  #runLateCall(asked: Asked): void {
+    if (asked.idempotencyKey) this.#running.delete(asked.idempotencyKey)
+    try {
+      this.#perform(asked, asked.idempotencyKey)
+    } catch (error) {
+      // The connection of the caller is closed.
+      if (!(error instanceof PrimerError)) throw error
+    }
+  }
+
+  /** One timer, for the next job. */
+  #waitForNextJob(): void {
+    this.#waiting?.abort()
+    const dueInMs = this.state.nextDueInMs()
+    if (dueInMs === undefined || this.#closing.signal.aborted) return
+    const waiting = new AbortController()
+    this.#waiting = waiting
+    const signal = AbortSignal.any([waiting.signal, this.#closing.signal])
+    void this.#options.sleep(Math.min(dueInMs, 2 ** 31 - 1), signal).then(() => {
+      if (signal.aborted) return
+      this.runDueJobs()
+      this.#waitForNextJob()
+    })
+  }
+}
+
+/** Primer's pages show this answer in three forms: each key gets one of them. */
+function keyKnown(key: string, paymentId: string | undefined): PrimerError {
+  const form = paymentId === undefined ? 2 : key.charCodeAt(0) % 3
+  const more = form === 2 ? {} : { paymentId, paymentStatus: 'SETTLED' }
+  if (form === 0) return new PrimerError(400, 'TransactionRequestIdempotencyKeyAlreadyExists', 'The key exists.', more)
+  return new PrimerError(409, 'IdempotencyKeyAlreadyExists', 'The idempotency key already exists.', more)
+}
