@@ -123,7 +123,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       seal,
       deadlineMs: config.providerTimeoutMs,
       simulatorUrl: simulator.url,
-      stripeApiUrl: config.stripeApiUrl,
+      ...{ stripeApiUrl: config.stripeApiUrl, apiUrls: config.apiUrls },
       stripeSimulatorUrl: stripeSimulator?.url,
       wrap: metrics.measure,
     })

@@ -43,6 +43,8 @@ export interface Config {
   simulatorUrl: string | undefined
   /** An address in place of Stripe's API, for tests and the demo. */
   stripeApiUrl: string | undefined
+  /** The same for the other providers, by psp. */
+  apiUrls: Readonly<Partial<Record<string, string>>>
   providerTimeoutMs: number
   webhookAllowPrivate: boolean
   logLevel: string
@@ -104,14 +106,11 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     return value
   }
 
-  function stripeApiUrl(): string | undefined {
-    const value = url('STRIPE_API_URL', ['http:', 'https:'])
+  function apiUrl(name: string, value: string | undefined): string | undefined {
     if (value?.startsWith('http') && !URL.canParse(value))
-      mistakes.push('STRIPE_API_URL must be an address such as http://127.0.0.1:8091.')
+      mistakes.push(`${name} must be an address such as http://127.0.0.1:8091.`)
     else if (value?.startsWith('http:') && !['127.0.0.1', '[::1]', 'localhost'].includes(new URL(value).hostname))
-      mistakes.push(
-        'STRIPE_API_URL must begin with https:// unless it is an address of this machine: it gets secret keys.',
-      )
+      mistakes.push(`${name} must begin with https:// unless it is an address of this machine: it gets secret keys.`)
     return value
   }
 
@@ -184,7 +183,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     secretHeaderCase: choice('SECRET_HEADER_CASE', 'exact', ['exact', 'any']),
     erasureLedger: resolve(text('ERASURE_LEDGER') ?? `${dataDir}/erasures.ndjson`),
     simulatorUrl: simulatorUrl(),
-    stripeApiUrl: stripeApiUrl(),
+    stripeApiUrl: apiUrl('STRIPE_API_URL', url('STRIPE_API_URL', ['http:', 'https:'])),
+    apiUrls: givenOnly({ primer: apiUrl('PRIMER_API_URL', url('PRIMER_API_URL', ['http:', 'https:'])) }),
     providerTimeoutMs: integer('PROVIDER_TIMEOUT_MS', 30_000, 100, 300_000),
     webhookAllowPrivate: choice('WEBHOOK_ALLOW_PRIVATE', 'false', ['true', 'false']) === 'true',
     logLevel: choice('LOG_LEVEL', 'info', LOG_LEVELS),
@@ -228,4 +228,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   }
   if (mistakes.length > 0) throw new UsageError(mistakes.join('\n'))
   return config
+}
+
+function givenOnly(urls: Record<string, string | undefined>): Record<string, string> {
+  return Object.fromEntries(Object.entries(urls).filter((one): one is [string, string] => one[1] !== undefined))
 }

@@ -396,7 +396,7 @@ export interface paths {
         put?: never;
         /**
          * Receive a notification of a payment provider
-         * @description For the payment provider, which signs its requests (`Stripe-Signature`). A notification is only a hint: it is stored, and its object is looked up at the provider. The response is 200 once it is stored.
+         * @description For the payment provider, which signs its requests (Stripe: `Stripe-Signature`; Primer: `X-Signature-Primary`). A notification is only a hint: it is stored, and its object is looked up at the provider. The response is 200 once it is stored.
          */
         post: operations["receiveProviderNotification"];
         delete?: never;

@@ -30,17 +30,26 @@ export async function register(program: Command): Promise<void> {
       const lines = await readSecrets(from, ['Secret key', 'Signing secret of the notifications (empty: none)'])
       const json = await runOperation('merchant-account', 'connectMerchantAccount', app, {
         params: { organization_id: org, psp, psp_merchant_id },
-        body: { sandbox, ...credentialsIn(lines) },
+        body: { sandbox, ...(await credentialsIn(psp, lines)) },
       })
       return { json, text: describeResponse(json) }
     },
   )
 }
 
-/** A line is the secret key, or a signing secret, by its form. */
-function credentialsIn(lines: string[]): { secret_key?: string; webhook_secrets?: string[] } {
-  const webhook_secrets = lines.filter((line) => line.startsWith('whsec_'))
-  const [secret_key, ...more] = lines.filter((line) => !line.startsWith('whsec_'))
+/**
+ * A line is the secret key, or a signing secret, by its form. Where a provider's secrets have no form, the first line is the key; `-`
+ * keeps the stored one.
+ */
+async function credentialsIn(
+  psp: string,
+  lines: string[],
+): Promise<{ secret_key?: string; webhook_secrets?: string[] }> {
+  const adapter = (await import('../../payments/providers/adapters.ts')).adapters[psp]
+  const isSigning = (line: string, n: number) =>
+    adapter ? adapter.isWebhookSecret(line) && (n > 0 || !adapter.modeOf(line)) : line.startsWith('whsec_')
+  const webhook_secrets = lines.filter(isSigning)
+  const [secret_key, ...more] = lines.filter((line, n) => !isSigning(line, n) && line !== '-')
   if (more.length > 0)
     throw new UsageError('There is more than one secret key: give one, and signing secrets a line each.')
   return { ...(secret_key !== undefined && { secret_key }), ...(webhook_secrets.length > 0 && { webhook_secrets }) }

@@ -92,9 +92,9 @@ export const connections: Operation[] = [
       checkLabel('psp', name.psp)
       checkLabel('psp_merchant_id', name.merchantId)
       await requireOrganization(db.query, name.organizationId)
-      const { stripeApiUrl, providerTimeoutMs: deadlineMs } = config
+      const { stripeApiUrl, apiUrls, providerTimeoutMs: deadlineMs } = config
       const given = { isSandbox: sandbox, secretKey: secret_key, webhookSecrets: webhook_secrets }
-      return connectAccount({ db, seal, clock, stripeApiUrl, deadlineMs }, name, given)
+      return connectAccount({ db, seal, clock, stripeApiUrl, apiUrls, deadlineMs }, name, given)
     },
   },
   {

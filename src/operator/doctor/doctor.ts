@@ -194,6 +194,7 @@ async function checkProvidersOf(config: Config, db: Db, seal: Seal | undefined):
     deadlineMs: PROVIDER_DEADLINE_MS,
     simulatorUrl,
     stripeApiUrl: config.stripeApiUrl,
+    apiUrls: config.apiUrls,
     stripeSimulatorUrl: stripeSimulator === undefined ? undefined : () => stripeSimulator,
   })
   try {

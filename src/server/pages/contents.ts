@@ -34,6 +34,7 @@ export const CONTENTS: readonly Group[] = [
       entry('import', 'Every kind of record, field by field, and how to load a Stripe account.'),
       entry('moving-in', 'From another service with this API: keys, data, cards, the day of the switch.'),
       entry('stripe', 'From an empty Stripe account to live charges.'),
+      entry('primer', 'From an empty Primer account to live charges.'),
       entry('webhooks', 'The events, their bodies, and how to verify a delivery.'),
       entry('credits', 'Tokens, minutes and other units: sell, spend, hold and expire them.'),
       entry('sync', 'A copy in files, SQLite, PostgreSQL or DuckDB; the client package; a dlt source.'),
