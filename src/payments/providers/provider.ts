@@ -35,10 +35,7 @@ export interface Traits {
   keyLifeMs: number | 'unknown'
   /** How long after a call its movement may be missing in look-ups, beyond the deadline; none if omitted. */
   lookUpLagMs?: number
-  /**
-   * How a charge with an unknown outcome is ended. With `wait_out` it cannot be cancelled, and counts as not made after two
-   * look-ups, well past the deadline, that found nothing.
-   */
+  /** How an unknown charge is ended. `wait_out`: it was not made if two look-ups, well past the deadline, found nothing. */
   refuse: 'cancel' | 'cancel_by_key' | 'wait_out'
   refunds: 'synchronous' | 'may_fail_later'
   /** How a refund with an unknown outcome is ended. */
