@@ -41,11 +41,11 @@ function helpOf(words: string[]): Promise<string> {
   return known
 }
 
-/** The commands that the words name: `keys list|create` names two. `import` has a command and files after it. */
+/** The commands that the words name: `keys list|create` names two. `import` has commands, or files after it. */
 async function named([first = '', second = '', ...more]: string[], above: string[] = []): Promise<string[][]> {
   const group = [...above, first]
   const isGroup = (await helpOf(group)).includes('\nCommands:\n')
-  if (!isGroup || (first === 'import' && second !== 'stripe')) return [group]
+  if (!isGroup || (first === 'import' && !['stripe', 'api'].includes(second))) return [group]
   const subcommands = second.split('|').filter((word) => /^[a-z-]+$/.test(word) && !word.startsWith('--'))
   if (subcommands.length === 0) return [group]
   return (await Promise.all(subcommands.map((word) => named([word, ...more], group)))).flat()

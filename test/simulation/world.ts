@@ -182,7 +182,7 @@ class World {
       return true
     }
     // Opening a connection takes more turns of the event loop than a statement.
-    await settleDown(20)
+    await settleDown(60)
     if (!isSlow && this.#scheduler.isReady()) return true
     const { nowMs } = this.#scheduler
     const next = this.#scheduler.nextMs()

@@ -171,13 +171,13 @@ export async function contentsOf(db: Db, { organization, project }: Tenant): Pro
   return createHash('sha256').update(all[0]!.rows!).digest('hex')
 }
 
-// Without the rate buckets and the last use of keys, which change with every request.
+// Without the rate buckets, the last use of keys and the counts of what they wrote, which change with requests.
 const OWNED_TABLES = `
   select quote_ident(c.relname) as name, string_agg(
     format('t.%I = %s', a.attname, case when a.attname = 'project_id' then '$2' else '$1' end), ' or ') as condition
   from pg_class c join pg_attribute a on a.attrelid = c.oid and not a.attisdropped
   where c.relkind in ('r', 'p') and not c.relispartition and c.relpersistence = 'p'
-    and c.relnamespace = 'public'::regnamespace and c.relname <> 'key_uses'
+    and c.relnamespace = 'public'::regnamespace and c.relname not in ('key_uses', 'record_writers')
     and (a.attname in ('project_id', 'organization_id') or (c.relname = 'organizations' and a.attname = 'id'))
   group by c.oid, c.relname order by c.relname`
 

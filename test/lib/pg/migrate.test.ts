@@ -25,8 +25,10 @@ test('a migration that waits has more time than the statement timeout of its rol
   assert.deepEqual(await migrating, [])
 })
 
-// The tables of migration 7; its references need a lock on other tables.
-const CREDITS = 'units clocks rules accounts grants holds entries keys'.split(' ').map((name) => `credit_${name}`)
+// The tables of migration 7, and one with a reference to them; its references need a lock on other tables.
+const CREDITS = 'top_ups units clocks rules accounts grants holds entries keys'
+  .split(' ')
+  .map((name) => `credit_${name}`)
 
 test('a migration that waits for a table does not keep others from using it', async () => {
   await fresh.db.query(`drop table ${CREDITS.join(', ')}`)
