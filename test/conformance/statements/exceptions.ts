@@ -15,6 +15,7 @@ export const EXCEPTIONS: Readonly<Record<string, Partial<Record<Rule, string>>>>
   'src/operator/admin/sync-readers.ts': {
     tenant: 'The name of a key is looked up by its id, which is unique everywhere.',
   },
+  'src/operator/admin/record-writers.ts': { tenant: 'As for readers of a sync.' },
   'src/payments/billing/ledger/orders.ts': { tenant: OF_PROVIDER },
   'src/payments/billing/reconcile/notified.ts': { tenant: OF_PROVIDER },
   'src/payments/billing/charge/claim.ts': {
@@ -41,6 +42,11 @@ export const EXCEPTIONS: Readonly<Record<string, Partial<Record<Rule, string>>>>
   'src/core/lists/counts.ts': { tenant: SWEEP },
   'src/core/metrics/work.ts': { tenant: WHOLE },
   'src/server/notifications/missed.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/server/notifications/pending.ts': { tenant: QUEUE },
+  'src/data/figures/describe.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/payments/billing/movement/unlisted.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/payments/billing/credits/expiry.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/payments/billing/top-up/run.ts': { tenant: QUEUE },
   'src/operations/shards/admission.ts': {
     tenant: 'A move asks whether another tenant of the new shard has one of its project ids.',
   },
