@@ -170,9 +170,11 @@ function topUpsOf({ orders, top_ups, accounts }: CreditState, isAtRest: boolean)
       if (declined.some(({ key }) => key !== `top-up:tokens:${turns.at(-1)}`))
         return `${customer} was topped up after a decline`
       if (!isAtRest || status !== 'on' || is_full) return undefined
-      if (declined.length > 0) return `the top-up of ${customer} is on after a decline`
       const { balance, held } = accounts.find((account) => account.customer === customer)!
-      return balance - held < below && `${customer} has ${balance - held}, below ${below}, and is not topped up`
+      // A decline that was found when the balance was no longer low is told when the rule is due again.
+      if (balance - held >= below) return undefined
+      if (declined.length > 0) return `the top-up of ${customer} is on after a decline`
+      return `${customer} has ${balance - held}, below ${below}, and is not topped up`
     }),
   )
 }

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Tundish } from '../../clients/js/src/client.ts'
-import { demoRecords } from '../../src/cli/demo/records.ts'
+import type * as Demo from '../../src/cli/demo/records.ts'
 import { PROGRAM_ENV } from '../support/cli.ts'
 import { freePort } from '../support/free-port.ts'
 import { freshDatabase, runStatement } from '../support/postgres.ts'
@@ -73,7 +73,7 @@ test(titled('old and new program beside each other, then the old one alone', ski
   const { secret_key: organizationKey } = JSON.parse(old('org', 'create', 'acme', '--json'))
   old('org', 'set', 'acme', '--one-off-charge', 'on')
   const { secret_key: projectKey } = JSON.parse(old('project', 'create', 'shop', '--org', 'acme', '--json'))
-  old('import', '--project', 'shop', writeRecords())
+  old('import', '--project', 'shop', await writeRecords())
 
   const first = await serve(OLD!, env)
   const targets = [first.url]
@@ -140,8 +140,9 @@ async function serve(root: string, env: Record<string, string>) {
   }
 }
 
-/** Some people of the demo, and customers with a card. */
-function writeRecords(): string {
+/** Some people of the first program's demo, and customers with a card. */
+async function writeRecords(): Promise<string> {
+  const { demoRecords } = (await import(join(OLD!, 'src/cli/demo/records.ts'))) as typeof Demo
   const lines: object[] = []
   for (const line of demoRecords(Date.now() - 2 * 86_400_000)) {
     if (line.record === 'customer' || line.record === 'payment') continue
