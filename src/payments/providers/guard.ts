@@ -76,15 +76,31 @@ export class Guard {
 
   /**
    * Runs the call that begins a charge or a refund. The outcome is `not_begun` if the call was not sent because too many
-   * others are queued.
+   * others are queued, or if it failed with an error for which `causeOf` has a cause.
    */
-  async begin<T>(call: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T | Unknown | NotBegun> {
+  async begin<T>(
+    call: (signal: AbortSignal) => Promise<T>,
+    outer?: AbortSignal,
+    causeOf: (error: ProviderError) => NotBegun['cause'] | undefined = () => undefined,
+  ): Promise<T | Unknown | NotBegun> {
     try {
       return await this.#attempt(call, 'charge', outer)
     } catch (error) {
       if (error instanceof NeverSent) return { outcome: 'not_begun', why: error.message, cause: 'busy' }
+      const cause = error instanceof ProviderError ? causeOf(error) : undefined
+      if (cause) return { outcome: 'not_begun', why: (error as ProviderError).message, cause }
       return asUnknown(error)
     }
+  }
+
+  /** Runs a call that moves no money, so its failures do not open the circuit, and which lets charges go first. */
+  read<T>(call: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T | Unknown> {
+    return this.run(call, outer, { purpose: 'reading' })
+  }
+
+  /** The same for a call that finds the outcome of a charge or refund. */
+  find<T>(call: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T | Unknown> {
+    return this.run(call, outer, { purpose: 'look_up' })
   }
 
   /** Resolves when a call that is made outside of the guard may be sent, or when the signal aborts. */

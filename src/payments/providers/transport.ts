@@ -114,6 +114,25 @@ export class Transport {
   }
 }
 
+/** The cause for the outcome `not_begun`, if the provider rejected the call before processing it; else undefined. */
+export function causeOfRejection(status: number): 'credentials' | 'busy' | undefined {
+  if (status === 401 || status === 403) return 'credentials'
+  return status === 429 ? 'busy' : undefined
+}
+
+/**
+ * Runs calls that follow a call to which the provider has responded. If they cannot connect, the outcome must not be `not_begun`,
+ * because the first call was sent.
+ */
+export async function afterFirstResponse<T>(calls: () => Promise<T>): Promise<T> {
+  try {
+    return await calls()
+  } catch (error) {
+    if (error instanceof NotSent) throw new ProviderError(error.message)
+    throw error
+  }
+}
+
 /** The fields of a value that should be an object; {} for any other value. */
 export function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {}

@@ -1,6 +1,7 @@
 // Tries an API key. Primer has no resource for the account, so neither its id nor its currencies are known.
 import type { AccountDescription, NotBegun, Unknown } from '../outcomes.ts'
-import { causeOfRejection, type PrimerApi, responseError } from './api.ts'
+import { causeOfRejection } from '../transport.ts'
+import { type PrimerApi, responseError } from './api.ts'
 import { primerCurrencies } from './money.ts'
 
 /** The mode is that of the host which takes the key: a key of the other mode is rejected there. */

@@ -1,6 +1,6 @@
 // Calls Primer's API: JSON bodies, a pinned API version, idempotency keys, and paginated lists.
 import { ProviderError } from '../provider.ts'
-import { fieldsOf, NotSent, Transport } from '../transport.ts'
+import { fieldsOf, Transport } from '../transport.ts'
 
 export type Fields = Record<string, unknown>
 
@@ -105,22 +105,6 @@ export function responseError(status: number, error: Fields): ProviderError {
  */
 export const isKeyKnown = ({ status, error }: PrimerResponse): boolean =>
   (status === 409 || status === 400) && /IdempotencyKey/i.test(String(error['errorId']))
-
-/** The cause for the outcome `not_begun`, if Primer rejected the call before processing it; else undefined. */
-export function causeOfRejection(status: number): 'credentials' | 'busy' | undefined {
-  if (status === 401 || status === 403) return 'credentials'
-  return status === 429 ? 'busy' : undefined
-}
-
-/** Runs calls that follow a call to which Primer has responded: if they cannot connect, the first one was sent nevertheless. */
-export async function afterFirstResponse<T>(calls: () => Promise<T>): Promise<T> {
-  try {
-    return await calls()
-  } catch (error) {
-    if (error instanceof NotSent) throw new ProviderError(error.message)
-    throw error
-  }
-}
 
 /** The path of a payment. The id is encoded, because it comes from imports and may contain any characters. */
 export const paymentPath = (id: string, verb = '') => `/payments/${encodeURIComponent(id)}${verb && `/${verb}`}`

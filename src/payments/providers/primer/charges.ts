@@ -1,15 +1,8 @@
 // Charges a vaulted token at Primer, captures what is authorized, looks payments up, and cancels them.
 import type { Authorized, NotBegun, NotFound, Pending, Refused, Settled, Unknown, Withheld } from '../outcomes.ts'
 import { type ChargeRequest, noDetails, ProviderError, type Reference } from '../provider.ts'
-import {
-  afterFirstResponse,
-  causeOfRejection,
-  isKeyKnown,
-  type PrimerApi,
-  type PrimerResponse,
-  paymentPath,
-  responseError,
-} from './api.ts'
+import { afterFirstResponse, causeOfRejection } from '../transport.ts'
+import { isKeyKnown, type PrimerApi, type PrimerResponse, paymentPath, responseError } from './api.ts'
 import { AUTHENTICATION_REQUIRED, attemptsOf, detailsOf, isCit, reasonOfError } from './details.ts'
 import { type Payment, readPayment, textOf } from './objects.ts'
 

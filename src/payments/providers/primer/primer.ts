@@ -1,11 +1,11 @@
 // The adapter for Primer: one merchant account and its traits. Every call goes through the account's guard.
 import { Guard, type GuardOptions } from '../guard.ts'
-import type { NotBegun, Unknown } from '../outcomes.ts'
 import {
   type ChargeRequest,
   errorOf,
   type Movement,
   type Provider,
+  type ProviderError,
   type Reference,
   type RefundReference,
   type RefundRequest,
@@ -85,12 +85,12 @@ export class PrimerProvider implements Provider {
   }
 
   async isReachable(): Promise<boolean> {
-    const response = await this.#read(undefined, (signal) => this.#api.get('/payments', { limit: '1' }, signal))
+    const response = await this.#guard.read((signal) => this.#api.get('/payments', { limit: '1' }, signal))
     return 'status' in response && response.status === 200
   }
 
   charge(request: ChargeRequest, signal?: AbortSignal) {
-    return this.#begin(signal, (deadline) => charge(this.#api, request, deadline))
+    return this.#guard.begin((deadline) => charge(this.#api, request, deadline), signal, causeOf)
   }
 
   capture(request: Reference & { handle: string }, signal?: AbortSignal) {
@@ -98,23 +98,23 @@ export class PrimerProvider implements Provider {
   }
 
   lookUp(reference: Reference, signal?: AbortSignal) {
-    return this.#find(signal, (deadline) => lookUp(this.#api, reference, deadline))
+    return this.#guard.find((deadline) => lookUp(this.#api, reference, deadline), signal)
   }
 
   refuse(reference: Reference, signal?: AbortSignal) {
-    return this.#find(signal, (deadline) => refuse(this.#api, reference, deadline))
+    return this.#guard.find((deadline) => refuse(this.#api, reference, deadline), signal)
   }
 
   refund(request: RefundRequest, signal?: AbortSignal) {
-    return this.#begin(signal, (deadline) => refund(this.#api, request, deadline))
+    return this.#guard.begin((deadline) => refund(this.#api, request, deadline), signal, causeOf)
   }
 
   lookUpRefund(reference: RefundReference, signal?: AbortSignal) {
-    return this.#find(signal, (deadline) => lookUpRefund(this.#api, reference, deadline))
+    return this.#guard.find((deadline) => lookUpRefund(this.#api, reference, deadline), signal)
   }
 
   refundsOf({ chargeTransactionId }: { chargeTransactionId: string }, signal?: AbortSignal) {
-    return this.#read(signal, (deadline) => refundsOf(this.#api, chargeTransactionId, deadline))
+    return this.#guard.read((deadline) => refundsOf(this.#api, chargeTransactionId, deadline), signal)
   }
 
   list(since: string): AsyncGenerator<Movement> {
@@ -125,19 +125,20 @@ export class PrimerProvider implements Provider {
   }
 
   describeAccount(signal?: AbortSignal): ReturnType<typeof describeAccount> {
-    return this.#read(signal, (deadline) => describeAccount(this.#api, this.isSandbox, deadline))
+    return this.#guard.read((deadline) => describeAccount(this.#api, this.isSandbox, deadline), signal)
   }
 
   /** The customer of a payment. */
   payerOf(transactionId: string, signal?: AbortSignal) {
-    return this.#read(signal, async (deadline) => ({
+    const payer = async (deadline: AbortSignal) => ({
       customer: (await retrieve(this.#api, transactionId, deadline)).customer,
-    }))
+    })
+    return this.#guard.read(payer, signal)
   }
 
   /** Deletes the customer's saved cards. After `unknown` it must be repeated. */
   eraseCustomer(customer: string, _how: 'empty' | 'delete', signal?: AbortSignal, card?: string) {
-    return this.#read(signal, (deadline) => eraseCustomer(this.#api, customer, deadline, card))
+    return this.#guard.read((deadline) => eraseCustomer(this.#api, customer, deadline, card), signal)
   }
 
   takeTurn(signal: AbortSignal): Promise<void> {
@@ -148,33 +149,11 @@ export class PrimerProvider implements Provider {
     this.#api.close()
   }
 
-  /** Runs the first call of a charge or refund: if no connection was made, the outcome is `not_begun`. */
-  async #begin<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>) {
-    let notSent: NotBegun | undefined
-    const outcome = await this.#guard.begin(async (deadline) => {
-      try {
-        return await call(deadline)
-      } catch (error) {
-        if (error instanceof NotSent) notSent = { outcome: 'not_begun', why: error.message, cause: 'unreachable' }
-        throw error
-      }
-    }, signal)
-    return notSent ?? outcome
-  }
-
-  /** Runs a call that moves no money, so its failures do not open the circuit, and which lets charges go first. */
-  #read<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>): Promise<T | Unknown> {
-    return this.#guard.run(call, signal, { purpose: 'reading' })
-  }
-
-  /** The same for a call that finds the outcome of a charge or refund. */
-  #find<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>): Promise<T | Unknown> {
-    return this.#guard.run(call, signal, { purpose: 'look_up' })
-  }
-
   async #orThrow<T extends object>(call: (deadline: AbortSignal) => Promise<T>): Promise<T> {
-    const read = await this.#read(undefined, call)
+    const read = await this.#guard.read(call)
     if ('outcome' in read) throw errorOf(read)
     return read
   }
 }
+
+const causeOf = (error: ProviderError) => (error instanceof NotSent ? 'unreachable' : undefined)

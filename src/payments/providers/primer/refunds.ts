@@ -7,15 +7,8 @@ import {
   type RefundReference,
   type RefundRequest,
 } from '../provider.ts'
-import {
-  afterFirstResponse,
-  causeOfRejection,
-  isKeyKnown,
-  type PrimerApi,
-  type PrimerResponse,
-  paymentPath,
-  responseError,
-} from './api.ts'
+import { afterFirstResponse, causeOfRejection } from '../transport.ts'
+import { isKeyKnown, type PrimerApi, type PrimerResponse, paymentPath, responseError } from './api.ts'
 import { retrieve, withheld } from './charges.ts'
 import { common, reasonOfError, reasonOfStatus } from './details.ts'
 import { type Payment, readPayment, type Transaction } from './objects.ts'

@@ -1,7 +1,7 @@
 // Reads the account that a secret key belongs to: its mode, its country and the currencies that it can charge.
 import type { AccountDescription, NotBegun, Unknown } from '../outcomes.ts'
-import { fieldsOf } from '../transport.ts'
-import { causeOfRejection, pathOf, responseError, type StripeApi } from './api.ts'
+import { causeOfRejection, fieldsOf } from '../transport.ts'
+import { pathOf, responseError, type StripeApi } from './api.ts'
 import { stripeCurrencies } from './money.ts'
 import { textOf } from './objects.ts'
 import { LISTS, notPermitted } from './permissions.ts'

@@ -1,7 +1,7 @@
 // Calls Stripe's API: form-encoded bodies, a pinned API version, idempotency keys, and paginated lists.
 import { encodeForm, type FormValue } from '../../../lib/http/form.ts'
 import { ProviderError } from '../provider.ts'
-import { fieldsOf, NotSent, TooLong, Transport } from '../transport.ts'
+import { fieldsOf, TooLong, Transport } from '../transport.ts'
 import { notPermitted } from './permissions.ts'
 
 export type Fields = Record<string, unknown>
@@ -148,25 +148,6 @@ export async function* eachItem(page: (after: string | undefined) => Promise<Pag
 export function responseError(status: number, error: Fields): ProviderError {
   const code = [error['code'], error['type']].find((word) => typeof word === 'string')
   return new ProviderError(`returned status ${status}${code ? ` ${code}` : ''}`)
-}
-
-/**
- * Runs calls that follow a call to which Stripe has responded. If they cannot connect, the error must not be `NotSent`,
- * because the first call was sent.
- */
-export async function afterFirstResponse<T>(calls: () => Promise<T>): Promise<T> {
-  try {
-    return await calls()
-  } catch (error) {
-    if (error instanceof NotSent) throw new ProviderError(error.message)
-    throw error
-  }
-}
-
-/** The cause for the outcome `not_begun`, if Stripe rejected the call before processing it; else undefined. */
-export function causeOfRejection(status: number): 'credentials' | 'busy' | undefined {
-  if (status === 401 || status === 403) return 'credentials'
-  return status === 429 ? 'busy' : undefined
 }
 
 /** The path of an object. The id is encoded, because it comes from imports and may contain any characters. */

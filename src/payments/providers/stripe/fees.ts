@@ -3,8 +3,8 @@ import type { Move } from '../../../core/records/payment-move.ts'
 import type { BalanceEntries, Fee } from '../fees.ts'
 import type { NotBegun } from '../outcomes.ts'
 import { ProviderError } from '../provider.ts'
-import { fieldsOf } from '../transport.ts'
-import { causeOfRejection, type Fields, pathOf, responseError, type StripeApi } from './api.ts'
+import { causeOfRejection, fieldsOf } from '../transport.ts'
+import { type Fields, pathOf, responseError, type StripeApi } from './api.ts'
 import { idOf, readSum, readTime, textOf } from './objects.ts'
 
 /** Expands the charge, refund or dispute that a balance transaction belongs to. */

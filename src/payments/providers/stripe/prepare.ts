@@ -1,14 +1,8 @@
 // Creates a PaymentIntent without confirming it, so that no money moves yet.
 import type { Conflict, NotBegun, Prepared, Settled, Unknown } from '../outcomes.ts'
 import { type ChargeRequest, noDetails } from '../provider.ts'
-import {
-  afterFirstResponse,
-  causeOfRejection,
-  pathOf,
-  responseError,
-  type StripeApi,
-  type StripeResponse,
-} from './api.ts'
+import { afterFirstResponse, causeOfRejection } from '../transport.ts'
+import { pathOf, responseError, type StripeApi, type StripeResponse } from './api.ts'
 import { reasonOfError } from './details.ts'
 import { conclude, findIntent } from './intents.ts'
 import { toStripeAmount } from './money.ts'

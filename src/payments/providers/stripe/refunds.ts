@@ -7,16 +7,8 @@ import {
   type RefundReference,
   type RefundRequest,
 } from '../provider.ts'
-import { fieldsOf } from '../transport.ts'
-import {
-  afterFirstResponse,
-  causeOfRejection,
-  type Fields,
-  pathOf,
-  responseError,
-  type StripeApi,
-  type StripeResponse,
-} from './api.ts'
+import { afterFirstResponse, causeOfRejection, fieldsOf } from '../transport.ts'
+import { type Fields, pathOf, responseError, type StripeApi, type StripeResponse } from './api.ts'
 import { reasonOfError } from './details.ts'
 import { toStripeAmount } from './money.ts'
 import { readIntent, readSum, readTime, textOf } from './objects.ts'

@@ -2,7 +2,7 @@
 import type { Fee } from '../fees.ts'
 import { Guard, type GuardOptions } from '../guard.ts'
 import type { Notification } from '../notification.ts'
-import type { NotBegun, Unknown } from '../outcomes.ts'
+import type { NotBegun } from '../outcomes.ts'
 import {
   type Card,
   type ChargeRequest,
@@ -10,6 +10,7 @@ import {
   errorOf,
   type Movement,
   type Provider,
+  type ProviderError,
   type Reference,
   type RefundReference,
   type RefundRequest,
@@ -102,12 +103,12 @@ export class StripeProvider implements Provider {
   }
 
   async isReachable(): Promise<boolean> {
-    const response = await this.#read(undefined, (signal) => this.#api.get('/v1/balance', {}, signal))
+    const response = await this.#guard.read((signal) => this.#api.get('/v1/balance', {}, signal))
     return 'status' in response && response.status === 200
   }
 
   prepare(request: ChargeRequest, signal?: AbortSignal) {
-    return this.#begin(signal, (deadline) => prepare(this.#api, request, deadline))
+    return this.#guard.begin((deadline) => prepare(this.#api, request, deadline), signal, causeOf)
   }
 
   confirm(request: Reference & { handle: string }, signal?: AbortSignal) {
@@ -115,31 +116,31 @@ export class StripeProvider implements Provider {
   }
 
   lookUp(reference: Reference, signal?: AbortSignal) {
-    return this.#find(signal, (deadline) => lookUp(this.#api, reference, deadline))
+    return this.#guard.find((deadline) => lookUp(this.#api, reference, deadline), signal)
   }
 
   refuse(reference: Reference, signal?: AbortSignal) {
-    return this.#find(signal, (deadline) => refuse(this.#api, reference, deadline))
+    return this.#guard.find((deadline) => refuse(this.#api, reference, deadline), signal)
   }
 
   findByKey(request: Reference & { cards: readonly Card[] }, span: Span, signal?: AbortSignal) {
-    return this.#find(signal, (deadline) => findByKey(this.#api, request, span, deadline))
+    return this.#guard.find((deadline) => findByKey(this.#api, request, span, deadline), signal)
   }
 
   refund(request: RefundRequest, signal?: AbortSignal) {
-    return this.#begin(signal, (deadline) => refund(this.#api, request, deadline))
+    return this.#guard.begin((deadline) => refund(this.#api, request, deadline), signal, causeOf)
   }
 
   lookUpRefund(reference: RefundReference, signal?: AbortSignal) {
-    return this.#find(signal, (deadline) => lookUpRefund(this.#api, reference, deadline))
+    return this.#guard.find((deadline) => lookUpRefund(this.#api, reference, deadline), signal)
   }
 
   refundsOf({ chargeTransactionId }: { chargeTransactionId: string }, signal?: AbortSignal) {
-    return this.#read(signal, (deadline) => refundsOf(this.#api, chargeTransactionId, deadline))
+    return this.#guard.read((deadline) => refundsOf(this.#api, chargeTransactionId, deadline), signal)
   }
 
   disputesOf({ chargeTransactionId }: { chargeTransactionId: string }, signal?: AbortSignal) {
-    return this.#read(signal, (deadline) => disputesOf(this.#api, chargeTransactionId, deadline))
+    return this.#guard.read((deadline) => disputesOf(this.#api, chargeTransactionId, deadline), signal)
   }
 
   listDisputes(since: string): AsyncGenerator<Dispute> {
@@ -156,7 +157,7 @@ export class StripeProvider implements Provider {
 
   /** Reads one page of any of the account's lists, newest first. Throws a `ProviderError`. */
   async page(path: string, params: Params, signal?: AbortSignal): Promise<Page> {
-    const page = await this.#read(signal, (deadline) => this.#api.page(path, params, deadline))
+    const page = await this.#guard.read((deadline) => this.#api.page(path, params, deadline), signal)
     if ('outcome' in page) throw errorOf(page)
     return page
   }
@@ -175,27 +176,27 @@ export class StripeProvider implements Provider {
   }
 
   describeAccount(signal?: AbortSignal): ReturnType<typeof describeAccount> {
-    return this.#read(signal, (deadline) => describeAccount(this.#api, deadline))
+    return this.#guard.read((deadline) => describeAccount(this.#api, deadline), signal)
   }
 
   /** The saved card with this id; undefined if the account has no such card. */
   savedCard(token: string, signal?: AbortSignal) {
-    return this.#read(signal, (deadline) => savedCard(this.#api, token, deadline))
+    return this.#guard.read((deadline) => savedCard(this.#api, token, deadline), signal)
   }
 
   /** The customer of a charge or PaymentIntent; undefined if the account has no such payment. */
   payerOf(transactionId: string, signal?: AbortSignal) {
-    return this.#read(signal, (deadline) => payerOf(this.#api, transactionId, deadline))
+    return this.#guard.read((deadline) => payerOf(this.#api, transactionId, deadline), signal)
   }
 
   feeOf(entryId: string, signal?: AbortSignal) {
-    return this.#read(signal, (deadline) => feeOf(this.#api, entryId, deadline))
+    return this.#guard.read((deadline) => feeOf(this.#api, entryId, deadline), signal)
   }
 
   async *feesSince(since: string): AsyncGenerator<Fee[]> {
     let after: string | undefined
     do {
-      const page = await this.#read(undefined, (deadline) => feesPage(this.#api, since, after, deadline))
+      const page = await this.#guard.read((deadline) => feesPage(this.#api, since, after, deadline))
       if ('outcome' in page) throw errorOf(page)
       yield page.fees
       after = page.next
@@ -204,7 +205,7 @@ export class StripeProvider implements Provider {
 
   /** Erases a customer's personal data at Stripe. After `unknown` it must be repeated. */
   eraseCustomer(customer: string, how: 'empty' | 'delete', signal?: AbortSignal, card?: string) {
-    return this.#read(signal, (deadline) => eraseCustomer(this.#api, customer, how, deadline, card))
+    return this.#guard.read((deadline) => eraseCustomer(this.#api, customer, how, deadline, card), signal)
   }
 
   /** Waits until a reading may be sent that is made outside of this adapter: all calls share the rate of the account. */
@@ -215,32 +216,10 @@ export class StripeProvider implements Provider {
   close(): void {
     this.#api.close()
   }
+}
 
-  /**
-   * Runs the first call of a charge or refund. If no connection was made, or the key belongs to another account, the outcome is
-   * `not_begun`, and the circuit counts a failure.
-   */
-  async #begin<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>) {
-    let notSent: NotBegun | undefined
-    const outcome = await this.#guard.begin(async (deadline) => {
-      try {
-        return await call(deadline)
-      } catch (error) {
-        if (error instanceof NotSent) notSent = { outcome: 'not_begun', why: error.message, cause: 'unreachable' }
-        if (error instanceof WrongAccount) notSent = { outcome: 'not_begun', why: error.message, cause: 'credentials' }
-        throw error
-      }
-    }, signal)
-    return notSent ?? outcome
-  }
-
-  /** Runs a call that moves no money, so its failures do not open the circuit, and which lets charges go first. */
-  #read<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>): Promise<T | Unknown> {
-    return this.#guard.run(call, signal, { purpose: 'reading' })
-  }
-
-  /** The same for a call that finds the outcome of a charge or refund. */
-  #find<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>): Promise<T | Unknown> {
-    return this.#guard.run(call, signal, { purpose: 'look_up' })
-  }
+/** Why a charge or refund was certainly not begun: no connection was made, or the key belongs to another account. */
+function causeOf(error: ProviderError): NotBegun['cause'] | undefined {
+  if (error instanceof NotSent) return 'unreachable'
+  return error instanceof WrongAccount ? 'credentials' : undefined
 }
