@@ -4,7 +4,7 @@ import type { Config } from '../config.ts'
 import type { Clock } from '../lib/clock.ts'
 import { makeFolder } from '../lib/files.ts'
 import type { Db } from '../lib/pg/db.ts'
-import type { Simulator } from './server.ts'
+import type { Simulator } from './run.ts'
 
 export interface PlayMoney {
   /** The last known address of the simulator. */

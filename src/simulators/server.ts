@@ -6,8 +6,8 @@ import { Type } from '../lib/shape/schema.ts'
 import { readQueryInstant, TimeError } from '../lib/time.ts'
 import { lineOf, outcomeOf } from './answers.ts'
 import { type ClosedEntry, type Kind, Ledger } from './ledger.ts'
-import { lock } from './lock.ts'
 import { Outcomes, type Reply } from './outcomes.ts'
+import { runSimulator, type Simulator } from './run.ts'
 
 export interface SimulatorOptions {
   /** 0 takes any free port. */
@@ -20,13 +20,6 @@ export interface SimulatorOptions {
 }
 
 type Log = Pick<FastifyBaseLogger, 'error'>
-
-export interface Simulator {
-  url: string
-  /** A sentence for the operator about an option that had no effect. */
-  note?: string
-  close(): Promise<void>
-}
 
 const Key = Type.String({ pattern: '^[A-Za-z0-9_-]{1,128}$' })
 const shared = {
@@ -62,26 +55,14 @@ interface MovementIn {
 type AtKey = { Params: { key: string } }
 
 /** Starts it on 127.0.0.1. Throws a `UsageError` when another simulator has the ledger open, or it cannot be used. */
-export async function startSimulator(options: SimulatorOptions): Promise<Simulator> {
-  const unlock = lock(options.ledgerFile)
-  try {
+export function startSimulator(options: SimulatorOptions): Promise<Simulator> {
+  return runSimulator(options, async () => {
     const ledger = await Ledger.open(options.ledgerFile, options.fsync ?? true)
     const outcomes = new Outcomes(ledger, (error) => options.log.error({ err: error }, 'The ledger cannot be written.'))
     const server = build(ledger, outcomes, options.log)
-    const close = async () => {
-      outcomes.close()
-      await server.close()
-      await ledger.close().finally(unlock)
-    }
-    const url = await server.listen({ port: options.port, host: '127.0.0.1' }).catch(async (error) => {
-      await close()
-      throw error
-    })
-    return { url, close }
-  } catch (error) {
-    unlock()
-    throw error
-  }
+    server.addHook('preClose', async () => outcomes.close())
+    return { server, close: () => ledger.close() }
+  })
 }
 
 function build(ledger: Ledger, outcomes: Outcomes, log: Log): FastifyInstance {

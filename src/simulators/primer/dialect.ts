@@ -1,10 +1,13 @@
 // Primer's API as the simulator speaks it: keys, routes, idempotency, faults, and work that becomes due.
-import { Deliveries } from './deliveries.ts'
+import { Deliveries } from '../deliveries.ts'
+import { type Job, JobTimer } from '../jobs.ts'
+import { type Ordered, OrderedFaults } from '../ordered-faults.ts'
 import { PrimerError } from './errors.ts'
 import { listPayments, listTokens } from './lists.ts'
 import { type Context, cancel, capture, create, endRefund, existing, refund, settle } from './payments.ts'
-import { type Job, type Payment, State, type StateOptions } from './state.ts'
+import { type Payment, State, type StateOptions, type Task } from './state.ts'
 import { behaviourOf } from './tokens.ts'
+import { formWebhook } from './webhooks.ts'
 
 export interface DialectOptions extends StateOptions {
   /** How long a new payment is missing in the list. */
@@ -31,20 +34,12 @@ export interface Answer {
 /** `dropped`: the connection breaks without an answer. */
 export type Reply = Answer | 'dropped'
 
-/** A fault for the next calls whose method and path match. */
-export interface OrderedFault {
-  method?: string
-  /** A regular expression over the whole path. */
-  path: string
-  kind: string
-  ms: number
-  times: number
-}
+export type OrderedFault = Ordered & { kind: string; ms: number }
 
 export class PrimerDialect implements Context {
   readonly state: State
-  readonly deliveries: Deliveries
-  faults: OrderedFault[] = []
+  readonly deliveries: Deliveries<object>
+  readonly faults = new OrderedFaults<OrderedFault>()
   readonly revoked = new Set<string>()
   /** The number of calls so far. */
   calls = 0
@@ -52,13 +47,20 @@ export class PrimerDialect implements Context {
   readonly #running = new Set<string>()
   readonly #met = new Set<string>()
   readonly #closing = new AbortController()
-  #waiting: AbortController | undefined
+  readonly #timer: JobTimer
 
   private constructor(state: State, options: DialectOptions) {
     this.state = state
     this.#options = options
-    this.deliveries = new Deliveries({ state, sleep: options.sleep, wallClockMs: options.wallClockMs })
-    this.#waitForNextJob()
+    const { sleep, wallClockMs } = options
+    this.deliveries = new Deliveries({ sleep, form: (event) => formWebhook(state, event, wallClockMs()) })
+    this.#timer = new JobTimer({
+      sleep,
+      closing: this.#closing.signal,
+      nextDueInMs: () => state.nextDueInMs(),
+      run: () => this.runDueJobs(),
+    })
+    this.#timer.set()
   }
 
   static async open(options: DialectOptions): Promise<PrimerDialect> {
@@ -67,13 +69,18 @@ export class PrimerDialect implements Context {
 
   readonly emit = (eventType: string, payment: Payment): void => {
     const notificationConfig = { id: 'cc51f9f0-7e1c-492b-9d37-f83a818f6070', description: 'Webhook' }
-    this.deliveries.add({ eventType, date: this.state.now(), notificationConfig, version: '2.4', payment })
+    this.notify({ eventType, date: this.state.now(), notificationConfig, version: '2.4', payment })
+  }
+
+  /** Sends a webhook to the account's endpoint, if it has one. */
+  notify(event: object): void {
+    if (this.state.endpoint) this.deliveries.add(event)
   }
 
   advance(ms: number): void {
     this.state.advance(ms)
     this.runDueJobs()
-    this.#waitForNextJob()
+    this.#timer.set()
   }
 
   async close(): Promise<void> {
@@ -87,7 +94,7 @@ export class PrimerDialect implements Context {
     this.calls += 1
     this.runDueJobs()
     const reply = await this.#answer(asked)
-    this.#waitForNextJob()
+    this.#timer.set()
     await this.state.durable()
     return reply
   }
@@ -152,13 +159,8 @@ export class PrimerDialect implements Context {
   }
 
   #faultOf({ method, path, body }: Asked, key: string | undefined): Pick<OrderedFault, 'kind' | 'ms'> | undefined {
-    const ordered = this.faults.find(
-      (one) => one.times > 0 && (one.method ?? method) === method && new RegExp(`^${one.path}$`).test(path),
-    )
-    if (ordered) {
-      ordered.times--
-      return ordered
-    }
+    const ordered = this.faults.take({ method, path })
+    if (ordered) return ordered
     const on =
       method !== 'POST' ? undefined : path === '/payments' ? 'charge' : /\/refund$/.test(path) ? 'refund' : undefined
     const payment = this.state.find(decodeURIComponent(path.split('/')[2] ?? ''))
@@ -181,7 +183,7 @@ export class PrimerDialect implements Context {
     for (const job of this.state.takeDue()) this.#runJob(job)
   }
 
-  #runJob({ task, target }: Job): void {
+  #runJob({ task, target }: Job<Task>): void {
     if (task === 'settle') settle(this, target)
     else if (task === 'refund') endRefund(this, target, 'SETTLED')
     else if (task === 'fail_refund') endRefund(this, target, 'FAILED')
@@ -196,21 +198,6 @@ export class PrimerDialect implements Context {
       // The connection of the caller is closed.
       if (!(error instanceof PrimerError)) throw error
     }
-  }
-
-  /** One timer, for the next job. */
-  #waitForNextJob(): void {
-    this.#waiting?.abort()
-    const dueInMs = this.state.nextDueInMs()
-    if (dueInMs === undefined || this.#closing.signal.aborted) return
-    const waiting = new AbortController()
-    this.#waiting = waiting
-    const signal = AbortSignal.any([waiting.signal, this.#closing.signal])
-    void this.#options.sleep(Math.min(dueInMs, 2 ** 31 - 1), signal).then(() => {
-      if (signal.aborted) return
-      this.runDueJobs()
-      this.#waitForNextJob()
-    })
   }
 }
 

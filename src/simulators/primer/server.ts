@@ -2,8 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { systemClock } from '../../lib/clock.ts'
-import { lock } from '../lock.ts'
-import type { Simulator } from '../server.ts'
+import { runSimulator, type Simulator } from '../run.ts'
 import { type OrderedFault, PrimerDialect } from './dialect.ts'
 import { PrimerError } from './errors.ts'
 import { endRefund, existing, refund } from './payments.ts'
@@ -28,9 +27,8 @@ export interface PrimerSimulatorOptions {
 const DAY_MS = 86_400_000
 
 /** Starts it. Throws a `UsageError` when another simulator has the ledger open, or it cannot be used. */
-export async function startPrimerSimulator(options: PrimerSimulatorOptions): Promise<Simulator> {
-  const unlock = lock(options.ledgerFile)
-  try {
+export function startPrimerSimulator(options: PrimerSimulatorOptions): Promise<Simulator> {
+  return runSimulator(options, async () => {
     const dialect = await PrimerDialect.open({
       file: options.ledgerFile,
       fsync: options.fsync ?? true,
@@ -40,20 +38,8 @@ export async function startPrimerSimulator(options: PrimerSimulatorOptions): Pro
       listLagMs: options.listLagMs ?? 0,
       sleep: systemClock.sleep,
     })
-    const server = build(dialect, options)
-    const close = async () => {
-      await server.close()
-      await dialect.close().finally(unlock)
-    }
-    const url = await server.listen({ port: options.port, host: '127.0.0.1' }).catch(async (error) => {
-      await close()
-      throw error
-    })
-    return { url, close }
-  } catch (error) {
-    unlock()
-    throw error
-  }
+    return { server: build(dialect, options), close: () => dialect.close() }
+  })
 }
 
 function build(dialect: PrimerDialect, { log }: PrimerSimulatorOptions): FastifyInstance {
@@ -102,11 +88,9 @@ function addControl(server: FastifyInstance, dialect: PrimerDialect): void {
   const { state } = dialect
   post('/clock', ({ advance_ms }) => dialect.advance(Number(advance_ms)))
   post('/faults', (fault) => {
-    dialect.faults.push({ ms: 0, times: 1, ...fault } as unknown as OrderedFault)
+    dialect.faults.order({ ms: 0, times: 1, ...fault } as unknown as OrderedFault)
   })
-  post('/faults/clear', () => {
-    dialect.faults = []
-  })
+  post('/faults/clear', () => dialect.faults.clear())
   post('/events', (mode) => Object.assign(dialect.deliveries.mode, mode))
   post('/keys/revoke', ({ key }) => {
     dialect.revoked.add(String(key))
@@ -124,7 +108,7 @@ function addControl(server: FastifyInstance, dialect: PrimerDialect): void {
   post('/refunds/fail', ({ id, place }) => endRefund(dialect, `${id} ${place}`, 'FAILED'))
   post('/disputes', ({ id, status = 'OPEN', type = 'DISPUTE' }) => {
     const payment = existing(state, String(id))
-    dialect.deliveries.add({
+    dialect.notify({
       ...{
         eventType: 'DISPUTE.STATUS',
         version: '2.4',

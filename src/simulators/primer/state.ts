@@ -1,4 +1,5 @@
 // The state of the dialect: payments, keys, deleted tokens, scheduled work and its clock, in memory and in a journal.
+import { type Job, Jobs } from '../jobs.ts'
 import { Journal } from '../journal.ts'
 
 export type Status =
@@ -45,12 +46,7 @@ export interface Payment {
   transactions: Transaction[]
 }
 
-export interface Job {
-  id: string
-  at_ms: number
-  task: 'settle' | 'refund' | 'fail_refund' | 'call'
-  target: string
-}
+export type Task = 'settle' | 'refund' | 'fail_refund' | 'call'
 
 export interface Endpoint {
   url: string
@@ -71,7 +67,7 @@ type Line =
   | { vaulted: { token: string; customerId: string } }
   | { deleted: string }
   | { endpoint: Endpoint }
-  | { job: Job }
+  | { job: Job<Task> }
   | { done: string }
   | { ahead_ms: number }
 
@@ -89,7 +85,7 @@ export class State {
   readonly #keys = new Map<string, KeptKey>()
   readonly #vaulted = new Map<string, string>()
   readonly #deleted = new Set<string>()
-  readonly #jobs = new Map<string, Job>()
+  readonly #jobs = new Jobs<Task>()
   readonly #options: StateOptions
   endpoint: Endpoint | undefined
   #aheadMs = 0
@@ -173,20 +169,19 @@ export class State {
     this.#write({ endpoint })
   }
 
-  schedule(task: Job['task'], target: string, afterMs: number): void {
+  schedule(task: Task, target: string, afterMs: number): void {
     this.#write({ job: { id: this.newId(), at_ms: this.nowMs() + afterMs, task, target } })
   }
 
   /** Takes the jobs whose time has come, in the order of their times. */
-  takeDue(): Job[] {
-    const due = [...this.#jobs.values()].filter(({ at_ms }) => at_ms <= this.nowMs()).sort((a, b) => a.at_ms - b.at_ms)
+  takeDue(): Job<Task>[] {
+    const due = this.#jobs.due(this.nowMs())
     for (const { id } of due) this.#write({ done: id })
     return due
   }
 
   nextDueInMs(): number | undefined {
-    if (this.#jobs.size === 0) return undefined
-    return Math.max(0, Math.min(...[...this.#jobs.values()].map(({ at_ms }) => at_ms)) - this.nowMs())
+    return this.#jobs.nextDueInMs(this.nowMs())
   }
 
   durable(): Promise<void> {
@@ -208,8 +203,8 @@ export class State {
     else if ('vaulted' in line) this.#vaulted.set(line.vaulted.token, line.vaulted.customerId)
     else if ('deleted' in line) this.#deleted.add(line.deleted)
     else if ('endpoint' in line) this.endpoint = line.endpoint
-    else if ('job' in line) this.#jobs.set(line.job.id, line.job)
-    else if ('done' in line) this.#jobs.delete(line.done)
+    else if ('job' in line) this.#jobs.add(line.job)
+    else if ('done' in line) this.#jobs.remove(line.done)
     else this.#aheadMs = line.ahead_ms
   }
 }

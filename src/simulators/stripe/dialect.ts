@@ -1,5 +1,7 @@
 // Stripe's API as the simulator speaks it: keys, routes, idempotency, faults, and work that becomes due.
 import { type Form, FormError } from '../../lib/http/form.ts'
+import { Deliveries } from '../deliveries.ts'
+import { type Job, JobTimer } from '../jobs.ts'
 import { accountOf, accountRoutes } from './account.ts'
 import { balanceTransactionRoutes, postWaitingCharge } from './balance-transactions.ts'
 import { type Call, checkNames, type Dialect, type Route } from './call.ts'
@@ -7,10 +9,9 @@ import { chargeRoutes } from './charges.ts'
 import { checkoutRoutes } from './checkout.ts'
 import { couponRoutes } from './coupons.ts'
 import { customerRoutes } from './customers.ts'
-import { Deliveries } from './deliveries.ts'
 import { disputeRoutes, openDispute } from './disputes.ts'
 import { type ErrorBody, forbidden, invalid, StripeError, unavailable } from './errors.ts'
-import { eventRoutes, recordEvent } from './events.ts'
+import { type Delivery, eventRoutes, formEvent, recordEvent } from './events.ts'
 import { expand } from './expand.ts'
 import { Faults } from './faults.ts'
 import { hide } from './hidden.ts'
@@ -20,7 +21,7 @@ import { paymentIntentRoutes, settlePayment } from './payment-intents.ts'
 import { paymentMethodRoutes } from './payment-methods.ts'
 import { productRoutes } from './products.ts'
 import { failRefund, refundRoutes, settleRefund } from './refunds.ts'
-import { type EventType, type Job, State, type StateOptions } from './state.ts'
+import { type EventType, State, type StateOptions, type Task } from './state.ts'
 import { subscriptionItemRoutes } from './subscription-items.ts'
 import { subscriptionRoutes } from './subscriptions.ts'
 
@@ -69,7 +70,7 @@ export class StripeDialect implements Dialect {
   readonly state: State
   readonly livemode: boolean
   readonly faults = new Faults()
-  readonly deliveries: Deliveries
+  readonly deliveries: Deliveries<Delivery>
   readonly others = new OtherAccounts()
   /** The number of calls so far. */
   calls = 0
@@ -77,14 +78,21 @@ export class StripeDialect implements Dialect {
   readonly #revoked = new Set<string>()
   readonly #running = new Set<string>()
   readonly #closing = new AbortController()
-  #waiting: AbortController | undefined
+  readonly #timer: JobTimer
 
   private constructor(state: State, options: DialectOptions) {
     this.state = state
     this.livemode = options.livemode
     this.#options = options
-    this.deliveries = new Deliveries({ state, sleep: options.sleep, wallClockMs: options.wallClockMs })
-    this.#waitForNextJob()
+    const { sleep, wallClockMs } = options
+    this.deliveries = new Deliveries({ sleep, form: (delivery) => formEvent(state, delivery, wallClockMs()) })
+    this.#timer = new JobTimer({
+      sleep,
+      closing: this.#closing.signal,
+      nextDueInMs: () => state.nextDueInMs(),
+      run: () => this.runDueJobs(),
+    })
+    this.#timer.set()
   }
 
   static async open(options: DialectOptions): Promise<StripeDialect> {
@@ -93,7 +101,7 @@ export class StripeDialect implements Dialect {
 
   emit(type: EventType, object: object, previous?: object): void {
     const { event, endpoints } = recordEvent(this, type, object, previous)
-    this.deliveries.add(event, endpoints)
+    for (const endpoint of endpoints) this.deliveries.add({ event, endpoint })
   }
 
   revokeKey(secretKey: string): void {
@@ -117,7 +125,7 @@ export class StripeDialect implements Dialect {
     this.calls += 1
     this.runDueJobs()
     const reply = await this.#answer(asked)
-    this.#waitForNextJob()
+    this.#timer.set()
     await this.state.durable()
     return reply
   }
@@ -195,7 +203,7 @@ export class StripeDialect implements Dialect {
     for (const job of this.state.takeDue()) this.#runJob(job)
   }
 
-  #runJob({ task, target }: Job): void {
+  #runJob({ task, target }: Job<Task>): void {
     if (task === 'settle_payment') settlePayment(this, target)
     else if (task === 'settle_refund') settleRefund(this, target)
     else if (task === 'fail_refund') failRefund(this, target)
@@ -213,21 +221,6 @@ export class StripeDialect implements Dialect {
       // The connection of the caller is closed.
       if (!(error instanceof StripeError)) throw error
     }
-  }
-
-  /** One timer, for the next job. */
-  #waitForNextJob(): void {
-    this.#waiting?.abort()
-    const dueInMs = this.state.nextDueInMs()
-    if (dueInMs === undefined || this.#closing.signal.aborted) return
-    const waiting = new AbortController()
-    this.#waiting = waiting
-    const signal = AbortSignal.any([waiting.signal, this.#closing.signal])
-    void this.#options.sleep(Math.min(dueInMs, 2 ** 31 - 1), signal).then(() => {
-      if (signal.aborted) return
-      this.runDueJobs()
-      this.#waitForNextJob()
-    })
   }
 }
 

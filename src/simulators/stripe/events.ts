@@ -1,10 +1,11 @@
 // Events, webhook endpoints and the signature of what is sent to them.
 import { createHmac } from 'node:crypto'
 import type { Stripe } from 'stripe'
+import type { Notice } from '../deliveries.ts'
 import { type Call, type Dialect, inPath, metadata, required, route, text } from './call.ts'
 import { invalid, missing } from './errors.ts'
 import { LIST_PARAMS, list } from './lists.ts'
-import type { EventType, Objects } from './state.ts'
+import type { EventType, Objects, State } from './state.ts'
 
 export const API_VERSION = '2026-10-28.endive'
 
@@ -77,7 +78,7 @@ export function rollSecret({ state }: Dialect, id: string, keepMs: number): Endp
 }
 
 /** The secrets that sign what is sent to an endpoint now. */
-export function secretsOf({ secret = '', rolled }: Endpoint, nowS: number): string[] {
+function secretsOf({ secret = '', rolled }: Endpoint, nowS: number): string[] {
   return rolled && nowS < rolled.until_s ? [secret, rolled.secret] : [secret]
 }
 
@@ -110,4 +111,23 @@ export function recordEvent(
 export function signature(body: string, secrets: readonly string[], seconds: number): string {
   const signed = secrets.map((secret) => createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex'))
   return [`t=${seconds}`, ...signed.map((v1) => `v1=${v1}`)].join(',')
+}
+
+export interface Delivery {
+  event: Stripe.Event
+  endpoint: Endpoint
+}
+
+/** What is sent to an endpoint. @param wallClockMs the receiver's time, not the dialect's */
+export async function formEvent(state: State, { event, endpoint }: Delivery, wallClockMs: number): Promise<Notice> {
+  // The receiver may read the object at once, so it must be on disk before the event is sent.
+  await state.durable()
+  const body = JSON.stringify(event, null, 2)
+  // Its secret may have been rolled since the event was made.
+  const secrets = secretsOf(state.find('webhook_endpoint', endpoint.id)!, state.now())
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'stripe-signature': signature(body, secrets, Math.floor(wallClockMs / 1000)),
+  }
+  return { url: endpoint.url, headers, body }
 }

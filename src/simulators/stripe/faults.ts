@@ -1,40 +1,18 @@
 // Decides the fault of a call: by its card's control token, or as requested through the control interface.
+import { type Ordered, OrderedFaults } from '../ordered-faults.ts'
 import type { Call, Dialect } from './call.ts'
 import type { Fault, Stage } from './cards.ts'
 import { idOf } from './payment-intents.ts'
 import { behaviourOf } from './payment-methods.ts'
 
-/** A fault for the next calls whose method and path match. */
-export interface OrderedFault extends Pick<Fault, 'kind' | 'ms'> {
-  method?: string
-  /** A regular expression over the whole path. */
-  path: string
-  times: number
-}
+export type OrderedFault = Ordered & Pick<Fault, 'kind' | 'ms'>
 
-export class Faults {
-  #ordered: OrderedFault[] = []
+export class Faults extends OrderedFaults<OrderedFault> {
   readonly #met = new Set<string>()
-
-  order(fault: OrderedFault): void {
-    this.#ordered.push(fault)
-  }
-
-  clear(): void {
-    this.#ordered = []
-  }
 
   /** @param key the idempotency key: a payment that is being created has no id yet */
   of(dialect: Dialect, call: Call, key: string | undefined): Pick<Fault, 'kind' | 'ms'> | undefined {
-    const ordered = this.#ordered.find(
-      ({ times, method, path }) =>
-        times > 0 && (method ?? call.method) === call.method && new RegExp(`^${path}$`).test(call.path),
-    )
-    if (ordered) {
-      ordered.times--
-      return ordered
-    }
-    return this.#ofCard(dialect, call, key)
+    return this.take(call) ?? this.#ofCard(dialect, call, key)
   }
 
   #ofCard(dialect: Dialect, call: Call, key: string | undefined): Fault | undefined {

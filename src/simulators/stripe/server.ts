@@ -3,8 +3,7 @@ import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
 import { systemClock } from '../../lib/clock.ts'
 import { decodeForm, FormError } from '../../lib/http/form.ts'
-import { lock } from '../lock.ts'
-import type { Simulator } from '../server.ts'
+import { runSimulator, type Simulator } from '../run.ts'
 import { addCheckoutPage } from './checkout-page.ts'
 import { addControl } from './control.ts'
 import { fillDemoAccount } from './demo-account.ts'
@@ -31,9 +30,8 @@ export interface StripeSimulatorOptions {
 }
 
 /** Starts it. Throws a `UsageError` when another simulator has the ledger open, or it cannot be used. */
-export async function startStripeSimulator(options: StripeSimulatorOptions): Promise<Simulator> {
-  const unlock = lock(options.ledgerFile)
-  try {
+export function startStripeSimulator(options: StripeSimulatorOptions): Promise<Simulator> {
+  return runSimulator(options, async () => {
     const dialect = await StripeDialect.open({
       file: options.ledgerFile,
       fsync: options.fsync ?? true,
@@ -43,20 +41,8 @@ export async function startStripeSimulator(options: StripeSimulatorOptions): Pro
       sleep: systemClock.sleep,
     })
     const note = fillIfEmpty(dialect, options)
-    const server = build(dialect, options)
-    const close = async () => {
-      await server.close()
-      await dialect.close().finally(unlock)
-    }
-    const url = await server.listen({ port: options.port, host: '127.0.0.1' }).catch(async (error) => {
-      await close()
-      throw error
-    })
-    return { url, close, ...(note !== undefined && { note }) }
-  } catch (error) {
-    unlock()
-    throw error
-  }
+    return { server: build(dialect, options), close: () => dialect.close(), note }
+  })
 }
 
 /** Returns a sentence if the demo customers that were asked for are not added, because the account is in use. */

@@ -1,5 +1,6 @@
 // The state of the dialect: objects, idempotency keys, scheduled work and its clock, in memory and in a journal.
 import type { Stripe } from 'stripe'
+import { type Job, Jobs } from '../jobs.ts'
 import { Journal } from '../journal.ts'
 
 /** The kinds of objects, by their field `object`. */
@@ -39,21 +40,14 @@ export interface KeptOutcome {
   at_ms: number
 }
 
-/** Work for later; `at_ms` is the dialect's own time. */
-export interface Job {
-  id: string
-  at_ms: number
-  task: 'call' | 'settle_payment' | 'settle_refund' | 'fail_refund' | 'dispute' | 'post_charge'
-  /** The object, or for a `call` the call as JSON. */
-  target: string
-}
+export type Task = 'call' | 'settle_payment' | 'settle_refund' | 'fail_refund' | 'dispute' | 'post_charge'
 
 type Line =
   | { put: Objects[Kind] }
   | { token: string; of: string }
   | { retired: string }
   | { kept: KeptOutcome }
-  | { job: Job }
+  | { job: Job<Task> }
   | { done: string }
   | { ahead_ms: number }
 
@@ -75,7 +69,7 @@ export class State {
   readonly #tokens = new Map<string, string>()
   readonly #retired = new Set<string>()
   readonly #kept = new Map<string, KeptOutcome>()
-  readonly #jobs = new Map<string, Job>()
+  readonly #jobs = new Jobs<Task>()
   readonly #options: StateOptions
   #aheadMs = 0
   #pastMs: number | undefined
@@ -169,21 +163,20 @@ export class State {
     this.#write({ kept: { ...outcome, at_ms: this.nowMs() } })
   }
 
-  schedule(task: Job['task'], target: string, afterMs: number): void {
+  schedule(task: Task, target: string, afterMs: number): void {
     this.#write({ job: { id: this.newId('job'), at_ms: this.nowMs() + afterMs, task, target } })
   }
 
   /** Takes the jobs whose time has come, in the order of their times. */
-  takeDue(): Job[] {
-    const due = [...this.#jobs.values()].filter(({ at_ms }) => at_ms <= this.nowMs()).sort((a, b) => a.at_ms - b.at_ms)
+  takeDue(): Job<Task>[] {
+    const due = this.#jobs.due(this.nowMs())
     for (const { id } of due) this.#write({ done: id })
     return due
   }
 
   /** Milliseconds until the next job is due; undefined without one. */
   nextDueInMs(): number | undefined {
-    if (this.#jobs.size === 0) return undefined
-    return Math.max(0, Math.min(...[...this.#jobs.values()].map(({ at_ms }) => at_ms)) - this.nowMs())
+    return this.#jobs.nextDueInMs(this.nowMs())
   }
 
   /** Resolves when everything written so far is on disk. */
@@ -205,8 +198,8 @@ export class State {
     else if ('token' in line) this.#tokens.set(line.of, line.token)
     else if ('retired' in line) this.#retired.add(line.retired)
     else if ('kept' in line) this.#kept.set(line.kept.key, line.kept)
-    else if ('job' in line) this.#jobs.set(line.job.id, line.job)
-    else if ('done' in line) this.#jobs.delete(line.done)
+    else if ('job' in line) this.#jobs.add(line.job)
+    else if ('done' in line) this.#jobs.remove(line.done)
     else this.#aheadMs = line.ahead_ms
   }
 

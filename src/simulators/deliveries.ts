@@ -1,0 +1,71 @@
+// Sends notifications to webhook endpoints; on request twice, late, out of order or never.
+
+export interface DeliveryMode {
+  copies: number
+  delayMs: number
+  /** Each delivery waits another part of `delayMs`, so that notifications overtake each other. */
+  shuffled: boolean
+  isOff: boolean
+}
+
+export interface Notice {
+  url: string
+  headers: Record<string, string>
+  body: string
+}
+
+export interface DeliveryOptions<Target> {
+  sleep(ms: number, signal: AbortSignal): Promise<void>
+  /** Forms and signs one attempt, when what the receiver may read at once is on disk. */
+  form(target: Target): Promise<Notice>
+}
+
+// Providers try for longer; a test must not. A receiver that restarts is available again within a minute.
+const RETRIES_MS = [100, 500, 1_000, 5_000, 15_000, 60_000]
+const TIMEOUT_MS = 10_000
+
+export class Deliveries<Target> {
+  mode: DeliveryMode = { copies: 1, delayMs: 0, shuffled: false, isOff: false }
+  readonly #options: DeliveryOptions<Target>
+  readonly #closing = new AbortController()
+  readonly #running = new Set<Promise<void>>()
+
+  constructor(options: DeliveryOptions<Target>) {
+    this.#options = options
+  }
+
+  add(target: Target): void {
+    if (this.mode.isOff) return
+    for (let copy = 0; copy < this.mode.copies; copy++) {
+      const running = this.#deliver(target, this.mode).finally(() => this.#running.delete(running))
+      this.#running.add(running)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await Promise.all(this.#running)
+  }
+
+  async #deliver(target: Target, mode: DeliveryMode): Promise<void> {
+    const { signal } = this.#closing
+    await this.#options.sleep(mode.shuffled ? Math.random() * mode.delayMs : mode.delayMs, signal)
+    for (const pause of [...RETRIES_MS, undefined]) {
+      if (signal.aborted || (await this.#send(target))) return
+      if (pause !== undefined) await this.#options.sleep(pause, signal)
+    }
+  }
+
+  /** @returns whether the endpoint took it */
+  async #send(target: Target): Promise<boolean> {
+    const { url, headers, body } = await this.#options.form(target)
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(TIMEOUT_MS)])
+    try {
+      const answer = await fetch(url, { method: 'POST', headers, body, signal, redirect: 'manual' })
+      await answer.arrayBuffer()
+      return answer.ok
+    } catch {
+      return false
+    }
+  }
+}
