@@ -2,7 +2,7 @@
 import { IMPORT_TURN } from '../../core/tenants/import-turn.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { sqlState } from '../../lib/pg/errors.ts'
-import { STALLED_MS } from '../../lib/pg/stalled.ts'
+import { endWithClient, STALLED_MS } from '../../lib/pg/stalled.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { createHelperTables } from './helper-tables.ts'
 
@@ -36,9 +36,8 @@ async function prepare(query: Query): Promise<void> {
     select set_config(name, case name when 'work_mem' then '64MB' when 'temp_buffers' then '32MB' else '0' end, false)
     from pg_settings where name in ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'transaction_timeout')
       or (name = 'work_mem' and setting::bigint < 65536) or name = 'temp_buffers'`)
-  // Not every system can detect a lost client during a statement; there a killed import holds its locks longer.
   await createHelperTables(query)
-  await query("set client_connection_check_interval = '1s'").catch(() => {})
+  await endWithClient(query)
 }
 
 // idle_session_timeout, idle_in_transaction_session_timeout

@@ -9,6 +9,7 @@ import { Refusal } from '../../lib/errors.ts'
 import { type Db, openDb } from '../../lib/pg/db.ts'
 import { causeOf, isUnavailable, sqlState } from '../../lib/pg/errors.ts'
 import { migrate } from '../../lib/pg/migrate.ts'
+import { endWithClient } from '../../lib/pg/stalled.ts'
 import type { Query } from '../../lib/pg/types.ts'
 
 export interface Session {
@@ -79,8 +80,7 @@ async function connected<T>(
   signal.addEventListener('abort', breakOff, { once: true })
   try {
     for (const setting of SETTINGS) await query(setting)
-    // Where the system can detect it, a long statement ends when this process does.
-    await query(`set client_connection_check_interval = '1s'`).catch(() => {})
+    await endWithClient(query)
     return await work({ client, query })
   } finally {
     signal.removeEventListener('abort', breakOff)

@@ -7,6 +7,7 @@ import { Refusal, UsageError } from '../../lib/errors.ts'
 import { clientConfig } from '../../lib/pg/client-config.ts'
 import { causeOf, sqlState } from '../../lib/pg/errors.ts'
 import { wireOf } from '../../lib/pg/protocol.ts'
+import { endWithClient } from '../../lib/pg/stalled.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { columnList } from '../backup/catalogue.ts'
 import { identifier } from '../backup/sql-names.ts'
@@ -37,7 +38,7 @@ export async function connectTo(shard: Shard, signal?: AbortSignal): Promise<Con
     select set_config(name, '0', false) from pg_settings where name in ('statement_timeout', 'lock_timeout',
       'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`)
   // Otherwise a statement that waits, as for a lock, would keep the locks of a program that was killed.
-  await query("set client_connection_check_interval = '1s'").catch(() => {})
+  await endWithClient(query)
   // What one shard deletes, the other must not lose in a crash.
   await query(
     `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`,

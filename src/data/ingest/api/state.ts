@@ -1,6 +1,7 @@
 // The state of an import from another service with this API in the database: its options, its place, and the ids that were read.
 import { Refusal } from '../../../lib/errors.ts'
 import type { NamedRow, Query } from '../../../lib/pg/types.ts'
+import { tryTurn } from '../turn.ts'
 import type { ItemKind, Noted } from './convert.ts'
 
 /** What identifies an import. */
@@ -75,16 +76,9 @@ const emptyNotes = (): Notes => ({
 const KEY = 'organization_id = $1 and project_id = $2 and source = $3'
 const keyOf = ({ organizationId, projectId, source }: ApiImportName) => [organizationId, projectId, source]
 
-// Next to the classes of the other advisory locks; see ingest/session.ts.
-const LOCK = `pg_try_advisory_lock(7487, hashtext('import api ' || $1))`
-
 /** Takes the turn of the import on this connection; it ends with the process, however that ends. */
 export async function takeTurn(query: Query, name: ApiImportName): Promise<void> {
-  await query(`select set_config('idle_session_timeout', '0', false)`)
-  // A killed process must not hold the import until the network notices.
-  await query("set client_connection_check_interval = '1s'").catch(() => {})
-  const [lock] = await query(`select ${LOCK} as mine`, [JSON.stringify(keyOf(name))])
-  if (lock!.mine !== 't')
+  if (!(await tryTurn(query, `import api ${JSON.stringify(keyOf(name))}`)))
     throw new Refusal(
       'An import from this address into this project is running already: wait for it, or stop it first.',
     )

@@ -2,10 +2,10 @@
 import type { App } from '../../../app.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import type { Query } from '../../../lib/pg/types.ts'
+import { tryTurn, tryTurnInTransaction } from '../turn.ts'
 import { type ImportName, keyOf } from './state.ts'
 
-// Next to the classes of the other advisory locks; see ingest/session.ts.
-const LOCK_CLASS = 7487
+const turnOf = (name: ImportName) => JSON.stringify(keyOf(name))
 
 /** A connection that holds the import; its lock ends with the process, however that ends. */
 export interface Held {
@@ -20,13 +20,7 @@ export async function holdImport(db: App['db'], name: ImportName): Promise<Held 
   const { query } = connection
   const release = () => connection.release(true)
   try {
-    await query(`select set_config('idle_session_timeout', '0', false)`)
-    // A killed process must not hold the import until the network notices.
-    await query("set client_connection_check_interval = '1s'").catch(() => {})
-    const [lock] = await query(`select pg_try_advisory_lock(${LOCK_CLASS}, hashtext($1)) as mine`, [
-      JSON.stringify(keyOf(name)),
-    ])
-    if (lock!.mine === 't') return { query, release }
+    if (await tryTurn(query, turnOf(name))) return { query, release }
   } catch (error) {
     release()
     throw error
@@ -37,10 +31,7 @@ export async function holdImport(db: App['db'], name: ImportName): Promise<Held 
 
 /** Throws a `Refusal` while a process runs the import; blocks others until the transaction ends. */
 export async function requireIdle(query: Query, name: ImportName): Promise<void> {
-  const [lock] = await query(`select pg_try_advisory_xact_lock(${LOCK_CLASS}, hashtext($1)) as mine`, [
-    JSON.stringify(keyOf(name)),
-  ])
-  if (lock!.mine !== 't') throw alreadyRunning()
+  if (!(await tryTurnInTransaction(query, turnOf(name)))) throw alreadyRunning()
 }
 
 export const alreadyRunning = () =>

@@ -1,0 +1,21 @@
+// The turn of an import from a service: one process at a time has it, by a lock that ends with its connection.
+import { endWithClient } from '../../lib/pg/stalled.ts'
+import type { Query } from '../../lib/pg/types.ts'
+
+// Next to the classes of the other advisory locks; see session.ts.
+const LOCK_CLASS = 7487
+
+/** Takes the turn of this name on a connection of the caller; returns whether it was free. */
+export async function tryTurn(query: Query, name: string): Promise<boolean> {
+  await query(`select set_config('idle_session_timeout', '0', false)`)
+  await endWithClient(query)
+  return isTaken(query, 'pg_try_advisory_lock', name)
+}
+
+/** The same until the end of the transaction. */
+export const tryTurnInTransaction = (query: Query, name: string) => isTaken(query, 'pg_try_advisory_xact_lock', name)
+
+async function isTaken(query: Query, take: string, name: string): Promise<boolean> {
+  const [lock] = await query(`select ${take}(${LOCK_CLASS}, hashtext($1)) as mine`, [name])
+  return lock!.mine === 't'
+}
