@@ -9,9 +9,9 @@ import { readGrants } from '../../src/payments/billing/credits/grants.ts'
 import { oneOffCharge } from '../../src/payments/billing/kinds.ts'
 import { refund } from '../../src/payments/billing/refund/refund.ts'
 import type { RefundRequest } from '../../src/payments/billing/refund/request.ts'
+import { ask } from './ask.ts'
 import type { Random } from './random.ts'
 import type { Process, Scheduler } from './scheduler.ts'
-import { isLoss } from './session.ts'
 
 /** A process that serves requests. */
 export interface Server {
@@ -19,8 +19,6 @@ export interface Server {
   context: BillingContext
 }
 
-// The timeout of a request; then the client sends it again.
-const PATIENCE_MS = 10_000
 const LONGEST_PAUSE_MS = 300_000
 
 const grantsOf = (amount: number, expires: boolean) =>
@@ -142,24 +140,8 @@ export class Clients {
 
   /** Sends one request to one process; undefined without a response. */
   async #ask<T>(what: string, call: (context: BillingContext) => Promise<T>): Promise<T | undefined> {
-    if (this.#running().size === 0) return undefined
-    const { process, context } = this.#random.pick([...this.#running()])
-    this.#scheduler.tell(`client: ${what} to ${process.name}`)
-    const answered = call(context).then(
-      (answer) => {
-        this.#scheduler.tell(`client: ${what}: ${JSON.stringify(answer)}`)
-        return answer
-      },
-      (error: Error) => {
-        this.#scheduler.tell(`client: ${what}: ${error.message}`)
-        if (!(error instanceof ApiError || isLoss(error))) this.#violated(`an error of ours: ${error.stack}`)
-        return undefined
-      },
-    )
-    return Promise.race([
-      answered,
-      process.crashed.then(() => undefined),
-      this.#scheduler.sleep(PATIENCE_MS).then(() => undefined),
-    ])
+    const asking = { scheduler: this.#scheduler, running: this.#running, violated: this.#violated }
+    const answer = await ask(asking, what, ({ context }) => call(context))
+    return answer instanceof ApiError ? undefined : answer
   }
 }

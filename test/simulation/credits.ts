@@ -3,10 +3,10 @@ import { ApiError } from '../../src/lib/errors.ts'
 import type { JsonObject } from '../../src/lib/json/read.ts'
 import { call, type Reply } from '../../src/payments/billing/credits/calls.ts'
 import { askOf, type Operation } from '../../src/payments/billing/credits/requests.ts'
+import { ask } from './ask.ts'
 import type { Server } from './clients.ts'
 import type { Random } from './random.ts'
 import type { Scheduler } from './scheduler.ts'
-import { isLoss } from './session.ts'
 import { instantOf } from './virtual-clock.ts'
 
 export const UNIT = 'tokens'
@@ -17,7 +17,6 @@ interface Request {
   body: JsonObject & { idempotency_key: string }
 }
 
-const PATIENCE_MS = 10_000
 const MAX_TRIES = 6
 const LONGEST_PAUSE_MS = 60_000
 
@@ -136,25 +135,14 @@ export class CreditClients {
   }
 
   async #ask(what: string, work: (server: Server) => Promise<Reply>): Promise<Reply | 'refused' | undefined> {
-    if (this.#running().size === 0) return undefined
-    const server = this.#random.pick([...this.#running()])
-    this.#scheduler.tell(`client: ${what} to ${server.process.name}`)
-    const answered = work(server).then(
-      (reply) => {
-        this.#scheduler.tell(`client: ${what}: ${reply.entryId ?? reply.holdId}, balance ${reply.balance / 1_000_000n}`)
-        return reply
-      },
-      (error: Error) => {
-        this.#scheduler.tell(`client: ${what}: ${error.message}`)
-        if (error instanceof ApiError && error.status === 400) return 'refused' as const
-        if (!(error instanceof ApiError || isLoss(error))) this.#violated(`an error of ours: ${error.stack}`)
-        return undefined
-      },
+    const asking = { scheduler: this.#scheduler, running: this.#running, violated: this.#violated }
+    const reply = await ask(
+      asking,
+      what,
+      work,
+      ({ entryId, holdId, balance }) => `${entryId ?? holdId}, balance ${balance / 1_000_000n}`,
     )
-    return Promise.race([
-      answered,
-      server.process.crashed.then(() => undefined),
-      this.#scheduler.sleep(PATIENCE_MS).then(() => undefined),
-    ])
+    if (!(reply instanceof ApiError)) return reply
+    return reply.status === 400 ? 'refused' : undefined
   }
 }
