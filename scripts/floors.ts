@@ -72,7 +72,7 @@ export const STAIRS: Readonly<Record<string, string[]>> = {
   kinds: KIND_FOLDERS,
   list: ['kinds.ts'],
   above: ['reconcile', 'top-up'],
-  api: ['api.ts', 'finance.ts', 'list-page.ts', 'lists.ts', 'my-assets.ts', 'settling.ts', 'transaction-report.ts'],
+  api: ['api.ts', 'finance', 'list-page.ts', 'lists.ts', 'my-assets.ts', 'settling.ts', 'transaction-report.ts'],
 }
 
 const everywhere = '^src/'

@@ -117,8 +117,8 @@ export const RULES: Record<string, Rule> = {
   refundOrder: { ...item, body: () => partOfIt() },
   listStuckOrders: everywhere,
   listStuckRefunds: everywhere,
-  getFinanceReport: { ...list, query: () => ALWAYS },
-  listFinanceRows: { ...list, query: () => ALWAYS },
+  getFinanceReport: { ...list, query: () => ({ ...ALWAYS, test: 'true' }) },
+  listFinanceRows: { ...list, query: () => ({ ...ALWAYS, test: 'true' }) },
   eraseProfile: item,
   // Of a tenant's own objects both names are the same one, which cannot be merged into itself.
   listWaitingLinks: list,

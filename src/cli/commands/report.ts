@@ -3,22 +3,22 @@ import { type Command, Option } from 'commander'
 import type { App } from '../../app.ts'
 import { requireOrganization } from '../../core/tenants/tenants.ts'
 import { ApiError, UsageError } from '../../lib/errors.ts'
-import { type JsonNumber, numberText, readJson, readOwnJson } from '../../lib/json/read.ts'
+import { readOwnJson } from '../../lib/json/read.ts'
 import { minorUnits } from '../../lib/money.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Row } from '../../lib/pg/row-bytes.ts'
 import type { Shape } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
+import { type Period, type PeriodGiven, readPeriod } from '../../payments/billing/finance/period.ts'
 import {
+  closedMonths,
   financeRow,
   financeRows,
   financeTotal,
   financeTotals,
-  type Period,
-  type PeriodGiven,
-  placeOf,
-  readPeriod,
-} from '../../payments/billing/finance.ts'
+  type Place,
+} from '../../payments/billing/finance/report.ts'
+import { feesIn, writeSums } from '../../payments/billing/finance/sums.ts'
 import { action, type Result } from './command.ts'
 import { table } from './text.ts'
 
@@ -28,6 +28,7 @@ interface Options {
   from?: string
   to?: string
   rows?: boolean
+  test?: boolean
   format: 'table' | 'csv' | 'json'
   json?: boolean
 }
@@ -35,11 +36,14 @@ interface Options {
 export function register(program: Command): void {
   const command = program
     .command('report')
-    .description('Sum payments, refunds, chargebacks and fees by month, currency and provider; see docs/finance.md')
+    .description(
+      'Sum payments, refunds, chargebacks and fees by month, currency and merchant account; see docs/finance.md',
+    )
     .requiredOption('--org <id>', 'The organization')
     .option('--month <month>', 'A month in UTC, such as 2026-10')
-    .option('--from <day>', 'Instead of a month: the first day; or a date-time, such as 2026-01-31T12:00:00Z')
-    .option('--to <day>', 'The last day, which is included; or a date-time, which is excluded')
+    .option('--from <day>', 'Instead of a month: the first day')
+    .option('--to <day>', 'The last day, which is included')
+    .option('--test', 'Test money instead of real money; the two are never added')
     .option('--rows', 'Print the rows with their signs instead of the sums')
     .addOption(
       new Option('--format <format>', 'Format of the output').choices(['table', 'csv', 'json']).default('table'),
@@ -47,51 +51,83 @@ export function register(program: Command): void {
   action(command, (app, options: Options) => report(app, options))
 }
 
-async function report({ db }: App, { org, month, from, to, rows: asRows, format, json }: Options): Promise<Result> {
+async function report({ db }: App, options: Options): Promise<Result> {
+  const { org, month, from, to, rows: asRows, test = false, format, json } = options
   const period = periodOf({ month, from, to })
   await requireOrganization(db.query, org)
+  const which = { ...period, test }
   const [shape, rows] = asRows
-    ? [financeRow, await allRows(db, org, period)]
-    : [financeTotal, await financeTotals(db, org, period)]
+    ? [financeRow, await allRows(db, org, which)]
+    : [financeTotal, await financeTotals(db, org, which)]
   const name = asRows ? 'rows' : 'totals'
-  const whole = { ...period, [name]: readOwnJson(shape.writeList(rows, '[', ']').toString()) }
+  const closed = await closedMonths(db, org, period)
+  const sums = asRows ? {} : (readOwnJson(`{${writeSums(rows)}}`) as object)
+  const whole = { ...which, closed, ...sums, [name]: readOwnJson(shape.writeList(rows, '[', ']').toString()) }
   if (format === 'json' || json) return { json: whole, text: JSON.stringify(whole, null, 2) }
-  const texts = rows.map((row) => withDecimals(namedTexts(shape, row)))
-  if (format === 'csv') return { json: whole, text: csv(Object.keys(shape.schema.properties as object), texts) }
-  const columns = asRows ? ROW_COLUMNS : TOTAL_COLUMNS
+  const texts = withFeeColumns(rows.map((row) => withDecimals(namedTexts(shape, row))))
+  const names = Object.keys(shape.schema.properties as object).flatMap((one) =>
+    one === 'fees' ? feeNames(texts) : [one],
+  )
+  if (format === 'csv') return { json: whole, text: csv(names, texts) }
+  const columns = asRows ? ROW_COLUMNS : TOTAL_COLUMNS.flatMap((one) => (one === 'fees' ? feeNames(texts) : [one]))
   return { json: whole, text: texts.length > 0 ? table(texts, columns) : 'No money moved in this period.' }
+}
+
+/** Fees have a column for each of their currencies: `fees_usd`, `fees_eur`. */
+const feeNames = (rows: Texts[]) =>
+  [...new Set(rows.flatMap((row) => Object.keys(row).filter((name) => /^fees_[a-z]{3}$/.test(name))))].sort()
+
+/** Every row has all columns of fees. */
+function withFeeColumns(rows: Texts[]): Texts[] {
+  const none = Object.fromEntries(feeNames(rows).map((name) => [name, null]))
+  return rows.map((row) => ({ ...none, ...row }))
 }
 
 const TOTAL_COLUMNS = [
   'month',
   'currency_code',
   'psp',
+  'psp_merchant_id',
   'payments',
   'gross',
   'refunds',
   'refunded',
   'chargebacks',
   'charged_back',
+  'corrected',
   'net',
   'fees',
   'fees_unknown',
   'net_after_fees',
+  'net_usd',
+  'net_without_usd',
 ]
-const ROW_COLUMNS = ['paid_at', 'kind', 'amount', 'currency_code', 'fee', 'fee_currency', 'external_id', 'order_id']
+const ROW_COLUMNS = [
+  'paid_at',
+  'kind',
+  'amount',
+  'currency_code',
+  'fee',
+  'fee_currency',
+  'psp_merchant_id',
+  'external_id',
+  'order_id',
+]
 
 const PAGE = 1000
 
-async function allRows(db: Db, org: string, period: Period): Promise<Row[]> {
+async function allRows(db: Db, org: string, which: Period & { test: boolean }): Promise<Row[]> {
   const all: Row[] = []
+  let after: Place | undefined
   for (;;) {
-    const last = all.at(-1)
-    const page = await financeRows(db, org, period, { after: last && placeOf(last), limit: PAGE })
-    all.push(...page)
-    if (page.length < PAGE) return all
+    const { rows, places } = await financeRows(db, org, which, { after, limit: PAGE })
+    all.push(...rows)
+    if (rows.length < PAGE) return all
+    after = places.at(-1)
   }
 }
 
-const INSTANTS = ['trx_created_at', 'paid_at']
+const INSTANTS = ['trx_created_at', 'paid_at', 'booked_at', 'service_from', 'service_to']
 
 type Texts = Record<string, string | null>
 
@@ -100,27 +136,25 @@ function namedTexts(shape: Shape, row: Row): Texts {
   const names = Object.keys(shape.schema.properties as object)
   const texts = row.texts()
   return Object.fromEntries(
-    names.map((name, n) => [name, INSTANTS.includes(name) ? instantFromPg(texts[n]!) : texts[n]!]),
+    names.map((name, n) => [name, INSTANTS.includes(name) && texts[n] !== null ? instantFromPg(texts[n]!) : texts[n]!]),
   )
 }
 
-const MONEY = ['amount', 'gross', 'refunded', 'charged_back', 'net', 'net_after_fees']
+const MONEY = ['amount', 'gross', 'refunded', 'charged_back', 'corrected', 'net', 'net_after_fees', 'net_without_usd']
 
 /** Amounts with all decimals of their currency. */
 function withDecimals(row: Texts): Texts {
-  const shown = Object.entries(row).map(([name, value]) => {
-    if (name === 'fees') return [name, feesText(value!)]
-    if (name === 'fee') return [name, pad(value, row.fee_currency)]
-    return [name, MONEY.includes(name) ? pad(value, row.currency_code) : value]
+  const shown = Object.entries(row).flatMap(([name, value]) => {
+    if (name === 'fees')
+      return feesIn(value!).map(({ fee, fee_currency }) => [
+        `fees_${fee_currency.toLowerCase()}`,
+        pad(fee, fee_currency),
+      ])
+    if (name === 'fee') return [[name, pad(value, row.fee_currency)]]
+    if (name.endsWith('_usd') && !name.includes('without')) return [[name, pad(value, 'USD')]]
+    return [[name, MONEY.includes(name) ? pad(value, row.currency_code) : value]]
   })
   return Object.fromEntries(shown)
-}
-
-/** `USD -12.30; EUR -0.50`: no two currencies are added. */
-function feesText(json: string): string | null {
-  const fees = readJson(json, { exact: true }) as { fee: number | JsonNumber; fee_currency: string }[]
-  const each = fees.map(({ fee, fee_currency }) => `${fee_currency} ${pad(numberText(fee), fee_currency)}`)
-  return each.length > 0 ? each.join('; ') : null
 }
 
 function pad(amount: string | null, currency: string | null | undefined): string | null {

@@ -1,8 +1,8 @@
 // Figures of revenue: sales, refunds and chargebacks, by the day on which the money moved.
+import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { dayOf, type Family, inDollars, minor, orNone, within } from './family.ts'
-import { ACCOUNT, IS_TEST } from './payments.ts'
 import { alone, LAST_TOUCH, VISITED, visitColumns, with_ } from './splits.ts'
 
 /** SQL: whether the transaction is a payment for the subscription: more than 0, and not for its trial. */

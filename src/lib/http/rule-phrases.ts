@@ -8,7 +8,6 @@ export const NAME_PATTERN =
   '^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$'
 /** For the description: that a month has the day, the route checks. */
 export const DAY_PATTERN = '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$'
-export const DAY_OR_INSTANT_PATTERN = `${DAY_PATTERN.slice(0, -1)}([Tt].+)?$`
 export const MONTH_PATTERN = '^[0-9]{4}-(0[1-9]|1[0-2])$'
 
 /**

@@ -32,6 +32,7 @@ const AHEAD = new Set([
   'credit_entries',
   'credit_keys',
   'provider_fees',
+  'finance_rows',
   'stripe_checkouts',
   'stripe_invoice_payments',
   'api_import_ids',

@@ -1,59 +1,66 @@
-// Finance: the sums of a month by currency and provider, and the signed rows that add up to them.
+// Finance: the sums of a month by currency and merchant account, and the signed rows that add up to them.
 
 import { hasRight } from '../../core/tenants/access.ts'
 import { ApiError } from '../../lib/errors.ts'
-import { DAY_OR_INSTANT_PATTERN, DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
+import { DAY_PATTERN, DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'
+import { type PeriodGiven, readPeriod } from '../../payments/billing/finance/period.ts'
 import {
+  closedMonths,
   financeRow,
   financeRows,
   financeRowWithoutPeople,
   financeTotal,
   financeTotals,
-  type Period,
-  type PeriodGiven,
   type Place,
-  placeOf,
-  readPeriod,
-} from '../../payments/billing/finance.ts'
+} from '../../payments/billing/finance/report.ts'
+import { financeSums, writeSums } from '../../payments/billing/finance/sums.ts'
 import { requireOrganization } from './exist.ts'
 import type { Operation, Reading } from './operation.ts'
 
-const TAG = 'Finance'
+export const TAG = 'Finance'
 const PATH = '/organizations/:organization_id/finance'
 const DEFAULT_LIMIT = 100
 const MAX_ROWS = 1000
 
+const day = (description: string) =>
+  Type.Optional(Type.String({ description, maxLength: 40, [DECLARED_ONLY]: { pattern: DAY_PATTERN } }))
+
+export const monthField = Type.String({
+  description: 'A month in UTC, such as `2026-10`.',
+  maxLength: 10,
+  [DECLARED_ONLY]: { pattern: MONTH_PATTERN },
+})
+
 const periodFields = {
-  month: Type.Optional(
-    Type.String({
-      description: 'A month in UTC, such as `2026-10`.',
-      maxLength: 10,
-      [DECLARED_ONLY]: { pattern: MONTH_PATTERN },
-    }),
-  ),
-  from: Type.Optional(
-    Type.String({
-      description: 'Instead of `month`: the first day; or a date-time, which is an instant.',
-      maxLength: 40,
-      [DECLARED_ONLY]: { pattern: DAY_OR_INSTANT_PATTERN },
-    }),
-  ),
-  to: Type.Optional(
-    Type.String({
-      description: 'The last day, which is included; or a date-time, which is excluded.',
-      maxLength: 40,
-      [DECLARED_ONLY]: { pattern: DAY_OR_INSTANT_PATTERN },
-    }),
+  month: Type.Optional(monthField),
+  from: day('Instead of `month`: the first day.'),
+  to: day('The last day, which is included.'),
+  test: Type.Optional(
+    Type.Boolean({ default: false, description: 'Test money instead of real money; the two are never added.' }),
   ),
 }
 
+type Given = PeriodGiven & { test?: boolean }
+
 const bounds = {
   organization_id: Type.String({ description: 'Organization.' }),
-  from: Type.String({ format: 'date-time', description: 'Beginning of the period.' }),
-  to: Type.String({ format: 'date-time', description: 'End of the period, exclusive.' }),
+  from: Type.String({ format: 'date', description: 'The first day.' }),
+  to: Type.String({ format: 'date', description: 'The last day.' }),
+  test: Type.Boolean({ description: 'Whether it is the report of test money.' }),
 }
+
+const closedField = Type.Array(
+  Type.Object(
+    {
+      month: Type.String({ description: 'The month.', examples: ['2026-10'] }),
+      closed_at: Type.String({ format: 'date-time', description: 'When it was closed.' }),
+    },
+    { title: 'ClosedMonth', additionalProperties: false },
+  ),
+  { description: 'The months of the period that are closed: their rows do not change any more.' },
+)
 
 const totals: Reading = {
   id: 'getFinanceReport',
@@ -64,17 +71,25 @@ const totals: Reading = {
   tag: TAG,
   summary: 'Sum payments, refunds and chargebacks',
   description:
-    'By month, currency and provider. Every row of the transaction report is in exactly one count, so the sums agree with it to the last digit.',
+    'By month, currency and merchant account. Every row of the transaction report is in exactly one count, so the sums agree with it to the last digit.',
   query: Type.Object(periodFields),
   response: Type.Object(
-    { ...bounds, totals: Type.Array(financeTotal.schema, { description: 'By month, then currency, then provider.' }) },
+    {
+      ...bounds,
+      closed: closedField,
+      ...financeSums,
+      totals: Type.Array(financeTotal.schema, { description: 'By month, then currency, then merchant account.' }),
+    },
     { title: 'FinanceReport', additionalProperties: false },
   ),
   async run({ db }, { params, query }) {
-    const period = readPeriod(query as PeriodGiven)
-    await requireOrganization(db.query, params.organization_id!)
-    const rows = await financeTotals(db, params.organization_id!, period)
-    return financeTotal.writeList(rows, `${beginning(params.organization_id!, period)},"totals":[`, ']}').toString()
+    const { test = false, ...given } = query as Given
+    const period = readPeriod(given)
+    const id = params.organization_id!
+    await requireOrganization(db.query, id)
+    const rows = await financeTotals(db, id, { ...period, test })
+    const before = `${beginning({ organization_id: id, ...period, test, closed: await closedMonths(db, id, period) })},${writeSums(rows)},"totals":[`
+    return financeTotal.writeList(rows, before, ']}').toString()
   },
 }
 
@@ -90,7 +105,7 @@ const rows: Reading = {
     'Oldest first: payments are positive, refunds and chargebacks negative. Rows that moved no money are left out.',
   query: Type.Object({
     ...periodFields,
-    after: Type.Optional(Type.String({ description: '`next_after` of the previous page.', maxLength: 80 })),
+    after: Type.Optional(Type.String({ description: '`next_after` of the previous page.', maxLength: 100 })),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: MAX_ROWS, default: DEFAULT_LIMIT, description: 'How many rows at most.' }),
     ),
@@ -105,28 +120,29 @@ const rows: Reading = {
   ),
   async run({ db }, { params, query, access }) {
     const row = hasRight(access, 'people') ? financeRow : financeRowWithoutPeople
-    const { after, limit = DEFAULT_LIMIT, ...given } = query as PeriodGiven & { after?: string; limit?: number }
+    const { after, limit = DEFAULT_LIMIT, test = false, ...given } = query as Given & { after?: string; limit?: number }
     const period = readPeriod(given)
-    await requireOrganization(db.query, params.organization_id!)
+    const id = params.organization_id!
+    await requireOrganization(db.query, id)
     const page = { after: after === undefined ? undefined : readAfter(after), limit: limit + 1 }
-    const found = await financeRows(db, params.organization_id!, period, page, row)
-    const served = found.slice(0, limit)
-    const next = found.length > limit ? textOf(placeOf(served.at(-1)!, row)) : null
-    const before = `${beginning(params.organization_id!, period)},"next_after":${JSON.stringify(next)},"rows":[`
+    const found = await financeRows(db, id, { ...period, test }, page, row)
+    const served = found.rows.slice(0, limit)
+    const next_after = found.rows.length > limit ? textOf(found.places[limit - 1]!) : null
+    const before = `${beginning({ organization_id: id, ...period, test, next_after })},"rows":[`
     return row.writeList(served, before, ']}').toString()
   },
 }
 
-const beginning = (organization_id: string, { from, to }: Period) =>
-  JSON.stringify({ organization_id, from, to }).slice(0, -1)
+const beginning = (fields: object) => JSON.stringify(fields).slice(0, -1)
 
-const textOf = ({ paid_at, trx_created_at }: Place) => `${paid_at}_${trx_created_at}`
+const textOf = ({ booked_at, trx_created_at, part }: Place) => `${booked_at}_${trx_created_at}_${part}`
 
-/** An instant alone is after all rows of that instant. */
 function readAfter(text: string): Place {
-  const [paid, recorded] = text.split('_', 2) as [string, string?]
+  const [booked = '', recorded = '', part = ''] = text.split('_')
+  if (!/^[0-9]{1,9}$/.test(part))
+    throw new ApiError(400, 'invalid_parameter', 'after must be `next_after` of the previous page.')
   try {
-    return { paid_at: readInstant(paid), trx_created_at: recorded === undefined ? 'infinity' : readInstant(recorded) }
+    return { booked_at: readInstant(booked), trx_created_at: readInstant(recorded), part }
   } catch (error) {
     if (error instanceof TimeError) throw new ApiError(400, 'invalid_parameter', `after ${error.message}.`)
     throw error

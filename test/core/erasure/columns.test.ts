@@ -63,6 +63,8 @@ const IMPERSONAL: Record<string, string> = {
   figures_subscriptions: 'project_id split key subkey currency',
   figures_visits: 'project_id split key subkey',
   figures_worth: 'project_id split key subkey currency base',
+  finance_months: 'organization_id',
+  finance_rows: 'organization_id project_id kind currency_code fee_currency psp psp_merchant_id psp_transaction_id',
   instance: 'name value',
   key_uses: 'organization_id project_id',
   lost_movements:

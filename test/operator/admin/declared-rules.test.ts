@@ -101,7 +101,7 @@ const PARAMETERS: [string, string, string, string[], string[]][] = [
   [FIGURES, 'by', 'metric=revenue', ['day', 'country', 'day,country', 'country,month'], ['0', 'day,week', 'a,day']],
   [FIGURES, 'from', 'metric=revenue&to=2026-06-01', ['2026-05-01'], ['0000-00-00', '2026-13-01', '2026-5-1']],
   [FINANCE, 'month', '', ['2026-10'], ['0', '2026-13', '2026-10-01']],
-  [FINANCE, 'to', 'from=2026-10-01', ['2026-10-02', '2026-10-01', '2026-10-01T12:00:00Z'], ['0', '2026-10-32']],
+  [FINANCE, 'to', 'from=2026-10-01', ['2026-10-02', '2026-10-01'], ['0', '2026-10-32', '2026-10-01T12:00:00Z']],
 ]
 
 test('200 for query parameters that match their schema, 400 for those that do not', async () => {
