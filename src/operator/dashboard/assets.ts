@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify'
 const own = (name: string) => new URL(`assets/${name}`, import.meta.url).href
 
 // In this order: later ones override earlier ones.
-const STYLES = ['base', 'frame', 'tables', 'ids', 'figures', 'lists', 'forms', 'media', 'print']
+const STYLES = ['base', 'frame', 'period', 'tables', 'ids', 'figures', 'lists', 'forms', 'media', 'print']
 
 const ASSETS: Record<string, { from: () => string[]; type: string }> = {
   'dashboard.css': { from: () => STYLES.map((name) => own(`styles/${name}.css`)), type: 'text/css' },

@@ -46,8 +46,17 @@ function checkInput(operation: Operation, { params, query, body }: Input): void 
 // For lists of keys and merchant accounts, of which one tenant has few. Further ones are not shown.
 const MAX_ITEMS = 1000
 
-/** Reads all pages of a list, up to a thousand items or `max`. */
-export async function allOf(call: Call, id: string, input: Partial<Input> = {}, max = MAX_ITEMS): Promise<Result[]> {
+/** Reads all pages of a list, up to a thousand items. */
+export const allOf = async (call: Call, id: string, input: Partial<Input> = {}): Promise<Result[]> =>
+  (await rowsOf(call, id, input, MAX_ITEMS)).items
+
+/** Reads the pages of a list until it ends or has `max` items. */
+export async function rowsOf(
+  call: Call,
+  id: string,
+  input: Partial<Input>,
+  max: number,
+): Promise<{ items: Result[]; isWhole: boolean }> {
   const items: Result[] = []
   let cursor: string | undefined
   do {
@@ -56,5 +65,5 @@ export async function allOf(call: Call, id: string, input: Partial<Input> = {}, 
     items.push(...data)
     cursor = pagination.next_cursor
   } while (cursor !== undefined && items.length < max)
-  return items
+  return { items, isWhole: cursor === undefined }
 }

@@ -8,7 +8,8 @@ import { requireRight } from '../admin/reach.ts'
 import { serveDashboardAssets } from './assets.ts'
 import { chooseShard } from './choose-shard.ts'
 import { cookieOf, isSecure, setCookie } from './cookies.ts'
-import { refusalPage, refusePathPrefix, showError } from './errors.ts'
+import { csvName } from './csv-name.ts'
+import { alone, isForBrowser, notFoundPage, refusalPage, refusePathPrefix, showError } from './errors.ts'
 import { acceptForms, formOf } from './forms.ts'
 import { type IdentityProvider, openIdentityProvider } from './identity-provider.ts'
 import { FORM_NEEDS, needOf, PAGE_NEEDS } from './needs.ts'
@@ -23,6 +24,9 @@ import { mountSignIn, redirectToSignIn, SESSION_COOKIE } from './sign-in.ts'
 import { openView, type View } from './view.ts'
 
 const THEME_SECONDS = 365 * DAY_S
+// The project that was chosen last, which is opened after a sign-in.
+const PROJECT_COOKIE = 'tundish_project'
+const PROJECT_SECONDS = 90 * DAY_S
 
 interface Dashboard extends App {
   /** Undefined where people sign in with keys only. */
@@ -58,21 +62,26 @@ export async function dashboard(scope: FastifyInstance, parts: App): Promise<voi
 async function showPage(app: Dashboard, page: Route, request: FastifyRequest, reply: FastifyReply) {
   const session = await sessionOf(app, request)
   if (!session) return redirectToSignIn(request, reply)
-  requireAccess(PAGE_NEEDS, request, session)
-  const view = await viewOf(app, session, request)
-  const shown = await orRefusal(page(view), request, reply)
+  const { view, shown } = await orRefusal(app, session, request, reply, async () => {
+    requireAccess(PAGE_NEEDS, request, session)
+    const view = await viewOf(app, session, request)
+    return { view, shown: await page(view) }
+  })
   if (typeof shown === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(shown), 303)
+  keepProject(view, request, reply)
   const csv = view.query.get('csv')
-  if (csv !== null && reply.statusCode === 200) return sendCsv(view, csv, reply)
+  if (csv !== null && reply.statusCode === 200) return sendCsv(view, shown, csv, reply)
   return sendDocument(request, reply, shown.title, shell(view, shown))
 }
 
 async function submitForm(app: Dashboard, action: Form, request: FastifyRequest, reply: FastifyReply) {
   const session = await sessionOf(app, request)
   if (!session) throw new ApiError(401, 'unauthorized', 'Your session has ended, and nothing was done. Sign in again.')
-  requireAccess(FORM_NEEDS, request, session)
-  const view = await viewOf(app, session, request)
-  const result = await orRefusal(action(view, formOf(request)), request, reply)
+  const { view, shown: result } = await orRefusal(app, session, request, reply, async () => {
+    requireAccess(FORM_NEEDS, request, session)
+    const view = await viewOf(app, session, request)
+    return { view, shown: await action(view, formOf(request)) }
+  })
   if (typeof result === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(result), 303)
   // The result has no URL, so its links are those of the page with the form.
   const path = `/${view.path.split('/')[1]}`
@@ -85,13 +94,49 @@ function requireAccess(needs: typeof PAGE_NEEDS, { url }: FastifyRequest, { acce
   if (need) requireRight(need, access)
 }
 
-async function orRefusal(result: Promise<Page | string>, request: FastifyRequest, reply: FastifyReply) {
+interface Shown {
+  view: View
+  shown: Page | string
+}
+
+/** What the page or form shows, or the page that says why it is refused, with the navigation. */
+async function orRefusal(
+  app: App,
+  session: Session,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  run: () => Promise<Shown>,
+): Promise<Shown> {
   try {
-    return await result
+    return await run()
   } catch (error) {
-    const page = refusalPage(error, request, reply)
-    if (!page) throw error
-    return page
+    const shown = refusalPage(error, request, reply)
+    if (!shown) throw error
+    return { view: await viewForError(app, session, request), shown }
+  }
+}
+
+/** The view of an error page: that of the request, or without its choices if they are what was refused. */
+const viewForError = (app: App, session: Session, request: FastifyRequest): Promise<View> =>
+  viewOf(app, session, request).catch(() => viewOf(app, session, request, ''))
+
+/** The page for a path that does not exist, with the navigation for those who are signed in. */
+export const pageNotFound =
+  (app: App) =>
+  (request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined => {
+    if (!isForBrowser(request)) return undefined
+    void showNotFound(app, request, reply)
+    return reply
+  }
+
+async function showNotFound(app: App, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const page = notFoundPage(request, reply)
+  try {
+    const session = await sessionOf({ ...app, provider: undefined }, request)
+    const view = session && (await viewForError(app, session, request))
+    sendDocument(request, reply, page.title, view ? shell(view, page) : alone(page))
+  } catch {
+    sendDocument(request, reply, page.title, alone(page))
   }
 }
 
@@ -103,8 +148,9 @@ async function sessionOf({ provider, ...app }: Dashboard, request: FastifyReques
   return session
 }
 
-function viewOf(app: App, session: Session, request: FastifyRequest): Promise<View> {
-  const [path = '/', search = ''] = request.url.split('?', 2)
+function viewOf(app: App, session: Session, request: FastifyRequest, choices?: string): Promise<View> {
+  const [path = '/', given = ''] = request.url.split('?', 2)
+  const search = choices ?? given
   const source = callerOf(request.raw, app.config.trustedProxies)
   return openView({
     app,
@@ -114,14 +160,24 @@ function viewOf(app: App, session: Session, request: FastifyRequest): Promise<Vi
     path,
     query: new URLSearchParams(search),
     params: (request.params ?? {}) as Record<string, string>,
+    lastProject: cookieOf(request, PROJECT_COOKIE),
   })
 }
 
-function sendCsv(view: View, name: string, reply: FastifyReply) {
+function keepProject({ project, query }: View, request: FastifyRequest, reply: FastifyReply): void {
+  const isChosen = project !== undefined && project.id === query.get('project') && reply.statusCode === 200
+  if (isChosen && project.id !== cookieOf(request, PROJECT_COOKIE))
+    setCookie(reply, PROJECT_COOKIE, project.id, { seconds: PROJECT_SECONDS, secure: isSecure(request) })
+}
+
+function sendCsv(view: View, page: Page, name: string, reply: FastifyReply) {
   const found = view.tables.get(name)
   if (!found) throw new ApiError(404, 'object_not_found', `There is no table "${name}" on this page.`)
   return reply
-    .headers({ ...DOCUMENT_HEADERS, 'content-disposition': `attachment; filename="${name}.csv"` })
+    .headers({
+      ...DOCUMENT_HEADERS,
+      'content-disposition': `attachment; filename="${csvName(view, page, name, found)}.csv"`,
+    })
     .type('text/csv; charset=utf-8')
     .send(writeCsv(found))
 }

@@ -13,8 +13,7 @@ import { signInPath } from './sign-in.ts'
 export function refusalPage(error: unknown, request: FastifyRequest, reply: FastifyReply): Page | undefined {
   if (!(error instanceof ApiError) || error.status >= 500) return undefined
   reply.code(error.status).headers(error.headers ?? {})
-  const body = html`<p class="failed" role="alert">${error.message}</p>${nextSteps(error.status, request)}`
-  return { title: titleOf(error.status), body }
+  return { title: titleOf(error.status), body: failure(error.message, nextSteps(error.status, request)) }
 }
 
 /** Sends the error as a page with its status. */
@@ -34,12 +33,14 @@ export function showError({ log }: App, error: unknown, request: FastifyRequest,
   return sendDocument(request, reply, title, errorBody(title, sentence, nextSteps(status, request)))
 }
 
-/** A page for a path that does not exist, if a browser requests it; programs get the error body of the API. */
-export function pageNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
-  const { method, url, headers } = request
-  if (method !== 'GET' || url.startsWith('/admin/') || !headers.accept?.includes('text/html')) return undefined
-  const body = errorBody('Not found', `This page does not exist. ${NO_PREFIX}`, nextSteps(404, request))
-  return sendDocument(request, reply.code(404), 'Not found', body)
+/** Whether a browser asks for a page; programs get the error body of the API. */
+export const isForBrowser = ({ method, url, headers }: FastifyRequest): boolean =>
+  method === 'GET' && !url.startsWith('/admin/') && (headers.accept?.includes('text/html') ?? false)
+
+/** The page for a path that does not exist. */
+export function notFoundPage(request: FastifyRequest, reply: FastifyReply): Page {
+  reply.code(404)
+  return { title: 'Not found', body: failure(`This page does not exist. ${NO_PREFIX}`, nextSteps(404, request)) }
 }
 
 const NO_PREFIX = 'Behind a proxy the dashboard needs a host name without a path before its own.'
@@ -68,8 +69,13 @@ function titleOf(status: number): string {
   return status >= 500 ? 'Something went wrong' : 'That did not work'
 }
 
-const errorBody = (title: string, sentence: string, next: Html) =>
-  html`<body class="alone"><main id="content"><h1>${title}</h1><p class="failed" role="alert">${sentence}</p>${next}</main></body>`
+const failure = (sentence: string, next: Html) => html`<p class="failed" role="alert">${sentence}</p>${next}`
+
+const errorBody = (title: string, sentence: string, next: Html) => alone({ title, body: failure(sentence, next) })
+
+/** A page without the navigation. */
+export const alone = ({ title, body }: Page): Html =>
+  html`<body class="alone"><main id="content"><h1>${title}</h1>${body}</main></body>`
 
 /** Links for what to do next. A form that failed may have had an effect, so it leads back to its page, which shows that. */
 function nextSteps(status: number, { method, url, headers }: FastifyRequest): Html {

@@ -10,6 +10,15 @@ const FIXED = Array.from(
   (_, digits) => new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits }),
 )
 
+const PLAIN = FIXED.map(
+  (format) =>
+    new Intl.NumberFormat('en-US', {
+      useGrouping: false,
+      minimumFractionDigits: format.resolvedOptions().minimumFractionDigits!,
+      maximumFractionDigits: 4,
+    }),
+)
+
 const NONE = html`<span class="none" aria-label="none">–</span>`
 
 export function number(value: number | null | undefined): Piece {
@@ -20,17 +29,38 @@ export function number(value: number | null | undefined): Piece {
 export const plural = (count: number, one: string, many = `${one}s`) =>
   html`${number(count)} ${count === 1 ? one : many}`
 
-/** An amount in major units with the code of its currency. */
+/** An amount in major units with its currency: `$12.00`, `CA$12.00`, or `UAH 12.00` for one without a sign. */
 export function money(value: number | string | null | undefined, currency: string): Piece {
-  return value === null || value === undefined ? NONE : `${digitsOf(value, currency)} ${currency}`
+  if (value === null || value === undefined) return NONE
+  const [digits, sign] = [digitsOf(value, currency), signOf(currency)]
+  return digits.startsWith('−') ? `−${sign}${digits.slice(1)}` : `${sign}${digits}`
 }
 
-/** An amount in US dollars with a dollar sign, for pages on which all amounts are. */
-export function dollars(value: number | string | null | undefined): Piece {
-  if (value === null || value === undefined) return NONE
-  const text = digitsOf(value, 'USD')
-  return text.startsWith('−') ? `−$${text.slice(1)}` : `$${text}`
+const signs = new Map<string, string>()
+
+/** The sign in front of an amount. `¥` alone is the yen, `$` alone the US dollar. */
+function signOf(currency: string): string {
+  let sign = signs.get(currency)
+  if (sign === undefined) {
+    const known = /^[A-Z]{3}$/.test(currency)
+      ? new Intl.NumberFormat('en-US', { style: 'currency', currency })
+          .formatToParts(0)
+          .find(({ type }) => type === 'currency')!.value
+      : currency
+    // A code and the number are one word: they must not be on two lines.
+    // Signs that every font has; the others are in few.
+    sign = /^[A-Z]{0,3}[$€£¥]$/.test(known) ? known : `${currency}\u00a0`
+    signs.set(currency, sign)
+  }
+  return sign
 }
+
+/** An amount in US dollars. */
+export const dollars = (value: number | string | null | undefined): Piece => money(value, 'USD')
+
+/** An amount as a number for a sheet: with the decimals of its currency, without signs and groups. */
+export const plainMoney = (value: number | string, currency: string): string =>
+  PLAIN[minorUnits(currency) ?? 2]!.format(value as Intl.StringNumericLiteral)
 
 function digitsOf(value: number | string, currency: string): string {
   return FIXED[minorUnits(currency) ?? 2]!.format(value as Intl.StringNumericLiteral).replace('-', '−')
@@ -70,21 +100,32 @@ export function change(value: Value, before: Value, changing: Changing = {}): Pi
   return html`<span class="change ${tone}">${text}${isShare ? ' points' : '%'}</span>`
 }
 
+/** A day as `26 Oct 2026`, or as `26 Oct` if it is in the year of `today`. Both begin like `2026-10-26`. */
+export function dateOf(day: string, today?: string): string {
+  const [year, month, date] = [day.slice(0, 4), MONTHS[Number(day.slice(5, 7)) - 1], Number(day.slice(8, 10))]
+  return today?.startsWith(year) ? `${date} ${month}` : `${date} ${month} ${year}`
+}
+
+/** A month as `Oct 2026`. */
+export const monthOf = (day: string): string => `${MONTHS[Number(day.slice(5, 7)) - 1]} ${day.slice(0, 4)}`
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
 /** A date-time to the minute. The title has it in full, and the local time is added by the script. */
 export function time(instant: string | null | undefined): Piece {
   if (!instant) return NONE
-  return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)} ${instant.slice(11, 16)}</time>`
+  return html`<time datetime="${instant}" title="${instant}">${dateOf(instant)}, ${instant.slice(11, 16)}</time>`
 }
 
 /** The date only, where the time of day does not matter. */
 export function day(instant: string | null | undefined): Piece {
   if (!instant) return NONE
-  return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)}</time>`
+  return html`<time datetime="${instant}" title="${instant}">${dateOf(instant)}</time>`
 }
 
 /** A date-time to the second, for steps that follow each other quickly. */
 export function moment(instant: string): Piece {
-  return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)} ${instant.slice(11, 19)}</time>`
+  return html`<time datetime="${instant}" title="${instant}">${dateOf(instant)}, ${instant.slice(11, 19)}</time>`
 }
 
 const UNITS: [seconds: number, name: string][] = [

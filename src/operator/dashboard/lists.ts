@@ -1,6 +1,6 @@
 // Lists in pages: the shown page, or all rows for a download as CSV, and the links between pages.
 import type { Input } from '../admin/operation.ts'
-import { allOf, type Result } from './call.ts'
+import { type Result, rowsOf } from './call.ts'
 import { html, type Piece } from './html.ts'
 import { allChoices, type View } from './view.ts'
 
@@ -24,8 +24,11 @@ export async function listed(
   { params = {}, query = {} }: Partial<Pick<Input, 'params' | 'query'>>,
   { rows = ROWS, cursor = 'cursor' } = {},
 ): Promise<Listed> {
-  if (view.query.get('csv') === table)
-    return { data: await allOf(view.call, operation, { params, query }, MAX_CSV_ROWS), next: undefined, cursor }
+  if (view.query.get('csv') === table) {
+    const { items, isWhole } = await rowsOf(view.call, operation, { params, query }, MAX_CSV_ROWS)
+    if (!isWhole) view.cuts.set(table, items.length)
+    return { data: items, next: undefined, cursor }
+  }
   const position = view.query.get(cursor)
   const { data, pagination }: Result = await view.call(operation, {
     params,

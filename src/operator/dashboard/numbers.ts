@@ -4,7 +4,7 @@ import type { Result } from './call.ts'
 import { dollars, number, percent } from './format.ts'
 import { comparable, type Span } from './period.ts'
 import { type PeriodRow, periodsOf, periodTable } from './periods.ts'
-import { cell, type Table } from './sheet.ts'
+import { type Cell, type Column, cell, type Table, type Unit } from './sheet.ts'
 import type { Project } from './tenants.ts'
 import { organizationOf, type View } from './view.ts'
 
@@ -69,10 +69,14 @@ export async function endOfPeriod(view: View, metric: string): Promise<Figure> {
   return found ? { ...found, compared: found.values } : NOTHING
 }
 
-export type Unit = 'usd' | 'percent' | 'number'
-const SHOW: Record<Unit, typeof number> = { usd: dollars, percent, number }
+export type { Unit }
 
-export const valueCell = (unit: Unit, value: number | null | undefined) => cell(SHOW[unit](value), value)
+export const SHOW: Record<Unit, typeof number> = { usd: dollars, percent, number }
+
+export const valueCell = (unit: Unit, value: number | null | undefined): Cell => ({
+  ...cell(SHOW[unit](value), value),
+  unit,
+})
 
 export interface Series {
   label: string
@@ -82,6 +86,8 @@ export interface Series {
   isRate?: boolean
   /** Whether the metric is the sum of the others. */
   sum?: boolean
+  /** Whether a faint line has the values of the earlier period; the figures must be read with `compare`. */
+  earlier?: boolean
 }
 
 interface Rows {
@@ -99,18 +105,28 @@ export function seriesTable(
   series: Series[],
   { span = view.span, atEnd = false }: Rows = {},
 ): Table {
-  const byPeriod = new Map(found.map((figure) => [figure.period, figure.values]))
+  const byPeriod = new Map(found.map((figure) => [figure.period, figure]))
   const rows = periodsOf(span).map((period) => {
-    const values = byPeriod.get(period.start) ?? {}
+    const { values = {}, previous = {} } = byPeriod.get(period.start) ?? {}
     return {
       period,
-      cells: series.map(({ metric, unit, isRate = unit === 'percent' }) =>
-        valueCell(unit, values[metric] ?? (isRate ? null : 0)),
-      ),
+      cells: series.flatMap(({ metric, unit, isRate = unit === 'percent', earlier = false }) => {
+        const cellOf = (all: Figure['values']) => valueCell(unit, all[metric] ?? (isRate ? null : 0))
+        return earlier ? [cellOf(values), cellOf(previous)] : [cellOf(values)]
+      }),
     }
   })
-  const columns = series.map(({ label, sum = false }) => ({ label, sum }))
+  const columns = series.flatMap(({ label, unit, isRate = unit === 'percent', sum = false, earlier = false }) => {
+    const column: Column = { label, sum, total: !atEnd && !isRate }
+    return earlier ? [column, { ...column, label: `${label} ${EARLIER[span.compare]}`, earlier }] : [column]
+  })
   return periodTable(caption, span, columns, atEnd ? rows.map(markComplete) : rows)
+}
+
+const EARLIER: Record<Span['compare'], string> = {
+  previous: 'in the period before',
+  month: 'a month earlier',
+  year: 'a year earlier',
 }
 
 const markComplete = ({ period, cells }: PeriodRow): PeriodRow => ({ period: { ...period, part: undefined }, cells })
@@ -144,8 +160,8 @@ export function pivotTable(
     return { period, cells: columns.map((keys) => valueCell(unit, sumOf(keys))) }
   })
   const labels = [...shown.map(name), ...(others.length > 0 ? ['others'] : [])]
-  const heads = labels.map((label) => ({ label }))
-  const total = columns.length > 1 ? [{ label: 'Total', sum: true }] : []
+  const heads = labels.map((label) => ({ label, total: true }))
+  const total = columns.length > 1 ? [{ label: 'Total', sum: true, total: true }] : []
   return periodTable(caption, view.span, [...heads, ...total], sorted.length === 0 ? [] : rows)
 }
 

@@ -1,8 +1,7 @@
 // What several pages consist of: tiles, sections, steps of a funnel, links between pages of a list, forms.
 import { bar, change, number, percent, plural } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
-import type { Figure, Unit } from './numbers.ts'
-import { valueCell } from './numbers.ts'
+import { type Figure, SHOW, type Unit, valueCell } from './numbers.ts'
 import type { Table } from './sheet.ts'
 import { csvLink, table } from './table.ts'
 import { allChoices, hiddenParameters, type View } from './view.ts'
@@ -33,7 +32,16 @@ export function tile(
   const { shown } = valueCell(unit, value)
   const isLong = typeof shown === 'string' && shown.length > LONG_FIGURE
   return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
-    <span class="quiet">${note ?? change(figure.compared?.[metric], figure.previous?.[metric], { bad, isShare: unit === 'percent' })}</span></dd></div>`
+    <span class="quiet">${note ?? changeOf(figure, metric, unit, bad)}</span></dd></div>`
+}
+
+/** The change with the earlier value; nothing if there is nothing to compare with. */
+function changeOf({ compared, previous }: Figure, metric: string, unit: Unit, bad: boolean): Piece {
+  const [now, before] = [compared?.[metric], previous?.[metric]]
+  if (now === null || now === undefined || before === null || before === undefined) return ''
+  const from = html`<span class="before">from ${SHOW[unit](before)}</span>`
+  if (before === 0 && unit !== 'percent') return now === 0 ? '' : from
+  return html`${change(now, before, { bad, isShare: unit === 'percent' })} ${from}`
 }
 
 /** Says that amounts are missing from the figures in US dollars; nothing if all have a value in US dollars. */

@@ -1,5 +1,6 @@
 // The form and links that choose the period of a page, how its figures are grouped, and what they are compared with.
 import { addDays } from '../../lib/days.ts'
+import { dateOf } from './format.ts'
 import { type Html, html } from './html.ts'
 import { comparison, presets } from './period.ts'
 import { allChoices, hiddenParameters, type View } from './view.ts'
@@ -27,14 +28,14 @@ export function periodChooser(view: View, { isGrouped = true, isCompared = true 
       link({ period: name, from: null, to: null, by: null, compare }, label, name === span.name),
     )}</ul></nav>
     ${isGrouped && html`<nav aria-label="Group by"><ul>${Object.entries(GROUPINGS).map(([by, label]) => link({ by }, label, by === span.by))}</ul></nav>`}
-    <details${span.name === 'custom' && html` open`}><summary>Custom dates</summary>
+    <details><summary>${dateOf(span.from, span.today)} – ${dateOf(last, span.today)}${test && ', with sandbox'}</summary><div class="dates">
       <form action="${view.path}" method="get">${hiddenParameters(view, ['from', 'to', 'period', 'by', ...(isCompared ? ['compare'] : [])], own)}
         <label>From <input type="date" name="from" value="${span.from}" required></label>
         <label>To <input type="date" name="to" value="${last}"></label>
         ${isCompared && html`<label>Compare with <select name="compare">${Object.entries(COMPARISONS).map(([name, label]) => html`<option value="${name}"${span.compare === name && html` selected`}>${label}</option>`)}</select></label>`}
         <button>Show</button>
-      </form></details>
-    ${!test && html`<a href="${view.href(view.path, { ...own, test: '1' })}">Include sandbox data</a>`}
-    <p class="quiet">${span.from} to ${last}, UTC${isCompared && `; ${comparison(span)}`}</p>
+      </form>
+      <p class="quiet">Days in UTC${isCompared && `; ${comparison(span)}`}.</p>
+      ${!test && html`<p><a href="${view.href(view.path, { ...own, test: '1' })}">Include sandbox data</a></p>`}</div></details>
   </div>`
 }

@@ -1,5 +1,6 @@
 // Tables with a row for each day, week or month, in which incomplete periods are marked.
 import { addDays } from '../../lib/days.ts'
+import { dateOf, monthOf } from './format.ts'
 import { html } from './html.ts'
 import type { Span } from './period.ts'
 import { type Cell, type Column, cell, type Table } from './sheet.ts'
@@ -45,7 +46,7 @@ function endOf(start: string, by: Span['by']): string {
 const LABELS = { day: 'Day', week: 'Week from', month: 'Month' }
 
 /** A table with a row for each period. Incomplete ones are marked next to the date, and in the CSV in a column "Complete". */
-export function periodTable(caption: string, { by }: Span, series: Column[], rows: PeriodRow[]): Table {
+export function periodTable(caption: string, { by, today }: Span, series: Column[], rows: PeriodRow[]): Table {
   const incomplete = incompletePeriods(rows, by)
   return {
     caption,
@@ -55,9 +56,9 @@ export function periodTable(caption: string, { by }: Span, series: Column[], row
       { label: 'Complete', csvOnly: true },
     ],
     rows: rows.map(({ period: { start, part }, cells }) => {
-      const text = by === 'month' ? start.slice(0, 7) : start
+      const text = by === 'month' ? monthOf(start) : dateOf(start, today)
       return [
-        cell(part ? html`${text} <span class="part">${part}</span>` : text, text),
+        cell(part ? html`${text} <span class="part">${part}</span>` : text, by === 'month' ? start.slice(0, 7) : start),
         ...cells,
         part ? `no, ${part}` : 'yes',
       ]

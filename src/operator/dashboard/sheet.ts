@@ -1,7 +1,7 @@
 // The content of a table, which becomes HTML or CSV.
 import type { Right } from '../../core/tenants/access.ts'
 import { minorUnits } from '../../lib/money.ts'
-import { minorMoney, money } from './format.ts'
+import { minorMoney, money, plainMoney } from './format.ts'
 import { html, type Piece, textOf } from './html.ts'
 
 export interface Column {
@@ -18,18 +18,30 @@ export interface Column {
   right?: Right
   /** The sum of the other columns: a chart shows it in the tooltip and does not draw it. */
   sum?: boolean
+  /** Whether the last row has the sum of the column. */
+  total?: boolean
+  /** The value in the earlier period, which a chart draws as a faint line. */
+  earlier?: boolean
 }
+
+export type Unit = 'usd' | 'percent' | 'number'
 
 export interface Cell {
   shown: Piece
   /** The plain value, for charts and CSV. */
   value?: string | number | null
+  /** The unit of a number. */
+  unit?: Unit
+  /** The id of what the cell names: a column of its own in the CSV. */
+  id?: string
 }
 
 export interface Table {
   caption: string
   columns: Column[]
   rows: (Cell | Piece)[][]
+  /** The number of rows after which a long list was cut for the CSV. */
+  cutAfter?: number
   /** Describes the periods that a chart marks because they are incomplete; undefined if all are complete. */
   incomplete?: string
 }
@@ -46,7 +58,7 @@ interface Amount {
 }
 
 export const amountCells = ({ amount, currency_code }: Amount): (Cell | Piece)[] => [
-  cell(money(amount, currency_code), amount),
+  cell(money(amount, currency_code), plainMoney(amount, currency_code)),
   currency_code,
 ]
 
@@ -58,7 +70,7 @@ interface Price {
 
 /** The same for a price in minor units, with `more` shown behind it. */
 export const minorCells = ({ price, currency }: Price, more?: Piece): (Cell | Piece)[] => [
-  cell(html`${minorMoney(price, currency)}${more}`, Number(`${price}e-${minorUnits(currency) ?? 2}`)),
+  cell(html`${minorMoney(price, currency)}${more}`, plainMoney(`${price}e-${minorUnits(currency) ?? 2}`, currency)),
   currency,
 ]
 
@@ -67,16 +79,41 @@ export const isCell = (cell: Cell | Piece): cell is Cell => typeof cell === 'obj
 /** A cell whose plain value differs from what is shown. */
 export const cell = (shown: Piece, value: string | number | null | undefined): Cell => ({ shown, value: value ?? null })
 
+/** A cell with a name, and the id of what it names for the CSV. */
+export const named = (shown: Piece, id: string, name: string = textOf(shown)): Cell => ({ shown, value: name, id })
+
+// Without it, spreadsheets read the file in a code page of their own.
+const BYTE_ORDER_MARK = '\ufeff'
+
 /** Writes a table as CSV (RFC 4180), with a quote before text that a spreadsheet would take for a formula. */
-export function writeCsv({ columns, rows }: Table): string {
+export function writeCsv({ columns, rows, cutAfter }: Table): string {
   const kept = columns.flatMap(({ bar, actions }, n) => (bar || actions ? [] : [n]))
-  const lines = [kept.map((n) => columns[n]!.label), ...rows.map((row) => kept.map((n) => plain(row[n]!)))]
-  return lines.map((line) => `${line.map(quoted).join(',')}\r\n`).join('')
+  const withIds = new Set(kept.filter((n) => rows.some((row) => idOf(row[n]) !== undefined)))
+  const head = kept.flatMap((n) => [columns[n]!.label, ...(withIds.has(n) ? [`${columns[n]!.label} ID`] : [])])
+  const lines = rows.map((row) =>
+    kept.flatMap((n) => [plain(row[n]!), ...(withIds.has(n) ? [idOf(row[n]) ?? ''] : [])]),
+  )
+  const end =
+    cutAfter === undefined
+      ? []
+      : [[`The list goes on: this file has its first ${cutAfter} rows. Filter the list, or read it by the API.`]]
+  return BYTE_ORDER_MARK + [head, ...lines, ...end].map((line) => `${line.map(quoted).join(',')}\r\n`).join('')
 }
 
+const idOf = (one: Cell | Piece): string | undefined => (isCell(one) ? one.id : undefined)
+
+/** Dollars with two decimals, shares with four: computed values have sixteen digits. */
 function plain(one: Cell | Piece): string {
-  return isCell(one) ? (one.value === undefined ? textOf(one.shown) : String(one.value ?? '')) : textOf(one)
+  if (!isCell(one)) return textOf(one)
+  const { shown, value, unit } = one
+  if (value === undefined) return textOf(shown)
+  if (typeof value === 'number' && unit === 'usd') return plainMoney(value.toFixed(2), 'USD')
+  return typeof value === 'number' ? String(Math.round(value * 1e4) / 1e4) : (value ?? '')
 }
+
+/** The currency of all amounts of the table, if they are in US dollars. */
+export const isInDollars = ({ rows }: Table): boolean =>
+  rows.some((row) => row.some((one) => isCell(one) && one.unit === 'usd'))
 
 function quoted(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) && !/^-?[0-9.]+$/.test(text) ? `'${text}` : text

@@ -105,11 +105,8 @@ export function shell(view: View, page: Page): Html {
   </div>
 </header>
 <div class="page">
-  <div class="top">
-    ${view.mayOpen('/people') && search(view)}
-  </div>
   <main id="content" tabindex="-1">
-    <div class="heading"><h1>${title}</h1><div class="actions">${actions}</div></div>
+    <div class="heading"><h1>${title}</h1><div class="actions">${actions}</div>${view.mayOpen('/people') && search(view)}</div>
     ${message(query)}
     ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { ...allChoices(view), test: null })}">Exclude it</a></p>` : ''}
     ${hasPeriod && periodChooser(view, page)}

@@ -1,6 +1,7 @@
 // Tables and charts as HTML.
 import { hasRight } from '../../core/tenants/access.ts'
 import { type Html, html, type Piece } from './html.ts'
+import { roundMoney, SHOW } from './numbers.ts'
 import { type Cell, type Column, isCell, type Table } from './sheet.ts'
 import { allChoices, type View } from './view.ts'
 
@@ -14,7 +15,8 @@ interface Options {
 /** A table as HTML. Registers it in the view, so that it is available as CSV under its id. */
 export function table(view: View, name: string, whole: Table, { empty, hideCaption }: Options = {}): Html {
   const content = allowed(view, whole)
-  view.tables.set(name, content)
+  const cutAfter = view.cuts.get(name)
+  view.tables.set(name, cutAfter === undefined ? content : { ...content, cutAfter })
   const { caption, columns, rows } = content
   if (rows.length === 0) return html`<div class="empty" id="${name}">${empty ?? html`<p>Nothing here yet.</p>`}</div>`
   const shown = [...columns.keys()].filter((n) => isShown(view, columns[n]!))
@@ -23,6 +25,7 @@ export function table(view: View, name: string, whole: Table, { empty, hideCapti
     <caption class="${hideCaption ? 'hidden' : ''}">${caption}</caption>
     <thead><tr>${shown.map((n) => headOf(columns[n]!))}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${shown.map((n) => cellOf(row[n], columns[n]!))}</tr>\n`)}</tbody>
+    ${totalRow(content, shown)}
   </table></div>`
 }
 
@@ -39,17 +42,34 @@ function allowed(view: View, { columns, rows, ...others }: Table): Table {
 const isShown = ({ maySend }: View, { csvOnly, actions }: Column) =>
   !csvOnly && (actions === undefined || actions.some((form) => maySend(form)))
 
-const headOf = ({ label, number, bar, sum }: Column) =>
+const headOf = ({ label, number, bar, sum, earlier }: Column) =>
   bar
     ? html`<td class="bars"></td>`
-    : html`<th scope="col" class="${number ? 'number' : ''}"${sum && html` data-sum`}>${label}</th>`
+    : html`<th scope="col" class="${number ? 'number' : ''}"${sum && html` data-sum`}${earlier && html` data-earlier`}>${label}</th>`
 
 function cellOf(one: Cell | Piece, { number, bar }: Column): Piece {
-  const { shown, value } = isCell(one) ? one : { shown: one, value: undefined }
-  const data = value === undefined || value === null ? '' : html` data-value="${value}"`
+  const { shown, value, id }: Cell = isCell(one) ? one : { shown: one }
+  const data = value === undefined || value === null ? '' : html` data-value="${id ?? value}"`
   const look = number ? (value === 0 ? 'number zero' : 'number') : bar ? 'bars' : ''
-  return html`<td class="${look}"${data}>${shown}</td>`
+  // A formatted 0; one that stands beside something else stays.
+  return html`<td class="${look}"${data}>${number && value === 0 && typeof shown === 'string' ? ZERO : shown}</td>`
 }
+
+/** The row with the sums of a table with several rows; its CSV has none, which a spreadsheet would add again. */
+function totalRow({ columns, rows }: Table, shown: number[]): Piece {
+  if (rows.length < 2 || !shown.some((n) => columns[n]!.total)) return ''
+  return html`<tfoot><tr>${shown.map((n, at) => {
+    const { total, number, bar } = columns[n]!
+    if (at === 0) return html`<th scope="row">Total</th>`
+    if (!total) return html`<td class="${number ? 'number' : bar ? 'bars' : ''}"></td>`
+    const cells = rows.flatMap((row) => (isCell(row[n]) ? [row[n]] : []))
+    const unit = cells.find((one) => one.unit)?.unit ?? 'number'
+    const sum = roundMoney(cells.reduce((all, { value }) => all + (typeof value === 'number' ? value : 0), 0))
+    return html`<td class="number">${sum === 0 ? ZERO : SHOW[unit](sum)}</td>`
+  })}</tr></tfoot>`
+}
+
+const ZERO = html`<span class="none" aria-label="0">–</span>`
 
 /** A link that downloads the table as CSV. */
 export const csvLink = (view: View, name: string) =>
@@ -58,6 +78,9 @@ export const csvLink = (view: View, name: string) =>
 /** Whether all numbers are 0. They may be negative: a won dispute returns money. */
 const isEmpty = ({ rows }: Table) =>
   !rows.some((row) => row.some((one) => isCell(one) && typeof one.value === 'number' && one.value !== 0))
+
+// As in dashboard.js: a line chart with fewer points has bars.
+const FEW_POINTS = 14
 
 interface Chart {
   kind: 'line' | 'bar' | 'stacked'
@@ -73,7 +96,7 @@ export function chart(view: View, name: string, content: Table, { kind, lines = 
     return html`<div class="empty"><p>No data in this period.</p></div>`
   return html`<figure class="chart" data-chart="${kind}" data-lines="${lines.join('|')}" data-unit="${unit}" data-table="${name}">
     <div class="canvas" hidden><canvas role="img" aria-label="${content.caption}; the same numbers are in the table below"></canvas></div>
-    ${content.incomplete && html`<p class="quiet incomplete" hidden>${kind === 'line' ? 'Dashed' : 'Faded'}: ${content.incomplete}.</p>`}
+    ${content.incomplete && html`<p class="quiet incomplete" hidden>${kind === 'line' && content.rows.length > FEW_POINTS ? 'Dashed' : 'Faded'}: ${content.incomplete}.</p>`}
     <details><summary>Numbers</summary><p class="actions">${csvLink(view, name)}</p>${rows}</details>
   </figure>`
 }

@@ -1,4 +1,6 @@
 // The chosen project or organization of a page, and the others that the chooser offers.
+import { ApiError } from '../../lib/errors.ts'
+import type { Db } from '../../lib/pg/db.ts'
 import type { Call } from './call.ts'
 
 export interface Project {
@@ -43,17 +45,22 @@ const MAX_CHOICES = 100
 /** The value of `project` in the URL that stands for all projects of an organization. */
 export const wholeOf = ({ id }: Pick<Named, 'id'>) => ALL + id
 
-/**
- * `wanted` is the id of a project, or `all:ID` for an organization as a whole; null chooses the newest project. Throws a 404 if it
- * does not exist.
- */
-export async function findTenants(call: Call, wanted: string | null): Promise<Tenants> {
+export interface Wanted {
+  /** The id of a project, or `all:ID` for an organization as a whole; null: none is chosen. Throws a 404 if it does not exist. */
+  chosen: string | null
+  /** The project that was shown last in this browser, which may not exist any longer. */
+  last: string | undefined
+}
+
+/** Without a choice it is the project that was shown last, else the one with the most records: a new one is empty. */
+export async function findTenants(db: Db, call: Call, { chosen: wanted, last }: Wanted): Promise<Tenants> {
   const [listed, listedOrganizations, chosen] = await Promise.all([
     call('listProjects', { query: { limit: MAX_CHOICES } }),
     call('listOrganizations', { query: { limit: MAX_CHOICES } }),
-    find(call, wanted),
+    wanted === null ? find(call, last ?? null).catch(ignoreMissing) : find(call, wanted),
   ])
-  const project = chosen.project ?? (wanted === null ? (listed.data[0] as Project | undefined) : undefined)
+  const project =
+    chosen.project ?? (wanted === null && !chosen.organization ? await fullest(db, listed.data) : undefined)
   const organizations: Organization[] = listedOrganizations.data
   const ownerId = chosen.organization?.id ?? project?.organization_id ?? organizations[0]?.id
   const hasMoreTenants = listed.pagination.has_more || listedOrganizations.pagination.has_more
@@ -71,6 +78,21 @@ export async function findTenants(call: Call, wanted: string | null): Promise<Te
     organization,
   }
 }
+
+const ignoreMissing = (error: unknown): Partial<Pick<Tenants, 'project' | 'organization'>> => {
+  if (error instanceof ApiError && error.status < 500) return {}
+  throw error
+}
+
+async function fullest(db: Db, projects: Project[]): Promise<Project | undefined> {
+  if (projects.length < 2) return projects[0]
+  const [most] = await db.query(MOST, [projects.map(({ id }) => id)])
+  return projects.find(({ id }) => id === most?.project_id) ?? projects[0]
+}
+
+const MOST = `
+  select project_id from counts where project_id = any($1) and list in ('sessions', 'transactions') and field = '' and value = ''
+  group by project_id having sum(n) > 0 order by sum(n) desc limit 1`
 
 async function find(call: Call, wanted: string | null): Promise<Partial<Pick<Tenants, 'project' | 'organization'>>> {
   if (wanted === null) return {}

@@ -21,6 +21,8 @@ interface PageRequest {
   path: string
   query: URLSearchParams
   params: Record<string, string>
+  /** The project that was shown last in this browser. */
+  lastProject: string | undefined
 }
 
 export interface View extends PageRequest, Tenants {
@@ -35,6 +37,8 @@ export interface View extends PageRequest, Tenants {
   maySend(path: string): boolean
   /** The tables of the page by their id, for CSV. */
   tables: Map<string, Table>
+  /** The lists that are longer than their download, with its number of rows. */
+  cuts: Map<string, number>
   call: Call
   /** The URL of a page with the shared query parameters of this one, changed by `changes`; null removes one. */
   href(path: string, changes?: Record<string, string | null>): string
@@ -47,7 +51,7 @@ export async function openView(request: PageRequest): Promise<View> {
   const { app, session, actor, query } = request
   const call = openCall(app, actor, session)
   const [tenants, [now]] = await Promise.all([
-    findTenants(call, query.get('project')),
+    findTenants(app.db, call, { chosen: query.get('project'), last: request.lastProject }),
     app.db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`),
   ])
   const { project, organization } = tenants
@@ -62,6 +66,7 @@ export async function openView(request: PageRequest): Promise<View> {
     mayOpen: (path) => mayOpen(who, path),
     maySend: (path) => maySend(who, path),
     tables: new Map(),
+    cuts: new Map(),
     call,
     href: (path, changes = {}) =>
       addressOf(query, path, { ...(place !== undefined && { project: place }), ...changes }),

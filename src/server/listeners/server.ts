@@ -22,8 +22,7 @@ import { openListener, refuseOtherMethods } from '../../lib/http/listener.ts'
 import { describePages } from '../../lib/http/reference-page.ts'
 import { watchFailovers } from '../../operations/failover/watch.ts'
 import { adminListener } from '../../operator/admin/listener.ts'
-import { dashboard } from '../../operator/dashboard/dashboard.ts'
-import { pageNotFound } from '../../operator/dashboard/errors.ts'
+import { dashboard, pageNotFound } from '../../operator/dashboard/dashboard.ts'
 import { billingApi } from '../../payments/billing/api.ts'
 import { billingContext } from '../../payments/billing/context.ts'
 import { expireCredits } from '../../payments/billing/credits/expiry.ts'
@@ -61,7 +60,7 @@ export interface ServerOptions {
 /** Starts to serve. Throws a `UsageError` when a port is taken. */
 export async function startServer(app: App, { worker = true }: ServerOptions = {}): Promise<Server> {
   const listener = await publicListener(app)
-  const admin = await adminListener(app, { mount: dashboard, pathNotFound: pageNotFound })
+  const admin = await adminListener(app, { mount: dashboard, pathNotFound: pageNotFound(app) })
   const url = await listen(listener, 'public', app.config)
   const adminUrl = await listen(admin, 'operator', app.config).catch(async (error) => {
     await listener.close()

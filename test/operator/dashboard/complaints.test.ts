@@ -82,14 +82,14 @@ test('a declined charge has its message and merchant account in the list; a filt
 test('the timeline of a charge has each refund in the currency of the charge, and its next delivery as such', async () => {
   const text = await see(`/charges/${organizationId}/${PAID}`)
   const timeline = /<ol class="timeline">(.*?)<\/ol>/s.exec(text)![1]!
-  assert.match(timeline, /Refund started<\/strong>\s*<span>\s*2\.500 KWD/)
+  assert.match(timeline, /Refund started<\/strong>\s*<span>\s*KWD\s2\.500/)
   assert.doesNotMatch(timeline, /USD/)
   assert.match(timeline, /Next delivery attempt<\/strong>\s*<a href="\/webhooks\/events\/[^>]*>charge\.succeeded</)
 })
 
 test('an endpoint that fails is shown as failing and leads to its deliveries', async () => {
   const text = await see('/webhooks')
-  assert.match(rowsOf(text, 'endpoints')[0]![1]!, /^failing since 2026-01-02/)
+  assert.match(rowsOf(text, 'endpoints')[0]![1]!, /^failing since 2 Jan 2026/)
   const [, path] = /href="(\/webhooks\?[^"]*endpoint=[^"]*)"/.exec(text)!
   const own = await see(path!.replaceAll('&amp;', '&'))
   assert.match(own, /Only deliveries to https:\/\/shop\.example\/hooks/)
@@ -101,7 +101,7 @@ test('an endpoint that fails is shown as failing and leads to its deliveries', a
 test('an event names the address of each attempt and leads to its charge or person', async () => {
   const text = await see(`/webhooks/events/${EVENT}`)
   assert.deepEqual(rowsOf(text, 'attempts')[0]!.slice(0, 3), [
-    '2026-01-02 03:04:05',
+    '2 Jan 2026, 03:04:05',
     'https://shop.example/hooks',
     'HTTP 500',
   ])

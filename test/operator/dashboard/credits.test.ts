@@ -71,10 +71,10 @@ test('the forms of a person grant and correct once, ask first, and are audited',
   assert.equal((await send('/people/ada/credits/adjust', correction)).status, 303)
   const seen = await see('/people/ada?done=adjusted')
   assert.match(seen, /The balance was corrected\./)
-  assert.deepEqual(rowsOf(seen, 'balances'), [['tokens', '70', '0', '70', '70', '2030-01-31 23:59']])
+  assert.deepEqual(rowsOf(seen, 'balances'), [['tokens', '70', '0', '70', '70', '31 Jan 2030, 23:59']])
   assert.deepEqual(
     rowsOf(seen, 'grants').map((row) => row.slice(1, 7)),
-    [['tokens', '100', '70', '0', '0', '2030-01-31 23:59']],
+    [['tokens', '100', '70', '0', '0', '31 Jan 2030, 23:59']],
   )
   assert.deepEqual(
     rowsOf(seen, 'entries').map((row) => row.slice(3, 7)),

@@ -1,6 +1,9 @@
 // Tables as CSV: each page has a link for each of its tables, and a list is downloaded as a whole.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { csvName } from '../../../src/operator/dashboard/csv-name.ts'
+import { html } from '../../../src/operator/dashboard/html.ts'
+import { writeCsv } from '../../../src/operator/dashboard/sheet.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert } from '../../support/data.ts'
 
@@ -90,7 +93,7 @@ test('amounts are numbers beside their currency, times are in full, and what doe
     'Subscription,Status,Person,Product,Price,Currency,Interval,Created,Paid until,Provider',
     'sub,active,ada@example.com,Monthly plan,1050,JPY,3 months,2026-01-02T03:04:05.000006Z,,',
   ])
-  assert.match(linesOf(await see('/people/profile?csv=transactions'))[1]!, /^trn,10\.5,EUR,/)
+  assert.match(linesOf(await see('/people/profile?csv=transactions'))[1]!, /^trn,10\.50,EUR,/)
 })
 
 test('two lists of a page have pages of their own', async () => {
@@ -105,4 +108,35 @@ test('the audit log has its changes without the text of the button that shows th
   await dashboard.visit(`/keys/project/${dashboard.project.id}`, { cookie, form: { name: 'new' } })
   const [, newest] = linesOf(await see('/audit?csv=audit'))
   assert.match(newest!, /,key\.created,key [^,]+,"after \{""name"":""new""/)
+})
+
+test('a file is named by project, page, table and day, begins with a byte order mark, and has names beside ids', async () => {
+  await dashboard.server.db.query(
+    `insert into figures_sales (project_id, split, day, test, key, subkey, currency, sales, gross, refunds, refunded, chargebacks,
+       charged_back, payers, gross_usd, refunded_usd, charged_back_usd, without_usd)
+     values ($1, 'product', '2026-01-02', false, 'product', '', 'USD', 3, 3333, 0, 0, 0, 0, 1, 3333, 0, 0, 0),
+       ($1, '', '2026-01-02', false, '', '', 'USD', 3, 3333, 0, 0, 0, 0, 1, 3333, 0, 0, 0)`,
+    [dashboard.project.id],
+  )
+  const path = '/revenue?from=2026-01-02&to=2026-01-03&csv=product'
+  const response = await fetch(dashboard.origin + path, { headers: { cookie } })
+  assert.equal(
+    response.headers.get('content-disposition'),
+    `attachment; filename="${dashboard.project.id}_revenue_product_2026-01-02_2026-01-03_USD.csv"`,
+  )
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  assert.deepEqual([...bytes.slice(0, 3)], [0xef, 0xbb, 0xbf])
+  const [head, row] = linesOf(new TextDecoder().decode(bytes))
+  assert.equal(head, 'Product,Product ID,Gross,Refunds,Chargebacks,Net,Sales')
+  assert.equal(row, 'Monthly plan,product,33.33,0.00,0.00,33.33,3')
+})
+
+test('a list that is longer than its file says so in its last line and its name', () => {
+  const view = { project: { id: 'shop', name: 'Café & Co' }, span: { today: '2026-01-02' }, path: '/charges' }
+  const content = { caption: '', columns: [{ label: 'Order' }], rows: [['a']], cutAfter: 1 }
+  assert.match(writeCsv(content), /^\ufeffOrder\r\na\r\n"?The list goes on: this file has its first 1 rows/)
+  assert.equal(
+    csvName(view as never, { title: '', body: html`` }, 'charges', content),
+    'Cafe-Co_charges_2026-01-02_first-1-rows',
+  )
 })

@@ -56,16 +56,16 @@ test('sessions, subscriptions, payments and charges of a person are one history,
   })
   const { text } = await see(`/people/profile?project=${shop.id}`)
   assert.deepEqual(momentsOf(text), [
-    '2026-04-01 00:00 Custom charge 5.00 USD cancelled',
-    '2026-03-01 11:00 Subscription ended Monthly plan',
-    '2026-02-10 00:00 Subscription cancelled Monthly plan',
-    '2026-02-01 11:00 Paid 19.99 USD Monthly plan',
-    '2026-01-01 11:01 Paid 19.99 USD Monthly plan',
-    '2026-01-01 11:00 Subscription created Monthly plan',
-    '2026-01-01 10:00 Session began Sleep quiz, Brazil',
+    '1 Apr 2026, 00:00 Custom charge $5.00 cancelled',
+    '1 Mar 2026, 11:00 Subscription ended Monthly plan',
+    '10 Feb 2026, 00:00 Subscription cancelled Monthly plan',
+    '1 Feb 2026, 11:00 Paid $19.99 Monthly plan',
+    '1 Jan 2026, 11:01 Paid $19.99 Monthly plan',
+    '1 Jan 2026, 11:00 Subscription created Monthly plan',
+    '1 Jan 2026, 10:00 Session began Sleep quiz, Brazil',
   ])
-  assert.match(text, /19\.99 USD\s*<span class="quiet per">\/ month</)
-  assert.match(text, /<dt>Paid<\/dt><dd>39\.98 USD<\/dd>/)
+  assert.match(text, /\$19\.99\s*<span class="quiet per">\/ month</)
+  assert.match(text, /<dt>Paid<\/dt><dd>\$39\.98<\/dd>/)
 })
 
 test('a history begins where the records of each kind are complete', async () => {
@@ -82,10 +82,10 @@ test('a history begins where the records of each kind are complete', async () =>
   const moments = momentsOf(text)
   assert.equal(moments.length, 100)
   assert.match(text, /<summary>90 earlier<\/summary>/)
-  assert.match(moments.at(-1)!, /^2025-01-21 00:00 Paid/)
+  assert.match(moments.at(-1)!, /^21 Jan 2025, 00:00 Paid/)
   assert.match(
     text,
-    /Since <time datetime="2025-01-21T[^>]*>2025-01-21 00:00<\/time>: there are too many older records/,
+    /Since <time datetime="2025-01-21T[^>]*>21 Jan 2025, 00:00<\/time>: there are too many older records/,
   )
 })
 
@@ -101,7 +101,7 @@ test('the form of a charge keeps the chosen project, and a refunded charge says 
   const path = `/charges/${shop.organizationId}/${ORDER}`
   const { text } = await see(`${path}?project=${shop.id}`)
   assert.ok(text.includes(`action="${path}/refund?project=${shop.id}"`))
-  assert.match(text, /class="lead">5\.00 USD <[^>]*>succeeded<\/span> <[^>]*>partially refunded</)
+  assert.match(text, /class="lead">\$5\.00 <[^>]*>succeeded<\/span> <[^>]*>partially refunded</)
   const form = { amount: '1', idempotency_key: 'key', soft_refund: '1' }
   const { status, headers } = await see(`${path}/refund?project=${shop.id}`, form)
   assert.deepEqual([status, headers.get('location')], [303, `${path}?project=${shop.id}&done=refunded`])
@@ -129,7 +129,10 @@ test('a path that does not exist is a page for a browser, and an error of the AP
   const at = (path: string, headers: Record<string, string>) => dashboard.visit(path, { cookie, headers })
   const page = await at('/nowhere', { accept: 'text/html,*/*;q=0.8' })
   assert.equal(page.status, 404)
-  assert.match(page.text, /<h1>Not found<\/h1><p class="failed" role="alert">This page does not exist\./)
+  assert.match(page.text, /<h1>Not found<\/h1>.*<p class="failed" role="alert">This page does not exist\./s)
+  assert.match(page.text, /<header class="side">.*<nav aria-label="Pages">/s)
+  const signedOut = await dashboard.visit('/nowhere', { headers: { accept: 'text/html' } })
+  assert.doesNotMatch(signedOut.text, /<header class="side">/)
   assert.match(page.headers.get('content-security-policy')!, /default-src 'none'/)
   for (const [path, accept] of [
     ['/nowhere', 'application/json'],

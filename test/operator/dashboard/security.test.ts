@@ -236,7 +236,7 @@ test('the page Sync lists a reader with its window', async () => {
   assert.equal((await project.get('/profiles', window)).status, 200)
   for (let tries = 0; ; tries += 1) {
     const { text } = await visit(`/sync?project=${project.id}`, { cookie: writer.cookie })
-    if (/profiles.*2026-02-03 04:05.* d <span class="badge warn">behind</s.test(text)) break
+    if (/profiles.*3 Feb 2026, 04:05.* d <span class="badge warn">behind</s.test(text)) break
     assert.ok(tries < 100, 'the reader does not show up')
     await server.app.clock.sleep(200)
   }

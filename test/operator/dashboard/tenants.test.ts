@@ -42,8 +42,18 @@ test('a project older than those of the chooser is opened by its address and by 
   assert.equal((await dashboard.visit('/?project=none', { cookie })).status, 404)
 })
 
-test('without a choice the newest project is shown', async () => {
-  assert.match(await see('/'), new RegExp(`<option value="project_${MANY}" selected>`))
+test('without a choice the project that was shown last is opened, else the one with the most records, else the newest', async () => {
+  const isShown = (id: string) => new RegExp(`<option value="${id}" selected>`)
+  assert.match(await see('/'), isShown(`project_${MANY}`))
+  await dashboard.server.db.query(
+    `insert into counts (project_id, list, field, value, n) values ('project_200', 'sessions', '', '', 9), ('project_201', 'sessions', '', '', 3)`,
+  )
+  assert.match(await see('/'), isShown('project_200'))
+  const chosen = await dashboard.visit('/funnels?project=project_7', { cookie })
+  const kept = chosen.headers.get('set-cookie')!.split(';')[0]!
+  const next = async (project: string) => (await dashboard.visit('/', { cookie: `${cookie}; ${project}` })).text
+  assert.match(await next(kept), isShown('project_7'))
+  assert.match(await next('tundish_project=gone'), isShown('project_200'))
 })
 
 test('every project is found: in the list, by a part of its name or id, and by the search', async () => {

@@ -1,21 +1,46 @@
 // Enhances pages: charts from tables, copy buttons, local times, selects that submit their form.
 /* global Chart */
 
+// Few colors, each with one meaning: the first is that of what a chart is about, the others tell parts apart. None of them is red.
 const PALETTES = {
-  light: ['#2f6fd0', '#e08a3c', '#2f9e77', '#8a5fc7', '#c9455b', '#2a9db0', '#9aa3b2'],
-  dark: ['#5f9df2', '#eaa45f', '#58c79d', '#ac8be3', '#ea7d8d', '#5cc3d3', '#7f8a9c'],
+  light: ['#2f6fd0', '#2a9db0', '#8a5fc7', '#b7862b', '#5a6b86'],
+  dark: ['#5f9df2', '#5cc3d3', '#ac8be3', '#d9b25f', '#93a3bd'],
 }
+// What is bad: money that went back, what ended, what failed.
+const POOR = { light: ['#c9455b', '#e39aa5'], dark: ['#ea7d8d', '#8e4a57'] }
+const RED = { Chargebacks: 0, 'Charged back': 0, Ended: 0, Churn: 0, Churned: 0, Declined: 0, Refunds: 1, Refunded: 1 }
+// The rest, which must not stand out although it may be large.
+const FAINT = { light: '#ccd3dd', dark: '#434d5e' }
 
 const isDark = () =>
   getComputedStyle(document.documentElement).colorScheme.includes('dark') &&
   (document.documentElement.dataset.theme === 'dark' ||
     (document.documentElement.dataset.theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches))
 
-// Series for the rest, or for what has ended.
-const GREY = ['Ended', 'others', 'none']
+const REST = ['others', 'none', 'Not paid yet']
 
-// Series with the same color in every chart, as indexes of the palette.
-const FIXED_COLORS = { Refunds: 1, Chargebacks: 4 }
+/** The color of each series, by its name. */
+function colorsOf(names) {
+  const theme = isDark() ? 'dark' : 'light'
+  let next = 0
+  return names.map((name) => {
+    if (REST.includes(name)) return FAINT[theme]
+    if (name in RED) return POOR[theme][RED[name]]
+    return PALETTES[theme][next++ % PALETTES[theme].length]
+  })
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** `2026-10-26` as `26 Oct`, `2026-10` as `Oct 2026`. */
+function dateOf(text) {
+  const [year, month, day] = (text ?? '').split('-')
+  const name = MONTHS[Number(month) - 1]
+  return name === undefined ? text : day === undefined ? `${name} ${year}` : `${Number(day)} ${name}`
+}
+
+// A line through fewer points suggests values between them that do not exist.
+const FEW_POINTS = 14
 
 /** Reads a table: the labels of its rows, the marks of incomplete ones, a series for each further column, and their sum. */
 function readTable(table) {
@@ -24,13 +49,14 @@ function readTable(table) {
   const columns = heads.map((head, n) => ({
     name: head.textContent.trim(),
     isSum: head.dataset.sum !== undefined,
+    isEarlier: head.dataset.earlier !== undefined,
     values: rows.map((row) => {
       const value = row.cells[n + 1].dataset.value
       return value === undefined ? null : Number(value)
     }),
   }))
   return {
-    labels: rows.map((row) => row.cells[0].dataset.value),
+    labels: rows.map((row) => dateOf(row.cells[0].dataset.value)),
     parts: rows.map((row) => row.cells[0].querySelector('.part')?.textContent),
     series: columns.filter(({ isSum }) => !isSum),
     sum: columns.find(({ isSum }) => isSum),
@@ -67,18 +93,20 @@ function draw(figure) {
   if (!table || canvas.dataset.drawn) return
   canvas.dataset.drawn = 'yes'
   figure.querySelector('.canvas').hidden = false
-  const { chart: kind, unit } = figure.dataset
+  const { unit } = figure.dataset
   const lines = figure.dataset.lines.split('|').filter(Boolean)
   const { labels, parts, series, sum } = readTable(table)
-  const colors = PALETTES[isDark() ? 'dark' : 'light']
+  const isFew = figure.dataset.chart === 'line' && labels.length <= FEW_POINTS
+  const kind = isFew ? 'bar' : figure.dataset.chart
+  const colors = colorsOf(series.map(({ name }) => name))
   const grid = isDark() ? '#2b323e' : '#e1e5eb'
   const probe = getComputedStyle(figure.querySelector('summary')).color
   const incomplete = figure.querySelector('.incomplete')
   if (incomplete) incomplete.hidden = false
   const unitOf = (name) => (lines.includes(name) ? 'percent' : unit)
-  const datasets = series.map(({ name, values }, n) => {
-    const isLine = kind === 'line' || lines.includes(name)
-    const color = GREY.includes(name) ? colors.at(-1) : colors[FIXED_COLORS[name] ?? n % (colors.length - 1)]
+  const datasets = series.map(({ name, values, isEarlier }, n) => {
+    const isLine = kind === 'line' || lines.includes(name) || isEarlier
+    const color = isEarlier ? (isDark() ? '#7f8a9c' : '#8d97a8') : colors[n]
     return {
       type: isLine ? 'line' : 'bar',
       label: name,
@@ -87,17 +115,21 @@ function draw(figure) {
       yAxisID: lines.includes(name) ? 'share' : 'y',
       backgroundColor: isLine ? `${color}1f` : parts.map((part) => (part ? `${color}80` : color)),
       borderColor: color,
-      segment: {
-        borderDash: ({ p0DataIndex, p1DataIndex }) => (parts[p0DataIndex] || parts[p1DataIndex] ? [4, 4] : undefined),
-      },
-      borderWidth: isLine ? 2 : 0,
+      stack: isEarlier ? 'earlier' : undefined,
+      ...(isEarlier && { borderDash: [2, 3] }),
+      segment: isEarlier
+        ? undefined
+        : {
+            borderDash: ({ p0DataIndex, p1DataIndex }) =>
+              parts[p0DataIndex] || parts[p1DataIndex] ? [4, 4] : undefined,
+          },
+      borderWidth: isEarlier ? 1.25 : isLine ? 2 : 0,
       borderRadius: kind === 'stacked' ? 0 : 2,
-      fill: kind === 'line' && series.length === 1,
-      cubicInterpolationMode: 'monotone',
-      pointRadius: labels.length > 40 ? 0 : 2,
+      fill: kind === 'line' && n === 0 && !isEarlier && series.every((one, at) => at === 0 || one.isEarlier),
+      pointRadius: isEarlier || labels.length > 40 ? 0 : 2,
       pointHitRadius: 12,
       maxBarThickness: 38,
-      order: isLine ? 0 : 1,
+      order: isEarlier ? 2 : isLine ? 0 : 1,
     }
   })
   const font = { family: getComputedStyle(document.body).fontFamily, size: 12 }

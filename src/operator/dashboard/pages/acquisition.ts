@@ -5,7 +5,7 @@ import { country, dollars, number } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { tableSection, tile, tiles } from '../parts.ts'
-import { type Column, cell, type Table } from '../sheet.ts'
+import { type Column, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import type { View } from '../view.ts'
 
@@ -77,7 +77,7 @@ function returnTable(by: By, rows: Result[], sum: Result | undefined, names: Nam
   return {
     caption: `By ${BY[by].toLowerCase()}`,
     columns: [{ label: BY[by] }, ...labels.map((label): Column => ({ label, number: true }))],
-    rows: [...rows.map((row) => [cell(nameOf(by, row.key, names), row.key), ...cells(row)]), ...total],
+    rows: [...rows.map((row) => [named(nameOf(by, row.key, names), row.key), ...cells(row)]), ...total],
   }
 }
 
@@ -154,7 +154,7 @@ function worthTable(split: string, rows: Result[], names: Names): Table {
       ...['People', ...heads].map((label): Column => ({ label, number: true })),
     ],
     rows: rows.map(({ cohort, key, people, worth, complete }) => [
-      split === 'cohort' ? cohort : cell(nameOf(split, key, names), key),
+      split === 'cohort' ? cohort : named(nameOf(split, key, names), key),
       valueCell('number', people),
       ...heads.map((_, month) => faded(worth[month], month >= complete)),
     ]),

@@ -16,7 +16,7 @@ import {
 } from '../numbers.ts'
 import { section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import type { Span } from '../period.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, named, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import type { View } from '../view.ts'
@@ -172,7 +172,7 @@ function splitTable(view: View, split: string, found: Figure[], names: Names): T
     caption: `By ${split}`,
     columns: columns(capitalized(split)),
     rows: rows.map(({ key, values }) => [
-      cell(nameOf(view, split, key!, names), key),
+      named(nameOf(view, split, key!, names), key!),
       valueCell('usd', values.revenue),
       valueCell('usd', values.refunds),
       valueCell('usd', values.chargebacks),

@@ -1,0 +1,32 @@
+// The name of a downloaded table: project, page, table, period and currency.
+import { addDays } from '../../lib/days.ts'
+import { isInDollars, type Table } from './sheet.ts'
+import type { Page } from './shell.ts'
+import type { View } from './view.ts'
+
+/** For example `Better-sleep_revenue_product_2026-10-28_2026-11-26_USD`, without characters that a file system refuses. */
+export function csvName(view: View, { hasPeriod = false }: Page, table: string, content: Table): string {
+  const { project, organization, span, path } = view
+  const tenant = project?.name || project?.id || organization?.name || organization?.id || 'tundish'
+  const page = path === '/' ? 'today' : path.split('/')[1]!
+  return [
+    tenant,
+    page,
+    ...(table === page ? [] : [table]),
+    ...(hasPeriod ? [span.from, addDays(span.to, -1)] : [span.today]),
+    ...(isInDollars(content) ? ['USD'] : []),
+    ...(content.cutAfter === undefined ? [] : [`first-${content.cutAfter}-rows`]),
+  ]
+    .map((part) => plain(part))
+    .filter(Boolean)
+    .join('_')
+}
+
+// Other letters are written differently by the same header in different browsers.
+const plain = (text: string) =>
+  text
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .replace(/[^A-Za-z0-9-]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 60)
