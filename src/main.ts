@@ -55,6 +55,7 @@ const COMMANDS: Record<string, Record<string, Load | string>> = {
   Numbers: {
     figures: () => import('./cli/commands/figures.ts'),
     report: () => import('./cli/commands/report.ts'),
+    finance: 'Tie out a month with the dashboard, close it, and match payouts',
   },
   'Several databases': {
     shards: () => import('./cli/commands/shards.ts'),

@@ -119,6 +119,8 @@ export const RULES: Record<string, Rule> = {
   listStuckRefunds: everywhere,
   getFinanceReport: { ...list, query: () => ({ ...ALWAYS, test: 'true' }) },
   listFinanceRows: { ...list, query: () => ({ ...ALWAYS, test: 'true' }) },
+  getTieOut: { ...list, query: () => ({ month: '2026-01' }) },
+  listTieOutRows: { ...list, query: () => ({ month: '2026-01' }) },
   eraseProfile: item,
   // Of a tenant's own objects both names are the same one, which cannot be merged into itself.
   listWaitingLinks: list,

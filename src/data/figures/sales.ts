@@ -14,8 +14,8 @@ const EARLIER_OF_SUBSCRIPTION = `
   where o.project_id = t.project_id and o.subscription_id = t.subscription_id and o.price > 0
     and o.id is distinct from u.trial_transaction_id and (o.created_at, o.id) < (t.created_at, t.id)`
 
-const PRICE_USD = inDollars('t.price_usd', 't.price', 't.currency')
-const AMOUNT_USD = inDollars('r.amount_usd', 'r.amount', 'r.currency_code')
+export const PRICE_USD = inDollars('t.price_usd', 't.price', 't.currency')
+export const AMOUNT_USD = inDollars('r.amount_usd', 'r.amount', 'r.currency_code')
 
 const monthStart = (instant: string) => `date_trunc('month', ${instant}, 'UTC')`
 
@@ -43,7 +43,7 @@ const TRANSACTIONS = `
 
 // A charge of Tundish itself settles together with the transaction of the customer's profile; while it is in progress
 // the customer has no other, so that no other transaction of theirs lies in between. It has the time of the payment.
-const HAS_TRANSACTION = `
+export const HAS_TRANSACTION = `
   select from orders o join transactions t on t.project_id = c.project_id and t.profile_id = c.profile_id
     and t.created_at >= least(o.created_at, ${paidAt('r')}) and t.created_at <= r.trx_created_at and t.currency = r.currency_code
   where o.organization_id = r.organization_id and o.order_id = r.order_id`

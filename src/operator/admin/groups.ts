@@ -13,6 +13,7 @@ export const MODULES: readonly Module[] = [
   [['refund'], async () => (await import('./refunds.ts')).refunds],
   [['reconcile'], async () => (await import('./lost-movements.ts')).lostMovements],
   [['report'], async () => (await import('./finance.ts')).finance],
+  [['finance'], async () => (await import('./tie-out.ts')).tieOuts],
   [['profile'], async () => (await import('./profiles.ts')).profiles],
   [['profile'], async () => (await import('./merges.ts')).merges],
   [['refund'], async () => (await import('./money-back.ts')).moneyBack],

@@ -10,6 +10,7 @@ import { until } from '../../support/cluster.ts'
 import { assertExact } from '../../support/figures.ts'
 import { type Json, startTestServer, type TestServer } from '../../support/server.ts'
 import { openStripeSimulator, type StripeSimulator } from '../../support/stripe-simulator.ts'
+import { assertTied } from '../../support/tie-out.ts'
 
 let simulator: StripeSimulator
 let server: TestServer
@@ -104,4 +105,17 @@ test('visitors of the funnels paid at Stripe: the import links each to the profi
       () => false,
     ),
   )
+})
+
+test('every month of the demo ties out: the revenue of the dashboard is that of finance and the named differences', async () => {
+  const rows = await server.db.query(`
+    select distinct to_char(created_at at time zone 'UTC', 'YYYY-MM') as month from transactions
+    where project_id = 'demo' order by 1`)
+  assert.ok(rows.length > 12)
+  const names = await assertTied(
+    server,
+    'demo',
+    rows.map(({ month }) => month!),
+  )
+  assert.ok(names.size > 0)
 })

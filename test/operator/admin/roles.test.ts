@@ -42,7 +42,15 @@ const FIGURES = [
 ]
 /** What the two roles that see no people may read; all others read everything. */
 const READINGS: Partial<Record<Role, string[]>> = {
-  finance: [...FIGURES, 'getFinanceReport', 'listFinanceRows', 'listRefunds', 'listMoneyBack'],
+  finance: [
+    ...FIGURES,
+    'getFinanceReport',
+    'listFinanceRows',
+    'getTieOut',
+    'listTieOutRows',
+    'listRefunds',
+    'listMoneyBack',
+  ],
   analyst: FIGURES,
 }
 /** Of the installation: nobody with a smaller reach may call them. */

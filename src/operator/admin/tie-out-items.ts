@@ -1,0 +1,142 @@
+// The gross revenue of the dashboard beside that of the finance report, payment by payment, as SQL.
+import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
+import { paidAt } from '../../core/records/payment-time.ts'
+import { AMOUNT_USD, HAS_TRANSACTION, PRICE_USD } from '../../data/figures/sales.ts'
+import { booked, WITH_CLOSED } from '../../payments/billing/finance/booked.ts'
+
+/** Each difference, with what it means. They are named in this order. */
+export const DIFFERENCES = {
+  transaction_without_payment: 'Transactions of the data API for which there is no payment.',
+  payment_without_transaction:
+    'Payments of a customer with a profile for which there is no transaction: figures count the transactions of such customers.',
+  other_amount: 'The transaction and the payment have different amounts.',
+  other_month: 'The transaction and the payment are in different months: one was shortly before midnight (UTC).',
+  test_payment: 'The payment is test money, and its transaction is not marked so.',
+  test_transaction: 'The transaction is marked as test data or its profile as a preview, and the payment is real.',
+  without_rate: 'Only one of the transaction and the payment has a value in US dollars.',
+  other_rate: 'The transaction and the payment have different values in US dollars.',
+  rounding: 'Figures round each payment to the decimals of its currency.',
+  after_closing: 'The payment was added or changed after the month was closed: it is a correction of a later month.',
+  not_computed: 'Figures that are computed within the next seconds.',
+} as const
+export type Difference = keyof typeof DIFFERENCES
+
+// A payment and its transaction have nearly the same time.
+const AROUND = `interval '3 days'`
+const from = `$2::date::timestamp at time zone 'UTC'`
+const to = `$3::date::timestamp at time zone 'UTC'`
+const inMonth = (instant: string) => `(${instant} >= ${from} and ${instant} < ${to})`
+const around = (instant: string) => `${instant} >= (${from}) - ${AROUND} and ${instant} < (${to}) + ${AROUND}`
+const decimals = (currency: string) => `coalesce(($5::jsonb ->> ${currency})::int, 2)`
+
+const SIDES = `
+  owned as (select id from projects where organization_id = $1 and ($6::text is null or id = $6)),
+  t as materialized (
+    select t.project_id, t.profile_id, t.id, t.created_at as at, t.currency,
+      t.price / power(10::numeric, ${decimals('t.currency')}) as amount, ${PRICE_USD} / 100.0 as usd,
+      t.sandbox or p.preview as test
+    from owned o
+    join transactions t on t.project_id = o.id
+    join profiles p on p.project_id = t.project_id and p.id = t.profile_id
+    where ${around('t.created_at')} and t.price > 0),
+  r as materialized (
+    select c.project_id, c.profile_id, r.external_id, r.trx_id, r.psp_transaction_id, r.paid_at as at, r.currency_code as currency,
+      r.amount, ${AMOUNT_USD} as usd, ${IS_TEST} as test,
+      not (c.profile_id is not null and (r.imported or exists (${HAS_TRANSACTION}))) as alone
+    from (select r.*, ${paidAt('r')} as paid_at from report_transactions r where r.organization_id = $1) r
+    join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id
+    join owned o on o.id = c.project_id
+    ${ACCOUNT}
+    where ${around('r.paid_at')} and r.psp_transaction_type = 'sale' and r.status = 'succeeded'),
+  f as materialized (
+    select trx_id, project_id, currency_code as currency, amount, amount_usd as usd, paid_at
+    from (${booked()}) b where kind = 'sale' and not is_correction and project_id in (select id from owned))`
+
+/** Pairs those of one partition that are not paired yet, the first with the first. */
+const pass = (n: number, partition: string, more = 'true') => `
+  t${n} as materialized (select *, row_number() over (partition by ${partition} order by at, id) as n from (
+    select *, (at at time zone 'UTC')::date as day from t
+    where not exists (select from paired${n - 1} p where p.project_id = t.project_id and p.id = t.id)) t),
+  r${n} as materialized (select *, row_number() over (partition by ${partition} order by at, trx_id) as n from (
+    select *, (at at time zone 'UTC')::date as day, psp_transaction_id as id from r
+    where not alone and not exists (select from paired${n - 1} p where p.trx_id = r.trx_id)) r),
+  paired${n} as materialized (
+    select * from paired${n - 1}
+    union all
+    select t.project_id, t.id, r.trx_id from t${n} t join r${n} r using (${partition}, n) where ${more})`
+
+const OF_PERSON = 'project_id, profile_id, currency'
+const PAIRS = `
+  paired0 as materialized (select null::text as project_id, null::text as id, null::uuid as trx_id where false),
+  ${[
+    // An import from a provider names the transaction as the provider names the payment.
+    pass(1, 'project_id, currency, id'),
+    pass(2, `${OF_PERSON}, amount, day`),
+    pass(3, `${OF_PERSON}, amount`, `abs(extract(epoch from t.at - r.at)) <= extract(epoch from ${AROUND})`),
+    pass(4, `${OF_PERSON}, day`),
+  ].join(',')}`
+
+const COMPARED = `
+  compared as (
+    select t.project_id, t.profile_id, t.id as transaction_id, null::uuid as trx_id, null as external_id, t.at as transaction_at,
+      null::timestamptz as paid_at, t.currency, t.amount as dashboard, 0::numeric as finance, t.usd as dashboard_usd,
+      0::numeric as finance_usd, 'transaction_without_payment' as name
+    from t where ${inMonth('t.at')} and not t.test
+      and not exists (select from paired4 p where p.project_id = t.project_id and p.id = t.id)
+    union all
+    select r.project_id, r.profile_id, null, r.trx_id, r.external_id, null, r.at, r.currency, 0, r.amount, 0, r.usd,
+      'payment_without_transaction'
+    from r where ${inMonth('r.at')} and not r.test and not r.alone
+      and not exists (select from paired4 p where p.trx_id = r.trx_id)
+    union all
+    select r.project_id, r.profile_id, null, r.trx_id, r.external_id, null, r.at, r.currency,
+      round(r.amount, ${decimals('r.currency')}), r.amount, round(r.usd, 2), r.usd, 'rounding'
+    from r where ${inMonth('r.at')} and not r.test and r.alone
+    union all
+    select t.project_id, t.profile_id, t.id, r.trx_id, r.external_id, t.at, r.at, t.currency,
+      case when shown then t.amount else 0 end, case when booked then r.amount else 0 end,
+      case when shown then t.usd else 0 end, case when booked then r.usd else 0 end,
+      case when shown and not booked then case when r.test then 'test_payment' else 'other_month' end
+        when booked and not shown then case when t.test then 'test_transaction' else 'other_month' end
+        when t.amount <> r.amount then 'other_amount'
+        when t.usd is null or r.usd is null then 'without_rate' else 'other_rate' end
+    from paired4 p
+    join t on t.project_id = p.project_id and t.id = p.id
+    join r on r.trx_id = p.trx_id
+    cross join lateral (select ${inMonth('t.at')} and not t.test as shown, ${inMonth('r.at')} and not r.test as booked) side
+    where shown or booked
+    union all
+    -- What the payments are now, beside what the report has of them.
+    select coalesce(r.project_id, f.project_id), r.profile_id, null, coalesce(r.trx_id, f.trx_id), r.external_id, null,
+      coalesce(r.at, f.paid_at), coalesce(r.currency, f.currency), coalesce(r.amount, 0), coalesce(f.amount, 0),
+      case when r.trx_id is null then 0 else r.usd end, case when f.trx_id is null then 0 else f.usd end, 'after_closing'
+    from (select * from r where ${inMonth('r.at')} and not r.test) r
+    full join f on f.trx_id = r.trx_id and f.currency = r.currency),
+  stored as (
+    select s.project_id, s.currency, sum(s.gross) / power(10::numeric, ${decimals('s.currency')}) as gross,
+      sum(s.gross_usd) / 100.0 as gross_usd
+    from owned o join figures_sales s on s.project_id = o.id
+    where s.split = '' and s.key = '' and s.subkey = '' and not s.test and s.day >= $2::date and s.day < $3::date
+    group by s.project_id, s.currency),
+  facts as (
+    select project_id, currency, sum(amount) as gross, sum(usd) as gross_usd from (
+      select project_id, currency, amount, usd from t where ${inMonth('t.at')} and not t.test
+      union all
+      select project_id, currency, round(amount, ${decimals('currency')}), round(usd, 2) from r
+      where ${inMonth('r.at')} and not r.test and r.alone) counted
+    group by project_id, currency),
+  items as materialized (
+    select * from (
+      select * from compared
+      union all
+      select coalesce(s.project_id, f.project_id), null, null, null, null, null, null, coalesce(s.currency, f.currency),
+        coalesce(s.gross, 0), coalesce(f.gross, 0), coalesce(s.gross_usd, 0), coalesce(f.gross_usd, 0), 'not_computed'
+      from stored s full join facts f on f.project_id = s.project_id and f.currency = s.currency) all_
+    where dashboard <> finance or coalesce(dashboard_usd, 0) <> coalesce(finance_usd, 0))`
+
+/**
+ * SQL, for `with`: `stored` is the revenue of the dashboard, `f` that of the finance report, `t` and `r` what they are of, and `items` what
+ * makes the difference. $1 is the organization, $2 the first day, $3 the day after the last, $4 false, $5 the number of decimals of
+ * each currency as JSON, $6 a project or null.
+ */
+export const WITH_ITEMS = `${WITH_CLOSED}, ${SIDES}, ${PAIRS}, ${COMPARED}`

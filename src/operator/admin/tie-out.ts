@@ -1,0 +1,223 @@
+// The tie-out of a month: the gross revenue of the dashboard is that of the finance report and named differences, to the cent.
+
+import { withAndWithoutPeople } from '../../core/records/without-people.ts'
+import { hasRight } from '../../core/tenants/access.ts'
+import { allCurrencies } from '../../lib/currencies.ts'
+import { addDays } from '../../lib/days.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import type { NamedRow, Param, Statement } from '../../lib/pg/types.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { decimal, instant, type Shape, text } from '../../lib/shape/shape.ts'
+import { readPeriod } from '../../payments/billing/finance/period.ts'
+import { closedMonths } from '../../payments/billing/finance/report.ts'
+import { notFound, requireOrganization } from './exist.ts'
+import { monthField, TAG } from './finance.ts'
+import type { Operation, Reading } from './operation.ts'
+import { DIFFERENCES, type Difference, WITH_ITEMS } from './tie-out-items.ts'
+
+const PATH = '/organizations/:organization_id/finance/tie-out'
+const MAX_ROWS = 1000
+const NAMES = Object.keys(DIFFERENCES) as Difference[]
+const DECIMALS = JSON.stringify(Object.fromEntries(allCurrencies))
+
+const asked = {
+  month: monthField,
+  project_id: Type.Optional(Type.String({ description: 'Only this project; by default all.', maxLength: 256 })),
+}
+interface Asked {
+  month: string
+  project_id?: string
+}
+
+const money = (description: string) => Type.Number({ description, examples: [1240.5] })
+const sides = {
+  dashboard: money('Gross revenue as figures have it.'),
+  finance: money('Gross of the finance report.'),
+  difference: money('The first less the second: the sum of the differences.'),
+}
+
+const tieOut: Reading = {
+  id: 'getTieOut',
+  right: 'reports',
+  command: 'finance tie-out',
+  method: 'GET',
+  path: PATH,
+  tag: TAG,
+  summary: 'Compare the revenue of the dashboard with the finance report',
+  description:
+    'Gross revenue of a month, of real money: the dashboard counts transactions of the data API and payments without one, the finance report counts payments. `dashboard` is `finance` and the sum of the differences, in each currency and in US dollars.',
+  query: Type.Object(asked),
+  response: Type.Object(
+    {
+      organization_id: Type.String({ description: 'Organization.' }),
+      month: Type.String({ description: 'The month.', examples: ['2026-10'] }),
+      closed: Type.Boolean({ description: 'Whether the month is closed.' }),
+      currencies: Type.Array(
+        Type.Object(
+          {
+            currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['EUR'] }),
+            ...sides,
+            dashboard_without_usd: money('What of `dashboard` has no value in US dollars.'),
+            finance_without_usd: money('What of `finance` has no value in US dollars.'),
+          },
+          { title: 'TieOutCurrency', additionalProperties: false },
+        ),
+        { description: 'By currency.' },
+      ),
+      usd: Type.Object(sides, {
+        title: 'TieOutDollars',
+        additionalProperties: false,
+        description: 'All currencies in US dollars, without what has no value in US dollars.',
+      }),
+      differences: Type.Array(
+        Type.Object(
+          {
+            name: Type.String({ description: 'Its name.', enum: NAMES }),
+            meaning: Type.String({ description: 'What it means.' }),
+            currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['EUR'] }),
+            rows: Type.Integer({ description: 'How many payments or transactions it consists of.' }),
+            amount: money('How much the dashboard has more, in this currency.'),
+            amount_usd: money('The same in US dollars.'),
+          },
+          { title: 'TieOutDifference', additionalProperties: false },
+        ),
+        { description: 'By name and currency.' },
+      ),
+    },
+    { title: 'TieOut', additionalProperties: false },
+  ),
+  shown: ({ differences, ...response }) => ({
+    ...response,
+    differences: (differences as Record<string, unknown>[]).map(({ meaning: _meaning, ...one }) => one),
+  }),
+  checkInput: ({ query }) => void readPeriod({ month: (query as unknown as Asked).month }),
+  async run({ db }, { params, query }) {
+    const { month } = query as unknown as Asked
+    const values = await valuesOf(db, params.organization_id!, query as unknown as Asked)
+    const [rows, closed] = await Promise.all([
+      db.query(SUMS, values),
+      closedMonths(db, params.organization_id!, readPeriod({ month })),
+    ])
+    const before = JSON.stringify({ organization_id: params.organization_id, month, closed: closed.length > 0 })
+    const currencies = rows
+      .filter(({ what }) => what === 'currency')
+      .map((row) => `{"currency_code":"${row.currency}",${write(row, [...SIDES, ...WITHOUT])}}`)
+    const dollars = write(rows.find(({ what }) => what === 'usd')!, SIDES)
+    const differences = rows
+      .filter(({ what }) => what === 'difference')
+      .sort((a, b) => NAMES.indexOf(a.name as Difference) - NAMES.indexOf(b.name as Difference))
+      .map(
+        ({ name, currency, rows: n, dashboard, finance }) =>
+          `{"name":"${name}","meaning":${JSON.stringify(DIFFERENCES[name as Difference])},"currency_code":"${currency}","rows":${n},"amount":${plain(dashboard!)},"amount_usd":${plain(finance!)}}`,
+      )
+    return `${before.slice(0, -1)},"currencies":[${currencies.join(',')}],"usd":{${dollars}},"differences":[${differences.join(',')}]}`
+  },
+}
+
+const SIDES = ['dashboard', 'finance', 'difference']
+const WITHOUT = ['dashboard_without_usd', 'finance_without_usd']
+
+const write = (row: NamedRow, names: string[]) => names.map((name) => `"${name}":${plain(row[name]!)}`).join(',')
+/** Without the zeros that a division leaves. */
+const plain = (text: string) => (text.includes('.') ? text.replace(/\.?0+$/, '') : text)
+
+async function valuesOf(db: Db, id: string, { month, project_id }: Asked): Promise<Param[]> {
+  const { from, to } = readPeriod({ month })
+  await requireOrganization(db.query, id)
+  if (project_id !== undefined) {
+    const found = await db.query('select 1 from projects where organization_id = $1 and id = $2', [id, project_id])
+    if (found.length === 0) throw notFound('project', project_id)
+  }
+  return [id, from, addDays(to, 1), false, DECIMALS, project_id ?? null]
+}
+
+const SUMS: Statement = {
+  name: 'tie out a month',
+  text: `
+  with ${WITH_ITEMS},
+  shown as (
+    select currency, sum(gross) as gross, sum(gross_usd) as usd from stored group by currency),
+  booked as (
+    select currency, sum(amount) as gross, sum(usd) as usd, coalesce(sum(amount) filter (where usd is null), 0) as without
+    from f group by currency),
+  valueless as (
+    select currency, sum(amount) as without from (
+      select currency, amount, usd from t where at >= $2::date::timestamp at time zone 'UTC'
+        and at < $3::date::timestamp at time zone 'UTC' and not test
+      union all
+      select currency, amount, usd from r where at >= $2::date::timestamp at time zone 'UTC'
+        and at < $3::date::timestamp at time zone 'UTC' and not test and alone) counted
+    where usd is null group by currency)
+  select 'currency' as what, null as name, currency, null::bigint as rows, coalesce(s.gross, 0) as dashboard,
+    coalesce(b.gross, 0) as finance, coalesce(s.gross, 0) - coalesce(b.gross, 0) as difference,
+    coalesce(v.without, 0) as dashboard_without_usd, coalesce(b.without, 0) as finance_without_usd
+  from shown s full join booked b using (currency) full join valueless v using (currency)
+  union all
+  select 'usd', null, null, null, s.usd, b.usd, s.usd - b.usd, 0, 0
+  from (select coalesce(sum(usd), 0) as usd from shown) s, (select coalesce(sum(usd), 0) as usd from booked) b
+  union all
+  select 'difference', name, currency, count(*), sum(dashboard - finance),
+    sum(coalesce(dashboard_usd, 0) - coalesce(finance_usd, 0)), 0, 0, 0
+  from items group by name, currency
+  order by what, currency, name`,
+}
+
+const [row, rowWithoutPeople] = withAndWithoutPeople('TieOutRow', 'i', ['profile_id', 'external_id'], {
+  name: text('Which difference it belongs to.', { enum: NAMES }),
+  project_id: text('The project.', { example: 'shop' }),
+  transaction_id: text('The transaction of the data API, if there is one.', { nullable: true }),
+  trx_id: text('The payment in the transaction report, if there is one.', { nullable: true }),
+  transaction_at: instant('When the transaction was made.', { nullable: true }),
+  paid_at: instant('When the money of the payment moved.', { nullable: true }),
+  currency_code: text('ISO 4217 code.', { sql: 'i.currency', example: 'EUR' }),
+  dashboard: decimal('What the dashboard has of it in this month.', { sql: 'trim_scale(i.dashboard)', example: 10.5 }),
+  finance: decimal('What the finance report has of it in this month.', { sql: 'trim_scale(i.finance)', example: 0 }),
+  difference: decimal('The first less the second.', { sql: 'trim_scale(i.dashboard - i.finance)', example: 10.5 }),
+  difference_usd: decimal('The same in US dollars.', {
+    sql: 'trim_scale(coalesce(i.dashboard_usd, 0) - coalesce(i.finance_usd, 0))',
+    example: 10.5,
+  }),
+  profile_id: text('The person.', { nullable: true, example: 'pro_ada' }),
+  external_id: text('The caller’s id of the customer.', { nullable: true, example: 'ada' }),
+})
+
+const rows: Reading = {
+  id: 'listTieOutRows',
+  right: 'reports',
+  command: 'finance differences',
+  method: 'GET',
+  path: `${PATH}/rows`,
+  tag: TAG,
+  summary: 'List what the differences of a tie-out consist of',
+  description: `The largest first, at most ${MAX_ROWS}.`,
+  columns: ['name', 'project_id', 'transaction_id', 'trx_id', 'currency_code', 'dashboard', 'finance', 'difference'],
+  query: Type.Object({
+    ...asked,
+    name: Type.Optional({ type: 'string', enum: NAMES, description: 'Only this difference.' }),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: MAX_ROWS, default: 100, description: 'How many rows at most.' }),
+    ),
+  }),
+  response: Type.Object(
+    { data: Type.Array(row.schema, { description: 'The payments and transactions.' }) },
+    { title: 'TieOutRows', additionalProperties: false },
+  ),
+  checkInput: ({ query }) => void readPeriod({ month: (query as unknown as Asked).month }),
+  async run({ db }, { params, query, access }) {
+    const { name, limit = 100, ...of } = query as unknown as Asked & { name?: string; limit?: number }
+    const shape = hasRight(access, 'people') ? row : rowWithoutPeople
+    const values = [...(await valuesOf(db, params.organization_id!, of)), name ?? null, limit]
+    return shape.writeList(await db.read(ROWS.get(shape)!, values), '{"data":[', ']}').toString()
+  },
+}
+
+const rowsAs = (shape: Shape): Statement => ({
+  name: shape === row ? 'list a tie-out' : 'list a tie-out without people',
+  text: `
+  with ${WITH_ITEMS}
+  select ${shape.columns} from items i where $7::text is null or i.name = $7
+  order by abs(i.dashboard - i.finance) desc, i.name, i.transaction_id, i.trx_id limit $8::int`,
+})
+const ROWS = new Map([row, rowWithoutPeople].map((shape) => [shape, rowsAs(shape)]))
+
+export const tieOuts: Operation[] = [tieOut, rows]
