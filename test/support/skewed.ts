@@ -92,6 +92,13 @@ const STATEMENTS = [
      case when n % 3 = 0 then 'processing' else 'succeeded' end, case when n % 3 > 0 then ${AT} end, ${AT} ${rows()}`,
   `insert into disputes (organization_id, order_id, dispute_id, amount, currency_code, status, opened_at, created_at, updated_at)
    select :organization, ${uuid('n')}, 'dispute-' || n, 1, 'USD', 'open', ${AT}, ${AT}, ${CHANGED} ${rows()}`,
+  `insert into credit_units (organization_id, unit, name, created_at) values (:organization, 'tokens', 'Tokens', now())`,
+  `insert into credit_accounts (organization_id, external_id, unit, account_id, granted, created_at, updated_at)
+   select :organization, 'customer ' || n, 'tokens', ${uuid('n')}, 1000, ${AT}, ${AT} ${rows(2000)}`,
+  `insert into credit_entries (organization_id, project_id, created_at, updated_at, entry_id, external_id, unit, account, amount,
+     balance, cause)
+   select :organization, :project, ${AT}, ${CHANGED}, ${uuid('n')}, 'customer ' || 1 + n % 2000, 'tokens', 'granted', 1, 1, 'grant'
+   ${rows()}`,
   `insert into counts (project_id, list, field, value, n, fresh)
    select :project, list, '', '', ${SIZE}, false from unnest(array['profiles', 'sessions', 'subscriptions', 'transactions']) list
    union all select :project, 'subscriptions', 'product_id', 'product-' || n, 1, false ${rows(3000)}`,

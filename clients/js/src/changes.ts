@@ -59,6 +59,7 @@ const LISTS = {
   session_replies: 'replies',
   subscription: 'subscriptions',
   transaction: 'transactions',
+  credit_entry: 'credit_entries',
 } as const
 
 type Line =

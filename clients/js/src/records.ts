@@ -16,6 +16,7 @@ export type Subscription = Schemas['Subscription']
 export type SubscriptionDetail = Schemas['SubscriptionDetail']
 export type Transaction = Schemas['Transaction']
 export type TransactionExport = Schemas['TransactionExport']
+export type CreditEntryExport = Schemas['CreditEntryExport']
 
 /** A record for `ingest`: its kind and its fields. Only the fields that are given change, and `null` clears one. */
 export type RecordToWrite = Schemas['RecordToWrite']
@@ -104,4 +105,6 @@ export interface Exported {
   replies: SessionReplies
   subscriptions: SubscriptionDetail
   transactions: TransactionExport
+  /** The entries of the customers' credits. */
+  credit_entries: CreditEntryExport
 }

@@ -1508,6 +1508,123 @@ export interface components {
             /** @description Metadata of the request; null if there was none, and after an erasure. */
             metadata: components["schemas"]["CreditEntryMetadata"] | null;
         };
+        CreditEntryExport: {
+            /**
+             * Format: date-time
+             * @description When it was committed; unique and growing in the organization.
+             */
+            created_at: string;
+            /**
+             * @description Identifier (UUID).
+             * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
+             */
+            entry_id: string;
+            /**
+             * @description The customer.
+             * @example ada
+             */
+            external_id: string;
+            /**
+             * @description The unit.
+             * @example tokens
+             */
+            unit: string;
+            /**
+             * @description The other side of the movement, which changes by the opposite amount.
+             * @example spent
+             * @enum {string}
+             */
+            account: "granted" | "spent" | "expired" | "revoked" | "adjusted";
+            /**
+             * Format: double
+             * @description Change of the customer’s balance.
+             * @example -10
+             */
+            amount: number;
+            /**
+             * Format: double
+             * @description The balance after it.
+             * @example 90
+             */
+            balance: number;
+            /**
+             * @description What it came from.
+             * @example spend
+             */
+            cause: string;
+            /** @description The grant, if it is about a single one. */
+            grant_id: string | null;
+            /** @description The hold that was captured. */
+            hold_id: string | null;
+            /** @description Order of the charge that granted it. */
+            order_id: string | null;
+            /** @description Key of the request. */
+            idempotency_key: string | null;
+            /** @description Why it was adjusted; null after an erasure. */
+            reason: string | null;
+            /** @description Metadata of the request; null if there was none, and after an erasure. */
+            metadata: components["schemas"]["CreditEntryExportMetadata"] | null;
+            /**
+             * Format: date-time
+             * @description When it was written, emptied by an erasure, or came to another profile with its customer.
+             */
+            updated_at: string;
+            /** @description Profile of the customer. */
+            profile_id: string | null;
+            /** @description The customer’s sums in this unit when the entry was read. Those of the entry read last are current. */
+            totals: components["schemas"]["CreditEntryExportTotals"];
+        };
+        CreditEntryExportLine: {
+            /**
+             * @description Kind of record.
+             * @enum {string}
+             */
+            record: "credit_entry";
+            data: components["schemas"]["CreditEntryExport"];
+        };
+        CreditEntryExportMetadata: {
+            [key: string]: unknown;
+        };
+        CreditEntryExportTotals: {
+            /** @description Identifier of the customer and unit, as in events. */
+            account_id: string;
+            /**
+             * Format: double
+             * @description Balance. Negative: a debt.
+             * @example 90
+             */
+            balance: number;
+            /**
+             * Format: double
+             * @description Sum of the grants.
+             * @example 100
+             */
+            granted: number;
+            /**
+             * Format: double
+             * @description Sum of what was spent.
+             * @example 10
+             */
+            spent: number;
+            /**
+             * Format: double
+             * @description Sum of what has expired.
+             * @example 0
+             */
+            expired: number;
+            /**
+             * Format: double
+             * @description Sum of what refunds and disputes took.
+             * @example 0
+             */
+            revoked: number;
+            /**
+             * Format: double
+             * @description Sum of the corrections; may be negative.
+             * @example 0
+             */
+            adjusted: number;
+        };
         CreditEntryMetadata: {
             [key: string]: unknown;
         };
@@ -2040,7 +2157,7 @@ export interface components {
              */
             horizon: string;
         };
-        ExportLine: components["schemas"]["FunnelLine"] | components["schemas"]["ExperimentLine"] | components["schemas"]["ProductLine"] | components["schemas"]["ProfileLine"] | components["schemas"]["SessionLine"] | components["schemas"]["SessionRepliesLine"] | components["schemas"]["SubscriptionDetailLine"] | components["schemas"]["TransactionExportLine"] | components["schemas"]["ExportCursor"] | components["schemas"]["ExportEnd"];
+        ExportLine: components["schemas"]["FunnelLine"] | components["schemas"]["ExperimentLine"] | components["schemas"]["ProductLine"] | components["schemas"]["ProfileLine"] | components["schemas"]["SessionLine"] | components["schemas"]["SessionRepliesLine"] | components["schemas"]["SubscriptionDetailLine"] | components["schemas"]["TransactionExportLine"] | components["schemas"]["CreditEntryExportLine"] | components["schemas"]["ExportCursor"] | components["schemas"]["ExportEnd"];
         Funnel: {
             /**
              * @description Identifier. At most 64 bytes.

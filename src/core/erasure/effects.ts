@@ -67,7 +67,7 @@ export const ON_BELONGINGS = [
    where (organization_id, external_id) in (${CUSTOMERS}) and client_metadata is not null`,
   `update refunds set reason = '', comment = ''
    where (organization_id, external_id) in (${CUSTOMERS}) and (reason <> '' or comment <> '')`,
-  `update credit_entries set reason = null, metadata = null
+  `update credit_entries set reason = null, metadata = null, updated_at = ${STAMP}
    where (organization_id, external_id) in (${CUSTOMERS}) and (reason is not null or metadata is not null)`,
   // Nothing is charged for a person who is erased unless a program asks for it.
   `update credit_top_ups set status = 'off', off_reason = 'erased', due_at = null, updated_at = db_clock()

@@ -48,6 +48,11 @@ export const FILL = [
 
 /** Repeating them changes nothing. */
 export const MOVES = [
+  // Entries of credits are exported with the profile of their customer.
+  'select await_credit_entries((select organization_id from projects where id = $1)) where $2 <> $3',
+  `update credit_entries e set updated_at = ${STAMP.replace('updated_at', 'e.updated_at')} from customers c
+   where c.project_id = $1 and c.profile_id = $2 and $2 <> $3
+     and e.organization_id = c.organization_id and e.external_id = c.external_id`,
   ...MOVED.map(
     (table) => `update ${table} set profile_id = $3, updated_at = ${STAMP} where project_id = $1 and profile_id = $2`,
   ),

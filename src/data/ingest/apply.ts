@@ -57,7 +57,7 @@ export async function apply(
   }
   for (const one of brought) if (!isPayment(one.kind)) await write(one)
   const merged = await linkBrought(query, kinds, scope, writing)
-  await stampDependents(query, scope)
+  await stampDependents(query, kinds, scope)
   if (emitEvents) await emitNoted(query, projectId)
   const wipes = isAnyErased && kinds.some(isOwned)
   if (wipes) await wipeStored(query, projectId, base)

@@ -8,6 +8,7 @@ export const ERASED_SESSIONS = 'import_erased_session'
 export const ERASED_CUSTOMERS = 'import_erased_customer'
 /** Records whose change stamps the records that contain their fields. */
 export const CHANGED_PROFILES = 'import_changed_profiles'
+export const CHANGED_CUSTOMERS = 'import_changed_customers'
 export const STRIPPED_SESSIONS = 'import_stripped_sessions'
 export const ANSWERED_SESSIONS = 'import_answered_sessions'
 /** Changes that are written as events. */
@@ -22,6 +23,7 @@ const TABLES = {
   [ERASED_SESSIONS]: `${ID}, ${PROFILE_ID}`,
   [ERASED_CUSTOMERS]: `external_id text collate "C", ${PROFILE_ID}`,
   [CHANGED_PROFILES]: ID,
+  [CHANGED_CUSTOMERS]: 'external_id text collate "C"',
   [STRIPPED_SESSIONS]: ID,
   [ANSWERED_SESSIONS]: ID,
   [NOTED]: `place bigint generated always as identity, kind text, id text, known boolean,

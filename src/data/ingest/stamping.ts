@@ -3,13 +3,14 @@
 import type { Kind, Scope } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { isChanged, sameKey } from './conditions.ts'
-import { ANSWERED_SESSIONS, CHANGED_PROFILES, STRIPPED_SESSIONS } from './helper-tables.ts'
+import { ANSWERED_SESSIONS, CHANGED_CUSTOMERS, CHANGED_PROFILES, STRIPPED_SESSIONS } from './helper-tables.ts'
 import type { MergeHooks } from './merge.ts'
 import { staged } from './staging.ts'
 
 /** Statements of the merge of a kind that note which rows change. */
 export function stampHooks(kind: Kind, scope: Scope): MergeHooks {
   if (kind.name === 'profile') return { beforeUpdate: [noteChangedProfiles(kind, scope)] }
+  if (kind.name === 'customer') return { beforeUpdate: [noteChangedCustomers(kind, scope)] }
   if (kind.name === 'session') return { beforeUpdate: [noteStrippedSessions(kind, scope)] }
   // Only in a feed: records of history keep the times of their lines, and syncs are not promised to see them.
   if (kind.name !== 'reply' || !scope.live) return {}
@@ -19,12 +20,14 @@ export function stampHooks(kind: Kind, scope: Scope): MergeHooks {
   }
 }
 
-/** Stamps the subscriptions and sessions that contain fields of changed records. Call it when all rows are written. */
-export async function stampDependents(query: Query, scope: Scope): Promise<void> {
+/** Stamps the records that contain fields of changed records of these kinds. Call it when all rows are written. */
+export async function stampDependents(query: Query, kinds: readonly Kind[], scope: Scope): Promise<void> {
+  const names = new Set(kinds.map(({ name }) => name))
   await Promise.all([
-    query(stampSubscriptions(scope, 'profile_id', CHANGED_PROFILES)),
-    query(stampSubscriptions(scope, 'session_id', STRIPPED_SESSIONS)),
-    query(stampSessions(scope)),
+    ...(names.has('profile') ? [query(stampSubscriptions(scope, 'profile_id', CHANGED_PROFILES))] : []),
+    ...(names.has('session') ? [query(stampSubscriptions(scope, 'session_id', STRIPPED_SESSIONS))] : []),
+    ...(names.has('reply') ? [query(stampSessions(scope))] : []),
+    ...(names.has('customer') ? stampCredits(scope).map((statement) => query(statement)) : []),
   ])
 }
 
@@ -34,6 +37,22 @@ function noteChangedProfiles(kind: Kind, scope: Scope): string {
     insert into ${CHANGED_PROFILES} (id)
     select t.id from profiles t join ${staged(kind)} s on ${sameKey(kind, scope)}
     where (t.email, t.preview) is distinct from (s.email, s.preview)`
+}
+
+/** Customers who become another profile's, which entries of their credits contain. */
+function noteChangedCustomers(kind: Kind, scope: Scope): string {
+  return `
+    insert into ${CHANGED_CUSTOMERS} (external_id)
+    select t.external_id from customers t join ${staged(kind)} s on ${sameKey(kind, scope)}
+    where t.profile_id is distinct from s.profile_id`
+}
+
+function stampCredits({ organization_id, stamp }: Scope): string[] {
+  return [
+    `select await_credit_entries(${organization_id}) from ${CHANGED_CUSTOMERS} limit 1`,
+    `update credit_entries t set updated_at = greatest(${stamp}, t.updated_at + interval '1 microsecond')
+     from ${CHANGED_CUSTOMERS} n where t.organization_id = ${organization_id} and t.external_id = n.external_id`,
+  ]
 }
 
 /** Sessions that move to an erased profile and lose their user agent, which subscriptions of any profile may contain. */

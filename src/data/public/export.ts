@@ -1,6 +1,7 @@
 // The export: one streamed response with every record that changed in a window, a JSON line each, for warehouses.
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
+import { readCreditHorizon } from '../../core/lists/credit-horizon.ts'
 import { readCursor, writeCursor } from '../../core/lists/cursor.ts'
 import { weightOf } from '../../core/lists/page.ts'
 import type { Reads, Source } from '../../core/lists/source.ts'
@@ -13,14 +14,12 @@ import type { Row } from '../../lib/pg/row-bytes.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import type { PublicContext } from './context.ts'
-import { EXPORT_KINDS, type ExportKind, PAGE_ROWS, PLACE_COLUMNS } from './export-kinds.ts'
+import { BEGINNING, EXPORT_KINDS, type ExportKind, PAGE_ROWS, PLACE_COLUMNS } from './export-kinds.ts'
 import { describe, HORIZON, success } from './resource.ts'
 
 const MEDIA_TYPE = 'application/x-ndjson'
 // For programs that know no other: some generated clients leave out a response whose type is not text or JSON.
 const PLAIN_TEXT = 'text/plain'
-// Before every record: a cursor has an id.
-const BEGINNING = { at: '0001-01-01T00:00:00.000000Z', id: '!' }
 
 interface Window {
   projectId: string
@@ -75,7 +74,7 @@ export function exports(app: FastifyInstance, { db, reads }: PublicContext): voi
   app.get('/export', { schema }, async (request, reply) => {
     const { projectId } = request
     const given = request.query as { from?: string; to?: string; cursor?: string }
-    const { window, place, voidFrom } = await begin(reads, projectId, given)
+    const { window, place, voidFrom } = await begin(db, reads, projectId, given)
     const { accept = '' } = request.headers
     const isText = accept.includes(PLAIN_TEXT) && !accept.includes(MEDIA_TYPE)
     reply
@@ -90,17 +89,19 @@ export function exports(app: FastifyInstance, { db, reads }: PublicContext): voi
 }
 
 /** The window and the position to begin after: before its first record, or that of the cursor, which also has its window. */
-async function begin(reads: Reads, projectId: string, given: { from?: string; to?: string; cursor?: string }) {
+async function begin(db: Db, reads: Reads, projectId: string, given: { from?: string; to?: string; cursor?: string }) {
   const { from = BEGINNING.at, to, cursor } = given
   const binding = JSON.stringify([projectId, 'export', from, to])
   if (cursor !== undefined) {
     const { place, horizon } = readPlace(cursor, binding)
     return { window: { projectId, from, to: horizon, binding }, place, voidFrom: undefined }
   }
+  // Before the project's horizon, whose state a replica has reached.
+  const ofCredits = await readCreditHorizon(db, projectId)
   return reads.run(projectId, async (source) => {
     const voidFrom = await source.voidFrom(projectId, given.from)
     const horizon = await source.horizon(projectId)
-    const end = to !== undefined && to < horizon ? to : horizon
+    const end = [to, ofCredits].reduce<string>((first, at) => (at !== undefined && at < first ? at : first), horizon)
     const place: Place = { kind: 0, ...BEGINNING, mark: await source.mark() }
     return { window: { projectId, from, to: end, binding }, place, voidFrom }
   })

@@ -3,7 +3,7 @@ import type { ChangePage } from '../../../clients/js/src/changes.ts'
 import type { Tundish } from '../../../clients/js/src/client.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { readExact } from '../../lib/json/exact.ts'
-import { type Row, type Table, tableOf } from './tables.ts'
+import { type Row, type Table, tablesOf } from './tables.ts'
 import type { Batch, State, Target } from './target.ts'
 
 export interface RunOptions {
@@ -101,9 +101,10 @@ type Collected = Map<Table, Map<string, Row[]>>
 /** Collects the records of a page. If a record appears twice, the last one counts; an import of history may cause that. */
 function collect(batch: Collected, { changes }: ChangePage): void {
   for (const { list, item } of changes) {
-    const table = tableOf.get(list)!
-    const groups = batch.get(table) ?? new Map<string, Row[]>()
-    batch.set(table, groups.set(...table.rows(item)))
+    for (const table of tablesOf.get(list)!) {
+      const groups = batch.get(table) ?? new Map<string, Row[]>()
+      batch.set(table, groups.set(...table.rows(item)))
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 // The tables of a copy: their columns, taken from the records' own shapes, and the rows of a changed record.
 import type { Change } from '../../../clients/js/src/changes.ts'
+import { creditEntryExport } from '../../core/records/credit-entry.ts'
 import { experiment } from '../../core/records/experiment.ts'
 import { funnel } from '../../core/records/funnel.ts'
 import { product } from '../../core/records/product.ts'
@@ -24,7 +25,9 @@ export interface Column {
 export type Row = Record<string, unknown>
 
 export interface Table {
-  name: Change['list']
+  name: string
+  /** The list whose items it is made of. */
+  list: Change['list']
   /** The columns that identify a row. */
   key: readonly string[]
   columns: readonly Column[]
@@ -34,7 +37,7 @@ export interface Table {
   rows(item: unknown): [group: string, rows: Row[]]
 }
 
-/** One table per list: objects as columns (`profile_email`), lists and free-form objects as JSON. */
+/** One table per list, two of credits: objects as columns (`profile_email`), lists and free-form objects as JSON. */
 export const TABLES: readonly Table[] = [
   plain('funnels', funnel),
   plain('experiments', experiment),
@@ -44,14 +47,16 @@ export const TABLES: readonly Table[] = [
   repliesTable(),
   plain('subscriptions', subscriptionDetail),
   plain('transactions', transactionExport),
+  ...creditTables(),
 ]
 
-export const tableOf = new Map(TABLES.map((table) => [table.name, table]))
+export const tablesOf = Map.groupBy(TABLES, ({ list }) => list)
 
 function plain(name: Change['list'], shape: Shape): Table {
   const columns = columnsOf(shape.schema)
   return {
     name,
+    list: name,
     key: ['id'],
     columns,
     group: 'id',
@@ -67,6 +72,7 @@ function repliesTable(): Table {
   )
   return {
     name: 'replies',
+    list: 'replies',
     key: ['session_id', 'screen_id', 'element_id'],
     columns: [...ofSession, ...ofReply],
     group: 'session_id',
@@ -76,6 +82,40 @@ function repliesTable(): Table {
       return [session_id, replies.map((reply) => ({ ...shared, ...rowOf(ofReply, reply) }))]
     },
   }
+}
+
+/** The entries, and the sums of each customer and unit, which every entry has as they were when it was read. */
+function creditTables(): Table[] {
+  const columns = columnsOf(creditEntryExport.schema)
+  const isTotal = ({ path }: Column) => path[0] === 'totals'
+  const entries = columns.filter((column) => !isTotal(column))
+  const shared = ['external_id', 'unit', 'profile_id', 'updated_at']
+  const balances = [
+    ...shared.map((name) => entries.find((column) => column.name === name)!),
+    ...columns.filter(isTotal).map((column) => ({ ...column, name: column.path[1]! })),
+  ]
+  const list = 'credit_entries'
+  return [
+    {
+      name: list,
+      list,
+      key: ['entry_id'],
+      columns: entries,
+      group: 'entry_id',
+      rows: (item) => [(item as { entry_id: string }).entry_id, [rowOf(entries, item)]],
+    },
+    {
+      name: 'credit_balances',
+      list,
+      key: ['account_id'],
+      columns: balances,
+      group: 'account_id',
+      rows(item) {
+        const row = rowOf(balances, item)
+        return [row['account_id'] as string, [row]]
+      },
+    },
+  ]
 }
 
 function columnsOf(schema: Schema, path: readonly string[] = []): Column[] {

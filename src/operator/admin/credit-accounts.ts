@@ -1,11 +1,11 @@
 // Credits of customers: balances, entries, grants and corrections, and the organization's setting for refunds.
+import { creditEntry } from '../../core/records/credit-entry.ts'
 import { readDay } from '../../lib/days.ts'
 import type { JsonObject } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { answerOf, responseOf } from '../../payments/billing/credits/api.ts'
 import { balancesOf, balancesOut } from '../../payments/billing/credits/balance.ts'
 import { callWithin } from '../../payments/billing/credits/calls.ts'
-import { creditEntry } from '../../payments/billing/credits/entries.ts'
 import { askOf, bodies } from '../../payments/billing/credits/requests.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
 import { requireOrganization } from './exist.ts'

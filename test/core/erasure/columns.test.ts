@@ -13,7 +13,7 @@ const KEPT: Record<string, string> = {
   customers: 'organization_id external_id project_id profile_id',
   orders:
     'organization_id external_id project_id idempotency_key currency_code status failed_message_for_user psp psp_merchant_id region payment_method_token provider_key provider_handle provider_customer provider_mismatch charge_transaction_id asked_currency_code resolved_because grants',
-  credit_entries: 'organization_id external_id unit account cause idempotency_key',
+  credit_entries: 'organization_id project_id external_id unit account cause idempotency_key',
   refunds:
     'organization_id external_id idempotency_key currency_code status provider_key origin provider_transaction_id provider_mismatch resolved_because',
   events: 'project_id type object_id profile_id',

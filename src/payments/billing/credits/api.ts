@@ -1,6 +1,7 @@
 // The routes of credits: spend, hold, capture, release, grant, adjust, balances and entries.
 import type { FastifyContextConfig, FastifyInstance } from 'fastify'
 import { weightOf } from '../../../core/lists/page.ts'
+import { creditEntry } from '../../../core/records/credit-entry.ts'
 import { ApiError } from '../../../lib/errors.ts'
 import { sendJson } from '../../../lib/http/send-json.ts'
 import type { JsonObject } from '../../../lib/json/read.ts'
@@ -10,7 +11,7 @@ import { describe, lineOf, ok, type Post } from '../route.ts'
 import { jsonCredits } from './amount.ts'
 import { balanceIn, balancesOf, balancesOut } from './balance.ts'
 import { call, type Reply } from './calls.ts'
-import { creditEntry, type EntriesRequest, entriesIn, entriesOut, entriesStatement, limitOf } from './entries.ts'
+import { type EntriesRequest, entriesIn, entriesOut, entriesStatement, limitOf } from './entries.ts'
 import { askOf, bodies, type Operation, type Owner } from './requests.ts'
 
 const amount = (description: string, example: number) => Type.Number({ description, examples: [example] })

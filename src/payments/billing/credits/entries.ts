@@ -1,38 +1,11 @@
 // The ledger's entries, walked in the order of commits.
 import { limited } from '../../../core/lists/statements.ts'
+import { creditEntry } from '../../../core/records/credit-entry.ts'
 import type { Param, Statement } from '../../../lib/pg/types.ts'
 import { Type } from '../../../lib/shape/schema.ts'
-import { decimal, instant, json, shape, text } from '../../../lib/shape/shape.ts'
 import { readInstant } from '../../../lib/time.ts'
 import { externalId } from '../body.ts'
 import { unitIn } from './requests.ts'
-
-/** Without the zeros that the columns add. */
-const credits = (column: string) => `trim_scale(e.${column})`
-const uuid = (description: string) => text(description, { nullable: true })
-
-export const creditEntry = shape('CreditEntry', 'e', {
-  created_at: instant('When it was committed; unique and growing in the organization.'),
-  entry_id: text('Identifier (UUID).', { example: '0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20' }),
-  external_id: text('The customer.', { example: 'ada' }),
-  unit: text('The unit.', { example: 'tokens' }),
-  account: text('The other side of the movement, which changes by the opposite amount.', {
-    enum: ['granted', 'spent', 'expired', 'revoked', 'adjusted'],
-    example: 'spent',
-  }),
-  amount: decimal('Change of the customer’s balance.', { sql: credits('amount'), example: -10 }),
-  balance: decimal('The balance after it.', { sql: credits('balance'), example: 90 }),
-  cause: text('What it came from.', { example: 'spend' }),
-  grant_id: uuid('The grant, if it is about a single one.'),
-  hold_id: uuid('The hold that was captured.'),
-  order_id: uuid('Order of the charge that granted it.'),
-  idempotency_key: text('Key of the request.', { nullable: true }),
-  reason: text('Why it was adjusted; null after an erasure.', { nullable: true }),
-  metadata: json('Metadata of the request; null if there was none, and after an erasure.', {
-    nullable: true,
-    schema: { type: 'object', additionalProperties: true },
-  }),
-})
 
 export const entriesIn = Type.Object(
   {

@@ -173,6 +173,7 @@ async function addEntries(query: Query, changed: readonly Held[]): Promise<void>
     counts.set(held.organizationId, place)
     return {
       ...keyOf(held),
+      project_id: held.projectId,
       place,
       entry_id: entry.entryId,
       account: entry.account,
@@ -204,12 +205,13 @@ const ADD_ENTRIES: Statement = {
         + (l.rows - 1) * interval '1 microsecond'
       from locked l where c.organization_id = l.organization_id
       returning c.organization_id, c.last_entry_at - l.rows * interval '1 microsecond' as before)
-    insert into credit_entries (organization_id, created_at, entry_id, external_id, unit, account, amount, balance, cause,
+    insert into credit_entries (organization_id, project_id, created_at, updated_at, entry_id, external_id, unit, account, amount, balance, cause,
       grant_id, hold_id, order_id, idempotency_key, reason, metadata)
-    select e.organization_id, t.before + e.place * interval '1 microsecond', e.entry_id, e.external_id, e.unit, e.account,
-      e.amount, e.balance, e.cause, e.grant_id, e.hold_id, e.order_id, e.idempotency_key, e.reason, e.metadata::json
-    from json_to_recordset($3) as e (organization_id text, place int, entry_id uuid, external_id text, unit text, account text,
+    select e.organization_id, e.project_id, s.at, s.at, e.entry_id, e.external_id, e.unit, e.account, e.amount,
+      e.balance, e.cause, e.grant_id, e.hold_id, e.order_id, e.idempotency_key, e.reason, e.metadata::json
+    from json_to_recordset($3) as e (organization_id text, project_id text, place int, entry_id uuid, external_id text, unit text, account text,
       amount numeric, balance numeric, cause text, grant_id uuid, hold_id uuid, order_id uuid, idempotency_key text,
       reason text, metadata text)
-    left join ticked t on t.organization_id = e.organization_id`,
+    left join ticked t on t.organization_id = e.organization_id
+    cross join lateral (select t.before + e.place * interval '1 microsecond' as at) s`,
 }

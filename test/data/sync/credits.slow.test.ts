@@ -1,0 +1,148 @@
+// Credits in the export and in a copy: every entry once, also of late commits, and what erasures, merges and imports change.
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startBilling } from '../../support/billing.ts'
+import { until } from '../../support/cluster.ts'
+import { withCredits } from '../../support/credits.ts'
+import { line, textOf } from '../../support/imports.ts'
+import { tundishAgain } from '../../support/resident.ts'
+import type { Json } from '../../support/server.ts'
+import { readerOf } from './copies.ts'
+
+const billing = await startBilling()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-credits-'))
+after(async () => {
+  await billing.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+const { db, server } = billing
+const shop = await withCredits(db, await billing.organization())
+const headers = ['Content-Type', 'application/x-ndjson']
+const bring = (...lines: Parameters<typeof textOf>[0]) =>
+  server.admin(`/projects/${shop.projectId}/import`, { method: 'POST', body: textOf(lines), headers })
+
+async function exported(from?: string): Promise<{ entries: Json[]; horizon: string }> {
+  const query = from === undefined ? '' : `?from=${encodeURIComponent(from)}`
+  const { status, text } = await server.api(`/export${query}`, { key: shop.projectKey })
+  assert.equal(status, 200, text)
+  const lines = text
+    .trimEnd()
+    .split('\n')
+    .map((one) => JSON.parse(one))
+  const entries = lines.flatMap(({ record, data }) => (record === 'credit_entry' ? [data] : []))
+  return { entries, horizon: lines.at(-1).horizon }
+}
+
+test('an entry whose commit is late is in the export or in the next one', async () => {
+  const external_id = await shop.customer()
+  await shop.credits('grant', { external_id, amount: 100 })
+  await db.query("update credit_clocks set last_entry_at = last_entry_at - interval '1 minute'")
+  let stamp = ''
+  let reading: ReturnType<typeof exported> | undefined
+  await db.tx(async (query) => {
+    // As a spend does, until its commit.
+    await query('select from credit_clocks where organization_id = $1 for no key update', [shop.id])
+    const [row] = await query<{ at: string }>(
+      `insert into credit_entries (organization_id, project_id, created_at, updated_at, entry_id, external_id, unit, account,
+         amount, balance, cause)
+       select $1, $2, now(), now(), gen_random_uuid(), $3, 'tokens', 'granted', 1, 101, 'grant'
+       returning to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at`,
+      [shop.id, shop.projectId, external_id],
+    )
+    stamp = row!.at
+    await query('update credit_accounts set granted = 101 where external_id = $1', [external_id])
+    await query('update credit_grants set remaining = 101, amount = 101 where external_id = $1', [external_id])
+    await query('update credit_clocks set last_entry_at = greatest(last_entry_at, now()) where organization_id = $1', [
+      shop.id,
+    ])
+    reading = exported()
+    reading.catch(() => {})
+    const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%credit_clocks%'`
+    let isRead = false
+    void reading.then(() => (isRead = true))
+    await until('the export waits or is there', async () => isRead || (await db.query(waits)).length > 0)
+  })
+  const { entries, horizon } = await reading!
+  const isIn = entries.some(({ created_at }) => created_at === stamp)
+  assert.equal(isIn, stamp < horizon, `stamped ${stamp}, horizon ${horizon}`)
+})
+
+test('a copy has every entry and the balances, and what spends, erasures, merges and imports change', async () => {
+  for (const id of ['ada', 'into', 'third'])
+    await db.query(
+      'insert into profiles (project_id, id, created_at, updated_at) values ($1, $2, db_clock(), db_clock())',
+      [shop.projectId, id],
+    )
+  const external_id = await shop.customer()
+  assert.equal((await bring(line.customer({ external_id, profile_id: 'ada' }))).status, 200)
+  const moved = await shop.customer()
+  await shop.credits('grant', { external_id, amount: 100 })
+  await shop.credits('spend', { external_id, amount: 30, metadata: { job: 'a-secret-job' } })
+  await shop.credits('spend', { external_id, amount: 5 })
+  await shop.credits('grant', { external_id: moved, amount: 7 })
+  const target = join(folder, 'copy.sqlite')
+  const env = { SYNC_URL: server.url, SYNC_KEY: shop.projectKey }
+  const read = readerOf(`sqlite:${target}`)
+  async function sync(): Promise<number> {
+    // The horizon may lag by a second.
+    await sleep(1100)
+    const { code, stdout, stderr } = await tundishAgain(['sync', '--json', '--to', `sqlite:${target}`], env)
+    assert.equal(code, 0, stderr)
+    await checkEqual(read)
+    return JSON.parse(stdout).records
+  }
+  await sync()
+  assert.ok(readFileSync(target).includes('a-secret-job'))
+  assert.equal(await sync(), 0)
+  await shop.credits('spend', { external_id, amount: 1 })
+  assert.equal(await sync(), 1)
+  const merged = await server.admin(`/projects/${shop.projectId}/profiles/ada/merge/into`, { method: 'POST' })
+  assert.equal(merged.status, 200, merged.text)
+  // Two profiles, and four entries.
+  assert.equal(await sync(), 6)
+  assert.equal((await bring(line.customer({ external_id: moved, profile_id: 'third' }))).status, 200)
+  assert.equal((await bring(line.customer({ external_id: moved, profile_id: 'third' }))).status, 200)
+  assert.equal(await sync(), 1)
+  const erased = await server.api('/profiles/anonymize', {
+    method: 'POST',
+    key: shop.projectKey,
+    body: { profile_ids: ['into'] },
+  })
+  assert.equal(erased.status, 200, erased.text)
+  // The profile, the one that was merged into it, and the entry with metadata.
+  assert.ok((await sync()) >= 2)
+  assert.ok(!readFileSync(target).includes('a-secret-job'))
+  const balances = await read('credit_balances')
+  const own = balances.find((row) => row.external_id === external_id)!
+  assert.deepEqual([own.balance, own.granted, own.spent, own.profile_id].map(String), ['64', '100', '36', 'into'])
+})
+
+/** Compares entries and balances with those of the server. */
+async function checkEqual(read: ReturnType<typeof readerOf>): Promise<void> {
+  const entries = await db.query<{ row: string }>(
+    `select concat_ws(' ', e.entry_id, e.external_id, c.profile_id, trim_scale(e.amount), trim_scale(e.balance), e.cause) as row
+     from credit_entries e join customers c using (organization_id, external_id) where e.project_id = $1`,
+    [shop.projectId],
+  )
+  const text = (row: Json, ...names: string[]) => names.flatMap((name) => row[name] ?? []).join(' ')
+  const copied = await read('credit_entries')
+  assert.deepEqual(
+    copied.map((row) => text(row, 'entry_id', 'external_id', 'profile_id', 'amount', 'balance', 'cause')).sort(),
+    entries.map(({ row }) => row).sort(),
+  )
+  const accounts = await db.query<{ row: string }>(
+    `select concat_ws(' ', a.account_id, a.external_id, c.profile_id, trim_scale(a.balance), trim_scale(a.spent)) as row
+     from credit_accounts a join customers c using (organization_id, external_id) where c.project_id = $1`,
+    [shop.projectId],
+  )
+  assert.deepEqual(
+    (await read('credit_balances'))
+      .map((row) => text(row, 'account_id', 'external_id', 'profile_id', 'balance', 'spent'))
+      .sort(),
+    accounts.map(({ row }) => row).sort(),
+  )
+}
