@@ -129,7 +129,7 @@ async function checkOwn(operation: MatrixOperation, rule: Rule, us: Tenant, them
   const leaked = namesOf(them).filter((name) => text.includes(name))
   assert.deepEqual(leaked, [], text)
   // Otherwise an empty response could hide that tenants are not isolated.
-  if (operation.method === 'GET')
+  if (operation.method === 'GET' && !rule.sums)
     assert.ok(
       namesOf(us).some((name) => text.includes(name)),
       text,

@@ -19,6 +19,8 @@ export interface Rule {
   everywhere?: boolean
   /** The status for the tenant's own objects if a success needs more than the database; by default 200. */
   own?: number
+  /** Its response has sums alone, which name nothing. Those of other tenants are missing in tests of figures. */
+  sums?: boolean
   /** Needs no key and has no tenant. */
   open?: boolean
   /** The request names objects of `it`; the caller is `ours`. */
@@ -33,6 +35,7 @@ const unnamed: Foreign = { like: 'unnamed' }
 const item: Rule = { foreign: absent(404) }
 /** All objects of the tenant, and nothing else. */
 const list: Rule = { foreign: unnamed }
+const sums: Rule = { foreign: unnamed, sums: true }
 const everywhere: Rule = { foreign: unnamed, everywhere: true }
 const open: Rule = { foreign: unnamed, open: true }
 /** A list filtered by another tenant's object is empty. */
@@ -145,6 +148,9 @@ export const RULES: Record<string, Rule> = {
   getOrganizationFigures: { ...list, query: () => everyFunnel },
   rebuildFigures: list,
   getAcquisition: { ...list, query: () => everySource },
+  getChurn: { ...sums, query: () => everySource },
+  getRenewalForecast: sums,
+  getToday: sums,
   getLifetime: { ...list, query: () => everyCohort },
   getExperimentResults: list,
   loadSpend: set({ rows: [{ day: '2026-01-31', source: 'google', currency: 'USD', amount: '1.00' }] }),

@@ -4,6 +4,7 @@ import { openRandom } from '../../lib/seeded-random.ts'
 import { experimentRecords, funnelRecords, guideRecord, PLANS, productRecord } from './catalogue.ts'
 import { ACCOUNTS, payment } from './payments.ts'
 import { iso, type Line, makePerson } from './people.ts'
+import { secondSubscription } from './second-subscriptions.ts'
 import { subscriptionLines } from './subscriptions.ts'
 
 const PEOPLE = 2000
@@ -69,6 +70,7 @@ export function* demoRecords(now: number): Iterable<Line> {
   for (let n = 1; n <= PEOPLE; n += 1) {
     const person = makePerson(random, n, now)
     const lines = [...person.lines, ...subscriptionLines(random, person, n, now)]
+    lines.push(...secondSubscription(lines, n, now))
     giveVariants(lines, n)
     if (ada === undefined && lines.some(isActiveSubscription)) {
       ada = person.id

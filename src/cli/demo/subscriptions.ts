@@ -112,7 +112,8 @@ function outcome(random: Random, wanted: Status, [starts, ends]: [number, number
     : { status: 'active' as const }
 }
 
-function after(ms: number, { interval, count }: Plan): number {
+/** The end of a period of the plan. */
+export function after(ms: number, { interval, count }: Plan): number {
   const days = { day: count, week: 7 * count }[interval as 'day' | 'week']
   if (days) return ms + days * DAY_MS
   const date = new Date(ms)

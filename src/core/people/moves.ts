@@ -20,6 +20,8 @@ export const MARK_FIGURES = `
     union all select 'subscriptions', d.at from subscriptions u cross join lateral (values (u.created_at),
         (subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paused_at, u.created_at))) d (at)
       where ${OF_BOTH}
+    union all select 'renewals', period_ends_at from subscriptions
+      where ${OF_BOTH} and status in ('active', 'trialing') and renews
     union all select 'sales', ${paidAt('r')} from customers c
       join report_transactions r on r.organization_id = c.organization_id and r.external_id = c.external_id
       where c.project_id = $1 and c.profile_id in ($2, $3)

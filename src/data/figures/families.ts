@@ -2,10 +2,21 @@
 import { experiments } from './experiments.ts'
 import type { Family } from './family.ts'
 import { payments } from './payments.ts'
+import { renewals } from './renewals.ts'
 import { sales } from './sales.ts'
 import { spend } from './spend.ts'
 import { subscriptions } from './subscriptions.ts'
 import { screens, visits } from './visits.ts'
 import { worth } from './worth.ts'
 
-export const families: readonly Family[] = [visits, screens, spend, sales, worth, payments, subscriptions, experiments]
+export const families: readonly Family[] = [
+  visits,
+  screens,
+  spend,
+  sales,
+  worth,
+  payments,
+  subscriptions,
+  renewals,
+  experiments,
+]

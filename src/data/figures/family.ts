@@ -2,7 +2,7 @@
 
 export interface Family {
   /** The name in `figure_marks`. Families with the same name are computed together. */
-  name: 'visits' | 'sales' | 'payments' | 'subscriptions' | 'experiments'
+  name: 'visits' | 'sales' | 'payments' | 'subscriptions' | 'experiments' | 'renewals'
   table: string
   /** The dimensions that facts have as columns, besides `day` and `test`. */
   dimensions: readonly string[]
@@ -27,6 +27,9 @@ export interface Family {
 
 /** SQL: the day in UTC of an instant. */
 export const dayOf = (instant: string) => `(${instant} at time zone 'UTC')::date`
+
+/** SQL: the hour in UTC of an instant, `00` to `23`. */
+export const hourOf = (instant: string) => `to_char(${instant} at time zone 'UTC', 'HH24')`
 
 /** SQL: whether an instant is within the days from $2 to $3. */
 export const within = (instant: string) =>

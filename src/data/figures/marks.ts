@@ -3,6 +3,7 @@ import { paidAt } from '../../core/records/payment-time.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Days } from './compute.ts'
 import { families } from './families.ts'
+import { DUE } from './renewals.ts'
 
 /** The most days that are computed in one transaction. */
 export const LONGEST_RUN = 31
@@ -51,6 +52,7 @@ const DAYS: [family: string, at: string, table: string, where?: string][] = [
   ['subscriptions', 'created_at', 'subscriptions'],
   ['subscriptions', 'created_at', 'transactions'],
   ['subscriptions', END, 'subscriptions', `project_id = $1 and status in ('paused', 'cancelled', 'expired', 'unpaid')`],
+  ['renewals', 'period_ends_at', 'subscriptions', `project_id = $1 and status in ${DUE} and renews`],
 ]
 
 // Also days that only have stored figures: their records may be gone.

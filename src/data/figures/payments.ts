@@ -1,17 +1,17 @@
 // Figures of payment attempts: accepted and declined, with decline reasons, by the day of the attempt.
 import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
-import { dayOf, type Family, orNone, within } from './family.ts'
+import { dayOf, type Family, hourOf, orNone, within } from './family.ts'
 
 export const payments: Family = {
   name: 'payments',
   table: 'figures_payments',
-  dimensions: ['provider', 'account', 'decline', 'reason'],
-  splits: [['provider'], ['account'], ['decline', 'reason']],
+  dimensions: ['hour', 'provider', 'account', 'decline', 'reason'],
+  splits: [['hour'], ['provider'], ['account'], ['decline', 'reason']],
   money: false,
   measures: ['attempts', 'accepted', 'declined'],
   facts: `
-    select ${dayOf(paidAt('r'))} as day, ${IS_TEST} as test,
+    select ${dayOf(paidAt('r'))} as day, ${hourOf(paidAt('r'))} as hour, ${IS_TEST} as test,
       ${orNone('r.psp')} as provider,
       -- With its provider, because two of them may use the same id.
       concat_ws(' ', r.psp, r.psp_merchant_id) as account,

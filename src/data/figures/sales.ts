@@ -2,7 +2,7 @@
 import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
-import { dayOf, type Family, inDollars, minor, orNone, within } from './family.ts'
+import { dayOf, type Family, hourOf, inDollars, minor, orNone, within } from './family.ts'
 import { alone, LAST_TOUCH, VISITED, visitColumns, with_ } from './splits.ts'
 
 /** SQL: whether the transaction is a payment for the subscription: more than 0, and not for its trial. */
@@ -22,7 +22,7 @@ const monthStart = (instant: string) => `date_trunc('month', ${instant}, 'UTC')`
 // Sales to people: the transactions of the data API.
 const TRANSACTIONS = `
   select t.profile_id, null as organization_id, null as external_id, t.id as moved_id, t.created_at as touched_at,
-    ${dayOf('t.created_at')} as day, t.sandbox or p.preview as test,
+    ${dayOf('t.created_at')} as day, ${hourOf('t.created_at')} as hour, t.sandbox or p.preview as test,
     ${orNone('t.funnel_id')} as funnel, ${orNone('u.product_id')} as product, ${orNone('p.country')} as country,
     ${orNone('u.payment_provider')} as provider,
     case when t.subscription_id is null then 'one_off'
@@ -71,7 +71,7 @@ const TOUCHED_AT = `case when r.psp_transaction_type = 'sale' then ${paidAt('r')
 // the same transaction id of the provider, which cancels the first.
 const REPORT = `
   select c.profile_id, r.organization_id, r.external_id, r.trx_id::text as moved_id, ${TOUCHED_AT} as touched_at,
-    ${dayOf(paidAt('r'))} as day, ${IS_TEST} as test,
+    ${dayOf(paidAt('r'))} as day, ${hourOf(paidAt('r'))} as hour, ${IS_TEST} as test,
     ${orNone('p.funnel_id')} as funnel, '' as product, ${orNone('p.country')} as country, ${orNone('r.psp')} as provider,
     case move when 'sale' then 'one_off' else move end as kind, ${REASON} as reason, r.currency_code as currency,
     (move = 'sale')::int as sales, case when move = 'sale' then moved.amount else 0 end as gross,
@@ -133,9 +133,9 @@ const BEFORE = LAST_TOUCH.map((name) => `coalesce(last.visit_${name.slice('last_
 export const sales: Family = {
   name: 'sales',
   table: 'figures_sales',
-  dimensions: ['funnel', 'product', 'country', 'provider', 'kind', 'reason', ...VISITED, ...LAST_TOUCH],
+  dimensions: ['hour', 'funnel', 'product', 'country', 'provider', 'kind', 'reason', ...VISITED, ...LAST_TOUCH],
   splits: [
-    ...alone(['funnel', 'product', 'country', 'provider', 'kind', 'reason', ...VISITED, ...LAST_TOUCH]),
+    ...alone(['hour', 'funnel', 'product', 'country', 'provider', 'kind', 'reason', ...VISITED, ...LAST_TOUCH]),
     ...with_('funnel', ['product', 'country', ...VISITED]),
     ...with_('source', ['medium', 'campaign', 'country', 'product']),
     ...with_('campaign', ['content', 'term', 'country', 'product']),

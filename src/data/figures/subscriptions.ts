@@ -1,6 +1,7 @@
 // Figures of subscriptions: by the day of creation, the day of the first payment, and the day on which they end.
 import { dayOf, type Family, inDollars, monthOf, orNone, within } from './family.ts'
 import { pays } from './sales.ts'
+import { alone, with_ } from './splits.ts'
 
 /** SQL: whether the subscription began with a trial. */
 export const isTrial = (row: string) =>
@@ -20,10 +21,11 @@ const FIRST_PAYMENT = `left join lateral (
 
 const END = 'subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paused_at, u.created_at)'
 
+/** SQL: the fields of a fact about the subscription `u` of the profile `p`. */
 const facts = (day: string, measures: string, where: string, from = `subscriptions u ${FIRST_PAYMENT}`) => `
   select ${dayOf(day)} as day, u.sandbox or p.preview as test, ${orNone('u.funnel_id')} as funnel,
     u.product_id as product, ${orNone('p.country')} as country, ${orNone('u.payment_provider')} as provider,
-    ${orNone(monthOf('paid_from'))} as cohort, u.currency, ${measures}
+    ${orNone(monthOf('paid_from'))} as cohort, u.currency, u.profile_id, u.sandbox, ${measures}
   from ${from} join profiles p on p.project_id = u.project_id and p.id = u.profile_id
   where u.project_id = $1 and ${where}`
 
@@ -35,33 +37,65 @@ const WORTH_USD = `coalesce(${worth(inDollars('u.price_usd', 'u.price', 'u.curre
 const FIRST_PAID = `transactions f
   join subscriptions u on u.project_id = f.project_id and u.id = f.subscription_id ${FIRST_PAYMENT}`
 
-const STARTED = `1 as started, ${isTrial('u')}::int as trials, (${isTrial('u')} and paid_from is not null)::int as converted,
+const STARTED = `false as is_paused, '' as reason, 1 as started, ${isTrial('u')}::int as trials,
+  (${isTrial('u')} and paid_from is not null)::int as converted,
   0 as began_paying, 0 as ended, 0::numeric as mrr, 0::numeric as mrr_usd`
-const BEGAN = `0, 0, 0, 1, 0, ${WORTH}, ${WORTH_USD}`
-const ENDED = `0, 0, 0, 0, 1, -${WORTH}, -${WORTH_USD}`
+const BEGAN = `false as is_paused, '' as reason, 0 as started, 0 as trials, 0 as converted, 1 as began_paying, 0 as ended,
+  ${WORTH} as mrr, ${WORTH_USD} as mrr_usd`
+const ENDED = `u.status = 'paused', ${orNone('u.cancellation_reason')}, 0, 0, 0, 0, 1, -${WORTH}, -${WORTH_USD}`
+
+const MOVED = [
+  facts(
+    'f.created_at',
+    BEGAN,
+    `f.project_id = $1 and ${within('f.created_at')} and f.price > 0 and f.id is distinct from u.trial_transaction_id
+      and not exists (select from transactions t where t.project_id = $1 and t.subscription_id = u.id and ${pays('t', 'u')}
+        and (t.created_at, t.id) < (f.created_at, f.id))`,
+    FIRST_PAID,
+  ),
+  facts('u.created_at', BEGAN, `${within('u.created_at')} and first.at is null and paid_from is not null`),
+  facts(
+    END,
+    ENDED,
+    `u.status in ('paused', 'cancelled', 'expired', 'unpaid') and ${within(END)} and paid_from is not null`,
+  ),
+].join(' union all ')
+
+// What a person pays for before and after the day, read once for each person: read for each subscription, it takes hours for a person
+// with thousands of them, such as a tester.
+const AROUND = `
+  select who.*, o.before, o.after, o.ever
+  from (select distinct profile_id, sandbox, day from moved) who
+  cross join lateral (
+    select coalesce(bool_or(began < who.day and (ended is null or ended >= who.day)), false) as before,
+      coalesce(bool_or(began <= who.day and (ended is null or ended > who.day)), false) as after,
+      coalesce(bool_or(began < who.day), false) as ever
+    from (
+      select ${dayOf('paid_from')} as began, ${dayOf(END)} as ended from subscriptions u ${FIRST_PAYMENT}
+      where u.project_id = $1 and u.profile_id = who.profile_id and u.sandbox = who.sandbox and ${WORTH} > 0 offset 0) own) o`
+
+// Each change of the MRR has one of these, so that they add up to all of it.
+const MOVEMENT = `case when moved.is_paused then 'paused'
+  when around.before and around.after then case when sum(moved.mrr) filter (where not moved.is_paused) over (
+    partition by moved.profile_id, moved.sandbox, moved.day, moved.currency) < 0 then 'contraction' else 'expansion' end
+  when around.before or not around.after and moved.ended = 1 then 'churn'
+  when around.ever then 'reactivation' else 'new' end`
 
 export const subscriptions: Family = {
   name: 'subscriptions',
   table: 'figures_subscriptions',
-  dimensions: ['funnel', 'product', 'country', 'provider', 'cohort'],
-  splits: [['funnel'], ['product'], ['country'], ['provider'], ['cohort']],
+  dimensions: ['movement', 'funnel', 'product', 'country', 'provider', 'cohort', 'reason'],
+  splits: [
+    ...alone(['movement', 'funnel', 'product', 'country', 'provider', 'cohort', 'reason']),
+    ...with_('movement', ['funnel', 'product', 'country', 'provider', 'cohort', 'reason']),
+  ],
+  // A reason may be what a customer wrote.
+  limited: ['reason'],
   money: true,
-  measures: ['started', 'trials', 'converted', 'began_paying', 'ended', 'mrr', 'mrr_usd'],
-  facts: [
-    facts('u.created_at', STARTED, within('u.created_at')),
-    facts(
-      'f.created_at',
-      BEGAN,
-      `f.project_id = $1 and ${within('f.created_at')} and f.price > 0 and f.id is distinct from u.trial_transaction_id
-        and not exists (select from transactions t where t.project_id = $1 and t.subscription_id = u.id and ${pays('t', 'u')}
-          and (t.created_at, t.id) < (f.created_at, f.id))`,
-      FIRST_PAID,
-    ),
-    facts('u.created_at', BEGAN, `${within('u.created_at')} and first.at is null and paid_from is not null`),
-    facts(
-      END,
-      ENDED,
-      `u.status in ('paused', 'cancelled', 'expired', 'unpaid') and ${within(END)} and paid_from is not null`,
-    ),
-  ].join(' union all '),
+  measures: ['ended', 'started', 'trials', 'converted', 'began_paying', 'mrr', 'mrr_usd'],
+  facts: `
+    with moved as materialized (${MOVED}), around as materialized (${AROUND})
+    select moved.*, ${MOVEMENT} as movement from moved join around using (profile_id, sandbox, day)
+    union all
+    select own.*, '' from (${facts('u.created_at', STARTED, within('u.created_at'))}) own`,
 }

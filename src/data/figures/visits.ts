@@ -1,5 +1,5 @@
 // Figures of sessions: the steps of a funnel that they reach, by the day on which the session began.
-import { dayOf, type Family, orNone, within } from './family.ts'
+import { dayOf, type Family, hourOf, orNone, within } from './family.ts'
 import { alone, VISITED, visitColumns, with_ } from './splits.ts'
 
 // The session of a payment is that of the transaction, or that of its subscription. The payments of each person are read once: read
@@ -18,9 +18,9 @@ const PAID = `
 export const visits: Family = {
   name: 'visits',
   table: 'figures_visits',
-  dimensions: ['funnel', 'version', 'experiment', 'locale', 'country', ...VISITED],
+  dimensions: ['hour', 'funnel', 'version', 'experiment', 'locale', 'country', ...VISITED],
   splits: [
-    ...alone(['funnel', 'country', 'locale', 'experiment', ...VISITED]),
+    ...alone(['hour', 'funnel', 'country', 'locale', 'experiment', ...VISITED]),
     ...with_('funnel', ['version', 'experiment', 'locale', 'country', ...VISITED]),
     ...with_('source', ['medium', 'campaign', 'country']),
     ...with_('campaign', ['content', 'term', 'country']),
@@ -32,7 +32,7 @@ export const visits: Family = {
   measures: ['sessions', 'people', 'visitors', 'replied', 'emailed', 'subscribed', 'paid'],
   facts: `
     with paid as materialized (${PAID})
-    select ${dayOf('s.created_at')} as day, p.preview as test, ${orNone('s.funnel_id')} as funnel,
+    select ${dayOf('s.created_at')} as day, ${hourOf('s.created_at')} as hour, p.preview as test, ${orNone('s.funnel_id')} as funnel,
       ${orNone('s.funnel_version::text')} as version, ${orNone('s.experiment_id')} as experiment,
       ${orNone('s.locale')} as locale, ${orNone('s.country')} as country, ${visitColumns('s')},
       1 as sessions,

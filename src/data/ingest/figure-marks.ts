@@ -3,10 +3,11 @@
 import type { Kind, Scope } from '../../core/records/record.ts'
 import { columnOf, DIMENSIONS } from '../../core/records/visit.ts'
 import { COUNTED_DAYS } from '../figures/experiments.ts'
+import { DUE } from '../figures/renewals.ts'
 import { pays } from '../figures/sales.ts'
-import { isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
 import { sameKey } from './conditions.ts'
 import { customer, differ, exposures, payment, type Rule, reportRows } from './figure-mark-rules.ts'
+import { besideSubscription, eachOf, end, moneyOf, subscription } from './figure-mark-subscriptions.ts'
 import type { MergeHooks } from './merge.ts'
 import { staged } from './staging.ts'
 
@@ -31,21 +32,6 @@ function insertMarks({ project_id }: Scope, parts: string[]): string {
     select distinct ${project_id}, family, (at at time zone 'UTC')::date
     from (${parts.join(' union all ')}) touched (family, at) where at is not null and isfinite(at)`
 }
-
-const end = (row: string) =>
-  `subscription_end(${row}.status, ${row}.period_ends_at, ${row}.cancelled_at, ${row}.paused_at, ${row}.created_at)`
-
-/** SQL: these ids as rows of `each`. A join with `in (a, b)` cannot be hashed, and reads a table anew for every row. */
-const eachOf = (...ids: string[]) => `cross join lateral (values ${ids.map((id) => `(${id})`).join(', ')}) each (id)`
-
-/** SQL: all days on which money of the profile moved, of which its first payment and its first session decide the dimensions. */
-const moneyOf = (from: string, profile: string, { project_id, organization_id }: Scope, where: string) => [
-  `select 'sales', o.created_at from ${from}
-   join transactions o on o.project_id = ${project_id} and o.profile_id = ${profile} where ${where}`,
-  `select 'sales', r.paid_at from ${from}
-   join customers c on c.project_id = ${project_id} and c.profile_id = ${profile}
-   ${reportRows('c', organization_id)} where ${where}`,
-]
 
 const SHOWN_OF_SESSION = ['created_at', 'profile_id', 'funnel_id', 'country', ...DIMENSIONS.map(columnOf)]
 
@@ -106,6 +92,9 @@ const profile: Rule = {
       `select 'subscriptions', d.at from ${from}
        join subscriptions o on o.project_id = ${project_id} and o.profile_id = t.id
        cross join lateral (values (o.created_at), (${end('o')})) d (at) where ${moved}`,
+      `select 'renewals', o.period_ends_at from ${from}
+       join subscriptions o on o.project_id = ${project_id} and o.profile_id = t.id
+       where t.preview <> s.preview and o.status in ${DUE} and o.renews`,
       // A payment of a subscription may be a transaction of another profile.
       `select 'subscriptions', o.created_at from ${from}
        join subscriptions u on u.project_id = ${project_id} and u.profile_id = t.id
@@ -117,44 +106,6 @@ const profile: Rule = {
   },
   // No record refers to a profile that did not exist.
   added: () => [`select 'visits', null::timestamptz where false`],
-}
-
-const subscription: Rule = {
-  changed: (from, scope) => {
-    const { project_id } = scope
-    const paid = 'price, currency, price_usd, billing_interval, billing_interval_count, created_at'.split(', ')
-    const split = 'product_id, funnel_id, payment_provider, profile_id, sandbox, trial_transaction_id'.split(', ')
-    const changed = `(${differ(...paid, ...split)} or (t.trial_offer is null) <> (s.trial_offer is null))`
-    // The status decides whether it was a trial, and whether it was paid for if no payment of it is stored.
-    const byStatus = `${isTrial('t')} <> ${isTrial('s')} or ${isPaidByStatus('t')} <> ${isPaidByStatus('s')} and not exists (
-      select from transactions o where o.project_id = ${project_id} and o.subscription_id = t.id and ${pays('o', 's')})`
-    return [
-      `select 'subscriptions', d.at from ${from}
-       cross join lateral (values (t.created_at), (s.created_at), (${end('t')}), (${end('s')})) d (at)
-       where ${changed} or (${byStatus})`,
-      `select 'subscriptions', d.at from ${from} cross join lateral (values (${end('t')}), (${end('s')})) d (at)
-       where ${end('t')} is distinct from ${end('s')}`,
-      `select family, o.created_at from ${from}
-       join transactions o on o.project_id = ${project_id} and o.subscription_id = t.id
-       cross join (values ('sales'), ('subscriptions')) families (family) where ${changed}`,
-      `select 'visits', o.created_at from ${from} ${eachOf('t.session_id', 's.session_id')}
-       join sessions o on o.project_id = ${project_id} and o.id = each.id
-       where ${differ('session_id', 'profile_id')}`,
-      ...['t.profile_id', 's.profile_id'].map((one) => exposures(from, one, project_id, `${changed} or ${byStatus}`)),
-      // The product of the first payment of the person who paid for it.
-      ...moneyOf(
-        `${from} join transactions f on f.project_id = ${project_id} and f.subscription_id = t.id and f.price > 0`,
-        'f.profile_id',
-        scope,
-        differ('product_id'),
-      ),
-    ]
-  },
-  added: (from, { project_id }) => [
-    `select 'subscriptions', d.at from ${from} cross join lateral (values (s.created_at), (${end('s')})) d (at)`,
-    exposures(from, 's.profile_id', project_id),
-    `select 'visits', o.created_at from ${from} join sessions o on o.project_id = ${project_id} and o.id = s.session_id`,
-  ],
 }
 
 // Experiments count no later payments, so that a renewal marks no day of an old one.
@@ -180,6 +131,14 @@ const transaction: Rule = {
       `select 'subscriptions', d.at from ${from} ${eachOf('t.subscription_id', 's.subscription_id')}
        join subscriptions u on u.project_id = ${project_id} and u.id = each.id
        cross join lateral (values (u.created_at), (${end('u')})) d (at) where ${changed}`,
+      besideSubscription(
+        `${from} ${eachOf('t.subscription_id', 's.subscription_id')}
+         join subscriptions u on u.project_id = ${project_id} and u.id = each.id`,
+        'u.profile_id',
+        'u.id',
+        project_id,
+        changed,
+      ),
       `select 'visits', e.created_at from ${from} cross join lateral (values (t.subscription_id), (s.subscription_id)) owner (id)
        left join subscriptions u on u.project_id = ${project_id} and u.id = owner.id
        ${eachOf('t.session_id', 's.session_id', 'u.session_id')}
@@ -222,6 +181,7 @@ const transaction: Rule = {
        cross join (values ('sales'), ('subscriptions')) families (family) where ${isFirst}`,
       `select 'subscriptions', d.at from ${joined}
        cross join lateral (values (s.created_at), (u.created_at), (${end('u')})) d (at) where u.id is not null and ${isFirst}`,
+      besideSubscription(joined, 'u.profile_id', 'u.id', project_id, isFirst),
       `select 'visits', e.created_at from ${joined} ${eachOf('s.session_id', 'u.session_id')}
        join sessions e on e.project_id = ${project_id} and e.id = each.id
        where s.price > 0 and (u.id is null or s.session_id is distinct from u.session_id or (${isFirst}))`,

@@ -38,6 +38,7 @@ const AHEAD = new Set([
   'api_import_ids',
   'figures_experiments',
   'figures_payments',
+  'figures_renewals',
   'figures_sales',
   'figures_screens',
   'figures_spend',

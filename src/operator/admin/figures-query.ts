@@ -25,6 +25,8 @@ const DIMENSIONS = [
   'decline',
   'reason',
   'cohort',
+  'movement',
+  'hour',
   ...VISITED,
   ...LAST_TOUCH,
 ]

@@ -8,7 +8,9 @@ import { credits } from './pages/credits.ts'
 import { erasePerson, erasures, receipt } from './pages/erasures.ts'
 import { experiments } from './pages/experiments.ts'
 import { funnel, funnels } from './pages/funnels.ts'
+import { hours } from './pages/hours.ts'
 import { keys, makeKey, revokeKey, rotateKey } from './pages/keys.ts'
+import { churn, movements } from './pages/movements.ts'
 import { audit, doctor, sync } from './pages/operations.ts'
 import { people } from './pages/people.ts'
 import { person } from './pages/person.ts'
@@ -47,6 +49,9 @@ export const pages: Record<string, Route> = {
   '/acquisition': acquisition,
   '/worth': worth,
   '/experiments': experiments,
+  '/hours': hours,
+  '/movements': movements,
+  '/churn': churn,
   '/subscriptions': subscriptions,
   '/charges': charges,
   '/charges/:organization_id/:order_id': charge,

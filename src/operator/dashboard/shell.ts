@@ -23,12 +23,15 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
     'Business',
     [
       ['/', 'Today'],
+      ['/hours', 'Today by hour'],
       ['/acquisition', 'Acquisition'],
       ['/funnels', 'Funnels'],
       ['/experiments', 'Experiments'],
       ['/revenue', 'Revenue'],
       ['/worth', 'Customer worth'],
       ['/subscriptions', 'Subscriptions'],
+      ['/movements', 'MRR movements'],
+      ['/churn', 'Churn'],
     ],
   ],
   [

@@ -57,6 +57,7 @@ const IMPERSONAL: Record<string, string> = {
   figure_reports: 'organization_id',
   figures_experiments: 'project_id split key subkey',
   figures_payments: 'project_id split key subkey',
+  figures_renewals: 'project_id split key subkey currency',
   figures_sales: 'project_id split key subkey currency',
   figures_screens: 'project_id split key subkey',
   figures_spend: 'project_id split key subkey currency',

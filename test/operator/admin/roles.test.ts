@@ -37,6 +37,9 @@ const FIGURES = [
     'getAcquisition',
     'getLifetime',
     'getExperimentResults',
+    'getChurn',
+    'getRenewalForecast',
+    'getToday',
   ],
   ...['listOrganizations', 'listProjects', 'getOrganization', 'getProject'],
 ]

@@ -1,0 +1,62 @@
+// Today by hour, beside yesterday and the same weekday of the week before.
+import { addDays } from '../../lib/days.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import { type Figure, readFigures } from './read.ts'
+
+export const HOUR_METRICS = ['revenue', 'sales', 'customers', 'sessions', 'people', 'without_usd'] as const
+export type HourValues = Record<(typeof HOUR_METRICS)[number], number>
+
+const COMPARED = { today: 0, yesterday: 1, week_before: 7 } as const
+type ComparedDay = keyof typeof COMPARED
+
+export interface Hours {
+  today: string
+  /** The present hour in UTC, which is not over. */
+  hour: number
+  /** The 24 hours; those of today that have not begun are null. */
+  hours: ({ hour: number } & Record<ComparedDay, HourValues | null>)[]
+  /** The sums of the hours of each day that are over today. */
+  so_far: Record<ComparedDay, HourValues>
+}
+
+export async function readHours(db: Db, projectId: string, test: boolean): Promise<Hours> {
+  const [now] = await db.query(NOW)
+  const [today, hour] = [now!.today!, Number(now!.hour)]
+  const names = Object.keys(COMPARED) as ComparedDay[]
+  const found = await Promise.all(
+    names.map((name) => {
+      const from = addDays(today, -COMPARED[name])
+      const question = { projects: [projectId], from, to: addDays(from, 1), metrics: HOUR_METRICS, dimension: 'hour' }
+      return readFigures(db, { ...question, money: 'usd', test })
+    }),
+  )
+  const days = Object.fromEntries(names.map((name, n) => [name, byHour(found[n]!)])) as Record<
+    ComparedDay,
+    HourValues[]
+  >
+  return {
+    today,
+    hour,
+    hours: Array.from({ length: 24 }, (_, n) => ({
+      hour: n,
+      today: n <= hour ? days.today[n]! : null,
+      yesterday: days.yesterday[n]!,
+      week_before: days.week_before[n]!,
+    })),
+    so_far: Object.fromEntries(names.map((name) => [name, sumOf(days[name].slice(0, hour))])) as Hours['so_far'],
+  }
+}
+
+const NOW = `select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today, extract(hour from db_clock() at time zone 'UTC') as hour`
+
+const valuesOf = (of: (name: (typeof HOUR_METRICS)[number]) => number) =>
+  Object.fromEntries(HOUR_METRICS.map((name) => [name, of(name)])) as HourValues
+
+function byHour(figures: Figure[]): HourValues[] {
+  const values = new Map(figures.map((one) => [Number(one.key), one.values]))
+  return Array.from({ length: 24 }, (_, n) => valuesOf((name) => values.get(n)?.[name] ?? 0))
+}
+
+// Sums of cents: floating point would show.
+const sumOf = (hours: HourValues[]) =>
+  valuesOf((name) => Math.round(hours.reduce((sum, one) => sum + one[name] * 100, 0)) / 100)

@@ -1,0 +1,122 @@
+// Who leaves and who stays: churn by a dimension, and a forecast of renewals.
+import { readHorizon } from '../../core/lists/horizon.ts'
+import { CHURN_BY, type ChurnQuestion, readChurn } from '../../data/figures/churn.ts'
+import { FORECAST_DAYS, readForecast } from '../../data/figures/forecast.ts'
+import { addDays } from '../../lib/days.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { requireProject } from './exist.ts'
+import { daysOf, daysQuery, readDays, TAG, todayOf } from './figures-query.ts'
+import type { Operation, Reading } from './operation.ts'
+
+const count = (description: string) => Type.Integer({ description })
+const number = (description: string) => Type.Number({ description })
+const share = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
+const orNull = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description })
+const test = Type.Optional(
+  Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' }),
+)
+
+const row = Type.Object(
+  {
+    key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`; empty: none; null: all together.' }),
+    paying: count('Paying subscriptions before the first day; by `reason`, all of them.'),
+    ended: count('Paying subscriptions that were paused, or whose paid period ended.'),
+    churn_rate: share('Ended divided by paying; null without paying ones.'),
+    mrr_lost: number('MRR of the people who left, in US dollars.'),
+    mrr_churn_rate: share('The same divided by the MRR before the first day.'),
+    trials: orNull('Trials that began on these days; null by `reason`.'),
+    converted: orNull('Those of them that were paid for since.'),
+    trial_conversion: share('The share of trials that were paid for since.'),
+  },
+  { title: 'Churn', additionalProperties: false },
+)
+
+interface Asked {
+  from?: string
+  to?: string
+  by?: ChurnQuestion['by']
+  test?: boolean
+}
+
+const churn: Reading = {
+  id: 'getChurn',
+  right: 'figures',
+  command: 'figures churn',
+  method: 'GET',
+  path: '/projects/:project_id/figures/churn',
+  tag: TAG,
+  summary: 'Get who leaves, and which trials are paid for',
+  description: 'Days in the future are left out. docs/figures.md defines each figure.',
+  query: Type.Object({
+    ...daysQuery,
+    by: Type.Optional({
+      type: 'string',
+      enum: CHURN_BY,
+      description:
+        'The dimension of the rows; by default one row for all. The `cohort` is the month of the first payment, of a trial that of its beginning.',
+    } as Schema),
+    test,
+  }),
+  response: Type.Object(
+    {
+      from: Type.String({ description: 'The first day.' }),
+      to: Type.String({ description: 'The last day.' }),
+      data: Type.Array(row, { description: 'Those with the most ends first.' }),
+    },
+    { title: 'ChurnOut', additionalProperties: false },
+  ),
+  checkInput: ({ query }) => readDays(query as Asked),
+  async run({ db }, { params, query }) {
+    const { by, test = false } = query as Asked
+    await requireProject(db.query, params.project_id!)
+    await readHorizon(db, params.project_id!)
+    const today = await todayOf(db)
+    const { from, to } = daysOf(query as Asked, today)
+    const last = [to, addDays(today, 1)].sort()[0]!
+    const days = { from: [from, last].sort()[0]!, to: last }
+    const data = await readChurn(db, { projects: [params.project_id!], ...days, ...(by && { by }), test })
+    return { from, to: addDays(to, -1), data }
+  },
+}
+
+const day = Type.Object(
+  {
+    day: Type.String({ description: 'The day.' }),
+    renewals: count('Active subscriptions whose period ends on this day.'),
+    renewals_due: number('Their price.'),
+    trials: count('Trials that end on this day.'),
+    trials_due: number('The price of their subscriptions.'),
+    expected: share('What is due times the rates; null if a rate is not known.'),
+  },
+  { title: 'ForecastDay', additionalProperties: false },
+)
+
+const forecast: Reading = {
+  id: 'getRenewalForecast',
+  right: 'figures',
+  command: 'figures forecast',
+  method: 'GET',
+  path: '/projects/:project_id/figures/forecast',
+  tag: TAG,
+  summary: 'Get a forecast of the renewals of the next thirty days',
+  description: `A forecast, not a figure: what is due on each of the next ${FORECAST_DAYS} days, times the share that was paid in the last 90 days. In US dollars.`,
+  query: Type.Object({ test }),
+  response: Type.Object(
+    {
+      renewal_rate: share('Renewals divided by renewals and ended subscriptions, in the last 90 days.'),
+      trial_rate: share('The share of the trials of the last 90 days that were paid for.'),
+      without_usd: count('Payments that are due and left out, because they have no value in US dollars.'),
+      data: Type.Array(day, { description: 'The next days, from tomorrow.' }),
+    },
+    { title: 'RenewalForecast', additionalProperties: false },
+  ),
+  async run({ db }, { params, query }) {
+    const { test = false } = query as Asked
+    await requireProject(db.query, params.project_id!)
+    await readHorizon(db, params.project_id!)
+    const { days, ...rates } = await readForecast(db, params.project_id!, await todayOf(db), test)
+    return { ...rates, data: days }
+  },
+}
+
+export const churnOperations: Operation[] = [churn, forecast]

@@ -1,0 +1,70 @@
+// Today by hour, beside yesterday and the same weekday.
+import { readHorizon } from '../../core/lists/horizon.ts'
+import { HOUR_METRICS, type Hours, type HourValues, readHours } from '../../data/figures/hours.ts'
+import { metrics } from '../../data/figures/metrics.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { requireProject } from './exist.ts'
+import { TAG } from './figures-query.ts'
+import type { Operation, Reading } from './operation.ts'
+
+const values = Type.Object(
+  Object.fromEntries(HOUR_METRICS.map((name) => [name, Type.Number({ description: metrics[name].definition })])),
+  { title: 'HourValues', additionalProperties: false },
+)
+const orNull = Type.Union([values, Type.Null()], { description: 'Null: the hour has not begun.' })
+const daysOf = (each: typeof values | typeof orNull) => ({ today: each, yesterday: each, week_before: each })
+
+const today: Reading = {
+  id: 'getToday',
+  right: 'figures',
+  command: 'figures today',
+  method: 'GET',
+  path: '/projects/:project_id/figures/today',
+  tag: TAG,
+  summary: 'Get today by hour, beside yesterday and the same weekday',
+  description: 'Hours are in UTC, money in US dollars. Only hours that are over are compared.',
+  query: Type.Object({
+    test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
+  }),
+  response: Type.Object(
+    {
+      today: Type.String({ description: 'The present day.' }),
+      hour: Type.Integer({ description: 'The present hour, which is not over.' }),
+      so_far: Type.Object(daysOf(values), {
+        description: 'Sums of the hours that are over today, of each day.',
+        additionalProperties: false,
+      }),
+      data: Type.Array(
+        Type.Object(
+          { hour: Type.Integer({ description: 'The hour, from 0 to 23.' }), ...daysOf(orNull) },
+          { title: 'Hour', additionalProperties: false },
+        ),
+        { description: 'The 24 hours.' },
+      ),
+    },
+    { title: 'Today', additionalProperties: false },
+  ),
+  shown: ({ data, so_far, ...response }) => ({
+    ...response,
+    data: [...(data as Hours['hours']).map((one) => line(one.hour, one)), line('so far', so_far as Hours['so_far'])],
+  }),
+  async run({ db }, { params, query }) {
+    const { test = false } = query as { test?: boolean }
+    await requireProject(db.query, params.project_id!)
+    await readHorizon(db, params.project_id!)
+    const { hours, ...others } = await readHours(db, params.project_id!, test)
+    return { ...others, data: hours }
+  },
+}
+
+/** Revenue and sessions of the three days. */
+const line = (hour: unknown, days: Record<'today' | 'yesterday' | 'week_before', HourValues | null>) => ({
+  hour,
+  ...Object.fromEntries(
+    (['revenue', 'sessions'] as const).flatMap((metric) =>
+      (['today', 'yesterday', 'week_before'] as const).map((day) => [`${metric} ${day}`, days[day]?.[metric] ?? null]),
+    ),
+  ),
+})
+
+export const hourOperations: Operation[] = [today]

@@ -1,0 +1,69 @@
+// Today by hour: how is today, beside yesterday and the same weekday, up to this hour?
+import type { Result } from '../call.ts'
+import { html } from '../html.ts'
+import { type Figure, type Unit, valueCell } from '../numbers.ts'
+import { section, tableSection, tile, tiles } from '../parts.ts'
+import { type Column, cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { chart } from '../table.ts'
+import type { View } from '../view.ts'
+
+const SHOWN = { revenue: 'usd', sales: 'number', customers: 'number', sessions: 'number' } as const
+const LABELS = { revenue: 'Revenue', sales: 'Sales', customers: 'New customers', sessions: 'Sessions' }
+type Metric = keyof typeof SHOWN
+const DAYS = { today: 'Today', yesterday: 'Yesterday', week_before: 'A week before' } as const
+type Day = keyof typeof DAYS
+
+export async function hours(view: View): Promise<Page> {
+  const title = 'Today by hour'
+  if (!view.project) return { title, body: noProject(view) }
+  const { hour, so_far, data }: Result = await view.call('getToday', {
+    params: { project_id: view.project.id },
+    query: { test: view.test },
+  })
+  const asked = view.query.get('split') ?? 'revenue'
+  const metric = (asked in SHOWN ? asked : 'revenue') as Metric
+  const unit: Unit = SHOWN[metric]
+  const clock = (n: number) => `${String(n).padStart(2, '0')}:00`
+  const figureOf = (other: Day): Figure => ({
+    period: null,
+    key: null,
+    currency: 'USD',
+    values: so_far.today,
+    compared: so_far.today,
+    previous: so_far[other],
+  })
+  const missing = so_far.today.without_usd + (data[hour]?.today?.without_usd ?? 0)
+  const content: Table = {
+    caption: `${LABELS[metric]} by hour, in UTC`,
+    columns: [{ label: 'Hour' }, ...Object.values(DAYS).map((label): Column => ({ label, number: true }))],
+    rows: (data as Result[]).map((one) => [
+      cell(clock(one.hour), clock(one.hour)),
+      ...(Object.keys(DAYS) as Day[]).map((day) => valueCell(unit, one[day]?.[metric] ?? null)),
+    ]),
+  }
+  return {
+    title,
+    body: html`<p class="quiet">How is today, beside yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clock(hour)} UTC`}?</p>
+      ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name])))}
+      ${missing > 0 && html`<p class="note">${missing} payments of today have no value in US dollars and are left out.</p>`}
+      ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clock(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}
+      ${section(
+        `${LABELS[metric]} by hour`,
+        html`<p class="chips">${(Object.keys(SHOWN) as Metric[]).map((name) => html`<a href="${view.href(view.path, { split: name })}"${name === metric ? html` aria-current="true"` : ''}>${LABELS[name]}</a> `)}</p>
+        ${chart(view, 'hours', content, { kind: 'bar', unit })}`,
+        { note: `The hour from ${clock(hour)} is not over today.` },
+      )}`,
+  }
+}
+
+function soFarTable(sums: Result): Table {
+  return {
+    caption: 'Until this hour',
+    columns: [{ label: '' }, ...Object.values(DAYS).map((label): Column => ({ label, number: true }))],
+    rows: (Object.keys(SHOWN) as Metric[]).map((metric) => [
+      LABELS[metric],
+      ...(Object.keys(DAYS) as Day[]).map((day) => valueCell(SHOWN[metric], sums[day][metric])),
+    ]),
+  }
+}
