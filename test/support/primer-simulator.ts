@@ -24,7 +24,8 @@ export async function openPrimerSimulator(more: Partial<PrimerSimulatorOptions> 
     ...simulator,
     /** Calls the API as the adapter does. */
     call: async (method: string, path: string, body?: object, headers: Record<string, string> = {}) => {
-      const own = { 'x-api-key': PRIMER_KEY, 'x-api-version': '2.4', 'content-type': 'application/json', ...headers }
+      const type = body && { 'content-type': 'application/json' }
+      const own = { 'x-api-key': PRIMER_KEY, 'x-api-version': '2.4', ...type, ...headers }
       const sent = { method, headers: own, ...(body && { body: JSON.stringify(body) }) }
       const response = await fetch(simulator.url + path, sent)
       return { status: response.status, body: (await response.json()) as Record<string, unknown> }

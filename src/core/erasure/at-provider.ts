@@ -2,6 +2,8 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { repeat } from '../../lib/repeat.ts'
+import { adapters } from '../../payments/providers/adapters.ts'
+import type { Unknown } from '../../payments/providers/outcomes.ts'
 import type { Provider, Providers } from '../../payments/providers/provider.ts'
 
 interface Shared {
@@ -41,6 +43,7 @@ type Due = {
   psp: string
   psp_merchant_id: string
   target: string
+  target_kind: 'customer' | 'card' | 'payment'
   project_id: string
   profile_id: string
   customer: string | null
@@ -49,6 +52,10 @@ type Due = {
 }
 
 const KEY = 'e.organization_id, e.psp, e.psp_merchant_id, e.target, e.project_id, e.profile_id'
+
+// An erasure that was queued before kinds were stored has an id of Stripe, whose ids begin with their kind.
+const TARGET_KIND = `coalesce(e.target_kind, case when e.target ~ '^cus_' then 'customer'
+  when e.target ~ '^(ch|py|pi)_' then 'payment' else 'card' end)`
 
 // Taking an erasure moves its next attempt past the lease. A time further in the future than any pause is due too: it was set
 // before the clock was set back. Accounts with fewer erasures under way in this process come first.
@@ -66,7 +73,7 @@ const TAKE_DUE = {
     update provider_erasures e set attempts = e.attempts + 1, next_attempt_at = now.at + make_interval(secs => $1)
     from due, now
     where (${KEY}) = (due.organization_id, due.psp, due.psp_merchant_id, due.target, due.project_id, due.profile_id)
-    returning ${KEY}, e.customer, e.how, e.attempts`,
+    returning ${KEY}, ${TARGET_KIND} as target_kind, e.customer, e.how, e.attempts`,
 }
 
 /** Makes one attempt at a due erasure; returns whether there was one. */
@@ -124,32 +131,36 @@ const SETTLE = {
 
 async function erase(db: Db, provider: Provider, due: Due, signal: AbortSignal): Promise<Ending> {
   if (!provider.eraseCustomer) return again('the provider has no such call')
-  const { target, how } = due
+  const { target, target_kind, how } = due
   const customer = due.customer ?? (await customerOf(db, provider, due, signal))
+  if (customer === null && target_kind === 'card' && provider.eraseCard)
+    return endingOf(await provider.eraseCard(target, signal))
   if (customer === null) return { end: 'unreachable', why: UNREACHABLE }
   if (typeof customer === 'object') return again(customer.why)
   // A card that has been detached since no longer names its customer.
   await db.query(`update provider_erasures set customer = $7 where ${OF_KEY}`, [...keyOf(due), customer])
-  const card = target === customer || isPayment(target) ? undefined : target
-  const outcome = await provider.eraseCustomer(customer, how, signal, card)
-  return outcome.outcome === 'unknown' ? again(outcome.why) : { end: 'done' }
+  const card = target_kind === 'card' ? target : undefined
+  return endingOf(await provider.eraseCustomer(customer, how, signal, card))
 }
+
+const endingOf = (result: { outcome: 'erased' } | Unknown): Ending =>
+  result.outcome === 'unknown' ? again(result.why) : { end: 'done' }
 
 const UNREACHABLE =
   'no customer is found there: the card belongs to none, and neither do the payments that were made with it; erase by hand what the account still has of the person'
 
-const isPayment = (target: string) => /^(ch|py|pi)_/.test(target)
-
 /** The provider's customer behind a target: the owner of the card, else of one of its latest payments; null if there is none. */
 async function customerOf(db: Db, provider: Provider, due: Due, signal: AbortSignal) {
-  const { target, organization_id, psp, psp_merchant_id } = due
-  if (target.startsWith('cus_')) return target
-  const card = isPayment(target) ? undefined : await provider.savedCard?.(target, signal)
+  const { target, target_kind, organization_id, psp, psp_merchant_id } = due
+  if (target_kind === 'customer') return target
+  const card = target_kind === 'payment' ? undefined : await provider.savedCard?.(target, signal)
   if (card && 'outcome' in card) return card
   if (card?.customer) return card.customer
-  const known = isPayment(target)
-    ? [{ id: target }]
-    : await db.query(PAYMENTS, [organization_id, target, psp, psp_merchant_id])
+  const form = adapters[psp]!.ids.payment
+  const known =
+    target_kind === 'payment'
+      ? [{ id: target }]
+      : await db.query(PAYMENTS, [organization_id, target, psp, psp_merchant_id, form])
   for (const { id } of known) {
     const payer = await provider.payerOf?.(id!, signal)
     if (payer && 'outcome' in payer) return payer
@@ -161,5 +172,5 @@ async function customerOf(db: Db, provider: Provider, due: Due, signal: AbortSig
 const PAYMENTS = `
   select psp_transaction_id as id from report_transactions
   where organization_id = $1 and payment_method_token = $2 and psp = $3 and psp_merchant_id = $4
-    and psp_transaction_id ~ '^(ch|py|pi)_'
+    and psp_transaction_id ~ $5
   order by trx_created_at desc limit 5`

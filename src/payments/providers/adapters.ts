@@ -36,6 +36,13 @@ export interface Adapter {
   ): Provider
   /** The mode of a secret key, by its form; undefined if the text is not a secret key of this provider. */
   modeOf(secretKey: string): 'live' | 'sandbox' | 'either' | undefined
+  /** The forms of ids at this provider, as regular expressions of PostgreSQL. */
+  ids: {
+    /** Of payments that can be looked up, and not of refunds or attempts. */
+    payment: string
+    /** Of customers, which an import takes as ids of profiles. Omitted if the merchant chooses them, so that they have no form. */
+    customer?: string
+  }
   /** Whether a text has the form of a secret that signs the provider's notifications. */
   isWebhookSecret(text: string): boolean
   /** The headers that may carry the signature of a notification. */
@@ -70,6 +77,7 @@ const stripe: Adapter = {
     const mode = /^(?:sk|rk)_(test|live)_[A-Za-z0-9_]{8,247}$/.exec(secretKey)?.[1]
     return mode === undefined ? undefined : mode === 'test' ? 'sandbox' : 'live'
   },
+  ids: { payment: '^(ch|py|pi)_', customer: '^cus_' },
   isWebhookSecret: (text) => /^whsec_[A-Za-z0-9_+/=]{8,247}$/.test(text),
   signatureHeaders: ['stripe-signature'],
   isSigned: ([header], ...given) => isSignedByStripe(header!, ...given),
@@ -116,6 +124,8 @@ const primer: Adapter = {
   open: (account, options) => openPrimer(account, options),
   // Primer's keys have the same form in both modes: the host decides, which rejects keys of the other mode.
   modeOf: (secretKey) => (/^[A-Za-z0-9_-]{16,255}$/.test(secretKey) ? 'either' : undefined),
+  // A refund is named PAYMENT/refund/N.
+  ids: { payment: '^[A-Za-z0-9_-]+$' },
   isWebhookSecret: (text) => /^[\x21-\x7e]{8,255}$/.test(text),
   signatureHeaders: SIGNATURE_HEADERS,
   isSigned: isSignedByPrimer,

@@ -62,7 +62,11 @@ export async function connectAccount(context: ConnectContext, name: AccountName,
     webhookSecrets === undefined ? null : seal.seal(JSON.stringify(webhookSecrets), webhookSecretsOf(name)),
     account?.accountId ?? null,
   ])
-  if (!row) throw wrongAccount('another account', account!.accountId!)
+  if (!row) {
+    // Another process has connected it in the meantime: in the other mode, or to another account.
+    checkMode(adapter, given, connectedFrom((await db.query(FIND, keyOf(name)))[0]!))
+    throw wrongAccount('another account', account!.accountId!)
+  }
   return {
     psp: name.psp,
     psp_merchant_id: name.merchantId,
@@ -131,8 +135,9 @@ const CONNECT = `
     webhook_secrets = coalesce(excluded.webhook_secrets, m.webhook_secrets),
     provider_account = coalesce(m.provider_account, excluded.provider_account),
     connected_at = excluded.connected_at, updated_at = greatest(excluded.updated_at, m.updated_at + interval '1 microsecond')
-  -- Another process may have connected another account since.
-  where m.provider_account is null or excluded.provider_account is null or m.provider_account = excluded.provider_account
+  -- Another process may have connected another account, or this one in the other mode, since.
+  where (m.provider_account is null or excluded.provider_account is null or m.provider_account = excluded.provider_account)
+    and coalesce(m.is_sandbox, excluded.is_sandbox) = excluded.is_sandbox
   returning credentials_last4, webhook_secrets`
 
 const keyOf = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]

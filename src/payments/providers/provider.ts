@@ -123,9 +123,9 @@ export interface Provider {
   /** For metrics and the doctor. Unlike `admits` it does not use up the trial of an open circuit. */
   circuitIsOpen(): boolean
   isReachable(): Promise<boolean>
-  /** What the provider reports of the account. Absent for a provider without credentials. */
   /** Waits for the turn of a reading that is made without this adapter, so that it shares the rate of the account. */
   takeTurn?(signal: AbortSignal): Promise<void>
+  /** What the provider reports of the account. Absent for a provider without credentials. */
   describeAccount?(signal?: AbortSignal): Promise<AccountDescription | NotBegun | Unknown>
 
   /**
@@ -185,7 +185,9 @@ export interface Provider {
   disputesOf?(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<Dispute[] | Unknown>
   /** Looks up a saved card; undefined if it does not exist. Its customer is null if the card was detached. */
   savedCard?(token: string, signal?: AbortSignal): Promise<SavedCard | Unknown | undefined>
-  /** The customer of a charge or payment, null if it has none; undefined if it does not exist. */
+  /** Our id of the order of a payment, null if it has none. Present if charges in progress have no handle here by which to find them. */
+  referenceOf?(transactionId: string, signal?: AbortSignal): Promise<{ reference: string | null } | Unknown>
+  /** The customer of a charge or payment, null if it has none; undefined if it does not exist or belongs to others. */
   payerOf?(transactionId: string, signal?: AbortSignal): Promise<{ customer: string | null } | Unknown | undefined>
   /** Erases the data of a customer there, then detaches its cards, `card` last, which named it. Repeating changes nothing. */
   eraseCustomer?(
@@ -194,10 +196,9 @@ export interface Provider {
     signal?: AbortSignal,
     card?: string,
   ): Promise<{ outcome: 'erased' } | Unknown>
-  /**
-   * The fee of an entry in the account's balance; undefined if the entry belongs to no payment. `not_begun` if the
-   * credentials lack the permission to read it. Absent if the provider does not report fees.
-   */
+  /** Deletes a saved card that belongs to no known customer. Absent if a card without a customer cannot be charged there. */
+  eraseCard?(token: string, signal?: AbortSignal): Promise<{ outcome: 'erased' } | Unknown>
+  /** The fee of an entry in the balance, undefined if it belongs to no payment; `not_begun` without the permission to read it. */
   feeOf?(entryId: string, signal?: AbortSignal): Promise<Fee | NotBegun | Unknown | undefined>
   /**
    * Pages of the account's fees since an instant (RFC 3339). Throws `NotPermitted` if the credentials lack the permission to

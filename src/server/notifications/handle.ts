@@ -177,11 +177,11 @@ async function follow(context: BillingContext, account: AccountName, provider: P
       else if (hint.handle !== null) await settleByHandle(context, account, hint.handle)
       return
     case 'refund':
-      await settleBefore(context, account, hint.chargeTransactionId)
+      await settleBefore(context, provider, account, hint.chargeTransactionId)
       await adoptRefunds(context, provider, account, hint.chargeTransactionId)
       return
     case 'dispute': {
-      await settleBefore(context, account, hint.chargeTransactionId)
+      await settleBefore(context, provider, account, hint.chargeTransactionId)
       // Other programs may charge the account, too.
       if (!(await findByCharge(context.db.query, account, hint.chargeTransactionId))) return
       const disputes = provider.disputesOf ? await provider.disputesOf(hint) : hint.dispute && [hint.dispute]

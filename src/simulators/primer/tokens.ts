@@ -37,7 +37,7 @@ const DECLINES: Record<string, Decline> = {
   authentication: issuer('AUTHENTICATION_REQUIRED', 'SOFT_DECLINE', 'The issuer asks for authentication.'),
   rejected: { type: 'GATEWAY_REJECTED', message: 'The processor rejected the request.' },
 }
-const timedOut: Decline = { type: 'GATEWAY_TIMEOUT', message: 'The processor did not answer in time.' }
+const timedOut: Decline = { type: 'GATEWAY_TIMEOUT', message: 'The processor did not respond in time.' }
 
 const approved: Behaviour = { attempts: [null], approved: 'SETTLED' }
 

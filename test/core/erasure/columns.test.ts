@@ -81,7 +81,7 @@ const IMPERSONAL: Record<string, string> = {
   project_clocks: 'project_id',
   projects: 'id organization_id name',
   provider_customers: 'organization_id external_id psp psp_merchant_id customer',
-  provider_erasures: 'organization_id psp psp_merchant_id target project_id profile_id customer how why',
+  provider_erasures: 'organization_id psp psp_merchant_id target target_kind project_id profile_id customer how why',
   provider_fees: 'organization_id psp psp_merchant_id transaction_id move entry_id currency_code',
   provider_notifications: 'organization_id psp psp_merchant_id notification_id kind',
   record_writers: 'project_id record code',

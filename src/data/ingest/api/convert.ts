@@ -37,7 +37,7 @@ export interface Converted {
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof JsonNumber)
 
-/** The object in `{data, status, req_id}`, as some services wrap every answer. */
+/** The object in `{data, status, req_id}`, as some services wrap every response. */
 export function unwrapped(body: unknown): unknown {
   return isObject(body) && 'data' in body && ('status' in body || 'req_id' in body) && !('pagination' in body)
     ? body.data

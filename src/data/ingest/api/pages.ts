@@ -74,7 +74,7 @@ function readPage(source: ApiSource, path: string, response: Response): Page {
   const { status, body } = response
   if (status !== 200) throw source.refusal(path, response)
   if (!isObject(body) || !Array.isArray(body.data))
-    throw new Refusal(`${source.url}${path} did not answer with a list: its response has no "data" with items.`)
+    throw new Refusal(`${source.url}${path} did not return a list: its response has no "data" with items.`)
   const items = body.data.filter(isObject)
   const pagination = isObject(body.pagination) ? body.pagination : {}
   const hasMore = pagination.has_more === true

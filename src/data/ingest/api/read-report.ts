@@ -42,7 +42,7 @@ async function rowsAfter(source: ApiSource, last_transaction_date: string): Prom
   const body = unwrapped(response.body)
   const rows = isObject(body) ? body.transactions : body
   if (!Array.isArray(rows))
-    throw new Refusal(`${source.url}${PATH} did not answer with a report: its response has no "transactions".`)
+    throw new Refusal(`${source.url}${PATH} did not return a report: its response has no "transactions".`)
   return rows.filter(isObject)
 }
 

@@ -112,7 +112,7 @@ export class ApiSource {
     const said = typeof message === 'string' ? ` It says: ${shorten(hideSecrets(printable(message)), 200)}` : ''
     const place = `${this.url}${path}`
     if (status === 401 || status === 403) return new Refusal(`${place} rejects the key (${status}).${said}`)
-    return new Refusal(`${place} answered ${status}.${said}`)
+    return new Refusal(`${place} returned status ${status}.${said}`)
   }
 
   tooLong(path: string, what: string): Refusal {
@@ -131,7 +131,7 @@ export class ApiSource {
         if (outer.aborted) throw new Trouble(`did not finish its response within ${TIMEOUT_MS / 1000} s`)
       }
       const body = bodyOf(Buffer.concat(pieces))
-      if (body === undefined && response.ok) throw new Trouble('answered with a body that is not whole JSON')
+      if (body === undefined && response.ok) throw new Trouble('returned a body that is not complete JSON')
       return { status: response.status, body, headers: response.headers }
     } finally {
       watch.end()
@@ -156,7 +156,7 @@ export class ApiSource {
       const { status } = response
       if (status === 429 || status >= 500) {
         await response.body?.cancel()
-        throw new Trouble(`answered ${status}`, retryAfterMs(response.headers.get('retry-after')))
+        throw new Trouble(`returned status ${status}`, retryAfterMs(response.headers.get('retry-after')))
       }
       if (status >= 300 && status < 400) {
         await response.body?.cancel()

@@ -112,11 +112,13 @@ export class StripeSource {
     const { clock, signal } = this.#options
     for (let attempt = 1; ; attempt += 1) {
       await this.#takeTurn()
-      const answer = await this.#try(path, params)
+      const response = await this.#try(path, params)
       signal.throwIfAborted()
-      if (!(answer instanceof ProviderError) && !isPassing(answer.status)) return answer
+      if (!(response instanceof ProviderError) && !isPassing(response.status)) return response
       if (attempt === TRIES)
-        throw new Unreachable(answer instanceof ProviderError ? answer.message : `answered ${answer.status}`)
+        throw new Unreachable(
+          response instanceof ProviderError ? response.message : `returned status ${response.status}`,
+        )
       await clock.sleep(Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS), signal)
       signal.throwIfAborted()
     }
@@ -151,6 +153,6 @@ function refusal(path: string, status: number, error: StripeResponse['error']): 
   if (status === 401) return new Refusal('Stripe rejects the secret key: connect the merchant account again.')
   if (status === 403) return new NotPermitted(path, error)
   return new Refusal(
-    `Stripe answered ${status} (${String(error['code'] ?? error['type'] ?? 'no reason')}) for ${path}.`,
+    `Stripe returned status ${status} (${String(error['code'] ?? error['type'] ?? 'no reason')}) for ${path}.`,
   )
 }

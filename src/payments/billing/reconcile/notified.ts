@@ -1,9 +1,10 @@
 // Settles the charge that a notification of the provider is about. Notifications are only hints: the provider is asked.
+import { isUuid } from '../../../lib/ids.ts'
 import type { Statement } from '../../../lib/pg/types.ts'
-import { ProviderError } from '../../providers/provider.ts'
+import { errorOf, type Provider, ProviderError } from '../../providers/provider.ts'
 import type { BillingContext } from '../context.ts'
 import { CHARGE } from '../kinds.ts'
-import { AT_PROVIDER, type AtProvider, atParams, type OrderIds } from '../ledger/orders.ts'
+import { AT_PROVIDER, type AtProvider, atParams, findByCharge, type OrderIds } from '../ledger/orders.ts'
 import { checkNow } from '../movement/check-status.ts'
 
 /** Checks at once a charge in progress that the provider has news of; does nothing when there is none. */
@@ -17,17 +18,47 @@ export async function settleNow(context: BillingContext, organizationId: string,
  * disputes may come first, and need a settled order. Throws `ProviderError` if it is still in progress after that: another process
  * has it, or the provider cannot be asked.
  */
-export async function settleBefore(context: BillingContext, at: AtProvider, handle: string): Promise<void> {
-  if (!(await settleByHandle(context, at, handle))) return
-  if ((await context.db.query(FIND_IN_PROGRESS, [handle, ...atParams(at)])).length > 0)
-    throw new ProviderError('The charge is not settled yet.')
+export async function settleBefore(
+  context: BillingContext,
+  provider: Pick<Provider, 'referenceOf'>,
+  at: AtProvider,
+  chargeTransactionId: string,
+): Promise<void> {
+  const order =
+    (await findByHandle(context, at, chargeTransactionId)) ??
+    (await findByReference(context, provider, at, chargeTransactionId))
+  if (!order) return
+  await settleNow(context, order.organization_id, order.order_id)
+  if ((await CHARGE.rows.find(context.db.query, order.order_id))?.status === 'processing')
+    throw new ProviderError('the charge is not settled yet')
 }
 
-/** Checks at once the charge in progress of a prepared payment; false if there is none. */
-export async function settleByHandle(context: BillingContext, at: AtProvider, handle: string): Promise<boolean> {
-  const [order] = await context.db.query<OrderIds>(FIND_IN_PROGRESS, [handle, ...atParams(at)])
+/** The order in progress of a payment whose id is not stored yet, because the provider has no prepared payments. */
+async function findByReference(
+  { db }: BillingContext,
+  provider: Pick<Provider, 'referenceOf'>,
+  at: AtProvider,
+  chargeTransactionId: string,
+): Promise<OrderIds | undefined> {
+  if (!provider.referenceOf || (await findByCharge(db.query, at, chargeTransactionId))) return undefined
+  const found = await provider.referenceOf(chargeTransactionId)
+  if ('outcome' in found) throw errorOf(found)
+  const { reference } = found
+  if (reference === null || !isUuid(reference)) return undefined
+  const order = await CHARGE.rows.find(db.query, reference.toLowerCase())
+  const isOurs = order?.organization_id === at.organizationId && order.psp === at.psp
+  return isOurs && order.psp_merchant_id === at.merchantId && order.status === 'processing' ? order : undefined
+}
+
+/** Checks at once the charge in progress of a prepared payment, if there is one. */
+export async function settleByHandle(context: BillingContext, at: AtProvider, handle: string): Promise<void> {
+  const order = await findByHandle(context, at, handle)
   if (order) await settleNow(context, order.organization_id, order.order_id)
-  return order !== undefined
+}
+
+async function findByHandle({ db }: BillingContext, at: AtProvider, handle: string): Promise<OrderIds | undefined> {
+  const [order] = await db.query<OrderIds>(FIND_IN_PROGRESS, [handle, ...atParams(at)])
+  return order
 }
 
 const FIND_IN_PROGRESS: Statement = {

@@ -4,7 +4,7 @@ import { fieldsOf, Transport } from '../transport.ts'
 
 export type Fields = Record<string, unknown>
 
-/** Sent with each call. Without it Primer answers in the form of its oldest version. */
+/** Sent with each call. Without it Primer responds in the form of its oldest version. */
 const PRIMER_VERSION = '2.4'
 export const PRIMER_API_URL = { live: 'https://api.primer.io', sandbox: 'https://api.sandbox.primer.io' }
 
@@ -36,7 +36,7 @@ export class PrimerApi {
     return this.#send('GET', query === '' ? path : `${path}?${query}`, undefined, signal)
   }
 
-  /** @param key the idempotency key: Primer processes a request once for each, and answers later ones without the result */
+  /** @param key the idempotency key: Primer processes a request once for each, and returns 409 for later ones, without the result */
   post(path: string, body: object, key: string | undefined, signal: AbortSignal): Promise<PrimerResponse> {
     return this.#send('POST', path, body, signal, key)
   }
@@ -96,11 +96,11 @@ export class PrimerApi {
 /** The error for an unusable response: its status and Primer's id of the error, but not the description, which may name people. */
 export function responseError(status: number, error: Fields): ProviderError {
   const { errorId } = error
-  return new ProviderError(`answered ${status}${typeof errorId === 'string' ? ` ${errorId.slice(0, 100)}` : ''}`)
+  return new ProviderError(`returned status ${status}${typeof errorId === 'string' ? ` ${errorId.slice(0, 100)}` : ''}`)
 }
 
 /**
- * Whether Primer says that it has processed the key before. Its guide answers 409 `IdempotencyKeyAlreadyExists`, the reference of
+ * Whether Primer says that it has processed the key before. By its guide that is 409 `IdempotencyKeyAlreadyExists`, the reference of
  * "Create a payment" 400 `TransactionRequestIdempotencyKeyAlreadyExists`.
  */
 export const isKeyKnown = ({ status, error }: PrimerResponse): boolean =>

@@ -131,7 +131,7 @@ async function cancel(api: PrimerApi, id: string, reason: string, signal: AbortS
 }
 
 /**
- * The outcome of a payment. One that waits for the customer, or whose processor did not answer in time, is cancelled first, so that
+ * The outcome of a payment. One that waits for the customer, or whose processor did not respond in time, is cancelled first, so that
  * it can never be charged later.
  */
 async function conclude(api: PrimerApi, payment: Payment, reference: Reference, signal: AbortSignal): Promise<Verdict> {
@@ -150,7 +150,7 @@ function openReason(payment: Payment): string | undefined {
   return payment.status === 'FAILED' && isUncertain(payment) ? 'UNCERTAIN' : undefined
 }
 
-// A processor that did not answer in time, or an error between Primer and it, may have charged all the same.
+// A processor that did not respond in time, or an error between Primer and it, may have charged all the same.
 const CERTAIN = new Set<unknown>(['GATEWAY_REJECTED', 'ISSUER_DECLINED'])
 // An attempt in these states has moved money, or may yet.
 const MAY_MOVE = new Set(['PENDING', 'AUTHORIZED', 'SETTLING', 'SETTLED', 'PARTIALLY_SETTLED'])
@@ -181,7 +181,7 @@ function judge(payment: Payment, reference: Reference): Verdict {
       const open = sales.find((sale) => MAY_MOVE.has(sale.status))
       if (open) return { outcome: 'unknown', why: `the payment is ${status}, and an attempt is ${open.status}` }
       if (status === 'FAILED' && isUncertain(payment))
-        return { outcome: 'unknown', why: 'the processor did not answer' }
+        return { outcome: 'unknown', why: 'the processor did not respond' }
       if (status === 'CANCELLED' && !hasFailed(payment)) return { outcome: 'refused' }
       return settled('failed', payment, reference)
     }

@@ -118,7 +118,7 @@ function readSum({ amount, currencyCode }: Fields): Sum | null {
   if (!isAmount(amount) || typeof currencyCode !== 'string') return null
   const code = readAnyCurrency(currencyCode)
   if (code === undefined || !isConvertible(code))
-    throw new ProviderError(`answered ${amount} ${currencyCode.slice(0, 10)}, which cannot be converted`)
+    throw new ProviderError(`returned ${amount} ${currencyCode.slice(0, 10)}, which cannot be converted`)
   return { amountMinor: BigInt(amount), currencyCode: code }
 }
 

@@ -15,9 +15,10 @@ import { NotSent } from '../transport.ts'
 import { describeAccount } from './account.ts'
 import { PRIMER_API_URL, PrimerApi } from './api.ts'
 import { capture, charge, lookUp, refuse, retrieve } from './charges.ts'
-import { eraseCustomer } from './customers.ts'
+import { eraseCard, eraseCustomer, payerOf, tokensOf } from './customers.ts'
 import { refundRefusal, refusal } from './money.ts'
 import { movementsSince } from './movements.ts'
+import type { Payment } from './objects.ts'
 import { lookUpRefund, refund, refundsOf } from './refunds.ts'
 
 export interface PrimerOptions extends GuardOptions {
@@ -119,26 +120,49 @@ export class PrimerProvider implements Provider {
 
   list(since: string): AsyncGenerator<Movement> {
     return movementsSince(since, {
-      page: (params) => this.#orThrow((deadline) => this.#api.page(params, deadline)),
-      payment: (id) => this.#orThrow((deadline) => retrieve(this.#api, id, deadline)),
+      page: (params) => this.page(params),
+      payment: (id) => this.payment(id),
     })
+  }
+
+  /** One page of payments as summaries, for imports. Throws a `ProviderError`. */
+  page(params: Record<string, string | undefined>, signal?: AbortSignal) {
+    return this.#orThrow((deadline) => this.#api.page(params, deadline), signal)
+  }
+
+  payment(id: string, signal?: AbortSignal): Promise<Payment> {
+    return this.#orThrow((deadline) => retrieve(this.#api, id, deadline), signal)
+  }
+
+  /** The tokens of the payment methods that are saved for a customer. */
+  async savedTokens(customer: string, signal?: AbortSignal): Promise<ReadonlySet<string>> {
+    const read = async (deadline: AbortSignal) => ({ tokens: await tokensOf(this.#api, customer, deadline) })
+    return new Set((await this.#orThrow(read, signal)).tokens)
   }
 
   describeAccount(signal?: AbortSignal): ReturnType<typeof describeAccount> {
     return this.#guard.read((deadline) => describeAccount(this.#api, this.isSandbox, deadline), signal)
   }
 
-  /** The customer of a payment. */
-  payerOf(transactionId: string, signal?: AbortSignal) {
-    const payer = async (deadline: AbortSignal) => ({
-      customer: (await retrieve(this.#api, transactionId, deadline)).customer,
+  referenceOf(transactionId: string, signal?: AbortSignal) {
+    const read = async (deadline: AbortSignal) => ({
+      reference: (await retrieve(this.#api, transactionId, deadline)).reference,
     })
-    return this.#guard.read(payer, signal)
+    return this.#guard.read(read, signal)
+  }
+
+  /** The customer of a payment; undefined if the account has no such payment. */
+  payerOf(transactionId: string, signal?: AbortSignal) {
+    return this.#guard.read((deadline) => payerOf(this.#api, transactionId, deadline), signal)
   }
 
   /** Deletes the customer's saved cards. After `unknown` it must be repeated. */
   eraseCustomer(customer: string, _how: 'empty' | 'delete', signal?: AbortSignal, card?: string) {
     return this.#guard.read((deadline) => eraseCustomer(this.#api, customer, deadline, card), signal)
+  }
+
+  eraseCard(token: string, signal?: AbortSignal) {
+    return this.#guard.read((deadline) => eraseCard(this.#api, token, deadline), signal)
   }
 
   takeTurn(signal: AbortSignal): Promise<void> {
@@ -149,8 +173,8 @@ export class PrimerProvider implements Provider {
     this.#api.close()
   }
 
-  async #orThrow<T extends object>(call: (deadline: AbortSignal) => Promise<T>): Promise<T> {
-    const read = await this.#guard.read(call)
+  async #orThrow<T extends object>(call: (deadline: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const read = await this.#guard.read(call, signal)
     if ('outcome' in read) throw errorOf(read)
     return read
   }

@@ -136,7 +136,7 @@ function readRefund(payment: Payment, refund: Transaction, place: number): Refun
 const KEY = /^[0-9a-f]{64}$/
 const EPOCH = '1970-01-01T00:00:00.000000Z'
 
-/** A refund whose processor did not answer in time may have been made. */
+/** A refund whose processor did not respond in time may have been made. */
 function resultOf({ status, statusReason }: Transaction): RefundAtProvider['status'] {
   if (status === 'SETTLED') return 'succeeded'
   const hasEnded = status === 'DECLINED' || status === 'FAILED' || status === 'CANCELLED'

@@ -128,7 +128,7 @@ test('one sentence for each refused import', async () => {
     [['--from', 'ftp://x', '--key-file', wrong], 2, /^--from must be an address such as https/],
     [['--from', shop.from, '--key-file', wrong, '--billing-from', shop.from], 2, /belong together/],
     [['--from', shop.from, '--key-file', wrong, '--dry-run', '--follow'], 2, /exclude each other/],
-    [['--from', `${shop.server.url}/nothing`, '--key-file', shop.keyFile], 1, /\/nothing\/funnels answered 404/],
+    [['--from', `${shop.server.url}/nothing`, '--key-file', shop.keyFile], 1, /\/nothing\/funnels returned status 404/],
     [
       ['--from', shop.from, '--key-file', shop.keyFile, ...billing(), '--customers', bad],
       1,

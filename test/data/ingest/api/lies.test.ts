@@ -136,11 +136,11 @@ describe('a list', () => {
     ],
     'that is none': [
       { '/products': () => ({ status: 200, body: { data: 7 } }) },
-      /^URL\/products did not answer with a list/,
+      /^URL\/products did not return a list/,
     ],
     'that is a page for people': [
       { '/products': () => ({ status: 200, body: '<html>' }) },
-      /^URL\/products could not be read, 8 times in a row \(it answered with a body that is not whole JSON\)/,
+      /^URL\/products could not be read, 8 times in a row \(it returned a body that is not complete JSON\)/,
     ],
     'behind a redirect': [
       { '/products': () => ({ status: 302, body: '', headers: { location: 'http://example.com' } }) },
