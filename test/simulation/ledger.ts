@@ -1,11 +1,13 @@
 // The state of the payment providers of a seed: one movement for each key, prepared payments, refusals.
 import type {
+  Authorized,
   Conflict,
   NotFound,
   Prepared,
   Refused,
   Settled,
   Unconfirmed,
+  Withheld,
 } from '../../src/payments/providers/outcomes.ts'
 import {
   type ChargeRequest,
@@ -29,6 +31,8 @@ export interface Movement {
   /** For a refund: the provider's reference of the refunded charge. */
   charge: string | undefined
   atMs: number
+  /** Only authorized: no money has moved. */
+  isPending?: boolean
 }
 
 type Type = Movement['type']
@@ -36,6 +40,7 @@ type Type = Movement['type']
 export type Entry =
   | { state: 'refused' }
   | { state: 'prepared' }
+  | { state: 'authorized'; request: ChargeRequest; atMs: number }
   | { state: 'settled'; verdict: Settled; asked: bigint; charge: string | undefined; atMs: number }
 
 interface Payment {
@@ -48,11 +53,16 @@ interface Payment {
 /** How long the two-step provider remembers a key. */
 export const KEY_LIFE_MS = 24 * 3600 * 1000
 
+/** How long a payment is missing in the list of the withholding provider. */
+export const LIST_LAG_MS = 60_000
+
 /** The outcome of a charge without faults. */
 export interface Fate {
   isDeclined: boolean
   /** The provider approves a cent less than requested. */
   isPartial: boolean
+  /** The withholding provider only authorizes it, and moves the money when it is captured. */
+  isAuthorized?: boolean
 }
 
 export class Ledger {
@@ -84,6 +94,41 @@ export class Ledger {
       return isSame ? known.verdict : { outcome: 'conflict' }
     }
     return this.#settle(nowMs, request, fate)
+  }
+
+  /** A charge or refund whose result is given once: for a key that was processed it is withheld. A day later the key is forgotten. */
+  takeOnce(
+    nowMs: number,
+    request: ChargeRequest | RefundRequest,
+    fate: Fate,
+    psp: string,
+  ): Settled | Authorized | Withheld {
+    const type = typeOf(request)
+    const known = this.find(type, request.key)
+    if (known && 'atMs' in known && nowMs - known.atMs < KEY_LIFE_MS) return { outcome: 'withheld' }
+    if (type === 'refund' || !fate.isAuthorized || fate.isDeclined)
+      return this.#settle(nowMs, request, fate, undefined, psp)
+    const authorized = request as ChargeRequest
+    this.#entries.set(`charge ${request.key}`, { state: 'authorized', request: authorized, atMs: nowMs })
+    return { outcome: 'authorized', handle: `charge-${request.reference}` }
+  }
+
+  /** Moves the money of an authorized payment, once. */
+  capture(nowMs: number, key: string, fate: Fate, psp: string): Settled | Authorized {
+    const known = this.find('charge', key)
+    if (known?.state === 'authorized') return this.#settle(nowMs, known.request, fate, undefined, psp)
+    return (known as Entry & { state: 'settled' }).verdict
+  }
+
+  /** A payment or refund of the withholding provider; by its key alone it is not found before it is listed. */
+  lookOnce(nowMs: number, type: Type, { key, handle }: { key: string; handle: string | null }) {
+    const known = this.find(type, key)
+    if (!known || !('atMs' in known)) return { outcome: 'not_found' as const }
+    // A refund is inside its payment, which is always current.
+    if (type === 'charge' && handle === null && nowMs - known.atMs < LIST_LAG_MS)
+      return { outcome: 'not_found' as const }
+    if (known.state === 'settled') return known.verdict
+    return { outcome: 'authorized' as const, handle: `charge-${known.request.reference}` }
   }
 
   /** The first of two steps: creates the payment without moving money. Its account remembers a key for a day. */
@@ -147,7 +192,7 @@ export class Ledger {
   look(type: Type, key: string): Settled | Refused | NotFound | Unconfirmed {
     const known = this.find(type, key)
     if (!known) return { outcome: 'not_found' }
-    if (known.state === 'prepared') return { outcome: 'unconfirmed' }
+    if (known.state === 'prepared' || known.state === 'authorized') return { outcome: 'unconfirmed' }
     return known.state === 'refused' ? { outcome: 'refused' } : known.verdict
   }
 
@@ -176,13 +221,13 @@ export class Ledger {
   /** The movements that a provider lists for a reconciliation. */
   list(psp: string, merchantId: string, since: string): Told[] {
     const declined = new Set(this.#declined)
-    return [...this.movements, ...this.#declined]
+    return [...this.movements, ...this.#declined, ...this.#authorized(psp)]
       .filter(
         (one) =>
           one.psp === psp && (merchantId === '*' || one.merchantId === merchantId) && instantOf(one.atMs) >= since,
       )
       .map((one) => ({ ...one, hasFailed: declined.has(one) }))
-      .map(({ type, key, reference, amountMinor, transactionId, charge, atMs, hasFailed }) => ({
+      .map(({ type, key, reference, amountMinor, transactionId, charge, atMs, hasFailed, isPending }) => ({
         type,
         key,
         reference,
@@ -190,9 +235,21 @@ export class Ledger {
         currencyCode: 'EUR',
         transactionId,
         ...(hasFailed && { hasFailed }),
+        ...(isPending && { isPending }),
         ...(charge !== undefined && { chargeTransactionId: charge }),
         at: instantOf(atMs),
       }))
+  }
+
+  /** Payments that are authorized and not captured are pending in the list. */
+  #authorized(psp: string): Movement[] {
+    if (psp !== 'withholding') return []
+    return [...this.#entries.values()].flatMap((entry) => {
+      if (entry.state !== 'authorized') return []
+      const { key, reference, merchantId, amountMinor } = entry.request
+      const about = { type: 'charge' as const, psp, merchantId, key, reference, amountMinor, isPending: true }
+      return [{ ...about, transactionId: `charge-${reference}`, charge: undefined, atMs: entry.atMs }]
+    })
   }
 
   #settle(
@@ -200,6 +257,7 @@ export class Ledger {
     request: ChargeRequest | RefundRequest,
     { isDeclined, isPartial }: Fate,
     handle?: string,
+    given?: string,
   ): Settled {
     const type = typeOf(request)
     const { key, reference, currencyCode, merchantId } = request
@@ -216,12 +274,11 @@ export class Ledger {
       details: { ...noDetails, psp_transaction_id: transactionId },
     }
     this.#entries.set(`${type} ${key}`, { state: 'settled', verdict, asked: request.amountMinor, charge, atMs: nowMs })
-    const psp =
+    const isInTwoSteps =
       this.#payments.values().some((one) => one.request.reference === reference) || this.#isOfPayment(charge)
-        ? 'two-steps'
-        : 'simulator'
+    const psp = given ?? (isInTwoSteps ? 'two-steps' : 'simulator')
     if (isDeclined) {
-      if (handle !== undefined)
+      if (handle !== undefined || given !== undefined)
         this.#declined.push({ type, psp, merchantId, key, reference, amountMinor, transactionId, charge, atMs: nowMs })
     } else
       this.movements.push({ type, psp, merchantId, key, reference, amountMinor, transactionId, charge, atMs: nowMs })

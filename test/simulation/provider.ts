@@ -2,7 +2,7 @@
 import type { Settled, Unknown } from '../../src/payments/providers/outcomes.ts'
 import type { Provider, Reference, RefundRequest, Traits } from '../../src/payments/providers/provider.ts'
 import { oneStep } from '../support/scripted-provider.ts'
-import { type Fate, KEY_LIFE_MS, type Ledger } from './ledger.ts'
+import { type Fate, KEY_LIFE_MS, type Ledger, LIST_LAG_MS } from './ledger.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 
 export interface NetworkFaults {
@@ -43,10 +43,12 @@ export interface Behind {
   owners: OwnersCalls
   faults: NetworkFaults
   deadlineMs: number
+  /** Whether the seed has the withholding provider, too. */
+  withholds: boolean
   violated(text: string): void
 }
 
-/** A one-step provider for all merchant accounts, and the accounts of a two-step provider. */
+/** A one-step provider for all merchant accounts, the accounts of a two-step provider, and one that withholds known results. */
 export function providersOf(behind: Behind): Provider[] {
   const { process, scheduler, ledger, owners, faults, deadlineMs, violated } = behind
   const { random } = scheduler
@@ -148,13 +150,51 @@ export function providersOf(behind: Behind): Provider[] {
       yield* ledger.list(TWO_STEPS, merchantId, since)
     },
   })
-  return [inOneStep, ...TWO_STEP_ACCOUNTS.map(inTwoSteps)]
+  const once = (type: 'charge' | 'refund', about: Reference) =>
+    call(`look-up of a ${type}`, () => ledger.lookOnce(scheduler.nowMs, type, about))
+  const withholding: Provider = {
+    ...shared,
+    name: WITHHOLDING,
+    merchantId: WITHHOLDING_ACCOUNT,
+    traits: withholdingTraits(deadlineMs),
+    charge: (request) =>
+      owned(
+        request.key,
+        call('charge', () =>
+          ledger.takeOnce(scheduler.nowMs, request, { ...fate(), isAuthorized: random.chance(0.4) }, WITHHOLDING),
+        ),
+      ),
+    capture: ({ key }) =>
+      owned(
+        key,
+        call('capture', () => ledger.capture(scheduler.nowMs, key, fate(), WITHHOLDING)),
+      ),
+    lookUp: (about) => once('charge', about),
+    // The core waits such charges out.
+    refuse: () => Promise.resolve({ outcome: 'unknown', why: 'what is not listed cannot be cancelled' }),
+    refund: (request) =>
+      owned(
+        request.key,
+        call(
+          'refund',
+          () => ledger.takeOnce(scheduler.nowMs, request, { ...fate(), isPartial: false }, WITHHOLDING) as Settled,
+        ),
+      ),
+    lookUpRefund: (about) => once('refund', about) as Promise<Settled>,
+    async *list(since) {
+      yield* ledger.list(WITHHOLDING, WITHHOLDING_ACCOUNT, since)
+    },
+  }
+  return [inOneStep, ...TWO_STEP_ACCOUNTS.map(inTwoSteps), ...(behind.withholds ? [withholding] : [])]
 }
 
 export const ONE_STEP = 'simulator'
 export const TWO_STEPS = 'two-steps'
 /** The second one is connected later, in some seeds after a backup was taken. */
 export const TWO_STEP_ACCOUNTS = ['m2', 'm3'] as const
+/** As Primer: one step, a known key is answered without the result, and payments are listed late. */
+export const WITHHOLDING = 'withholding'
+export const WITHHOLDING_ACCOUNT = 'm4'
 
 const twoStepTraits: Traits = {
   prepares: true,
@@ -164,3 +204,14 @@ const twoStepTraits: Traits = {
   refunds: 'synchronous',
   refuseRefund: 'wait_out',
 }
+
+// A late request takes up to four deadlines.
+const withholdingTraits = (deadlineMs: number): Traits => ({
+  prepares: false,
+  lookUp: 'reference',
+  keyLifeMs: 'unknown',
+  lookUpLagMs: 4 * deadlineMs + LIST_LAG_MS,
+  refuse: 'wait_out',
+  refunds: 'synchronous',
+  refuseRefund: 'wait_out',
+})

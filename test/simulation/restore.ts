@@ -5,7 +5,7 @@ import { storeLost } from '../../src/payments/providers/lost-movements.ts'
 import { follow, onServer, payElsewhere, type Stage } from './actors.ts'
 import type { Backup } from './backup.ts'
 import type { Clients } from './clients.ts'
-import { TWO_STEP_ACCOUNTS, TWO_STEPS } from './provider.ts'
+import { TWO_STEP_ACCOUNTS, TWO_STEPS, WITHHOLDING_ACCOUNT } from './provider.ts'
 import { instantOf } from './virtual-clock.ts'
 
 /** One organization of the seed. */
@@ -94,10 +94,11 @@ const KNOWN_ORDERS = {
 
 /** Reconciles, often with only one of the accounts connected, until all were listed. */
 async function reconcileUntilListed(stage: Stage, since: string): Promise<void> {
-  const { scheduler, database, violated } = stage
+  const { scheduler, database, shop, violated } = stage
+  const others = shop.customers.some(({ merchant }) => merchant === WITHHOLDING_ACCOUNT) ? [WITHHOLDING_ACCOUNT] : []
   for (let times = 0; times < MAX_RECONCILIATIONS; times++) {
     await scheduler.sleep(scheduler.random.between(1, 600_000))
-    const away = scheduler.random.pick([undefined, ...TWO_STEP_ACCOUNTS])
+    const away = scheduler.random.pick([undefined, ...TWO_STEP_ACCOUNTS, ...others])
     await onServer(stage, `reconcile without ${away}`, ({ context }) => {
       const all = async () => (await context.providers.all()).filter(({ provider }) => provider.merchantId !== away)
       return reconcile({ ...context, providers: { ...context.providers, all } }, since)

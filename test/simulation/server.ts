@@ -9,13 +9,13 @@ import type { Providers } from '../../src/payments/providers/provider.ts'
 import { fixedProviders } from '../support/fixed-providers.ts'
 import type { Server } from './clients.ts'
 import type { Database, DatabaseFaults } from './database.ts'
-import { type Behind, type NetworkFaults, providersOf, TWO_STEPS } from './provider.ts'
+import { type Behind, type NetworkFaults, ONE_STEP, providersOf } from './provider.ts'
 import { isLoss } from './session.ts'
 
 export interface Start extends Behind {
   database: Database
   faults: DatabaseFaults & NetworkFaults
-  /** The organization with accounts at the two-step provider. */
+  /** The organization with accounts at the other providers. */
   organizationId: string
   /** Called when a transaction has ended. */
   changed(): void
@@ -41,14 +41,14 @@ export function startServer(start: Start): Server {
   return { process, context }
 }
 
-/** The provider that remembers keys forever serves all organizations; the accounts of the other belong to one. */
+/** The provider that remembers keys forever serves all organizations; the accounts of the others belong to one. */
 function providersFor({ organizationId, ...behind }: Start): Providers {
   const providers = providersOf(behind)
   return {
     ...fixedProviders(providers),
     all: async () =>
       providers.map((provider) => ({
-        organizationId: provider.name === TWO_STEPS ? organizationId : null,
+        organizationId: provider.name === ONE_STEP ? null : organizationId,
         provider,
       })),
   }

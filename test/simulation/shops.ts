@@ -1,14 +1,14 @@
 // The tenants of a seed: two organizations, three projects, merchant accounts with the same name, customers with cards.
 import type { Database } from './database.ts'
-import { ONE_STEP, TWO_STEPS } from './provider.ts'
+import { ONE_STEP, TWO_STEPS, WITHHOLDING, WITHHOLDING_ACCOUNT } from './provider.ts'
 
 export interface Customer {
   externalId: string
   project: string
   /** The profile to which it is linked at first. */
   profile: string | null
-  /** `m2` is an account of the two-step provider; `m3` another, at which its customers pay later. */
-  merchant: 'm1' | 'm2'
+  /** `m2` is an account of the two-step provider, `m3` another, at which its customers pay later; `m4` one of the withholding one. */
+  merchant: 'm1' | 'm2' | typeof WITHHOLDING_ACCOUNT
 }
 
 export interface Shop {
@@ -30,6 +30,7 @@ export function shopsOf(seed: number): Shop[] {
         { externalId: 'bob', project: `${one}-app`, profile: null, merchant: 'm1' },
         { externalId: 'eve', project: `${one}-app`, profile: 'pro_eve', merchant: 'm2' },
         { externalId: 'carl', project: `${one}-web`, profile: 'pro_carl', merchant: 'm2' },
+        ...(hasWithholding(seed) ? ofWithholding(one) : []),
       ],
     },
     {
@@ -39,6 +40,14 @@ export function shopsOf(seed: number): Shop[] {
     },
   ]
 }
+
+/** A third of the seeds have three providers in one organization. */
+export const hasWithholding = (seed: number) => seed % 3 === 0
+
+const ofWithholding = (organization: string): Customer[] => [
+  { externalId: 'fay', project: `${organization}-app`, profile: 'pro_fay', merchant: WITHHOLDING_ACCOUNT },
+  { externalId: 'gus', project: `${organization}-web`, profile: 'pro_gus', merchant: WITHHOLDING_ACCOUNT },
+]
 
 export async function openShop(database: Database, { organization, projects, customers }: Shop): Promise<void> {
   const profiles = customers.filter(({ profile }) => profile !== null)
@@ -56,11 +65,13 @@ export async function openShop(database: Database, { organization, projects, cus
     organization,
     customers.map(({ externalId }) => externalId),
     customers.map(({ merchant }) => merchant),
-    customers.map(({ merchant }) => (merchant === 'm2' ? TWO_STEPS : ONE_STEP)),
+    customers.map(({ merchant }) => PSP_OF[merchant]),
   ])
-  if (customers.some(({ merchant }) => merchant === 'm2'))
-    await database.ask(0, ACCOUNT, [organization, TWO_STEPS, 'm2'])
+  for (const merchant of new Set(customers.map(({ merchant }) => merchant)))
+    if (merchant !== 'm1') await database.ask(0, ACCOUNT, [organization, PSP_OF[merchant], merchant])
 }
+
+const PSP_OF = { m1: ONE_STEP, m2: TWO_STEPS, [WITHHOLDING_ACCOUNT]: WITHHOLDING } as const
 
 /** A customer pays at an account of the two-step provider, so that its card there is the saved one from now on. */
 export async function payAt(

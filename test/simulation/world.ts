@@ -19,7 +19,7 @@ import { planRestore } from './restore.ts'
 import { Process, Scheduler, settleDown } from './scheduler.ts'
 import { beginIds } from './seeded-ids.ts'
 import { startServer } from './server.ts'
-import { openShop, type Shop, shopsOf } from './shops.ts'
+import { hasWithholding, openShop, type Shop, shopsOf } from './shops.ts'
 import { Reader } from './state.ts'
 
 export interface Outcome {
@@ -240,6 +240,7 @@ class World {
       faults: this.#faults,
       organizationId: this.#tenants[0]!.shop.organization,
       deadlineMs: DEADLINE_MS,
+      withholds: hasWithholding(this.#seed),
       violated: (text) => this.#violate(text),
       changed: () => {
         this.#isDirty = true
