@@ -1,4 +1,4 @@
-// npm run test:deep crash-matrix [-- simulator|stripe|works|'title of a work']: kills a process at every point of every scenario, and
+// npm run test:deep crash-matrix [-- simulator|stripe|primer|works|'title of a work']: kills a process at every point of every scenario, and
 // checks the result.
 import { globalSetup, globalTeardown } from '../support/global-setup.ts'
 import { describe, Matrix, scenariosOf } from './matrix.ts'
@@ -15,7 +15,7 @@ try {
   const named = process.argv.slice(2)
   const asked = ROWS.filter(({ title }) => named.some((name) => title.startsWith(name)))
   const isAsked = (part: string) => named.length === 0 || named.includes(part)
-  for (const provider of ['simulator', 'stripe'] as const) if (isAsked(provider)) await killRequests(provider)
+  for (const provider of ['simulator', 'stripe', 'primer'] as const) if (isAsked(provider)) await killRequests(provider)
   if (isAsked('works')) await killWorks(ROWS)
   else if (asked.length > 0) await killWorks(asked)
 } finally {

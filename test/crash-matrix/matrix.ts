@@ -56,6 +56,13 @@ const CARDS: Record<ProviderName, Record<Scenario['kind'], string[]>> = {
     ],
     refund: ['pm_card_visa', 'pm_sim_refund_drop_after', 'pm_sim_refund_drop_before', 'pm_sim_refund_error_after'],
   },
+  primer: {
+    charge: [
+      ...['tok_visa', 'tok_declined', 'tok_authorized', 'tok_needs_action', 'tok_timeout', 'tok_pending_300ms'],
+      ...['tok_drop_before', 'tok_drop_after', 'tok_slow_200ms', 'tok_slow_900ms', 'tok_late_300ms', 'tok_late_2500ms'],
+    ],
+    refund: ['tok_visa', 'tok_refund_drop_after', 'tok_refund_drop_before', 'tok_refund_late_300ms'],
+  },
 }
 
 export const scenariosOf = (provider: ProviderName): Scenario[] =>
@@ -138,7 +145,7 @@ export class Matrix {
   /** Checks all victims after everything has settled without help. */
   async judge(): Promise<void> {
     await this.#comeToRest()
-    const passerBy = await this.#stand.customer('pm_card_visa')
+    const passerBy = await this.#stand.customer(this.#stand.goodCard)
     for (const victim of this.#victims) {
       // Otherwise the circuit opens: many that died before their claim now begin a charge without a response.
       const { body } = await this.#shop.charge(passerBy)

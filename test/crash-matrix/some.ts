@@ -6,11 +6,12 @@ import type { ProviderName } from './stand.ts'
 // These scenarios cover all paths of a request.
 const CHOSEN: Record<ProviderName, string[]> = {
   simulator: ['pm_card_visa', 'sim_charge_then_drop', 'sim_drop_no_charge', 'sim_late_300ms', 'sim_refund_then_drop'],
+  primer: ['tok_visa', 'tok_authorized', 'tok_drop_after', 'tok_late_300ms', 'tok_refund_drop_after'],
   stripe: ['pm_card_visa', 'pm_card_chargeDeclined', 'pm_sim_confirm_late_300ms', 'pm_sim_refund_drop_after'],
 }
 // Each scenario is tried with the points around the provider's calls and the storing of the handle. Every other point is tried
 // with one scenario.
-const AROUND_THE_CALL = /^(before|amid|after) (charge|refund|prepare|confirm|store handle of prepared payment)$/
+const AROUND_THE_CALL = /^(before|amid|after) (charge|capture|refund|prepare|confirm|store handle of prepared payment)$/
 
 export async function killSome(t: TestContext, provider: ProviderName): Promise<void> {
   const matrix = await Matrix.open(provider)

@@ -1,9 +1,11 @@
 // The providers of the crash matrix: each with an organization whose customers have cards there, and its ledger.
 import type { Db } from '../../src/lib/pg/db.ts'
 import { type Organization, startBilling } from '../support/billing.ts'
+import { connectPrimer } from '../support/connected-primer.ts'
+import { openPrimerSimulator } from '../support/primer-simulator.ts'
 import { startStripeBilling } from '../support/stripe-billing.ts'
 
-export type ProviderName = 'simulator' | 'stripe'
+export type ProviderName = 'simulator' | 'stripe' | 'primer'
 
 export interface Stand {
   db: Db
@@ -14,12 +16,15 @@ export interface Stand {
   customer(token: string, profileId?: string): Promise<string>
   /** The number of movements of money for an order or a refund. */
   movements(type: 'charge' | 'refund', id: string): Promise<number>
-  /** Skips the minutes between two looks at a refund that the provider does not know. */
+  /** A token that is charged without trouble. */
+  goodCard: string
+  /** Skips the minutes between two looks at a charge or refund that the provider does not know. */
   passTime(): Promise<void>
   stop(): Promise<void>
 }
 
 export async function openStand(provider: ProviderName, settings: Record<string, string>): Promise<Stand> {
+  if (provider === 'primer') return openPrimer(settings)
   return provider === 'stripe' ? openStripe(settings) : openSimulator(settings)
 }
 
@@ -30,6 +35,7 @@ async function openSimulator(settings: Record<string, string>): Promise<Stand> {
     db: billing.db,
     shop,
     env: billing.server.env,
+    goodCard: 'pm_card_visa',
     customer: (token, profileId) => shop.customer({ token, ...(profileId && { profileId }) }),
     movements: async (type, id) => (await billing.ledger(id)).filter((movement) => movement.type === type).length,
     async passTime() {},
@@ -44,6 +50,7 @@ async function openStripe(settings: Record<string, string>): Promise<Stand> {
     db: billing.db,
     shop,
     env: billing.server.env,
+    goodCard: 'pm_card_visa',
     customer: async (token, profileId) => (await shop.customerWithCard(token, profileId)).external_id,
     async movements(type, id) {
       const name = type === 'charge' ? 'tundish_order' : 'tundish_refund'
@@ -59,3 +66,40 @@ async function openStripe(settings: Record<string, string>): Promise<Stand> {
     stop: billing.stop,
   }
 }
+
+async function openPrimer(settings: Record<string, string>): Promise<Stand> {
+  const primer = await openPrimerSimulator()
+  const billing = await startBilling({ PRIMER_API_URL: primer.url, ...settings })
+  const shop = await billing.organization('matrix')
+  const account = await connectPrimer(billing, shop, primer)
+  return {
+    db: billing.db,
+    shop,
+    env: billing.server.env,
+    goodCard: 'tok_visa',
+    customer: async (token, profileId) => (await account.customer(token, profileId)).user,
+    async movements(type, id) {
+      const [row] = await billing.db.query(KEY_OF, [id])
+      return (await primer.ledger()).filter((movement) => movement.type === type && movement.key === row?.key).length
+    },
+    // Only what is older than a late request can be is waited out sooner than in minutes.
+    async passTime() {
+      for (const table of ['orders', 'refunds'])
+        await billing.db.query(
+          `update ${table} set begun_at = coalesce(begun_at, created_at) - interval '10 minutes',
+             not_found_at = not_found_at - interval '1 hour', next_look_at = db_clock()
+           where status = 'processing' and lease_until is null
+             and coalesce(begun_at, created_at) < db_clock() - interval '10 seconds'
+             and (coalesce(begun_at, created_at) > db_clock() - interval '5 minutes'
+               or not_found_at > db_clock() - interval '1 hour')`,
+        )
+    },
+    async stop() {
+      await billing.stop()
+      await primer.cleanUp()
+    },
+  }
+}
+
+const KEY_OF = `select provider_key as key from orders where order_id = $1
+  union all select provider_key from refunds where refund_id = $1`
