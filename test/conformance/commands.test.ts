@@ -45,7 +45,7 @@ function helpOf(words: string[]): Promise<string> {
 async function named([first = '', second = '', ...more]: string[], above: string[] = []): Promise<string[][]> {
   const group = [...above, first]
   const isGroup = (await helpOf(group)).includes('\nCommands:\n')
-  if (!isGroup || (first === 'import' && !['stripe', 'api'].includes(second))) return [group]
+  if (!isGroup || (first === 'import' && !['stripe', 'primer', 'api'].includes(second))) return [group]
   const subcommands = second.split('|').filter((word) => /^[a-z-]+$/.test(word) && !word.startsWith('--'))
   if (subcommands.length === 0) return [group]
   return (await Promise.all(subcommands.map((word) => named([word, ...more], group)))).flat()

@@ -10,6 +10,7 @@ import { printable } from '../../lib/text.ts'
 import { importAudited } from '../../operator/admin/audited-import.ts'
 import { fileTrouble, type Result, untilStopped, withSettings } from './command.ts'
 import { registerApi } from './import-api.ts'
+import { registerPrimer } from './import-primer.ts'
 import { showProgress } from './import-progress.ts'
 import { registerStripe } from './import-stripe.ts'
 import { commandLine } from './operations.ts'
@@ -47,6 +48,7 @@ export function register(program: Command): void {
     return untilStopped(config, (app, signal) => importFiles(app, files, options, signal))
   })
   registerStripe(command.enablePositionalOptions())
+  registerPrimer(command)
   registerApi(command)
 }
 

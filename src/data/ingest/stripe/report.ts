@@ -56,11 +56,11 @@ function shown({ kind, month, currency, stripe, here }: Figure): ReportFigure {
 /** The report as text. A dry run has nothing stored to compare with. */
 export function describeReport(
   report: StripeReport,
-  { status, isDry }: { status?: Status; isDry?: boolean } = {},
+  { status, isDry, title = 'Stripe' }: { status?: Status; isDry?: boolean; title?: string } = {},
 ): string {
   const { read, own, erased, rejected, shortened, figures, differences } = report
   const wrong = new Set(differences)
-  const head = ['', 'month', 'currency', 'at Stripe', '', ...(isDry ? [] : ['here', ''])]
+  const head = ['', 'month', 'currency', `at ${title}`, '', ...(isDry ? [] : ['here', ''])]
   const rows = figures.map((one) => [
     one.kind,
     one.month ?? '',
@@ -78,8 +78,8 @@ export function describeReport(
   const end = isDry
     ? 'This was a dry run: nothing was stored.'
     : differences.length === 0
-      ? 'Everything read at Stripe is stored here, with the same sums.'
+      ? `Everything read at ${title} is stored here, with the same sums.`
       : `${differences.length} of ${figures.length} figures differ.`
   const following = status === 'following' ? ['Changes at Stripe are followed.'] : []
-  return [table([head, ...rows]), '', `${read} objects read at Stripe.`, ...more, end, ...following].join('\n')
+  return [table([head, ...rows]), '', `${read} objects read at ${title}.`, ...more, end, ...following].join('\n')
 }

@@ -130,7 +130,12 @@ const KINDS: Record<string, string> = {
   'chargeback_reversal succeeded': 'reversed chargebacks',
 }
 
-async function countPayments({ db }: Shared, tally: Tally, organizationId: string, ids: string[]): Promise<void> {
+export async function countPayments(
+  { db }: Pick<Shared, 'db'>,
+  tally: Tally,
+  organizationId: string,
+  ids: string[],
+): Promise<void> {
   const rows = await db.query(
     `select psp_transaction_type || ' ' || status as kind, to_char(psp_date at time zone 'UTC', 'YYYY-MM') as month,
        currency_code, count(*) as n, sum(amount) as sum

@@ -1,0 +1,201 @@
+// Imports the payments of a Primer account: reads them month by month, and stores each month before the next.
+import type { App } from '../../../app.ts'
+import { isUuid } from '../../../lib/ids.ts'
+import { readDecimal, toMinor } from '../../../lib/money.ts'
+import { ownIds, type Payment } from '../../../payments/providers/primer/objects.ts'
+import type { PrimerProvider } from '../../../payments/providers/primer/primer.ts'
+import { ProviderError } from '../../../payments/providers/provider.ts'
+import { fieldsOf } from '../../../payments/providers/transport.ts'
+import { importLines, type Line } from '../line-import.ts'
+import { idIn, recordId } from '../stripe/convert.ts'
+import { fitLines } from '../stripe/fit.ts'
+import { countPayments } from '../stripe/store.ts'
+import { add, reject, type Tally } from '../stripe/tally.ts'
+import { externalIdOf, type PrimerTarget, paymentLines, personLines } from './convert.ts'
+
+export interface PrimerImport {
+  app: Pick<App, 'db' | 'log' | 'clock'>
+  provider: Pick<PrimerProvider, 'page' | 'payment' | 'savedTokens'>
+  target: PrimerTarget
+  tally: Tally
+  signal: AbortSignal
+  /** Reads and checks everything, and stores nothing. */
+  isDry: boolean
+  onProgress(tally: Tally): void
+  onRejected(line: string): void
+  /** Called when everything created before `until` is stored. */
+  save(until: string): Promise<void>
+}
+
+const WINDOW_MS = 30 * 86_400_000
+// How many payments are read at once; most of the time is spent waiting for Primer.
+const AT_ONCE = 8
+// The rows of so many payments are stored together.
+const BATCH = 250
+// Retries for some minutes: after half a second at first, then twice as long each time.
+const TRIES = 10
+const FIRST_PAUSE_MS = 500
+const LONGEST_PAUSE_MS = 60_000
+
+/**
+ * Imports the payments created in a span of time. The order of Primer's list and the life of its cursors are not documented, so an
+ * import that was killed begins the month again; what is stored already stays as it is.
+ */
+export async function importPayments(
+  run: PrimerImport,
+  { since, until }: { since: string; until: string },
+): Promise<void> {
+  const endMs = Date.parse(until)
+  for (let atMs = Date.parse(since); atMs < endMs; atMs += WINDOW_MS) {
+    const to = new Date(Math.min(atMs + WINDOW_MS, endMs)).toISOString()
+    await importWindow(run, new Date(atMs).toISOString(), to)
+    await run.save(to)
+  }
+}
+
+async function importWindow(run: PrimerImport, from_date: string, to_date: string): Promise<void> {
+  const { provider, tally } = run
+  const seen = new Set<string>()
+  let cursor: string | undefined
+  do {
+    const page = await retried(run, () => provider.page({ from_date, to_date, cursor }, run.signal))
+    // A payment at the edge of two months is in both; the import changes nothing the second time, but sums would.
+    const fresh = page.items.filter(({ id, date }) => {
+      const isNew = typeof id === 'string' && !seen.has(id) && !(typeof date === 'string' && isAt(date, to_date))
+      if (isNew) seen.add(id)
+      return isNew
+    })
+    const others = await foreign(run, fresh)
+    for (let n = 0; n < others.length; n += BATCH) await storePayments(run, others.slice(n, n + BATCH))
+    tally.read += fresh.length
+    run.onProgress(tally)
+    cursor = page.next
+  } while (cursor !== undefined)
+}
+
+const isAt = (date: string, instant: string) =>
+  Date.parse(/Z|[+-]\d\d:?\d\d$/.test(date) ? date : `${date}Z`) === Date.parse(instant)
+
+/** The ids of payments that Tundish did not make. Its own records are authoritative; what a backup lost is found by `reconcile`. */
+async function foreign({ app, target, tally }: PrimerImport, summaries: Record<string, unknown>[]): Promise<string[]> {
+  const orders = summaries.flatMap((one) => ownIds(fieldsOf(one)).reference ?? []).filter(isUuid)
+  const rows = await app.db.query(
+    'select order_id from orders where organization_id = $1 and order_id = any($2::uuid[])',
+    [target.organizationId, orders],
+  )
+  const here = new Set(rows.map(({ order_id }) => order_id))
+  const others = summaries.filter((one) => {
+    const { key, reference } = ownIds(fieldsOf(one))
+    return key === null && !here.has(reference?.toLowerCase())
+  })
+  tally.own += summaries.length - others.length
+  return others.map(({ id }) => String(id))
+}
+
+async function storePayments(run: PrimerImport, ids: string[]): Promise<void> {
+  const { app, target, tally, signal, isDry } = run
+  const payments = (await inParallel(ids, (id) => readOne(run, id))).filter((one) => one !== undefined)
+  const tokens = await savedTokens(run, payments)
+  const people = await peopleLines(run, payments)
+  const lines = payments.flatMap((payment) => converted(run, payment, tokens))
+  if (lines.length === 0) return
+  const rejecting = { tally, onRejected: run.onRejected }
+  fitLines(rejecting, [...people, ...lines])
+  for (const line of lines) count(tally, line)
+  const { erased } = await importLines(app, target, [[...people, ...lines]], {
+    ...{ live: false, dryRun: isDry, signal },
+    onRejected: (line, _code, reason) => reject(rejecting, idIn(line), reason),
+  })
+  tally.erased += erased
+  const rows = lines.filter(({ record }) => record === 'payment').map(({ data }) => String(data['trx_id']))
+  if (!isDry) await countPayments(app, tally, target.organizationId, rows)
+}
+
+/** A payment; undefined for one that cannot be read, which is named. */
+async function readOne(run: PrimerImport, id: string): Promise<Payment | undefined> {
+  try {
+    return await retried(run, () => run.provider.payment(id, run.signal))
+  } catch (error) {
+    // What Primer sent cannot be read; an outage ends the import.
+    if (!(error instanceof ProviderError) || mayPass(error)) throw error
+    reject({ tally: run.tally, onRejected: run.onRejected }, id, error.message)
+    return undefined
+  }
+}
+
+function converted(run: PrimerImport, payment: Payment, tokens: ReadonlySet<string>): Line[] {
+  try {
+    return paymentLines(payment, run.target, payment.token !== null && tokens.has(payment.token))
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error
+    reject({ tally: run.tally, onRejected: run.onRejected }, payment.id, error.message)
+    return []
+  }
+}
+
+/** The tokens that are still saved for the customers of these payments: others cannot be charged. */
+async function savedTokens(run: PrimerImport, payments: Payment[]): Promise<ReadonlySet<string>> {
+  const customers = [...new Set(payments.flatMap(({ customer }) => customer ?? []))]
+  const each = await inParallel(customers, (one) => retried(run, () => run.provider.savedTokens(one, run.signal)))
+  return new Set(each.flatMap((tokens) => [...tokens]))
+}
+
+/** Profiles and customers of people who are not here yet; who is here stays as it is. */
+async function peopleLines({ app, target }: PrimerImport, payments: Payment[]): Promise<Line[]> {
+  const people = new Map(payments.map((payment) => [externalIdOf(payment), payment]))
+  const ids = [...people.keys()]
+  const { organizationId, projectId } = target
+  const customers = await app.db.query(
+    'select external_id from customers where organization_id = $1 and external_id = any($2)',
+    [organizationId, ids],
+  )
+  const profiles = await app.db.query('select id from profiles where project_id = $1 and id = any($2)', [
+    projectId,
+    ids.map(recordId),
+  ])
+  const known = new Set(customers.map(({ external_id }) => external_id))
+  const isProfile = new Set(profiles.map(({ id }) => id))
+  return [...people].flatMap(([id, payment]) =>
+    known.has(id) ? [] : personLines(payment, isProfile.has(recordId(id))),
+  )
+}
+
+const KINDS: Record<string, string> = {
+  'sale succeeded': 'payments',
+  'sale failed': 'failed payments',
+  'refund refunded': 'refunds',
+  'refund failed': 'failed refunds',
+}
+
+/** Adds a row to the sums of what Primer lists. */
+function count(tally: Tally, { record, data }: Line): void {
+  if (record !== 'payment') return
+  const kind = KINDS[`${data['psp_transaction_type']} ${data['status']}`]!
+  const currency = String(data['currency_code'])
+  const month = String(data['psp_date']).slice(0, 7)
+  const { rawJSON } = data['amount'] as { rawJSON: string }
+  add(tally, 'stripe', { kind, month, currency }, 1, toMinor(readDecimal(rawJSON)!, currency)!)
+}
+
+async function inParallel<T, R>(items: T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  for (let n = 0; n < items.length; n += AT_ONCE)
+    results.push(...(await Promise.all(items.slice(n, n + AT_ONCE).map(work))))
+  return results
+}
+
+/** Whether a later call may succeed: not for a key that is rejected, or an object that cannot be read. */
+const mayPass = ({ message }: ProviderError) => !/^returned (status 4(?!08|09|29)|a|an|\d)/.test(message)
+
+async function retried<T>({ app, signal }: PrimerImport, call: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    signal.throwIfAborted()
+    try {
+      return await call()
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!(error instanceof ProviderError) || !mayPass(error) || attempt === TRIES) throw error
+      await app.clock.sleep(Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS), signal)
+    }
+  }
+}

@@ -1,0 +1,137 @@
+// tundish import primer: the payments of an account with their people, cards and refunds; twice, killed, and with odd payments.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { describe, test } from 'node:test'
+import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { PRIMER_MERCHANT, setUpPrimerShop } from '../../support/connected-primer.ts'
+
+const setup = setUpPrimerShop()
+let made = 0
+const args = (...more: string[]) => [
+  ...['import', 'primer', '--org', setup.shop.id, '--project', setup.shop.projectId],
+  ...['--merchant-account', PRIMER_MERCHANT, '--since', '2026-01-01T00:00:00Z', '--json', ...more],
+]
+const run = async (...more: string[]) => {
+  const { code, stdout, stderr } = await tundish(args(...more), setup.billing.server.env)
+  return { code, stderr, report: stdout === '' ? undefined : JSON.parse(stdout) }
+}
+
+/** A payment that another program makes at Primer. */
+async function paid(token: string, more: object = {}) {
+  const n = ++made
+  const body = {
+    orderId: `shop-${n}`,
+    amount: 1999,
+    currencyCode: 'USD',
+    paymentMethodToken: `${token}~o${n}`,
+    ...more,
+  }
+  const { body: payment } = await setup.primer.call('POST', '/payments', body)
+  return String(payment['id'])
+}
+
+const rows = (externalId: string) =>
+  setup.billing.db.query(
+    `select psp_transaction_type || ' ' || status || ' ' || amount::text as row, payment_method_token as token
+     from report_transactions where organization_id = $1 and external_id = $2 and imported order by trx_created_at, trx_id`,
+    [setup.shop.id, externalId],
+  )
+
+describe('import primer', () => {
+  test('customers, attempts, refunds and saved cards are stored, and the sums agree', async () => {
+    const good = await paid('tok_visa', { customerId: 'ida' })
+    await setup.primer.control('/refunds', { id: good, amount: 500 })
+    await paid('tok_fallback', { customerId: 'ida', currencyCode: 'JPY', amount: 2980 })
+    await paid('tok_expired_card', { customerId: 'joe' })
+    await paid('tok_authorized', { customerId: 'kim' })
+    const guest = await paid('tok_visa')
+    const { code, report, stderr } = await run()
+    assert.equal(code, 0, stderr)
+    assert.deepEqual([report.status, report.differences, report.rejected], ['done', [], 0])
+    const sums = report.figures.map((one: Record<string, unknown>) => [
+      ...[one['kind'], one['currency'], one['here_count'], one['here_sum']],
+    ])
+    assert.deepEqual(sums, [
+      ['failed payments', 'JPY', 1, '2980'],
+      ['failed payments', 'USD', 1, '19.99'],
+      ['payments', 'JPY', 1, '2980'],
+      ['payments', 'USD', 2, '39.98'],
+      ['refunds', 'USD', 1, '5.00'],
+    ])
+    const ofIda = (await rows('ida')).map(({ row }) => row).sort()
+    assert.deepEqual(ofIda, ['refund refunded 5.00', 'sale failed 2980', 'sale succeeded 19.99', 'sale succeeded 2980'])
+    assert.deepEqual(
+      (await rows('joe')).map(({ row }) => row),
+      ['sale failed 19.99'],
+    )
+    assert.equal((await rows(`guest_${guest}`)).length, 1)
+    assert.deepEqual(await rows('kim'), [])
+    const [profile] = await setup.billing.db.query('select id from profiles where project_id = $1 and id = $2', [
+      setup.shop.projectId,
+      'ida',
+    ])
+    assert.equal(profile?.id, 'ida')
+  })
+
+  test('a saved card can be charged after the move; one that was deleted at Primer, or used once only, cannot', async () => {
+    await paid('tok_visa', { customerId: 'lea' })
+    const deleted = `tok_visa~o${made + 1}`
+    await paid('tok_visa', { customerId: 'max' })
+    await setup.primer.call('DELETE', `/payment-instruments/${deleted}`)
+    const guest = await paid('tok_visa')
+    assert.equal((await run()).code, 0)
+    assert.equal((await setup.shop.charge('lea')).body.checkout_status, 'succeeded')
+    for (const user of ['max', `guest_${guest}`])
+      assert.equal((await setup.shop.charge(user)).body.message, 'The customer has no saved card.', user)
+  })
+
+  test('a second run adds what changed, and nothing twice; payments made by Tundish are left out', async () => {
+    const payment = await paid('tok_visa', { customerId: 'nia' })
+    const own = await setup.charged()
+    assert.equal((await run()).code, 0)
+    const before = await rows('nia')
+    await setup.primer.control('/refunds', { id: payment })
+    const { report } = await run()
+    assert.equal(report.differences.length, 0)
+    assert.ok(report.own >= 1)
+    assert.deepEqual((await rows('nia')).length, before.length + 1)
+    assert.deepEqual(await rows(own.user), [{ row: 'sale succeeded 5', token: own.card }])
+  })
+
+  test('a dry run counts everything and stores nothing', async () => {
+    await paid('tok_visa', { customerId: 'ola' })
+    const { code, report } = await run('--dry-run')
+    assert.deepEqual([code, report.status, await rows('ola')], [0, 'dry_run', []])
+  })
+
+  test('an import that was killed continues, and its sums agree', async () => {
+    for (let n = 0; n < 5; n++) await paid('tok_visa', { customerId: `killed-${n}` })
+    // The import reads its first month, and dies while it waits for the next one.
+    await setup.primer.control('/faults', { method: 'GET', path: '/payments/.*', kind: 'error_before', times: 3 })
+    const [file, given] = program(...args())
+    const child = spawn(file, given, { env: { ...PROGRAM_ENV, ...setup.billing.server.env }, stdio: 'ignore' })
+    const place = () =>
+      setup.billing.db.query(
+        `select place ->> 'since' as at from api_imports where source like 'primer %' and status = 'running'`,
+      )
+    while ((await place())[0]?.at == null) await new Promise((resolve) => setTimeout(resolve, 20))
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    const { code, report, stderr } = await run()
+    assert.equal(code, 0, stderr)
+    assert.deepEqual(report.differences, [])
+    assert.equal((await rows('killed-4')).length, 1)
+  })
+
+  test('1 and a sentence for an account that is not connected, and for a key that was revoked', async () => {
+    const other = args().map((one) => (one === PRIMER_MERCHANT ? 'nowhere' : one))
+    const { code, stderr } = await tundish(other, setup.billing.server.env)
+    assert.deepEqual([code, /"nowhere" is not connected to Primer/.test(stderr)], [1, true], stderr)
+    await setup.primer.control('/faults', { path: '.*', kind: 'forbidden', times: 1000 })
+    const refused = await run()
+    await setup.primer.control('/faults/clear')
+    assert.equal(refused.code, 1)
+    assert.match(refused.stderr, /^Primer could not be read \(it returned status 403/m)
+  })
+})
