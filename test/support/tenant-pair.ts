@@ -80,6 +80,12 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
      values ($1, $1, $1, $1, 'charge', 'moved', $1, 1, 'USD', db_clock(), db_clock())`,
     [mark],
   )
+  await db.query(
+    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
+       amount, currency_code, status, psp, psp_transaction_type, psp_reason_code)
+     values ($1, $2, true, db_clock(), gen_random_uuid(), gen_random_uuid(), db_clock(), 1, 'USD', 'failed', $1, 'sale', $1)`,
+    [mark, customer],
+  )
   const imported = { organizationId: mark, projectId: project, merchantId: mark }
   await beginState(db.query, imported, { external_id_key: mark }, { background: false, firstStep: 'products' })
   const names = { mark, organization: mark, project, customer, order: body.order_id as string }

@@ -3,6 +3,7 @@ import { auditHeadsPath } from '../../core/audit/audit.ts'
 import { verifyAudit } from '../../core/audit/verify.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
+import { dayFilters } from './day-filters.ts'
 import { equals, list } from './list.ts'
 import type { Operation, Reading } from './operation.ts'
 
@@ -57,6 +58,8 @@ export const auditLog: Operation[] = [
     filters: {
       target: equals('a.target', 'Only entries about this object.'),
       actor: equals('a.actor', 'Only entries of this key or account.'),
+      action: equals('a.action', 'Only entries of this action, such as `key.created`.'),
+      ...dayFilters('a.at'),
     },
   }),
   verify,

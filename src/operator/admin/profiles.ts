@@ -3,6 +3,7 @@ import { erase } from '../../core/erasure/erasure.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, shape, text } from '../../lib/shape/shape.ts'
 import { fold } from '../../lib/text.ts'
+import { dayFilters, firstVisitFilters, valueFilter } from './day-filters.ts'
 import { notFound, requireProject } from './exist.ts'
 import { equals, list, ofProject } from './list.ts'
 import type { Act, Operation } from './operation.ts'
@@ -39,6 +40,9 @@ const listProfiles = list({
   ...ofProject,
   filters: {
     funnel_id: equals('p.funnel_id', 'Only those whose first visit was to this funnel.'),
+    ...dayFilters('p.created_at'),
+    country: valueFilter('p.country', 'Only those from this country.'),
+    ...firstVisitFilters('p.project_id', 'p.id'),
     email: {
       schema: Type.String({ description: 'Only those with this e-mail address, case-insensitive.' }),
       where: (value) => `p.email_folded = ${value}`,

@@ -4,6 +4,7 @@ import { STATUSES } from '../../core/records/subscription.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { fold } from '../../lib/text.ts'
+import { dayFilters, firstVisitFilters, valueFilter } from './day-filters.ts'
 import { equals, list, ofProject } from './list.ts'
 import type { Operation } from './operation.ts'
 
@@ -55,6 +56,22 @@ export const subscriptions: Operation[] = [
       funnel_id: equals('s.funnel_id', 'Only those from this funnel.'),
       payment_provider: equals('s.payment_provider', 'Only those at this payment provider.'),
       profile_id: equals('s.profile_id', 'Only those of this person.'),
+      id: equals('s.id', 'Only the one with this id.'),
+      ...dayFilters('s.created_at'),
+      country: valueFilter(
+        '(select p.country from profiles p where p.project_id = s.project_id and p.id = s.profile_id)',
+        'Only those of people from this country.',
+      ),
+      ...firstVisitFilters('s.project_id', 's.profile_id'),
+      first_payment: {
+        schema: Type.String({
+          description: 'Only those first paid for in this month, such as `2026-10`, in UTC.',
+          pattern: '^[0-9]{4}-(0[1-9]|1[0-2])$',
+        }),
+        where: (value) => `to_char((select min(t.created_at) from transactions t
+          where t.project_id = s.project_id and t.subscription_id = s.id and t.price > 0
+            and t.id is distinct from s.trial_transaction_id) at time zone 'UTC', 'YYYY-MM') = ${value}`,
+      },
       created_after: {
         schema: Type.String({ format: 'date-time', description: 'Only those created after this instant.' }),
         where: (value) => `s.created_at > ${value}`,

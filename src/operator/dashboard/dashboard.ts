@@ -10,9 +10,11 @@ import { chooseShard } from './choose-shard.ts'
 import { cookieOf, isSecure, setCookie } from './cookies.ts'
 import { csvName } from './csv-name.ts'
 import { alone, isForBrowser, notFoundPage, refusalPage, refusePathPrefix, showError } from './errors.ts'
+import { filterBar } from './filter.ts'
 import { acceptForms, formOf } from './forms.ts'
 import { type IdentityProvider, openIdentityProvider } from './identity-provider.ts'
 import { FORM_NEEDS, needOf, PAGE_NEEDS } from './needs.ts'
+import { namesOf } from './numbers.ts'
 import { mountOidc } from './oidc-sign-in.ts'
 import { findPersonSession } from './person-sessions.ts'
 import { actions, type Form, pages, type Route } from './routes.ts'
@@ -65,7 +67,7 @@ async function showPage(app: Dashboard, page: Route, request: FastifyRequest, re
   const { view, shown } = await orRefusal(app, session, request, reply, async () => {
     requireAccess(PAGE_NEEDS, request, session)
     const view = await viewOf(app, session, request)
-    return { view, shown: await page(view) }
+    return { view, shown: await withFilterBar(view, await page(view)) }
   })
   if (typeof shown === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(shown), 303)
   keepProject(view, request, reply)
@@ -92,6 +94,12 @@ async function submitForm(app: Dashboard, action: Form, request: FastifyRequest,
 function requireAccess(needs: typeof PAGE_NEEDS, { url }: FastifyRequest, { access }: Session): void {
   const need = needOf(needs, url)
   if (need) requireRight(need, access)
+}
+
+/** The page with the name of its filter, which only pages with a filter have to read. */
+async function withFilterBar(view: View, shown: Page | string): Promise<Page | string> {
+  if (!view.filter || typeof shown === 'string' || !view.project) return shown
+  return { ...shown, filterBar: filterBar(view, await namesOf(view)) }
 }
 
 interface Shown {

@@ -12,6 +12,8 @@ const KEPT_MS = 10 * 60_000
 interface Examination {
   beganMs: number
   found: Promise<Findings>
+  /** Undefined while it runs. */
+  result?: Findings
 }
 
 const examinations = new WeakMap<App['config'], Examination>()
@@ -21,8 +23,26 @@ export function findingsOf({ config, clock }: App): Promise<Findings> {
   const last = examinations.get(config)
   const nowMs = clock.monotonicMs()
   if (last && nowMs - last.beganMs < KEPT_MS) return last.found
+  return examineNow({ config, clock })
+}
+
+/** The findings of a new examination. */
+export function examineNow({ config, clock }: Pick<App, 'config' | 'clock'>): Promise<Findings> {
   const found = examine(config).then((findings) => ({ at: new Date().toISOString(), findings }))
-  examinations.set(config, { beganMs: nowMs, found })
-  found.catch(() => examinations.delete(config))
+  const examination: Examination = { beganMs: clock.monotonicMs(), found }
+  examinations.set(config, examination)
+  found.then(
+    (result) => {
+      examination.result = result
+    },
+    () => examinations.delete(config),
+  )
   return found
+}
+
+/** The findings of the last examination, for pages that cannot wait; undefined if none has ended. Begins one if it is due. */
+export function knownFindings(app: App): Findings | undefined {
+  const known = examinations.get(app.config)?.result
+  findingsOf(app).catch(() => {})
+  return examinations.get(app.config)?.result ?? known
 }

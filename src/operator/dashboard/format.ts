@@ -174,6 +174,8 @@ const TONES: Record<string, string> = {
   processing: 'calm',
   pending: 'calm',
   refunded: 'calm',
+  'charged back': 'poor',
+  won: 'good',
   'partially refunded': 'calm',
   paused: 'warn',
   unpaid: 'warn',

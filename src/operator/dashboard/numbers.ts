@@ -1,12 +1,13 @@
 // Reads figures for pages by the operations of the API, and turns them into tables.
 import { addDays } from '../../lib/days.ts'
+import { ApiError } from '../../lib/errors.ts'
 import type { Result } from './call.ts'
 import { dollars, number, percent } from './format.ts'
 import { comparable, type Span } from './period.ts'
 import { type PeriodRow, periodsOf, periodTable } from './periods.ts'
 import { type Cell, type Column, cell, type Table, type Unit } from './sheet.ts'
 import type { Project } from './tenants.ts'
-import { organizationOf, type View } from './view.ts'
+import { allChoices, organizationOf, type View } from './view.ts'
 
 export interface Figure {
   period: string | null
@@ -35,20 +36,37 @@ export async function figures(view: View, metric: string, query: FigureQuery = {
   const [operation, params] = view.project
     ? ['getProjectFigures', { project_id: view.project.id }]
     : ['getOrganizationFigures', { organization_id: organizationOf(view).id }]
-  const result: Result = await view.call(operation, {
-    params,
-    query: {
-      metric,
-      from,
-      to: addDays(to, -1),
-      money,
-      test,
-      ...(by !== undefined && { by }),
-      ...(compare && { compare: span.compare }),
-      ...(funnel !== undefined && { funnel }),
-    },
-  })
-  return result.data
+  const read = async (filter: Record<string, string>): Promise<Figure[]> => {
+    const result: Result = await view.call(operation, {
+      params,
+      query: {
+        metric,
+        from,
+        to: addDays(to, -1),
+        money,
+        test,
+        ...(by !== undefined && { by }),
+        ...(compare && { compare: span.compare }),
+        ...filter,
+      },
+    })
+    return result.data
+  }
+  return funnel === undefined ? withFilter(view, read) : read({ funnel })
+}
+
+/** Reads figures with the filter of the page; none if they have no such split, which the page then says. */
+async function withFilter(view: View, read: (filter: Record<string, string>) => Promise<Figure[]>): Promise<Figure[]> {
+  const { filter, filtered } = view
+  if (!filter) return read({})
+  filtered.applied = true
+  try {
+    return await read({ [filter.dimension]: filter.value })
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'invalid_parameter') throw error
+    filtered.isPartial = true
+    return []
+  }
 }
 
 const NOTHING: Figure = { period: null, key: null, currency: null, values: {} }
@@ -118,9 +136,16 @@ export function seriesTable(
   })
   const columns = series.flatMap(({ label, unit, isRate = unit === 'percent', sum = false, earlier = false }) => {
     const column: Column = { label, sum, total: !atEnd && !isRate }
-    return earlier ? [column, { ...column, label: `${label} ${EARLIER[span.compare]}`, earlier }] : [column]
+    return earlier ? [column, { ...column, sum: false, label: `${label} ${EARLIER[span.compare]}`, earlier }] : [column]
   })
-  return periodTable(caption, span, columns, atEnd ? rows.map(markComplete) : rows)
+  return periodTable(caption, span, columns, atEnd ? rows.map(markComplete) : rows, zoomOf(view, span))
+}
+
+/** The link of a day, week or month: the page with only its days. A page of a single day has none. */
+function zoomOf(view: View, { from, to }: Span): ((first: string, last: string) => string) | undefined {
+  if (addDays(from, 1) >= to) return undefined
+  const choices = { ...allChoices(view), period: null, by: null, cursor: null }
+  return (first, last) => view.href(view.path, { ...choices, from: first, to: last })
 }
 
 const EARLIER: Record<Span['compare'], string> = {
@@ -162,7 +187,7 @@ export function pivotTable(
   const labels = [...shown.map(name), ...(others.length > 0 ? ['others'] : [])]
   const heads = labels.map((label) => ({ label, total: true }))
   const total = columns.length > 1 ? [{ label: 'Total', sum: true, total: true }] : []
-  return periodTable(caption, view.span, [...heads, ...total], sorted.length === 0 ? [] : rows)
+  return periodTable(caption, view.span, [...heads, ...total], sorted.length === 0 ? [] : rows, zoomOf(view, view.span))
 }
 
 /** Removes the error of binary fractions from a sum: no amount has more than four decimals. */

@@ -45,8 +45,14 @@ function endOf(start: string, by: Span['by']): string {
 
 const LABELS = { day: 'Day', week: 'Week from', month: 'Month' }
 
-/** A table with a row for each period. Incomplete ones are marked next to the date, and in the CSV in a column "Complete". */
-export function periodTable(caption: string, { by, today }: Span, series: Column[], rows: PeriodRow[]): Table {
+/** A table with a row for each period, linked by `linkTo`. Incomplete ones are marked next to the date, and in the CSV in a column "Complete". */
+export function periodTable(
+  caption: string,
+  { by, today }: Span,
+  series: Column[],
+  rows: PeriodRow[],
+  linkTo?: (from: string, to: string) => string,
+): Table {
   const incomplete = incompletePeriods(rows, by)
   return {
     caption,
@@ -58,7 +64,10 @@ export function periodTable(caption: string, { by, today }: Span, series: Column
     rows: rows.map(({ period: { start, part }, cells }) => {
       const text = by === 'month' ? monthOf(start) : dateOf(start, today)
       return [
-        cell(part ? html`${text} <span class="part">${part}</span>` : text, by === 'month' ? start.slice(0, 7) : start),
+        cell(
+          html`${linkTo && part !== 'future' ? html`<a href="${linkTo(start, addDays(endOf(start, by), -1))}">${text}</a>` : text}${part && html` <span class="part">${part}</span>`}`,
+          by === 'month' ? start.slice(0, 7) : start,
+        ),
         ...cells,
         part ? `no, ${part}` : 'yes',
       ]

@@ -19,8 +19,10 @@ import { mergePerson } from './pages/person-twins.ts'
 import { makeOrganization, makeProject, projects } from './pages/projects.ts'
 import { refunds } from './pages/refunds.ts'
 import { revenue } from './pages/revenue.ts'
+import { payments, sessions } from './pages/sessions.ts'
 import { rebuild, saveCharges, saveErasures, savePayments, saveRate, settings } from './pages/settings.ts'
 import { startImport, stopImport } from './pages/stripe-imports.ts'
+import { subscription } from './pages/subscription.ts'
 import { subscriptions } from './pages/subscriptions.ts'
 import { today } from './pages/today.ts'
 import {
@@ -53,11 +55,14 @@ export const pages: Record<string, Route> = {
   '/movements': movements,
   '/churn': churn,
   '/subscriptions': subscriptions,
+  '/subscriptions/:subscription_id': subscription,
   '/charges': charges,
   '/charges/:organization_id/:order_id': charge,
   '/refunds': refunds,
   '/credits': credits,
   '/people': people,
+  '/sessions': sessions,
+  '/payments': payments,
   '/people/:profile_id': person,
   '/erasures': erasures,
   '/erasures/:profile_id': receipt,

@@ -14,6 +14,8 @@ export interface Page {
   isGrouped?: boolean
   /** Whether the page compares figures with those of an earlier period. */
   isCompared?: boolean
+  /** Names the filter of the page. */
+  filterBar?: Html
   /** Links next to the title. */
   actions?: Piece
 }
@@ -37,6 +39,7 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
   [
     'Money',
     [
+      ['/payments', 'Payments'],
       ['/charges', 'Charges'],
       ['/refunds', 'Refunds and disputes'],
       ['/credits', 'Credits'],
@@ -46,6 +49,7 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
     'People',
     [
       ['/people', 'People'],
+      ['/sessions', 'Sessions'],
       ['/erasures', 'Erasures'],
     ],
   ],
@@ -113,6 +117,7 @@ export function shell(view: View, page: Page): Html {
     ${message(query)}
     ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { ...allChoices(view), test: null })}">Exclude it</a></p>` : ''}
     ${hasPeriod && periodChooser(view, page)}
+    ${page.filterBar}
     ${body}
   </main>
 </div>

@@ -3,6 +3,7 @@ import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { type Call, openCall } from './call.ts'
+import { chosenFilter, FILTERED_BY, type PageFilter } from './dimensions.ts'
 import { html, type Piece } from './html.ts'
 import { mayCall, mayOpen, maySend } from './needs.ts'
 import { choosePeriod, type Span } from './period.ts'
@@ -37,6 +38,10 @@ export interface View extends PageRequest, Tenants {
   maySend(path: string): boolean
   /** The tables of the page by their id, for CSV. */
   tables: Map<string, Table>
+  /** Only the figures of one source, campaign, country …; undefined: all. */
+  filter: PageFilter | undefined
+  /** Whether the page has figures that can be filtered, and others that cannot. */
+  filtered: { applied: boolean; isPartial: boolean }
   /** The lists that are longer than their download, with its number of rows. */
   cuts: Map<string, number>
   call: Call
@@ -45,7 +50,7 @@ export interface View extends PageRequest, Tenants {
 }
 
 /** Query parameters that all links keep. */
-const SHARED = ['project', 'period', 'from', 'to', 'by', 'compare', 'test']
+const SHARED = ['project', 'period', 'from', 'to', 'by', 'compare', 'test', ...FILTERED_BY]
 
 export async function openView(request: PageRequest): Promise<View> {
   const { app, session, actor, query } = request
@@ -67,6 +72,8 @@ export async function openView(request: PageRequest): Promise<View> {
     maySend: (path) => maySend(who, path),
     tables: new Map(),
     cuts: new Map(),
+    filter: chosenFilter(query),
+    filtered: { applied: false, isPartial: false },
     call,
     href: (path, changes = {}) =>
       addressOf(query, path, { ...(place !== undefined && { project: place }), ...changes }),

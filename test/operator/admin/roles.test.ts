@@ -32,6 +32,7 @@ const FIGURES = [
     'getOrganizationFigures',
     'getProjectNames',
     'getProjectState',
+    'getProjectSetup',
     'getCreditTotals',
     'getCreditDays',
     'getAcquisition',
@@ -68,7 +69,7 @@ const OF_ALL = [
 /** Of a whole organization, but open to those who reach one of its projects, for their part. */
 const NARROWED = [
   ...['getOrganization', 'getOrganizationFigures', 'listOrders', 'getOrder', 'refundOrder', 'resolveOrder'],
-  ...['listRefunds', 'listMoneyBack'],
+  ...['listRefunds', 'listMoneyBack', 'listDeclinedPayments'],
 ]
 
 const mayCall = (role: Role, { id, method }: MatrixOperation): boolean =>

@@ -118,7 +118,7 @@ test('a file is named by project, page, table and day, begins with a byte order 
        ($1, '', '2026-01-02', false, '', '', 'USD', 3, 3333, 0, 0, 0, 0, 1, 3333, 0, 0, 0)`,
     [dashboard.project.id],
   )
-  const path = '/revenue?from=2026-01-02&to=2026-01-03&csv=product'
+  const path = '/revenue?from=2026-01-02&to=2026-01-03&split=product&csv=product'
   const response = await fetch(dashboard.origin + path, { headers: { cookie } })
   assert.equal(
     response.headers.get('content-disposition'),

@@ -42,7 +42,7 @@ test('Today counts the sandbox data that it leaves out, and its link includes it
   const [, href] = /Sandbox and preview data is left out: 1 sale\. <a href="([^"]+)">Include it</.exec(without)!
   const whole = await see(href!.replaceAll('&amp;', '&'))
   assert.equal(tilesOf(whole).Sales, '2')
-  assert.equal(tilesOf(whole).Revenue, '$19.99')
+  assert.equal(tilesOf(whole)['Net revenue'], '$19.99')
   assert.match(whole, /Sandbox and preview data is included\. <a href="[^"]+">Exclude it</)
 })
 
@@ -72,6 +72,8 @@ test('Doctor shows a finding of a project on the pages of that project only, and
      values ($1, 'sales', '2026-01-31', '22003', db_clock(), db_clock() + interval '1 day')`,
     [other],
   )
+  // The page Today has begun an examination before.
+  await see(`/doctor?project=${other}&now=1`)
   const finding = `The figures of project ${other} on 2026-01-31 cannot be computed`
   assert.ok((await see(`/doctor?project=${other}`)).includes(finding))
   const here = await see(`/doctor?project=${shop}`)

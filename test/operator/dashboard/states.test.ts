@@ -16,10 +16,32 @@ before(async () => {
 after(() => dashboard?.stop())
 
 const see = (path: string, headers = {}) => dashboard.visit(path, { cookie, headers })
-test('a project without records shows how they come in, and no figures', async () => {
-  const { id } = await dashboard.server.project()
+test('a project without figures shows a checklist with the state of each step, and no tiles', async () => {
+  const { id, organizationId } = await dashboard.server.project()
   const { text } = await see(`/?project=${id}`)
-  assert.match(text, /<h2>No records yet<\/h2>/)
+  const steps = (page: string) =>
+    [...page.matchAll(/<li class="(fine|open)"><strong>([^<]+)/g)].map(([, state, title]) => `${title}: ${state}`)
+  const titles = ['Records arrive', 'A card is saved', 'First charge', 'A webhook is answered', 'Exchange rates']
+  assert.deepEqual(
+    steps(text),
+    titles.map((title) => `${title}: open`),
+  )
+  await dashboard.server.db.query(
+    `insert into exchange_rates (organization_id, currency_code, day, per_euro) values ($1, 'USD', '2026-01-02', 1.1)`,
+    [organizationId],
+  )
+  await insert(
+    dashboard.server.db,
+    { id, organizationId },
+    { profiles: [{ id: 'profile' }], transactions: [{ id: 'test', sandbox: true }] },
+  )
+  const later = (await see(`/?project=${id}`)).text
+  assert.deepEqual(steps(later), [
+    'Records arrive: fine',
+    ...titles.slice(1, 4).map((title) => `${title}: open`),
+    'Exchange rates: fine',
+  ])
+  assert.match(later, /There is test data only\. <a href="\/\?[^"]*test=1/)
   assert.ok(text.includes(`href="/merchant-accounts?project=${id}"`))
   assert.doesNotMatch(text, /class="tile"/)
   assert.doesNotMatch((await see(`/funnels?project=${id}`)).text, /From session to payment/)
@@ -109,7 +131,7 @@ test('pages say which amounts are missing because they have no value in US dolla
   })
   for (const path of ['/', '/revenue']) {
     const { text } = await page(path)
-    assert.equal(tilesOf(text).Revenue, '$19.99', path)
+    assert.equal(tilesOf(text)['Net revenue'], '$19.99', path)
     assert.match(text, /1 payment, refund or chargeback has no value in US dollars/, path)
   }
   const { text } = await page('/subscriptions')

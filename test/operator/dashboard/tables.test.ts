@@ -179,10 +179,13 @@ describe('tables of the demo', () => {
         where c.project_id = 'demo' and r.psp_transaction_type in (${types})
         order by r.trx_created_at desc, r.trx_id desc limit 20`)
     assert.deepEqual(
-      idsOf(await page('/refunds'), 'movements'),
+      idsOf(await demo.page('/refunds', 'project=demo&period=24m'), 'movements'),
       await back(`'refund', 'chargeback', 'chargeback_reversal'`),
     )
-    assert.deepEqual(idsOf(await page('/refunds', '&type=chargeback'), 'movements'), await back(`'chargeback'`))
+    assert.deepEqual(
+      idsOf(await demo.page('/refunds', 'project=demo&period=24m&type=chargeback'), 'movements'),
+      await back(`'chargeback'`),
+    )
     assert.deepEqual(
       new Set(idsOf(await page('/merchant-accounts'), 'merchant-accounts', 1)),
       new Set(await column(`select psp_merchant_id from merchant_accounts where organization_id = 'demo'`)),

@@ -1,6 +1,7 @@
 // Acquisition: what customers cost, what they bring back, and what they are worth by cohort.
 import { addDays } from '../../../lib/days.ts'
 import type { Result } from '../call.ts'
+import { filterTo } from '../filter.ts'
 import { country, dollars, number } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
@@ -48,7 +49,7 @@ export async function acquisition(view: View): Promise<Page> {
           note: 'of these people',
         }),
       )}
-      ${tableSection(view, 'acquisition', returnTable(by, each.data, sum, names), {
+      ${tableSection(view, 'acquisition', returnTable(view, by, each.data, sum, names), {
         title: `By ${BY[by].toLowerCase()}`,
         above: html`<p class="chips">${Object.entries(BY).map(([name, label]) => html`<a href="${view.href(view.path, { split: name })}"${name === by ? html` aria-current="true"` : ''}>${label}</a> `)}</p>`,
         note: html`Net revenue of the people who came first in this period, so many days after they came, divided by the spend.
@@ -63,7 +64,7 @@ const spendNote = (sum: Result | undefined): Piece =>
     ? `without ${number(sum.spend_without_usd)} amounts that have no value in US dollars`
     : 'on advertising'
 
-function returnTable(by: By, rows: Result[], sum: Result | undefined, names: Names): Table {
+function returnTable(view: View, by: By, rows: Result[], sum: Result | undefined, names: Names): Table {
   const labels = ['Spend', 'People', 'Customers', 'Cost of a customer', ...DAYS.map((day) => `Day ${day}`), 'Payback']
   const cells = (row: Result) => [
     valueCell('usd', row.spend || null),
@@ -77,7 +78,13 @@ function returnTable(by: By, rows: Result[], sum: Result | undefined, names: Nam
   return {
     caption: `By ${BY[by].toLowerCase()}`,
     columns: [{ label: BY[by] }, ...labels.map((label): Column => ({ label, number: true }))],
-    rows: [...rows.map((row) => [named(nameOf(by, row.key, names), row.key), ...cells(row)]), ...total],
+    rows: [
+      ...rows.map((row) => [
+        named(filterTo(view, '/revenue', by, row.key, nameOf(by, row.key, names)), row.key),
+        ...cells(row),
+      ]),
+      ...total,
+    ],
   }
 }
 
@@ -130,7 +137,7 @@ export async function worth(view: View): Promise<Page | string> {
     isGrouped: false,
     isCompared: false,
     body: html`<p class="quiet">What is a customer worth, and how soon?</p>
-      ${tableSection(view, 'worth', worthTable(split, rows, names), {
+      ${tableSection(view, 'worth', worthTable(view, split, rows, names), {
         title: `Net revenue per person since the first ${since}`,
         above: html`${choice('since', since, { payment: 'Since the first payment', session: 'Since the first session' })}
           ${choice('split', split, since === 'payment' ? WORTH_BY : without(WORTH_BY, 'product'))}
@@ -144,7 +151,7 @@ export async function worth(view: View): Promise<Page | string> {
 const without = (all: Record<string, string>, name: string) =>
   Object.fromEntries(Object.entries(all).filter(([key]) => key !== name))
 
-function worthTable(split: string, rows: Result[], names: Names): Table {
+function worthTable(view: View, split: string, rows: Result[], names: Names): Table {
   const months = Math.min(SHOWN_MONTHS, Math.max(0, ...rows.map(({ worth }) => worth.length)))
   const heads = Array.from({ length: months }, (_, month) => `Month ${month + 1}`)
   return {
@@ -154,7 +161,7 @@ function worthTable(split: string, rows: Result[], names: Names): Table {
       ...['People', ...heads].map((label): Column => ({ label, number: true })),
     ],
     rows: rows.map(({ cohort, key, people, worth, complete }) => [
-      split === 'cohort' ? cohort : named(nameOf(split, key, names), key),
+      split === 'cohort' ? cohort : named(filterTo(view, '/revenue', split, key, nameOf(split, key, names)), key),
       valueCell('number', people),
       ...heads.map((_, month) => faded(worth[month], month >= complete)),
     ]),

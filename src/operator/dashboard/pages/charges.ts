@@ -1,26 +1,28 @@
 // Charges: acceptance rate, decline reasons, and the list.
 import type { Result } from '../call.ts'
-import { bar, id, moment, money, number, percent, status, words } from '../format.ts'
+import { bar, id, moment, money, number, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { listed, pageLinks } from '../lists.ts'
+import { type Listed, listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
 import { chosenFilters, customerLink, filters, section, tableSection, tile, tiles } from '../parts.ts'
-import { amountCells, amountColumns, cell, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import { pathOf, type View } from '../view.ts'
+import { allChoices, pathOf, type View } from '../view.ts'
+import { daysOf } from './sessions.ts'
 
 const ATTEMPTS = 'attempts,accepted,declined,acceptance_rate'
 const STATUSES = { processing: 'In progress', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled' }
 
+const CHARGE_FILTERS = ['status', 'external_id']
+
 export async function charges(view: View): Promise<Page> {
   if (!view.organization) return { title: 'Charges', body: noProject(view) }
   const ofProject = view.project && { project_id: view.project.id }
-  const filter = chosenFilters(view, 'status', 'external_id')
-  const isFiltered = Object.keys(filter).length > 0
+  const filter = chosenFilters(view, ...CHARGE_FILTERS)
   const orders = (name: string, query: Record<string, string>, options = {}) =>
     ordersOf(view, name, { ...ofProject, ...query }, options)
-  const [sum, lines, reasons, types, providers, accounts, open, list] = await Promise.all([
+  const [sum, lines, reasons, types, providers, accounts, open, list, refused] = await Promise.all([
     total(view, ATTEMPTS),
     figures(view, 'attempts,acceptance_rate', { by: view.span.by }),
     figures(view, 'declined', { by: 'reason' }),
@@ -29,6 +31,7 @@ export async function charges(view: View): Promise<Page> {
     figures(view, ATTEMPTS, { by: 'account' }),
     orders('in-progress', { status: 'processing' }, { cursor: 'in_progress' }),
     orders('charges', filter),
+    declinedOf(view),
   ])
   return {
     title: 'Charges',
@@ -54,23 +57,27 @@ export async function charges(view: View): Promise<Page> {
         ),
         { note: 'All payments in the payment report, including imported ones.' },
       )}
-      <div class="halves">${tableSection(view, 'reasons', reasonTable(reasons, sum.values.declined ?? 0), { empty: html`<p>No declined payments in this period.</p>`, note: declineTypes(types) })}
+      <div class="halves">${tableSection(view, 'reasons', reasonTable(view, reasons, sum.values.declined ?? 0), { empty: html`<p>No declined payments in this period.</p>`, note: declineTypes(types) })}
       ${tableSection(view, 'providers', providerTable(providers), { empty: html`<p>No payments in this period.</p>` })}</div>
+      ${refused}
       ${accounts.length > 0 && tableSection(view, 'accounts', accountTable(accounts))}
-      ${
-        list &&
-        tableSection(view, 'charges', orderTable(view, 'Custom charges', list.data), {
-          above: filters(view, [
-            { name: 'status', label: 'Status', options: STATUSES },
-            { name: 'external_id', label: 'Customer' },
-          ]),
-          empty: isFiltered
-            ? html`<p>No charges match these filters.</p>`
-            : html`<h3>No charges yet</h3><p>Custom charges are made with <a href="/docs/guides/charging">the billing API</a> once they are allowed in <a href="${view.href('/settings')}">Settings</a>.</p>`,
-          below: pageLinks(view, list),
-        })
-      }`,
+      ${list && customCharges(view, list)}`,
   }
+}
+
+/** The charges that were made with the billing API. */
+function customCharges(view: View, list: Listed): Piece {
+  const isFiltered = Object.keys(chosenFilters(view, ...CHARGE_FILTERS)).length > 0
+  return tableSection(view, 'charges', orderTable(view, 'Custom charges', list.data), {
+    above: filters(view, [
+      { name: 'status', label: 'Status', options: STATUSES },
+      { name: 'external_id', label: 'Customer' },
+    ]),
+    empty: isFiltered
+      ? html`<p>No charges match these filters.</p>`
+      : html`<h3>No charges yet</h3><p>Custom charges are made with <a href="/docs/guides/charging">the billing API</a> once they are allowed in <a href="${view.href('/settings')}">Settings</a>.</p>`,
+    below: pageLinks(view, list),
+  })
 }
 
 /** Nothing for those who may not see orders. */
@@ -79,8 +86,58 @@ const ordersOf = async (view: View, name: string, query: Record<string, string>,
     ? listed(view, name, 'listOrders', { params: { organization_id: view.organization!.id }, query }, options)
     : undefined
 
+const reasonLink = (view: View, reason: string): Piece =>
+  view.may('listDeclinedPayments')
+    ? html`<a href="${view.href(view.path, { ...allChoices(view), reason, declined: null })}#declined">${words(reason)}</a>`
+    : words(reason)
+
+/** The declined payments of the period; nothing for those who may not see people. */
+async function declinedOf(view: View): Promise<Piece> {
+  if (!view.may('listDeclinedPayments')) return ''
+  const list = await listed(
+    view,
+    'declined',
+    'listDeclinedPayments',
+    {
+      params: { organization_id: view.organization!.id },
+      query: {
+        ...daysOf(view),
+        ...(view.project && { project_id: view.project.id }),
+        ...chosenFilters(view, 'reason', 'decline'),
+      },
+    },
+    { cursor: 'declined' },
+  )
+  const content: Table = {
+    caption: 'Declined payments',
+    columns: [
+      { label: 'Customer' },
+      ...amountColumns('Amount'),
+      ...['Reason', 'Declined', 'Decline type', 'Provider', 'Order'].map((label) => ({ label })),
+    ],
+    rows: list.data.map((one) => [
+      customerLink(view, one.external_id),
+      ...amountCells(one),
+      one.psp_reason_message ?? (one.psp_reason_code ? words(one.psp_reason_code) : ''),
+      time(one.paid_at),
+      one.psp_reason_decline_type ?? '',
+      one.psp,
+      cell(id(one.order_id), one.order_id),
+    ]),
+  }
+  return tableSection(view, 'declined', content, {
+    note: 'Renewals and custom charges of this period, in all currencies.',
+    above: filters(view, [
+      { name: 'reason', label: 'Reason code' },
+      { name: 'decline', label: 'Decline type', options: { soft: 'soft', hard: 'hard' } },
+    ]),
+    empty: html`<p>No declined payments of this period match.</p>`,
+    below: pageLinks(view, list),
+  })
+}
+
 /** The most common reason first, each with its share of all declined payments. */
-function reasonTable(reasons: Figure[], all: number): Table {
+function reasonTable(view: View, reasons: Figure[], all: number): Table {
   const declines = reasons.filter(({ values }) => values.declined)
   declines.sort((a, b) => b.values.declined! - a.values.declined!)
   return {
@@ -92,7 +149,7 @@ function reasonTable(reasons: Figure[], all: number): Table {
       { label: 'Share', number: true },
     ],
     rows: declines.map(({ key, values }) => [
-      key ? words(key) : 'No reason given',
+      key ? named(reasonLink(view, key), key) : 'No reason given',
       cell(bar(values.declined! / declines[0]!.values.declined!), null),
       valueCell('number', values.declined),
       valueCell('percent', all ? values.declined! / all : null),

@@ -3,13 +3,14 @@
 import { DAY_S } from '../../../lib/days.ts'
 import type { Finding } from '../../doctor/finding.ts'
 import { allOf, type Result } from '../call.ts'
-import { findingsOf } from '../findings.ts'
+import { examineNow, findingsOf } from '../findings.ts'
 import { duration, id, number, plural, status, time } from '../format.ts'
 import { html } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
 import { chosenFilters, facts, filters, tableSection } from '../parts.ts'
 import { type Cell, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
+import { csvLink, table } from '../table.ts'
 import { projectOf, type View } from '../view.ts'
 
 export async function sync(view: View): Promise<Page> {
@@ -75,7 +76,7 @@ const writerTable = (data: Result[]): Table => ({
 })
 
 export async function audit(view: View): Promise<Page> {
-  const query = chosenFilters(view, 'target', 'actor')
+  const query = chosenFilters(view, 'target', 'actor', 'action', 'from', 'to')
   const [list, operators, verdict]: [Listed, Result[], Result] = await Promise.all([
     listed(view, 'audit', 'listAuditEntries', { query }, { rows: 50 }),
     allOf(view.call, 'listOperators'),
@@ -97,7 +98,7 @@ export async function audit(view: View): Promise<Page> {
         one.actor,
       ),
       one.source,
-      one.action,
+      html`<a href="${view.href('/audit', { action: one.action })}">${one.action}</a>`,
       html`<a href="${view.href('/audit', { target: one.target })}">${one.target}</a>`,
       change(one),
     ]),
@@ -109,14 +110,23 @@ export async function audit(view: View): Promise<Page> {
       ${verdict && html`<p class="${verdict.wrong.length === 0 ? 'done' : 'failed'}" role="status">${verdict.wrong.length === 0 ? `All ${verdict.entries} entries are present and unchanged.` : verdict.wrong.join(' ')}</p>`}
       ${tableSection(view, 'audit', content, {
         above: filters(view, [
+          { name: 'actor', label: 'Actor', options: namesOfActors(operators, query.actor) },
+          { name: 'action', label: 'Action' },
           { name: 'target', label: 'Target' },
-          { name: 'actor', label: 'Actor ID' },
+          { name: 'from', label: 'From', type: 'date' },
+          { name: 'to', label: 'To', type: 'date' },
         ]),
         empty: html`<p>${isFiltered ? 'No entries match these filters.' : 'No entries yet: no operator has changed anything.'}</p>`,
         below: pageLinks(view, list),
       })}`,
   }
 }
+
+/** The keys of operators, and the chosen actor, who may be a person or a key that is gone. */
+const namesOfActors = (operators: Result[], chosen: string | undefined): Record<string, string> => ({
+  ...Object.fromEntries(operators.map(({ id, name }) => [id, name])),
+  ...(chosen !== undefined && !operators.some((one) => one.id === chosen) && { [chosen]: chosen }),
+})
 
 function change({ before, after }: Result): Cell {
   const texts = Object.entries({ before, after }).flatMap(([when, value]) =>
@@ -127,7 +137,7 @@ function change({ before, after }: Result): Cell {
 }
 
 export async function doctor(view: View): Promise<Page> {
-  const { at, findings } = await findingsOf(view.app)
+  const { at, findings } = await (view.query.has('now') ? examineNow : findingsOf)(view.app)
   const order = { failed: 0, warning: 1, ok: 2 }
   const own = findings.filter((finding) => isHere(view, finding))
   const others =
@@ -136,18 +146,28 @@ export async function doctor(view: View): Promise<Page> {
   const wrong = sorted.filter(({ level }) => level !== 'ok')
   return {
     title: 'Doctor',
-    body: html`<p><span id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}">${verdict(sorted.length, wrong)} <span class="quiet">As of ${time(at)}.</span></span> <span class="quiet">The checks run at most every ten minutes. Run <code>tundish doctor</code> to check now.</span></p>
-      ${tableSection(view, 'doctor', {
-        caption: 'Findings',
-        columns: ['Check', 'Level', 'Finding', 'What to do'].map((label) => ({ label })),
-        rows: sorted.map(({ check, level, message, fix }) => [check, status(level), message, fix ?? '']),
-      })}
+    actions: html`<a class="button" href="${view.href('/doctor', { now: '1' })}">Check now</a>`,
+    body: html`<p><span id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}">${verdict(sorted.length, wrong)} <span class="quiet">As of ${time(at)}.</span></span></p>
+      ${wrong.length > 0 && tableSection(view, 'wrong', findingTable('What needs attention', wrong))}
+      ${
+        wrong.length === 0
+          ? tableSection(view, 'doctor', findingTable('Findings', sorted))
+          : sorted.length > wrong.length &&
+            html`<details class="card"><summary>${plural(sorted.length - wrong.length, 'check')} without a finding</summary>
+              ${table(view, 'doctor', findingTable('Checks without a finding', sorted.slice(wrong.length)), { hideCaption: true })}<p class="actions">${csvLink(view, 'doctor')}</p></details>`
+      }
       ${others > 0 && html`<p class="quiet">${plural(others, 'finding')} of other organizations and projects: choose them, or run <code>tundish doctor</code>.</p>`}`,
   }
 }
 
+const findingTable = (caption: string, findings: Finding[]): Table => ({
+  caption,
+  columns: ['Check', 'Level', 'Finding', 'What to do'].map((label) => ({ label })),
+  rows: findings.map(({ check, level, message, fix }) => [check, status(level), message, fix ?? '']),
+})
+
 /** Whether a finding is of the installation, or of the chosen organization or project. */
-function isHere({ project, projects, organization }: View, { organization_id, project_id }: Finding): boolean {
+export function isHere({ project, projects, organization }: View, { organization_id, project_id }: Finding): boolean {
   if (organization_id !== undefined) return organization_id === organization?.id
   if (project_id === undefined) return true
   if (project) return project_id === project.id

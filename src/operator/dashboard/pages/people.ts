@@ -4,7 +4,7 @@ import { country, cut, id, language, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { nameOfFunnel, namesOf } from '../numbers.ts'
-import { tableSection } from '../parts.ts'
+import { chosenFilters, tableSection } from '../parts.ts'
 import { searchElsewhere } from '../shards.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -40,7 +40,13 @@ const HINT =
 async function newest(view: View): Promise<Piece> {
   if (!view.project) return noProject(view)
   const params = { project_id: view.project.id }
-  const [list, names] = await Promise.all([listed(view, 'people', 'listProjectProfiles', { params }), namesOf(view)])
+  const { funnel, ...others } = chosenFilters(view, 'funnel', 'source', 'campaign', 'country', 'variant')
+  const query = { ...others, ...(funnel && { funnel_id: funnel }) }
+  view.filtered.applied = view.filter?.dimension !== 'product'
+  const [list, names] = await Promise.all([
+    listed(view, 'people', 'listProjectProfiles', { params, query }),
+    namesOf(view),
+  ])
   const content: Table = {
     caption: 'Newest people',
     columns: ['Person', 'Newest subscription', 'Country', 'Language', 'Funnel', 'Created'].map((label) => ({ label })),

@@ -12,6 +12,7 @@ import { creditsOf } from './person-credits.ts'
 import { historyOf, paidOf } from './person-history.ts'
 import { twinsOf } from './person-twins.ts'
 import { reasonOf } from './refunds.ts'
+import { subscriptionLink } from './sessions.ts'
 import { priceCells, priceColumns } from './subscriptions.ts'
 
 export async function person(view: View): Promise<Page> {
@@ -75,8 +76,8 @@ function erasureOf(view: View, profileId: string, twins: Result[]): Piece {
 /** Purchases and payments, then sessions with replies, then events. */
 function recordsOf(view: View, found: Result, names: Names): Piece {
   const isErased = found.profile.anonymized_at !== null
-  return html`${list(view, 'subscriptions', subscriptionTable(found.subscriptions))}
-      ${list(view, 'transactions', transactionTable(found.transactions))}
+  return html`${list(view, 'subscriptions', subscriptionTable(view, found.subscriptions))}
+      ${list(view, 'transactions', transactionTable(view, found.transactions))}
       ${list(view, 'declined', declinedTable(view, found))}
       ${list(view, 'money-back', moneyBackTable(view, found))}
       ${list(view, 'orders', orderTable(view, 'Custom charges', found.orders))}
@@ -159,7 +160,7 @@ function sessionsOf(sessions: Result[], names: Names, isErased: boolean): Piece 
 const answerOf = (value: Result): Piece =>
   value === null ? html`<span class="quiet">no answer</span>` : Array.isArray(value) ? value.join(', ') : String(value)
 
-const subscriptionTable = (data: Result[]): Table => ({
+const subscriptionTable = (view: View, data: Result[]): Table => ({
   caption: 'Subscriptions',
   columns: [
     ...['Subscription', 'Status', 'Product'].map((label) => ({ label })),
@@ -167,7 +168,7 @@ const subscriptionTable = (data: Result[]): Table => ({
     ...['Created', 'Paid until', 'Provider'].map((label) => ({ label })),
   ],
   rows: data.map((one) => [
-    cell(id(one.id), one.id),
+    cell(id(one.id, view.href(pathOf('subscriptions', one.id))), one.id),
     status(one.status),
     cut(one.product_name),
     ...priceCells(one),
@@ -225,7 +226,7 @@ function moneyBackTable(view: View, { money_back, orders }: Result): Table {
   }
 }
 
-const transactionTable = (data: Result[]): Table => ({
+const transactionTable = (view: View, data: Result[]): Table => ({
   caption: 'Transactions',
   columns: [
     { label: 'Transaction' },
@@ -236,6 +237,6 @@ const transactionTable = (data: Result[]): Table => ({
     html`${id(one.id)}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`,
     ...minorCells(one),
     time(one.created_at),
-    id(one.subscription_id),
+    subscriptionLink(view, one.subscription_id),
   ]),
 })

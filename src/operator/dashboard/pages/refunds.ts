@@ -5,10 +5,11 @@ import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
 import { chosenFilters, customerLink, filters, section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
-import { amountCells, amountColumns, cell, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import { organizationOf, pathOf, type View } from '../view.ts'
+import { allChoices, organizationOf, pathOf, type View } from '../view.ts'
+import { daysOf } from './sessions.ts'
 
 const TYPES = { refund: 'Refunds', chargeback: 'Chargebacks', chargeback_reversal: 'Won disputes' }
 
@@ -21,7 +22,10 @@ export async function refunds(view: View): Promise<Page> {
     figures(view, 'refunds,chargebacks,refund_rate', { by: view.span.by }),
     figures(view, 'refunds,refund_count,chargebacks,chargeback_count', { by: 'reason' }),
     listed(view, 'refunds', 'listRefunds', { params, query: ofProject }, { cursor: 'refunds' }),
-    listed(view, 'movements', 'listMoneyBack', { params, query: { ...ofProject, ...chosenFilters(view, 'type') } }),
+    listed(view, 'movements', 'listMoneyBack', {
+      params,
+      query: { ...ofProject, ...daysOf(view), ...chosenFilters(view, 'type', 'reason') },
+    }),
   ])
   return {
     title: 'Refunds and disputes',
@@ -48,17 +52,20 @@ export async function refunds(view: View): Promise<Page> {
           { kind: 'stacked', unit: 'usd' },
         ),
       )}
-      ${tableSection(view, 'reasons', reasonTable(reasons), { empty: html`<p>No refunds or disputes in this period.</p>`, note: 'Reason codes of the payment provider.' })}
+      ${tableSection(view, 'reasons', reasonTable(view, reasons), { empty: html`<p>No refunds or disputes in this period.</p>`, note: 'Reason codes of the payment provider.' })}
       ${tableSection(view, 'refunds', refundTable(view, made.data), { empty: html`<p>No refunds of custom charges yet. A charge can be refunded on its page.</p>`, below: pageLinks(view, made) })}
       ${tableSection(view, 'movements', movementTable(view, back.data), {
-        above: filters(view, [{ name: 'type', label: 'Type', options: TYPES }]),
-        empty: html`<p>No refunds or disputes.</p>`,
+        above: filters(view, [
+          { name: 'type', label: 'Type', options: TYPES },
+          { name: 'reason', label: 'Reason code' },
+        ]),
+        empty: html`<p>No refunds or disputes of this period match.</p>`,
         below: pageLinks(view, back),
       })}`,
   }
 }
 
-function reasonTable(found: Figure[]): Table {
+function reasonTable(view: View, found: Figure[]): Table {
   const sumOf = ({ values }: Figure) => (values.refunds ?? 0) + (values.chargebacks ?? 0)
   const rows = found.filter(({ values }) => values.refund_count || values.chargeback_count || values.chargebacks)
   return {
@@ -70,7 +77,12 @@ function reasonTable(found: Figure[]): Table {
     rows: rows
       .sort((a, b) => sumOf(b) - sumOf(a))
       .map(({ key, values }) => [
-        cell(key ? words(key) : 'No reason given', key),
+        key
+          ? named(
+              html`<a href="${view.href(view.path, { ...allChoices(view), reason: key })}#movements">${words(key)}</a>`,
+              key,
+            )
+          : 'No reason given',
         valueCell('number', values.refund_count ?? 0),
         valueCell('usd', values.refunds ?? 0),
         valueCell('number', values.chargeback_count ?? 0),
@@ -110,6 +122,18 @@ const chargeLink = (view: View, orderId: string) =>
 export const reasonOf = ({ psp_reason_message, psp_reason_code }: Result): string =>
   psp_reason_message ?? (psp_reason_code ? words(psp_reason_code) : '')
 
+/** The report calls every movement back `refunded`; a dispute is not a refund. */
+const statusOf = ({ psp_transaction_type, status }: Result): string =>
+  status !== 'refunded' || psp_transaction_type === 'refund'
+    ? status
+    : psp_transaction_type === 'chargeback'
+      ? 'charged back'
+      : 'won'
+
+/** The payment that the money went back of: the page of a custom charge, or the payments of its customer. */
+const paymentLink = (view: View, { order_id }: Result) =>
+  id(order_id, view.mayOpen('/people') ? view.href('/people', { q: order_id }) : undefined)
+
 function movementTable(view: View, data: Result[]): Table {
   return {
     caption: 'Refunds and disputes in the payment report',
@@ -117,6 +141,7 @@ function movementTable(view: View, data: Result[]): Table {
       { label: 'Report ID' },
       ...amountColumns('Amount'),
       { label: 'Type' },
+      { label: 'Payment' },
       { label: 'Customer', right: 'people' },
       ...['When', 'Reason', 'Status', 'Provider'].map((label) => ({ label })),
     ],
@@ -124,10 +149,11 @@ function movementTable(view: View, data: Result[]): Table {
       cell(id(one.trx_id), one.trx_id),
       ...amountCells(one),
       words(one.psp_transaction_type),
+      cell(paymentLink(view, one), one.order_id),
       customerLink(view, one.external_id),
       time(one.paid_at),
       reasonOf(one),
-      status(one.status),
+      status(statusOf(one)),
       one.psp,
     ]),
   }

@@ -1,10 +1,12 @@
 // The change of revenue by dimension: the revenue of each product, country … in the period and in the days it is compared with.
+
+import { filterLink } from '../filter.ts'
 import { change, dollars } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { figures, roundMoney, valueCell } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
 import { comparable, comparison } from '../period.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, named, type Table } from '../sheet.ts'
 import type { View } from '../view.ts'
 
 interface Pair {
@@ -29,12 +31,18 @@ export async function revenueChange(view: View, split: string): Promise<(nameOf:
     .sort(([, a], [, b]) => Math.abs(differenceOf(b)) - Math.abs(differenceOf(a)))
   if (changed.length === 0) return () => ''
   return (nameOf) =>
-    tableSection(view, 'change', changeTable(split, changed, nameOf, sumOf(pairs.map(([, pair]) => pair))), {
+    tableSection(view, 'change', changeTable(view, split, changed, nameOf, sumOf(pairs.map(([, pair]) => pair))), {
       note: `Gross; ${comparison(view.span)}.`,
     })
 }
 
-function changeTable(split: string, changed: [string, Pair][], nameOf: (key: string) => string, all: Pair): Table {
+function changeTable(
+  view: View,
+  split: string,
+  changed: [string, Pair][],
+  nameOf: (key: string) => string,
+  all: Pair,
+): Table {
   const isLong = changed.length > MAX_ROWS + 1
   const shown = isLong ? changed.slice(0, MAX_ROWS) : changed
   const others = sumOf(changed.slice(shown.length).map(([, pair]) => pair))
@@ -45,7 +53,7 @@ function changeTable(split: string, changed: [string, Pair][], nameOf: (key: str
       ...['Before', 'Now', 'Difference', 'Change'].map((label) => ({ label, number: true })),
     ],
     rows: [
-      ...shown.map(([key, pair]) => rowOf(cell(nameOf(key), key), pair)),
+      ...shown.map(([key, pair]) => rowOf(named(filterLink(view, split, key, nameOf(key)), key), pair)),
       ...(isLong ? [rowOf('others', others)] : []),
       rowOf('All', all),
     ],

@@ -1,5 +1,6 @@
 // Revenue: gross, refunds, chargebacks and net, by period and by each dimension.
 import { addDays } from '../../../lib/days.ts'
+import { filterLink } from '../filter.ts'
 import { country, money } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import {
@@ -23,25 +24,25 @@ import type { View } from '../view.ts'
 import { revenueChange } from './revenue-change.ts'
 
 const MONEY = 'revenue,refunds,chargebacks,net_revenue,sales'
-const SPLITS = ['product', 'country', 'funnel', 'provider', 'kind'] as const
-// The dimensions of the first chart.
-const CHARTED = ['kind', 'product', 'country', 'funnel', 'provider', 'currency']
+// The dimensions by which revenue is shown, one at a time.
+const CHARTED = ['kind', 'product', 'country', 'funnel', 'provider', 'source', 'campaign', 'variant', 'currency']
+// Kinds of movements that bring no revenue: their amounts are in the columns of the others.
+const BACK = new Set(['refund', 'refund_failed', 'chargeback', 'chargeback_reversal'])
 
 export async function revenue(view: View): Promise<Page> {
   if (!view.organization || !hasProjects(view)) return { title: 'Revenue', body: noProject(view) }
   const { by } = view.span
   const choices = [...CHARTED, ...(view.project ? [] : ['project'])]
-  const split = choices.find((name) => name === view.query.get('split')) ?? 'kind'
+  const split = choices.find((name) => name === view.query.get('split')) ?? splitOf(view)
   const charted = figures(view, MONEY, { by: `${by},${split}` })
-  const [names, sum, lines, averages, parts, own, change, ...splits] = await Promise.all([
+  const [names, sum, lines, averages, parts, own, change] = await Promise.all([
     namesOf(view),
     total(view, 'revenue,refunds,chargebacks,net_revenue,arpu,arppu,without_usd'),
-    figures(view, 'revenue,refunds,chargebacks,net_revenue', { by }),
+    figures(view, 'revenue,refunds,chargebacks,net_revenue', { by, compare: true }),
     perPerson(view),
     charted,
     figures(view, MONEY, { by: 'currency', money: 'own' }),
     revenueChange(view, split),
-    ...SPLITS.map((one) => (one === split ? charted.then(overPeriods) : figures(view, MONEY, { by: one }))),
   ])
   const sold = parts.filter(({ values }) => values.revenue)
   const summary = tiles(
@@ -59,6 +60,9 @@ export async function revenue(view: View): Promise<Page> {
     body: html`
       ${summary}
       ${withoutDollars(view, sum)}
+      ${section(`Net and gross by ${by}`, netToGross(view, lines), {
+        note: 'A full bar is gross revenue: net revenue, refunds and chargebacks.',
+      })}
       ${section(
         `Revenue by ${by} and ${split}`,
         html`<p class="chips">${choices.map((name) => html`<a href="${view.href(view.path, { split: name })}"${name === split ? html` aria-current="true"` : ''}>${capitalized(name)}</a> `)}</p>
@@ -73,15 +77,16 @@ export async function revenue(view: View): Promise<Page> {
           { kind: 'stacked', unit: 'usd' },
         )}`,
       )}
+      ${parts.length > 0 && split !== 'currency' && tableSection(view, split, splitTable(view, split, overPeriods(parts), names), split === 'product' ? { note: 'Refunds and disputes have no product. They are in the row “none”.' } : {})}
       ${change((key) => nameOf(view, split, key, names))}
-      ${section(`Net and gross by ${by}`, netToGross(view, lines), {
-        note: 'A full bar is gross revenue: net revenue, refunds and chargebacks.',
-      })}
       ${averages}
-      ${tableSection(view, 'currencies', ownTable(own))}
-      ${SPLITS.map((one, n) => tableSection(view, one, splitTable(view, one, splits[n]!, names), one === 'product' ? { note: 'Refunds and disputes have no product. They are in the row “none”.' } : {}))}`,
+      ${split === 'currency' && tableSection(view, 'currencies', ownTable(own))}`,
   }
 }
+
+/** The dimension that is shown without a choice: figures of one country, funnel … are not split by kind. */
+const splitOf = ({ filter }: View): string =>
+  filter === undefined ? 'kind' : filter.dimension === 'product' ? 'country' : 'product'
 
 /** Sums the figures of a chart over its periods, which saves a query. */
 function overPeriods(found: Figure[]): Figure[] {
@@ -96,7 +101,7 @@ const NET_TO_GROSS: Series[] = [
   { label: 'Net', metric: 'net_revenue', unit: 'usd' },
   { label: 'Refunds', metric: 'refunds', unit: 'usd' },
   { label: 'Chargebacks', metric: 'chargebacks', unit: 'usd' },
-  { label: 'Gross', metric: 'revenue', unit: 'usd', sum: true },
+  { label: 'Gross', metric: 'revenue', unit: 'usd', sum: true, earlier: true },
 ]
 
 const netToGross = (view: View, found: Figure[]): Html =>
@@ -167,12 +172,14 @@ function ownTable(found: Figure[]): Table {
 }
 
 function splitTable(view: View, split: string, found: Figure[], names: Names): Table {
-  const rows = [...found].sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
+  const rows = found
+    .filter(({ key }) => split !== 'kind' || !BACK.has(key!))
+    .sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
   return {
     caption: `By ${split}`,
     columns: columns(capitalized(split)),
     rows: rows.map(({ key, values }) => [
-      named(nameOf(view, split, key!, names), key!),
+      named(filterLink(view, split, key!, nameOf(view, split, key!, names)), key!),
       valueCell('usd', values.revenue),
       valueCell('usd', values.refunds),
       valueCell('usd', values.chargebacks),

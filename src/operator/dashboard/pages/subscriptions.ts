@@ -1,7 +1,7 @@
 // Subscriptions: created, ended and paying over time, MRR, trials, retention by cohort, and the list.
 import { addDays, FIRST_DAY, readDay } from '../../../lib/days.ts'
 import type { Result } from '../call.ts'
-import { cut, day, id, number, percent, status, time, words } from '../format.ts'
+import { country, cut, day, id, number, status, time, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { endOfPeriod, type Figure, figures, namesOf, seriesTable, total } from '../numbers.ts'
@@ -10,14 +10,28 @@ import { amountColumns, cell, minorCells, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { pathOf, projectOf, type View } from '../view.ts'
+import { cohorts } from './retention.ts'
 
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
-const FILTERS = ['status', 'product_id', 'funnel_id', 'payment_provider', 'email', 'created_after']
+const FILTERS = [
+  'status',
+  'payment_provider',
+  'email',
+  'created_after',
+  'first_payment',
+  'source',
+  'campaign',
+  'country',
+  'product',
+  'funnel',
+]
 
 export async function subscriptions(view: View): Promise<Page> {
   if (!view.project) return { title: 'Subscriptions', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
-  const [names, sum, now, unvalued, flow, level, state, began, ended, list] = await Promise.all([
+  const all = { ...view, filter: undefined }
+  const years = { from: yearsBefore(view.span.to), to: view.span.to }
+  const [names, sum, now, unvalued, flow, level, state, began, ended, countries, providers, list] = await Promise.all([
     namesOf(view),
     total(view, 'new_subscriptions,began_paying,ended,trials,converted,trial_conversion'),
     endOfPeriod(view, 'mrr,paying'),
@@ -25,8 +39,10 @@ export async function subscriptions(view: View): Promise<Page> {
     figures(view, 'new_subscriptions,began_paying,ended,trials,trial_conversion', { by: view.span.by }),
     figures(view, 'mrr,paying,without_payment,over', { by: view.span.by }),
     view.call('getProjectState', { params }) as Promise<Result>,
-    figures(view, 'began_paying', { by: 'cohort', from: yearsBefore(view.span.to), to: view.span.to }),
-    figures(view, 'ended', { by: 'month,cohort', from: yearsBefore(view.span.to), to: view.span.to }),
+    figures(view, 'began_paying', { by: 'cohort', ...years }),
+    figures(view, 'ended', { by: 'month,cohort', ...years }),
+    figures(all, 'sales', { by: 'country', ...years }),
+    figures(all, 'sales', { by: 'provider', ...years }),
     view.may('listProjectSubscriptions')
       ? listed(view, 'subscriptions', 'listProjectSubscriptions', { params, query: filtersOf(view) })
       : undefined,
@@ -80,9 +96,10 @@ export async function subscriptions(view: View): Promise<Page> {
           title: 'All subscriptions',
           above: filters(view, [
             { name: 'status', label: 'Status', options: Object.fromEntries(STATUSES.map((one) => [one, words(one)])) },
-            { name: 'product_id', label: 'Product', options: options(names.products) },
-            { name: 'funnel_id', label: 'Funnel', options: options(names.funnels) },
-            { name: 'payment_provider', label: 'Provider' },
+            { name: 'product', label: 'Product', options: options(names.products) },
+            { name: 'funnel', label: 'Funnel', options: options(names.funnels) },
+            { name: 'country', label: 'Country', options: choices(countries, country) },
+            { name: 'payment_provider', label: 'Provider', options: choices(providers, (key) => key) },
             { name: 'email', label: 'E-mail' },
             { name: 'created_after', label: 'Created after', type: 'date' },
           ]),
@@ -92,6 +109,15 @@ export async function subscriptions(view: View): Promise<Page> {
       }`,
   }
 }
+
+/** The values of a dimension as choices of a filter, by their name. */
+const choices = (found: Figure[], nameOf: (key: string) => string): Record<string, string> =>
+  Object.fromEntries(
+    found
+      .flatMap(({ key }) => (key ? [[key, nameOf(key)] as const] : []))
+      .sort(([, a], [, b]) => a.localeCompare(b, 'en'))
+      .slice(0, 200),
+  )
 
 /** The currencies whose subscriptions have an MRR, but none in US dollars. */
 async function currenciesWithoutDollars(view: View): Promise<string[]> {
@@ -137,9 +163,11 @@ const yearsBefore = (day: string) => [addDays(day, -COHORT_DAYS), FIRST_DAY].sor
 
 /** The chosen filters as parameters of the operation: `created_after` a day begins with the next one. */
 function filtersOf(view: View): Record<string, string> {
-  const { created_after: day, ...others } = chosenFilters(view, ...FILTERS)
+  const { created_after: day, product, funnel, ...others } = chosenFilters(view, ...FILTERS)
   return {
     ...others,
+    ...(product && { product_id: product }),
+    ...(funnel && { funnel_id: funnel }),
     ...(day && { created_after: `${addDays(readDay('created_after', day), 1)}T00:00:00Z` }),
   }
 }
@@ -151,49 +179,6 @@ function statusCounts(counts: Record<string, number>, view: View): Piece {
   )}</ul>`
 }
 
-const MONTHS = 12
-
-/** A row for each month of first payment, a column for each month since: the share still paying at the end of that month. */
-function cohorts(view: View, began: Figure[], ended: Figure[]): Piece {
-  const last = addDays(view.span.to, -1).slice(0, 7)
-  const running = view.span.today.slice(0, 7)
-  const rows = began
-    .filter(({ key, values }) => key !== '' && values.began_paying)
-    .slice(-MONTHS)
-    .map(({ key, values }) => {
-      const size = values.began_paying!
-      let left = size
-      const cells = Array.from({ length: MONTHS }, (_, n) => {
-        const month = monthAfter(key!, n)
-        if (month > last) return cell('', null)
-        left -= ended.find((one) => one.key === key && one.period === `${month}-01`)?.values.ended ?? 0
-        return cell(
-          html`<span class="heat h${Math.round((left / size) * 10)} ${month === running && 'running'}">${percent(left / size)}</span>`,
-          left / size,
-        )
-      })
-      return [key, cell(number(size), size), ...cells]
-    })
-  const content: Table = {
-    caption: 'Retention by month of the first payment',
-    columns: [
-      { label: 'First payment' },
-      { label: 'Subscriptions', number: true },
-      ...Array.from({ length: MONTHS }, (_, n) => ({ label: `${n}`, number: true })),
-    ],
-    rows,
-  }
-  return tableSection(view, 'cohorts', content, {
-    note: 'Columns: months since the first payment. Cells: the share still paying at the end of that month. The current month is not over.',
-  })
-}
-
-function monthAfter(month: string, months: number): string {
-  const date = new Date(`${month}-01T00:00:00Z`)
-  date.setUTCMonth(date.getUTCMonth() + months)
-  return date.toISOString().slice(0, 7)
-}
-
 function listTable(view: View, data: Result[]): Table {
   return {
     caption: 'Subscriptions',
@@ -203,7 +188,7 @@ function listTable(view: View, data: Result[]): Table {
       ...['Created', 'Paid until', 'Provider'].map((label) => ({ label })),
     ],
     rows: data.map((one) => [
-      cell(id(one.id), one.id),
+      cell(id(one.id, view.href(pathOf('subscriptions', one.id))), one.id),
       status(one.status),
       html`<a class="cut" href="${view.href(pathOf('people', one.profile_id))}" title="${one.email ?? one.profile_id}">${one.email ?? one.profile_id}</a>`,
       cut(one.product_name),

@@ -1,14 +1,18 @@
 // Today: the main figures compared with the period before, and what needs attention right now.
 import { addDays } from '../../../lib/days.ts'
 import type { Result } from '../call.ts'
+import { knownFindings } from '../findings.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { endOfPeriod, figures, pivotTable, total, valueCell } from '../numbers.ts'
+import { endOfPeriod, figures, seriesTable, total, valueCell } from '../numbers.ts'
 import { pageLink, section, tableSection, tile, tiles, withoutDollars, withoutSandbox } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { organizationOf, type View } from '../view.ts'
+import { checklist, isNew } from './checklist.ts'
+import { isHere } from './operations.ts'
+import { soFar } from './so-far.ts'
 
 const SLOW_LAG_SECONDS = 60
 // A charge that takes longer needs attention; the doctor has the same limit.
@@ -16,19 +20,22 @@ const LONG_IN_PROGRESS_MS = 10 * 60_000
 
 export async function today(view: View): Promise<Page> {
   const { project, organization } = view
-  if (!organization || !hasProjects(view)) return { title: 'Today', body: noProject(view) }
-  const [sum, level, byCurrency, state, [whole]] = await Promise.all([
+  const title = project || !organization ? 'Today' : `Today, all projects of ${organization.name || organization.id}`
+  if (!organization || !hasProjects(view)) return { title, body: noProject(view) }
+  const state: Result = project && (await view.call('getProjectState', { params: { project_id: project.id } }))
+  const now = state && section('Right now', rightNow(view, state))
+  if (project && (await isNew(view)))
+    return { title, body: html`${alarm(view)}${await checklist(view, project.id)}${now}` }
+  const [so, sum, level, lines, [whole]] = await Promise.all([
+    soFar(view),
     total(
       view,
-      'revenue,net_revenue,sales,new_subscriptions,sessions,conversion_rate,acceptance_rate,refund_rate,without_usd',
+      'revenue,net_revenue,conversion_rate,acceptance_rate,refund_rate,sales,sessions,new_subscriptions,without_usd',
     ),
     endOfPeriod(view, 'mrr,paying'),
-    figures(view, 'revenue', { by: `${view.span.by},currency` }),
-    project && (view.call('getProjectState', { params: { project_id: project.id } }) as Promise<Result>),
+    figures(view, 'revenue', { by: view.span.by, compare: true }),
     figures({ ...view, test: true }, 'sessions,sales,new_subscriptions'),
   ])
-  const now = state && section('Right now', rightNow(view, state))
-  if (state && !state.figures_as_of) return { title: 'Today', body: html`${firstSteps(view)}${now}` }
   const isUrgent =
     state &&
     (isLong(state) ||
@@ -36,54 +43,43 @@ export async function today(view: View): Promise<Page> {
       failingOf(state) > 0 ||
       state.horizon_lag_seconds >= SLOW_LAG_SECONDS)
   const to = (path: string) => (view.mayOpen(path) ? view.href(path) : undefined)
+  const revenue = { label: 'Revenue', metric: 'revenue', unit: 'usd', earlier: true } as const
   const body = html`
+    ${alarm(view)}
     ${isUrgent && now}
+    ${so}
     ${tiles(
-      tile('Revenue', sum, 'revenue', 'usd', { href: to('/revenue') }),
       tile('Net revenue', sum, 'net_revenue', 'usd', { href: to('/revenue') }),
       tile('MRR', level, 'mrr', 'usd', { href: to('/subscriptions') }),
       tile('Paying subscriptions', level, 'paying', 'number', { href: to('/subscriptions') }),
-      tile('New subscriptions', sum, 'new_subscriptions', 'number', { href: to('/subscriptions') }),
-      tile('Sessions', sum, 'sessions', 'number', { href: to('/funnels') }),
       tile('Conversion', sum, 'conversion_rate', 'percent', { href: to('/funnels') }),
-      tile('Sales', sum, 'sales', 'number', { href: to('/revenue') }),
       tile('Acceptance rate', sum, 'acceptance_rate', 'percent', { href: to('/charges') }),
       tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true, href: to('/refunds') }),
     )}
     ${withoutDollars(view, sum)}${withoutSandbox(view, sum, whole)}
     ${section(
       `Revenue by ${view.span.by}`,
-      chart(
-        view,
-        'revenue-by-currency',
-        pivotTable(view, `Revenue by ${view.span.by} and currency, in US dollars`, byCurrency, {
-          metric: 'revenue',
-          unit: 'usd',
-        }),
-        { kind: 'stacked', unit: 'usd' },
-      ),
-      { note: 'In US dollars, stacked by the currency of the payment.' },
+      chart(view, 'revenue', seriesTable(view, `Revenue by ${view.span.by}, in US dollars`, lines, [revenue]), {
+        kind: 'bar',
+        unit: 'usd',
+      }),
+      {
+        actions: to('/revenue') && html`<a href="${to('/revenue')!}">Revenue by product, country, funnel</a>`,
+        note: 'In US dollars. Faint line: the same days of the period before.',
+      },
     )}
     ${state ? !isUrgent && now : await projectSection(view)}`
-  return {
-    title: project ? 'Today' : `Today, all projects of ${organization.name || organization.id}`,
-    body,
-    hasPeriod: true,
-  }
+  return { title, body, hasPeriod: true }
 }
 
-/** For a project without records: how to load them. */
-function firstSteps(view: View): Piece {
-  return html`<div class="empty"><h2>No records yet</h2>
-    <p>Figures appear a few seconds after the first records are loaded.</p>
-    ${
-      view.mayOpen('/keys') &&
-      html`<ol class="first">
-      <li><strong>Load records</strong> from files with <a href="/docs/guides/import">an import</a>, or from a Stripe account connected in <a href="${view.href('/merchant-accounts')}">Merchant accounts</a>.</li>
-      <li><strong>Create a key</strong> in <a href="${view.href('/keys')}">Keys</a> to read <a href="/docs/guides/data-api">the data API</a>.</li>
-      <li><strong>Add an endpoint</strong> in <a href="${view.href('/webhooks')}">Webhooks</a> to receive events.</li>
-    </ol>`
-    }</div>`
+/** What failed in the last examination of the doctor, at the top; a page does not wait for one. */
+function alarm(view: View): Piece {
+  if (!view.mayOpen('/doctor')) return ''
+  const failed = knownFindings(view.app)?.findings.filter((one) => one.level === 'failed' && isHere(view, one)) ?? []
+  return failed.map(
+    ({ check, message, fix }) =>
+      html`<p class="failed" role="alert"><strong>${check}</strong>: ${message} ${fix} <a href="${view.href('/doctor')}">Doctor</a></p>`,
+  )
 }
 
 const isLong = ({ oldest_charge_at: at }: Result) => at !== null && Date.parse(at) < Date.now() - LONG_IN_PROGRESS_MS
@@ -148,7 +144,6 @@ function rightNow(view: View, state: Result): Piece {
     )}
     ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', lag < 1 ? 'Readers get every change within a second.' : html`Changes of the last ${duration(lag)} are not visible to readers yet.`)}
     ${line(figures_missing.length === 0, 'Figures', '/doctor', notComputed(figures_missing))}
-    ${line(true, 'Erasures', '/erasures', html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days, ${number(state.erasures)} in total.`)}
     ${view.mayOpen('/doctor') && html`<li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings" hx-swap="innerHTML ignoreTitle:true">Checks of the installation and their findings.</span></li>`}
   </ul>
   ${state.figures_as_of && html`<p class="quiet">Figures include all changes before ${time(state.figures_as_of)}.</p>`}`

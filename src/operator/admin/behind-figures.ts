@@ -1,0 +1,136 @@
+// What is behind figures: the sessions and payments of a project, and the declined payments of an organization.
+import { paidAt } from '../../core/records/payment-time.ts'
+import { isUuid } from '../../lib/ids.ts'
+import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
+import { dayFilters, firstVisitFilters, valueFilter, visitFilters } from './day-filters.ts'
+import { equals, list, ofOrganization, ofProject } from './list.ts'
+import type { Operation } from './operation.ts'
+
+const emailOf = (alias: string) =>
+  text('E-mail address of the person.', {
+    sql: `(select p.email from profiles p where p.project_id = ${alias}.project_id and p.id = ${alias}.profile_id)`,
+    nullable: true,
+  })
+const visited = (what: string, name: string) => text(what, { sql: `s.visit_${name}`, nullable: true })
+
+const session = shape('SessionSummary', 's', {
+  id: text('Identifier.'),
+  created_at: instant('When it began.'),
+  profile_id: text('The person.'),
+  email: emailOf('s'),
+  funnel_id: text('Funnel.', { nullable: true }),
+  country: text('Country.', { nullable: true }),
+  locale: text('Language.', { nullable: true }),
+  source: visited('Source of the visit.', 'source'),
+  campaign: visited('Campaign of the visit.', 'campaign'),
+  device: visited('Kind of device.', 'device'),
+  experiment_id: text('Experiment.', { nullable: true }),
+  variant: visited('Variant of the experiment.', 'variant'),
+})
+
+const ofPerson = (column: string) =>
+  `(select p.${column} from profiles p where p.project_id = t.project_id and p.id = t.profile_id)`
+
+const payment = shape('PaymentSummary', 't', {
+  id: text('Identifier.'),
+  created_at: instant('When it was paid.'),
+  profile_id: text('The person.'),
+  email: emailOf('t'),
+  price: integer('Amount in minor units.'),
+  currency: text('Currency.'),
+  product_id: text('Product of the subscription.', { sql: 'u.product_id', nullable: true }),
+  payment_provider: text('Payment provider of the subscription.', { sql: 'u.payment_provider', nullable: true }),
+  subscription_id: text('Subscription.', { nullable: true }),
+  funnel_id: text('Funnel.', { nullable: true }),
+  country: text('Country of the person.', { sql: ofPerson('country'), nullable: true }),
+  sandbox: boolean('Whether it was in a sandbox.'),
+})
+
+const declined = shape('DeclinedPayment', 'r', {
+  trx_id: text('Row of the payment report.'),
+  order_id: text('Order.'),
+  external_id: text('The customer.'),
+  profile_id: text('The person.', { sql: 'c.profile_id', nullable: true }),
+  project_id: text('Project.', { sql: 'c.project_id' }),
+  amount: decimal('Amount in major units.'),
+  currency_code: text('Currency.'),
+  paid_at: instant('When it was declined, according to the provider.', { sql: paidAt('r') }),
+  psp: text('Payment provider.'),
+  psp_reason_code: text('The provider’s code for the reason.', { nullable: true }),
+  psp_reason_message: text('The provider’s reason.', { nullable: true }),
+  psp_reason_decline_type: text('`soft` or `hard`.', { nullable: true }),
+})
+
+export const behindFigures: Operation[] = [
+  list({
+    id: 'listProjectSessions',
+    right: 'people',
+    command: 'session list',
+    path: '/projects/:project_id/sessions',
+    tag: 'Profiles',
+    summary: 'List sessions',
+    shape: session,
+    from: 'sessions s',
+    at: 's.created_at',
+    key: 's.id',
+    where: 's.project_id = $1',
+    ...ofProject,
+    filters: {
+      ...dayFilters('s.created_at'),
+      funnel: valueFilter('s.funnel_id', 'Only those of this funnel.'),
+      country: valueFilter('s.country', 'Only those from this country.'),
+      locale: valueFilter('s.locale', 'Only those in this language.'),
+      experiment: valueFilter('s.experiment_id', 'Only those in this experiment.'),
+      ...visitFilters('s'),
+    },
+  }),
+  list({
+    id: 'listProjectPayments',
+    right: 'people',
+    command: 'payment list',
+    path: '/projects/:project_id/payments',
+    tag: 'Profiles',
+    summary: 'List payments',
+    description: 'The transactions of the project: what revenue is made of, with the person who paid.',
+    shape: payment,
+    from: 'transactions t left join subscriptions u on u.project_id = t.project_id and u.id = t.subscription_id',
+    at: 't.created_at',
+    key: 't.id',
+    where: 't.project_id = $1',
+    ...ofProject,
+    filters: {
+      ...dayFilters('t.created_at'),
+      product: valueFilter('u.product_id', 'Only those for this product.'),
+      funnel: valueFilter('t.funnel_id', 'Only those from this funnel.'),
+      country: valueFilter(ofPerson('country'), 'Only those of people from this country.'),
+      provider: valueFilter('u.payment_provider', 'Only those at this payment provider.'),
+      subscription: equals('t.subscription_id', 'Only those of this subscription.'),
+      currency: equals('t.currency', 'Only those in this currency.'),
+      ...firstVisitFilters('t.project_id', 't.profile_id'),
+    },
+  }),
+  list({
+    id: 'listDeclinedPayments',
+    right: 'people',
+    command: 'payment declined',
+    path: '/organizations/:organization_id/declined-payments',
+    tag: 'Orders',
+    summary: 'List declined payments of the payment report',
+    description: 'Renewals and custom charges that were declined, including imported ones, with the reason.',
+    shape: declined,
+    reach: { organization: 'c.organization_id', project: 'c.project_id' },
+    from: 'report_transactions r join customers c using (organization_id, external_id)',
+    at: paidAt('r'),
+    key: 'r.trx_id',
+    isKey: isUuid,
+    where: `r.organization_id = $1 and r.psp_transaction_type = 'sale' and r.status = 'failed'`,
+    ...ofOrganization,
+    filters: {
+      project_id: equals('c.project_id', 'Only those of this project.'),
+      ...dayFilters(paidAt('r')),
+      reason: valueFilter('r.psp_reason_code', 'Only those with this reason code.'),
+      decline: valueFilter('r.psp_reason_decline_type', 'Only `soft` or `hard` declines.'),
+      provider: equals('r.psp', 'Only those at this payment provider.'),
+    },
+  }),
+]

@@ -1,0 +1,82 @@
+// What charts are made of: colors, dates and numbers as texts, and the table that a chart is drawn from.
+
+// Few colors, each with one meaning: the first is that of what a chart is about, the others tell parts apart. None of them is red.
+const PALETTES = {
+  light: ['#2f6fd0', '#2a9db0', '#8a5fc7', '#b7862b', '#5a6b86'],
+  dark: ['#5f9df2', '#5cc3d3', '#ac8be3', '#d9b25f', '#93a3bd'],
+}
+// What is bad: money that went back, what ended, what failed.
+const POOR = { light: ['#c9455b', '#e39aa5'], dark: ['#ea7d8d', '#8e4a57'] }
+const RED = { Chargebacks: 0, 'Charged back': 0, Ended: 0, Churn: 0, Churned: 0, Declined: 0, Refunds: 1, Refunded: 1 }
+// The rest, which must not stand out although it may be large.
+const FAINT = { light: '#ccd3dd', dark: '#434d5e' }
+
+const isDark = () =>
+  getComputedStyle(document.documentElement).colorScheme.includes('dark') &&
+  (document.documentElement.dataset.theme === 'dark' ||
+    (document.documentElement.dataset.theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches))
+
+const REST = ['others', 'none', 'Not paid yet']
+
+/** The color of each series, by its name. */
+function colorsOf(names) {
+  const theme = isDark() ? 'dark' : 'light'
+  let next = 0
+  return names.map((name) => {
+    if (REST.includes(name)) return FAINT[theme]
+    if (name in RED) return POOR[theme][RED[name]]
+    return PALETTES[theme][next++ % PALETTES[theme].length]
+  })
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** `2026-10-26` as `26 Oct`, `2026-10` as `Oct 2026`. */
+function dateOf(text) {
+  const [year, month, day] = (text ?? '').split('-')
+  const name = MONTHS[Number(month) - 1]
+  return name === undefined ? text : day === undefined ? `${name} ${year}` : `${Number(day)} ${name}`
+}
+
+// A line through fewer points suggests values between them that do not exist.
+const FEW_POINTS = 14
+
+/** Reads a table: the labels of its rows, the marks of incomplete ones, a series for each further column, and their sum. */
+function readTable(table) {
+  const heads = [...table.tHead.rows[0].cells].slice(1)
+  const rows = [...table.tBodies[0].rows]
+  const columns = heads.map((head, n) => ({
+    name: head.textContent.trim(),
+    isSum: head.dataset.sum !== undefined,
+    isEarlier: head.dataset.earlier !== undefined,
+    values: rows.map((row) => {
+      const value = row.cells[n + 1].dataset.value
+      return value === undefined ? null : Number(value)
+    }),
+  }))
+  return {
+    labels: rows.map((row) => dateOf(row.cells[0].dataset.value)),
+    parts: rows.map((row) => row.cells[0].querySelector('.part')?.textContent),
+    series: columns.filter(({ isSum }) => !isSum),
+    sum: columns.find(({ isSum }) => isSum),
+  }
+}
+
+const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 2 })
+const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
+const DOLLARS = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD' })
+
+const inTooltip = (unit, value) =>
+  value === null
+    ? 'none'
+    : unit === 'usd'
+      ? DOLLARS.format(value)
+      : unit === 'percent'
+        ? `${(value * 100).toFixed(1)}%`
+        : WHOLE.format(value)
+const onAxis = (unit, value) => {
+  if (unit === 'percent') return `${WHOLE.format(value * 100)}%`
+  return `${value < 0 ? '−' : ''}${unit === 'usd' ? '$' : ''}${SHORT.format(Math.abs(value))}`
+}
+
+globalThis.charts = { isDark, colorsOf, readTable, inTooltip, onAxis, FEW_POINTS }

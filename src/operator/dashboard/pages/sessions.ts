@@ -1,0 +1,140 @@
+// The sessions and payments behind figures: lists with the period and the filters of the page that led to them.
+import { addDays } from '../../../lib/days.ts'
+import type { Result } from '../call.ts'
+import { FILTERED_BY, type PageFilter } from '../dimensions.ts'
+import { country, cut, id, language, time } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { listed, pageLinks } from '../lists.ts'
+import { type Names, nameOfFunnel, namesOf } from '../numbers.ts'
+import { chosenFilters, filters, tableSection } from '../parts.ts'
+import { amountColumns, cell, minorCells, named, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { pathOf, type View } from '../view.ts'
+
+/** The period of the page as the days of a list. */
+export const daysOf = ({ span: { from, to } }: View) => ({ from, to: addDays(to, -1) })
+
+/** A person, by the e-mail address if it is known. */
+const personLink = (view: View, { profile_id, email }: Result) =>
+  named(
+    html`<a class="cut" href="${view.href(pathOf('people', profile_id))}" title="${email ?? profile_id}">${email ?? profile_id}</a>`,
+    profile_id,
+    email ?? profile_id,
+  )
+
+const textFilter = (name: PageFilter['dimension']) => ({ name, label: name.replace(/^./, (one) => one.toUpperCase()) })
+
+/** Choices of a filter by a funnel, product … with its name. */
+const choicesOf = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
+
+export async function sessions(view: View): Promise<Page> {
+  const title = 'Sessions'
+  if (!view.project) return { title, body: noProject(view) }
+  view.filtered.applied = true
+  const names = await namesOf(view)
+  const own = ['funnel', 'source', 'campaign', 'country', 'variant', 'locale', 'experiment']
+  const list = await listed(view, 'sessions', 'listProjectSessions', {
+    params: { project_id: view.project.id },
+    query: { ...daysOf(view), ...chosenFilters(view, ...own) },
+  })
+  const content: Table = {
+    caption: 'Sessions',
+    columns: [
+      'Person',
+      'Began',
+      'Funnel',
+      'Source',
+      'Campaign',
+      'Country',
+      'Language',
+      'Device',
+      'Variant',
+      'Session',
+    ].map((label) => ({ label })),
+    rows: list.data.map((one) => [
+      personLink(view, one),
+      time(one.created_at),
+      funnelOf(names, one),
+      one.source ?? '',
+      one.campaign ?? '',
+      one.country ? named(country(one.country), one.country) : '',
+      one.locale ? language(one.locale) : '',
+      one.device ?? '',
+      one.variant ?? '',
+      cell(id(one.id), one.id),
+    ]),
+  }
+  return {
+    title,
+    hasPeriod: true,
+    isGrouped: false,
+    isCompared: false,
+    body: tableSection(view, 'sessions', content, {
+      above: filters(view, [
+        { ...textFilter('funnel'), options: choicesOf(names.funnels) },
+        textFilter('source'),
+        textFilter('campaign'),
+        textFilter('country'),
+        textFilter('variant'),
+      ]),
+      empty: html`<p>No sessions of this period match.</p>`,
+      below: pageLinks(view, list),
+    }),
+  }
+}
+
+const funnelOf = (names: Names, { funnel_id }: Result) =>
+  funnel_id === null ? '' : named(cut(nameOfFunnel(names, funnel_id)!), funnel_id)
+
+export async function payments(view: View): Promise<Page> {
+  const title = 'Payments'
+  if (!view.project) return { title, body: noProject(view) }
+  view.filtered.applied = true
+  const names = await namesOf(view)
+  const list = await listed(view, 'payments', 'listProjectPayments', {
+    params: { project_id: view.project.id },
+    query: { ...daysOf(view), ...chosenFilters(view, ...FILTERED_BY, 'provider', 'currency') },
+  })
+  const content: Table = {
+    caption: 'Payments',
+    columns: [
+      { label: 'Person' },
+      ...amountColumns('Amount'),
+      ...['Paid', 'Product', 'Funnel', 'Country', 'Provider', 'Subscription', 'Payment'].map((label) => ({ label })),
+    ],
+    rows: list.data.map((one) => [
+      personLink(view, one),
+      ...minorCells(one),
+      time(one.created_at),
+      one.product_id === null ? '' : named(cut(names.products[one.product_id] ?? one.product_id), one.product_id),
+      funnelOf(names, one),
+      one.country ? named(country(one.country), one.country) : '',
+      one.payment_provider ?? '',
+      subscriptionLink(view, one.subscription_id),
+      cell(html`${id(one.id)}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`, one.id),
+    ]),
+  }
+  return {
+    title,
+    hasPeriod: true,
+    isGrouped: false,
+    isCompared: false,
+    body: tableSection(view, 'payments', content, {
+      note: 'What revenue is made of. Payments of customers without a profile are in Charges; what went back is in Refunds and disputes.',
+      above: filters(view, [
+        { ...textFilter('product'), options: choicesOf(names.products) },
+        { ...textFilter('funnel'), options: choicesOf(names.funnels) },
+        textFilter('source'),
+        textFilter('campaign'),
+        textFilter('country'),
+        { name: 'currency', label: 'Currency' },
+        { name: 'provider', label: 'Provider' },
+      ]),
+      empty: html`<p>No payments of this period match.</p>`,
+      below: pageLinks(view, list),
+    }),
+  }
+}
+
+export const subscriptionLink = (view: View, subscriptionId: string | null): Piece =>
+  subscriptionId === null ? '' : id(subscriptionId, view.href(pathOf('subscriptions', subscriptionId)))

@@ -1,0 +1,33 @@
+// Today so far, beside the whole of yesterday and of the same weekday a week ago.
+import { addDays } from '../../../lib/days.ts'
+import { dateOf } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { type Figure, figures, SHOW, type Unit } from '../numbers.ts'
+import { section, tile, tiles } from '../parts.ts'
+import type { View } from '../view.ts'
+
+const SHOWN = { revenue: 'usd', sales: 'number', sessions: 'number', new_subscriptions: 'number' } as const
+const LABELS = { revenue: 'Revenue', sales: 'Sales', sessions: 'Sessions', new_subscriptions: 'New subscriptions' }
+const PAGES = { revenue: '/revenue', sales: '/revenue', sessions: '/funnels', new_subscriptions: '/subscriptions' }
+type Metric = keyof typeof SHOWN
+
+export async function soFar(view: View): Promise<Piece> {
+  const { today } = view.span
+  const [yesterday, before] = [addDays(today, -1), addDays(today, -7)]
+  const found = await figures(view, Object.keys(SHOWN).join(','), { by: 'day', from: before, to: addDays(today, 1) })
+  const of = (day: string) => found.find(({ period }) => period === day)?.values ?? {}
+  const figure: Figure = { period: today, key: null, currency: 'USD', values: of(today) }
+  const weekday = new Intl.DateTimeFormat('en', { weekday: 'long', timeZone: 'UTC' }).format(new Date(before))
+  const others = (metric: Metric, unit: Unit) =>
+    html`<span class="before">yesterday ${SHOW[unit](of(yesterday)[metric] ?? 0)}</span> · <span class="before">${weekday} ${SHOW[unit](of(before)[metric] ?? 0)}</span>`
+  const all = (Object.keys(SHOWN) as Metric[]).map((metric) => {
+    const unit = SHOWN[metric]
+    const href = view.mayOpen(PAGES[metric])
+      ? view.href(PAGES[metric], { from: today, to: today, period: null })
+      : undefined
+    return tile(LABELS[metric], figure, metric, unit, { note: others(metric, unit), ...(href && { href }) })
+  })
+  return section('Today so far', tiles(...all), {
+    note: `${dateOf(today)} in UTC, beside the whole of yesterday and of ${weekday} a week ago.`,
+  })
+}

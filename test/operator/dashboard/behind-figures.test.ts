@@ -1,0 +1,121 @@
+// What is behind figures: a filter in the URL that all links keep, and the lists of sessions, payments and declined payments.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { followAll } from '../../../src/data/figures/follow.ts'
+import { startDashboard } from '../../support/dashboard.ts'
+import { BASICS, insert } from '../../support/data.ts'
+import { rowsOf, tilesOf } from '../../support/page-numbers.ts'
+
+const DAYS = 'from=2026-01-01&to=2026-01-31'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+
+before(async () => {
+  dashboard = await startDashboard()
+  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+  const { server, project } = dashboard
+  const people = ['BR', 'DE'] as const
+  await insert(server.db, project, {
+    ...BASICS,
+    profiles: people.map((country) => ({
+      id: `in-${country}`,
+      country,
+      email: `${country.toLowerCase()}@example.com`,
+    })),
+    sessions: people.map((country) => ({
+      id: `ses-${country}`,
+      profile_id: `in-${country}`,
+      country,
+      visit_source: country === 'BR' ? 'google' : 'meta',
+    })),
+    subscriptions: people.map((country) => ({ id: `sub-${country}`, profile_id: `in-${country}` })),
+    transactions: people.map((country, n) => ({
+      id: `trn-${country}`,
+      profile_id: `in-${country}`,
+      price: 1000 * (n + 1),
+      subscription_id: `sub-${country}`,
+      created_at: `2026-01-0${n + 2}T12:00:00Z`,
+    })),
+    customers: [{ external_id: 'ada', profile_id: 'in-BR' }],
+  })
+  await server.db.query(
+    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, amount,
+       currency_code, status, psp, psp_transaction_type, psp_reason_code, psp_reason_decline_type)
+     select $1, 'ada', true, db_clock(), gen_random_uuid(), gen_random_uuid(), '2026-01-05T00:00:00Z'::timestamptz + n * interval '1 hour',
+       n, 'USD', case when n < 3 then 'failed' else 'refunded' end, 'simulator', case n when 3 then 'chargeback' else 'sale' end,
+       case n when 1 then 'lost_card' else 'no_funds' end, 'soft' from generate_series(1, 3) n`,
+    [project.organizationId],
+  )
+  await dashboard.visit(`/settings/figures?project=${project.id}`, { cookie, form: {} })
+  await followAll(server.db)
+})
+after(() => dashboard?.stop())
+
+async function see(path: string): Promise<string> {
+  const { status, text } = await dashboard.visit(path, { cookie })
+  assert.equal(status, 200, `${path} ${text}`)
+  return text
+}
+const linksOf = (text: string) =>
+  [...text.matchAll(/href="([^"]+)"/g)].map(([, link]) => link!.replaceAll('&amp;', '&'))
+
+test('a country of revenue leads to the figures of only it, whose links lead to its people, sessions and payments', async () => {
+  const all = await see(`/revenue?${DAYS}&split=country`)
+  assert.equal(tilesOf(all).Revenue, '$30.00')
+  const link = linksOf(all).find((one) => one.startsWith('/revenue') && one.includes('country=BR'))!
+  const brazil = await see(link)
+  assert.equal(tilesOf(brazil).Revenue, '$10.00')
+  assert.match(brazil, /<strong>Only country Brazil\.<\/strong>/)
+  for (const [path, table] of [
+    ['/people', 'people'],
+    ['/sessions', 'sessions'],
+    ['/payments', 'payments'],
+    ['/subscriptions', 'subscriptions'],
+  ] as const) {
+    const to = linksOf(brazil).find((one) => one.startsWith(`${path}?`) && one.includes('country=BR'))!
+    const text = await see(to)
+    assert.equal(rowsOf(text, table).length, 1, path)
+    assert.match(text, /br@example\.com/, path)
+    assert.doesNotMatch(text, /de@example\.com/, path)
+  }
+  const whole = linksOf(brazil).find((one) => one.startsWith('/revenue') && !one.includes('country'))!
+  assert.equal(tilesOf(await see(whole)).Revenue, '$30.00')
+})
+
+test('payments by source, product and day; a page without the split says so', async () => {
+  assert.deepEqual(
+    rowsOf(await see(`/payments?${DAYS}&source=meta`), 'payments').map(([person, amount]) => [person, amount]),
+    [['in-DE', '20.00']],
+  )
+  assert.equal(rowsOf(await see(`/payments?${DAYS}&product=product`), 'payments').length, 2)
+  assert.equal(rowsOf(await see('/payments?from=2026-01-02&to=2026-01-02'), 'payments').length, 1)
+  assert.match(await see(`/payments?${DAYS}&product=none`), /No payments of this period match/)
+  assert.match(await see(`/webhooks?country=BR`), /What this page shows is not split by country/)
+})
+
+test('a day of a table leads to the page of only that day', async () => {
+  const day = linksOf(await see(`/revenue?${DAYS}`)).find((one) => one.includes('from=2026-01-03&to=2026-01-03'))
+  assert.equal(tilesOf(await see(day!)).Revenue, '$20.00')
+})
+
+test('a reason leads to its declined payments, and a chargeback is not called refunded', async () => {
+  const charges = await see(`/charges?${DAYS}`)
+  assert.equal(rowsOf(charges, 'declined').length, 2)
+  const link = linksOf(charges).find((one) => one.includes('reason=lost_card'))!
+  assert.deepEqual(
+    rowsOf(await see(link.split('#')[0]!), 'declined').map(([customer, amount]) => [customer, amount]),
+    [['ada', '1.00']],
+  )
+  const [movement] = rowsOf(await see(`/refunds?${DAYS}`), 'movements')
+  assert.ok(movement!.includes('charged back'), String(movement))
+})
+
+test('a subscription has a page with its payments; a cohort leads to its subscriptions', async () => {
+  const text = await see(`/subscriptions/sub-BR?project=${dashboard.project.id}`)
+  assert.match(text, /<p class="lead">\$19\.99/)
+  assert.deepEqual(rowsOf(text, 'payments').length, 1)
+  assert.equal((await dashboard.visit('/subscriptions/nobody', { cookie })).status, 404)
+  const cohort = linksOf(await see(`/subscriptions?${DAYS}`)).find((one) => one.includes('first_payment=2026-01'))!
+  assert.equal(rowsOf(await see(cohort.split('#')[0]!), 'subscriptions').length, 2)
+})
