@@ -6,8 +6,9 @@ import { setOrganization } from '../../src/core/tenants/tenants.ts'
 import { FIRST_STEP } from '../../src/data/ingest/stripe/run.ts'
 import { beginState, findState, type ImportName } from '../../src/data/ingest/stripe/state.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
-import { connectAccount } from '../../src/payments/providers/connect.ts'
+import { connectAccount, disconnectAccount } from '../../src/payments/providers/connect.ts'
 import type { Organization } from '../support/billing.ts'
+import { forgetOrders } from '../support/restored.ts'
 import { differences, storedRecords } from '../support/stripe-import.ts'
 import { savedCard, TEST_KEY } from '../support/stripe-simulator.ts'
 import type { Ground, Victim } from './victim.ts'
@@ -93,6 +94,37 @@ export async function unerasedAtProvider(ground: Ground): Promise<Victim> {
       const there = (await client.customers.retrieve(card.customer)) as { email?: string | null; name?: string | null }
       assert.deepEqual([there.email || null, there.name || null], [null, null])
       assert.deepEqual((await client.customers.listPaymentMethods(card.customer)).data, [])
+    },
+  }
+}
+
+/** A successful charge that a restored backup does not have: the listing stores it, and its key then has its outcome. */
+export async function lostCharge(ground: Ground): Promise<Victim> {
+  const { billing, stripe } = ground
+  const shop = await connected(ground)
+  const card = await savedCard(stripe.client())
+  const user = await shop.customer({ token: card.payment_method, psp: 'stripe', merchantId: MERCHANT })
+  const charge = () => shop.charge(user, { idempotency_key: 'k' })
+  const first = await charge()
+  await forgetOrders(billing.db, [first.body.order_id])
+  const stored = () => billing.db.query('select state from lost_movements where organization_id = $1', [shop.id])
+  return {
+    subject: { user, since: '2020-01-01T00:00:00Z' },
+    async checkResult() {
+      assert.equal((await stored()).length, 1, 'lost movements')
+      const again = await charge()
+      assert.equal(again.body.checkout_status, 'succeeded', again.text)
+      assert.equal((await charge()).body.order_id, again.body.order_id)
+      const moved = await stripe.ledger()
+      const ofOrder = ({ metadata }: { metadata: Record<string, string> }) =>
+        metadata['tundish_order'] === first.body.order_id || metadata['tundish_order'] === again.body.order_id
+      assert.equal(moved.filter(ofOrder).length, 1, 'movements')
+      assert.equal((await shop.report({ order_id: again.body.order_id })).length, 1, 'rows of the report')
+      assert.equal((await shop.consumables(user)).length, 1, 'consumables')
+    },
+    // A reconciliation lists each account that is connected: the next victim's would list this one too.
+    async remove() {
+      await disconnectAccount(billing.db.query, { organizationId: shop.id, psp: 'stripe', merchantId: MERCHANT })
     },
   }
 }

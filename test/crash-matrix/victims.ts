@@ -3,7 +3,7 @@ import type { Row } from './victim.ts'
 import { unerased, unimported, unrestored, unswept } from './victims-of-data.ts'
 import { undelivered, unforgotten } from './victims-of-events.ts'
 import { unknownOutcome } from './victims-of-money.ts'
-import { unerasedAtProvider, unimportedAccount } from './victims-of-stripe.ts'
+import { lostCharge, unerasedAtProvider, unimportedAccount } from './victims-of-stripe.ts'
 
 const charge = (title: string, work: string, token: string, end: string): Row => ({
   title: `${title} (${token})`,
@@ -23,6 +23,7 @@ export const ROWS: Row[] = [
   refund('settling a refund', 'settling', 'sim_refund_drop', 'failed'),
   charge('reconciling a charge', 'reconcile', 'sim_charge_then_drop', 'succeeded'),
   refund('reconciling a refund', 'reconcile', 'sim_refund_then_drop', 'succeeded'),
+  { title: 'finding a charge that a restored backup does not have', work: 'reconcile', make: lostCharge },
   { title: 'delivering an event', work: 'delivery', make: undelivered },
   { title: 'adding up counts', work: 'counts', make: (ground) => unswept(ground, 'counts') },
   { title: 'computing figures', work: 'figures', make: (ground) => unswept(ground, 'figures') },
