@@ -122,6 +122,8 @@ export const RULES: Record<string, Rule> = {
   listStuckRefunds: everywhere,
   getFinanceReport: { ...list, query: () => ({ ...ALWAYS, test: 'true' }) },
   listFinanceRows: { ...list, query: () => ({ ...ALWAYS, test: 'true' }) },
+  listFinanceMonths: list,
+  closeFinanceMonth: set({ month: '2025-12' }),
   getTieOut: { ...list, query: () => ({ month: '2026-01' }) },
   listTieOutRows: { ...list, query: () => ({ month: '2026-01' }) },
   eraseProfile: item,

@@ -86,6 +86,10 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
      values ($1, $2, true, db_clock(), gen_random_uuid(), gen_random_uuid(), db_clock(), 1, 'USD', 'failed', $1, 'sale', $1)`,
     [mark, customer],
   )
+  await db.query(
+    `insert into finance_months (organization_id, month, closed_at) values ($1, '2025-11-01', db_clock())`,
+    [mark],
+  )
   const imported = { organizationId: mark, projectId: project, merchantId: mark }
   await beginState(db.query, imported, { external_id_key: mark }, { background: false, firstStep: 'products' })
   const names = { mark, organization: mark, project, customer, order: body.order_id as string }

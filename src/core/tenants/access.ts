@@ -18,6 +18,8 @@ export const RIGHTS = {
   setup: SEEING,
   /** Refunds; `support` up to its limit. */
   refund: ['owner', 'support'],
+  /** Closing months of the finance report, and ticking off payouts. */
+  books: ['owner', 'finance'],
   erase: ['owner', 'support'],
   /** Sending an event again. */
   send: ['owner', 'developer', 'support'],

@@ -14,6 +14,7 @@ export const MODULES: readonly Module[] = [
   [['reconcile'], async () => (await import('./lost-movements.ts')).lostMovements],
   [['report'], async () => (await import('./finance.ts')).finance],
   [['finance'], async () => (await import('./tie-out.ts')).tieOuts],
+  [['finance'], async () => (await import('./close-month.ts')).closings],
   [['profile'], async () => (await import('./profiles.ts')).profiles],
   [['profile'], async () => (await import('./merges.ts')).merges],
   [['refund'], async () => (await import('./money-back.ts')).moneyBack],

@@ -5,7 +5,7 @@ import type { Page } from './shell.ts'
 import type { View } from './view.ts'
 
 /** For example `Better-sleep_revenue_product_2026-10-28_2026-11-26_USD`, without characters that a file system refuses. */
-export function csvName(view: View, { hasPeriod = false }: Page, table: string, content: Table): string {
+export function csvName(view: View, { hasPeriod = false, days }: Page, table: string, content: Table): string {
   const { project, organization, span, path } = view
   const tenant = project?.name || project?.id || organization?.name || organization?.id || 'tundish'
   const page = path === '/' ? 'today' : path.split('/')[1]!
@@ -13,7 +13,7 @@ export function csvName(view: View, { hasPeriod = false }: Page, table: string, 
     tenant,
     page,
     ...(table === page ? [] : [table]),
-    ...(hasPeriod ? [span.from, addDays(span.to, -1)] : [span.today]),
+    ...(days ? [days.from, days.to] : hasPeriod ? [span.from, addDays(span.to, -1)] : [span.today]),
     ...(isInDollars(content) ? ['USD'] : []),
     ...(content.cutAfter === undefined ? [] : [`first-${content.cutAfter}-rows`]),
   ]

@@ -7,6 +7,8 @@ import { charges } from './pages/charges.ts'
 import { credits } from './pages/credits.ts'
 import { erasePerson, erasures, receipt } from './pages/erasures.ts'
 import { experiments } from './pages/experiments.ts'
+import { closeMonth, finance } from './pages/finance.ts'
+import { differences } from './pages/finance-tie-out.ts'
 import { funnel, funnels } from './pages/funnels.ts'
 import { hours } from './pages/hours.ts'
 import { keys, makeKey, revokeKey, rotateKey } from './pages/keys.ts'
@@ -59,6 +61,8 @@ export const pages: Record<string, Route> = {
   '/charges': charges,
   '/charges/:organization_id/:order_id': charge,
   '/refunds': refunds,
+  '/finance': finance,
+  '/finance/differences': differences,
   '/credits': credits,
   '/people': people,
   '/sessions': sessions,
@@ -85,6 +89,7 @@ export const actions: Record<string, Form> = {
   '/people/:profile_id/credits/grant': grantToPerson,
   '/people/:profile_id/credits/adjust': adjustOfPerson,
   '/people/:profile_id/credits/top-up': removeTopUpOfPerson,
+  '/finance/close': closeMonth,
   '/webhooks/new': addEndpoint,
   '/webhooks/:webhook_id/switch': switchEndpoint,
   '/webhooks/:webhook_id/test': testEndpoint,

@@ -16,6 +16,8 @@ export interface Page {
   isCompared?: boolean
   /** Names the filter of the page. */
   filterBar?: Html
+  /** The first and the last day of a page that chooses them itself, for the name of a CSV. */
+  days?: { from: string; to: string }
   /** Links next to the title. */
   actions?: Piece
 }
@@ -43,6 +45,7 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
       ['/charges', 'Charges'],
       ['/refunds', 'Refunds and disputes'],
       ['/credits', 'Credits'],
+      ['/finance', 'Finance'],
     ],
   ],
   [
@@ -190,6 +193,7 @@ const DONE: Record<string, string> = {
   disconnected: 'The account was disconnected, and its keys were deleted.',
   started: 'The import was started. Reload this page to see its progress.',
   stopped: 'The import was stopped.',
+  closed: 'The month was closed. It does not change any more.',
   granted: 'The credits were granted.',
   adjusted: 'The balance was corrected.',
   'top-up-removed': 'The automatic top-up was removed.',

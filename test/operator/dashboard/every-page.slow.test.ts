@@ -24,6 +24,8 @@ const PAGES = [
   '/subscriptions',
   '/charges',
   '/refunds',
+  '/finance',
+  '/finance/differences',
   '/people?q=user_1',
   '/webhooks',
   '/sync',

@@ -25,7 +25,10 @@ const OF_FIGURES = [
   '/credits',
   '/projects',
 ]
-const PAGES: Partial<Record<Role, string[]>> = { finance: [...OF_FIGURES, '/refunds'], analyst: OF_FIGURES }
+const PAGES: Partial<Record<Role, string[]>> = {
+  finance: [...OF_FIGURES, '/refunds', '/finance', '/finance/differences'],
+  analyst: OF_FIGURES,
+}
 
 test('every page and form says what it needs', () => {
   assert.deepEqual(Object.keys(PAGE_NEEDS).sort(), Object.keys(pages).sort())
@@ -107,10 +110,10 @@ describe('pages of each role', () => {
       const forms = await walk(cookie, (path) => PAGES[role]?.includes(path) ?? true, unseen)
       const kinds = new Set([...forms].map((path) => path.split('/')[1]))
       const expected: Record<Role, string[]> = {
-        owner: ['charges', 'keys', 'merchant-accounts', 'people', 'projects', 'settings', 'webhooks'],
+        owner: ['charges', 'finance', 'keys', 'merchant-accounts', 'people', 'projects', 'settings', 'webhooks'],
         developer: ['keys', 'merchant-accounts', 'settings', 'webhooks'],
         support: ['charges', 'people', 'webhooks'],
-        finance: [],
+        finance: ['finance'],
         analyst: [],
         read: [],
       }
@@ -124,7 +127,11 @@ describe('pages of each role', () => {
     const whole = await signedIn({ role: 'owner', reach: { organizations: ['mine'], projects: [] } })
     await walk(whole, (path) => !ofAll.includes(path), ['theirs'])
     const part = await signedIn({ role: 'owner', reach: { organizations: [], projects: [tenant.project] } })
-    await walk(part, (path) => ![...ofAll, '/merchant-accounts', '/credits'].includes(path), ['theirs'])
+    await walk(
+      part,
+      (path) => ![...ofAll, '/merchant-accounts', '/credits', '/finance', '/finance/differences'].includes(path),
+      ['theirs'],
+    )
     const other = await browser.visit('/?project=theirs-app', { cookie: part })
     assert.equal(other.status, 404)
   })

@@ -3,7 +3,8 @@ import { ACCOUNT, IS_TEST } from '../../../core/records/payment-account.ts'
 import { INCOMING, moveOf } from '../../../core/records/payment-move.ts'
 import { paidAt } from '../../../core/records/payment-time.ts'
 
-const COLUMNS = `trx_id, order_id, project_id, is_correction, is_test, kind, amount, amount_usd, currency_code, fee,
+/** The columns of `finance_rows` except the organization, the month and the part. */
+export const KEPT_COLUMNS = `trx_id, order_id, project_id, is_correction, is_test, kind, amount, amount_usd, currency_code, fee,
   fee_currency, psp, psp_merchant_id, psp_transaction_id, paid_at, trx_created_at, booked_at`
 
 const incoming = INCOMING.map((name) => `'${name}'`).join(', ')
@@ -68,7 +69,7 @@ const CORRECTIONS = `
     psp_transaction_id, min(paid_at) as paid_at, min(trx_created_at) as trx_created_at,
     (select open_at from closed) as booked_at, row_number() over (partition by trx_id order by sum(amount), kind)::int as part
   from (
-    select ${COLUMNS} from (${payments(`r.${IS_CHANGED} and ${IS_CLOSED}`)}) present
+    select ${KEPT_COLUMNS} from (${payments(`r.${IS_CHANGED} and ${IS_CLOSED}`)}) present
     union all
     select trx_id, order_id, project_id, is_correction, is_test, kind, -amount, -amount_usd, currency_code, -fee, fee_currency,
       psp, psp_merchant_id, psp_transaction_id, paid_at, trx_created_at, booked_at
@@ -90,15 +91,15 @@ export const booked = (page?: { after: string; limit: string }) => {
     .replace('trx_created_at', 'r.trx_created_at')
     .replace('part', '0')
   return `
-  (select ${COLUMNS}, 0 as part from (${payments(
+  (select ${KEPT_COLUMNS}, 0 as part from (${payments(
     `${PERIOD('r.paid_at')} and not (${IS_CLOSED}) and ${TEST(IS_TEST)} ${page ? `and ${moveOf('r')} is not null` : ''} ${ofPayment}`,
     page && `order by r.paid_at, r.trx_created_at limit ${page.limit}`,
   )}) open_months)
   union all
-  (select ${COLUMNS}, part from (${CORRECTIONS}) corrections
+  (select ${KEPT_COLUMNS}, part from (${CORRECTIONS}) corrections
    where (select since from closed) is not null and ${TEST('is_test')} ${place} ${end})
   union all
-  (select ${COLUMNS}, part from finance_rows
+  (select ${KEPT_COLUMNS}, part from finance_rows
    where organization_id = $1 and ${PERIOD('booked_at')} and ${TEST('is_test')} ${page ? 'and kind is not null' : ''} ${place} ${end})`
 }
 export const ORDER = 'booked_at, trx_created_at, part'

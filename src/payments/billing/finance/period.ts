@@ -34,9 +34,9 @@ export function readPeriod({ month, from, to }: PeriodGiven, names = PARAMETERS)
 }
 
 /** The month that begins on this day. */
-const monthPeriod = (first: string): Period => ({ from: first, to: addDays(monthsAfter(first, 1), -1) })
+export const monthPeriod = (first: string): Period => ({ from: first, to: addDays(monthsAfter(first, 1), -1) })
 
-function monthsAfter(day: string, months: number): string {
+export function monthsAfter(day: string, months: number): string {
   const date = new Date(`${day}T00:00:00Z`)
   return new Date(date.setUTCMonth(date.getUTCMonth() + months)).toISOString().slice(0, 10)
 }

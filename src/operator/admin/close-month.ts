@@ -1,0 +1,88 @@
+// Closing months of the finance report.
+import { readMonth } from '../../lib/days.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { instant, integer, shape, text } from '../../lib/shape/shape.ts'
+import { closeMonth, requireClosable } from '../../payments/billing/finance/close.ts'
+import { monthPeriod } from '../../payments/billing/finance/period.ts'
+import { financeTotals } from '../../payments/billing/finance/report.ts'
+import { writeSums } from '../../payments/billing/finance/sums.ts'
+import { requireOrganization } from './exist.ts'
+import { monthField, TAG } from './finance.ts'
+import { list, ofOrganization } from './list.ts'
+import type { Act, Operation } from './operation.ts'
+
+const PATH = '/organizations/:organization_id/finance/months'
+
+const closedMonth = shape('FinanceMonth', 'm', {
+  organization_id: text('Organization.', { example: 'acme' }),
+  month: text('The month.', { sql: `to_char(m.month, 'YYYY-MM')`, example: '2026-10' }),
+  closed_at: instant('When it was closed.'),
+  rows: integer('How many rows of the report it has.', {
+    sql: '(select count(*) from finance_rows r where r.organization_id = m.organization_id and r.month = m.month)',
+    example: 120,
+  }),
+  corrections: integer('How many of them correct an earlier month.', {
+    sql: '(select count(*) from finance_rows r where r.organization_id = m.organization_id and r.month = m.month and r.is_correction)',
+    example: 0,
+  }),
+})
+
+const close: Act = {
+  id: 'closeFinanceMonth',
+  right: 'books',
+  command: 'finance close',
+  method: 'POST',
+  path: PATH,
+  tag: TAG,
+  summary: 'Close a month of the finance report',
+  description:
+    'For ever: its rows stay as they are now. What changes later (late imports, fees, refunds that fail) is booked as corrections in the first open month. Months are closed one after the other, from any month on.',
+  body: Type.Object({ month: monthField }, { title: 'FinanceMonthIn', additionalProperties: false }),
+  response: Type.Object(
+    {
+      month: Type.String({ description: 'The month.', examples: ['2026-10'] }),
+      rows: Type.Integer({ description: 'How many rows it has.' }),
+      closed_at: Type.String({ format: 'date-time', description: 'When it was closed.' }),
+    },
+    { title: 'FinanceMonthClosed', additionalProperties: false },
+  ),
+  checkInput: ({ body }) => void readMonth('month', String(body.month)),
+  entry: ({ params, body }) => ({
+    action: 'finance.close_asked',
+    target: `organization ${params.organization_id}`,
+    after: { month: String(body.month) },
+  }),
+  async describe({ db }, { params, body }) {
+    const id = params.organization_id!
+    const first = readMonth('month', String(body.month))
+    await requireOrganization(db.query, id)
+    await requireClosable(db.query, id, first)
+    const { usd } = JSON.parse(`{${writeSums(await financeTotals(db, id, { ...monthPeriod(first), test: false }))}}`)
+    return `Closes ${body.month} of ${id} for ever, with a net of ${usd.net.toFixed(2)} US dollars. Later changes are booked as corrections in the next month.`
+  },
+  async act(app, { params, body }) {
+    const id = params.organization_id!
+    await requireOrganization(app.db.query, id)
+    const { rows, closed_at } = await closeMonth(app, id, readMonth('month', String(body.month)))
+    return { month: String(body.month), rows, closed_at }
+  },
+}
+
+export const closings: Operation[] = [
+  list({
+    id: 'listFinanceMonths',
+    right: 'reports',
+    command: 'finance months',
+    path: PATH,
+    tag: TAG,
+    summary: 'List closed months',
+    description: 'The last closed one first.',
+    shape: closedMonth,
+    from: 'finance_months m',
+    at: 'm.closed_at',
+    key: `to_char(m.month, 'YYYY-MM')`,
+    where: 'm.organization_id = $1',
+    ...ofOrganization,
+  }),
+  close,
+]

@@ -1,0 +1,127 @@
+// What the pages about finance share: the month, amounts, and the tables of accounts and movements.
+import type { Result } from '../call.ts'
+import { country, dateOf, id, money, number, plainMoney, time, words } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { amountCells, amountColumns, type Cell, type Column, cell, type Table } from '../sheet.ts'
+import type { View } from '../view.ts'
+
+/** The last month that is over. */
+export const lastMonth = ({ span }: View) => monthBefore(span.today.slice(0, 7), 1)
+
+export function monthBefore(month: string, count: number): string {
+  const date = new Date(`${month}-01T00:00:00Z`)
+  return new Date(date.setUTCMonth(date.getUTCMonth() - count)).toISOString().slice(0, 7)
+}
+
+/** A zero is a dash. */
+export const amount = (value: number | null, currency: string): Cell =>
+  cell(value === 0 ? '–' : money(value, currency), value === null ? null : plainMoney(value, currency))
+
+export function accountTable({ totals, currencies, fees, usd }: Result): Table {
+  const feeCurrencies: string[] = fees.map(({ fee_currency }: Result) => fee_currency)
+  const corrects = totals.some(({ corrections }: Result) => corrections > 0)
+  const numbers = (one: Result): Cell[] => [
+    amount(one.net, one.currency_code),
+    amount(one.gross, one.currency_code),
+    amount(one.refunded, one.currency_code),
+    amount(one.charged_back, one.currency_code),
+    ...(corrects ? [amount(one.corrected, one.currency_code)] : []),
+  ]
+  const feeOf = (list: Result[], currency: string) => {
+    const found = list.find(({ fee_currency }) => fee_currency === currency)
+    return found ? amount(found.fee, currency) : cell('–', null)
+  }
+  const account = (one: Result): Piece =>
+    html`${words(one.psp)}${one.psp_merchant_id && html` ${one.psp_merchant_id}`}${one.provider_account && html` <span class="quiet">${one.provider_account}</span>`}`
+  const labels = ['Net', 'Gross', 'Refunds', 'Chargebacks', ...(corrects ? ['Corrections'] : [])]
+  return {
+    caption: 'By merchant account',
+    columns: [
+      { label: 'Account' },
+      { label: 'Currency', csvOnly: true },
+      ...labels.map((label): Column => ({ label, number: true })),
+      ...feeCurrencies.map((code): Column => ({ label: `Fees ${code}`, number: true })),
+      { label: 'Payments', number: true },
+      { label: 'Net in USD', number: true },
+    ],
+    rows: [
+      ...totals.map((one: Result) => [
+        cell(account(one), [one.psp, one.psp_merchant_id].filter(Boolean).join(' ')),
+        one.currency_code,
+        ...numbers(one),
+        ...feeCurrencies.map((code) => feeOf(one.fees, code)),
+        cell(number(one.payments), one.payments),
+        amount(one.net_usd, 'USD'),
+      ]),
+      ...(totals.length > currencies.length ? currencies : []).map((one: Result) => [
+        cell(html`<strong>All accounts, ${one.currency_code}</strong>`, 'All accounts'),
+        one.currency_code,
+        ...numbers(one),
+        ...feeCurrencies.map(() => cell('', null)),
+        cell(number(one.payments), one.payments),
+        cell('', null),
+      ]),
+      ...(totals.length > 0
+        ? [
+            [
+              cell(html`<strong>All in US dollars</strong>`, 'All in US dollars'),
+              'USD',
+              ...numbers({ ...usd, currency_code: 'USD' }),
+              ...feeCurrencies.map((code) => feeOf(fees, code)),
+              cell(
+                number(currencies.reduce((sum: number, one: Result) => sum + one.payments, 0)),
+                currencies.reduce((sum: number, one: Result) => sum + one.payments, 0),
+              ),
+              amount(usd.net, 'USD'),
+            ],
+          ]
+        : []),
+    ],
+  }
+}
+
+export function rowTable(view: View, rows: Result[]): Table {
+  const feeCurrencies = [...new Set(rows.flatMap(({ fee_currency }) => fee_currency ?? []))].sort()
+  return {
+    caption: 'Movements',
+    columns: [
+      { label: 'When' },
+      ...amountColumns('Amount'),
+      { label: 'Kind' },
+      { label: 'In USD', number: true },
+      ...feeCurrencies.map((code): Column => ({ label: `Fee ${code}`, number: true })),
+      { label: 'Account' },
+      { label: 'Customer', right: 'people' },
+      { label: 'E-mail', right: 'people' },
+      ...['Country', 'Product', 'Subscription', 'Service from', 'Service to'].map((label) => ({ label })),
+      { label: 'Provider’s ID' },
+      { label: 'Project', csvOnly: true },
+      { label: 'Order', csvOnly: true },
+      { label: 'Report ID', csvOnly: true },
+    ],
+    rows: rows.map((one) => [
+      time(one.paid_at),
+      ...amountCells(one),
+      cell(
+        html`${words(one.kind)}${one.correction && html` <span class="badge warn">correction</span>`}`,
+        one.correction ? `correction of ${one.kind}` : one.kind,
+      ),
+      amount(one.amount_usd, 'USD'),
+      ...feeCurrencies.map((code) => (one.fee_currency === code ? amount(one.fee, code) : cell('–', null))),
+      [one.psp, one.psp_merchant_id].filter(Boolean).join(' '),
+      one.external_id &&
+        cell(
+          html`<a class="cut" href="${view.href('/people', { q: one.external_id })}">${one.external_id}</a>`,
+          one.external_id,
+        ),
+      one.email,
+      cell(one.country && country(one.country), one.country),
+      one.product,
+      cell(one.subscription_id && id(one.subscription_id), one.subscription_id),
+      cell(one.service_from && dateOf(one.service_from), one.service_from),
+      cell(one.service_to && dateOf(one.service_to), one.service_to),
+      cell(one.psp_transaction_id && id(one.psp_transaction_id), one.psp_transaction_id),
+      ...[one.project_id, one.order_id, one.trx_id],
+    ]),
+  }
+}

@@ -1,0 +1,114 @@
+// The tie-out of a month as a table, and the page with the rows of its differences.
+import { readPeriod } from '../../../payments/billing/finance/period.ts'
+import type { Result } from '../call.ts'
+import { id, money, monthOf, number, plainMoney, time, words } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { tableSection } from '../parts.ts'
+import { amountCells, amountColumns, type Cell, cell, type Table } from '../sheet.ts'
+import type { Page } from '../shell.ts'
+import { organizationOf, pathOf, type View } from '../view.ts'
+import { amount, lastMonth } from './finance-tables.ts'
+
+export function tieOut(view: View, tied: Result, month: string): Piece {
+  const named = Map.groupBy(tied.differences as Result[], ({ name }) => name)
+  const lines = [...named].map(([name, all]): (Cell | Piece)[] => {
+    const dollarsOf = all.reduce((sum, { amount_usd }) => sum + Math.round(amount_usd * 1e4), 0) / 1e4
+    const rows = all.reduce((sum, one) => sum + one.rows, 0)
+    return [
+      cell(
+        html`<a href="${view.href('/finance/differences', { month, name })}">${words(name)}</a><br><span class="quiet">${all[0]!.meaning}</span>`,
+        name,
+      ),
+      amount(dollarsOf, 'USD'),
+      cell(
+        all.map(({ amount: own, currency_code }, n) => [n > 0 && ', ', money(own, currency_code)]),
+        all.map((one) => `${one.currency_code} ${plainMoney(one.amount, one.currency_code)}`).join('; '),
+      ),
+      cell(number(rows), rows),
+    ]
+  })
+  const bold = (text: string, value: number, column: 'dashboard' | 'finance') => [
+    cell(html`<strong>${text}</strong>`, text),
+    amount(value, 'USD'),
+    cell(
+      tied.currencies.map((one: Result, n: number) => [n > 0 && ', ', money(one[column], one.currency_code)]),
+      tied.currencies
+        .map((one: Result) => `${one.currency_code} ${plainMoney(one[column], one.currency_code)}`)
+        .join('; '),
+    ),
+    cell('', null),
+  ]
+  const table: Table = {
+    caption: 'From finance to the dashboard',
+    columns: [
+      { label: 'Gross revenue' },
+      { label: 'In USD', number: true },
+      { label: 'By currency', csvOnly: true },
+      { label: 'Rows', number: true },
+    ],
+    rows: [bold('Finance', tied.usd.finance, 'finance'), ...lines, bold('Dashboard', tied.usd.dashboard, 'dashboard')],
+  }
+  return html`${tableSection(view, 'tie-out', table, {
+    note:
+      tied.differences.length === 0
+        ? 'Both have the same gross revenue.'
+        : 'Both count the same sales from two sources. The lines between them are the whole difference, to the cent.',
+  })}
+    ${tableSection(view, 'tie-out-currencies', currencyTable(tied), { empty: html`<p>No revenue in this month.</p>` })}`
+}
+
+function currencyTable({ currencies }: Result): Table {
+  const labels = ['Difference', 'Dashboard', 'Finance']
+  return {
+    caption: 'By currency',
+    columns: [{ label: 'Currency' }, ...labels.map((label) => ({ label, number: true }))],
+    rows: currencies.map(({ currency_code, dashboard, finance, difference }: Result) => [
+      currency_code,
+      ...[difference, dashboard, finance].map((value) => amount(value, currency_code)),
+    ]),
+  }
+}
+
+/** The payments and transactions that a difference consists of. */
+export async function differences(view: View): Promise<Page> {
+  const organization = organizationOf(view)
+  const [month, name] = [view.query.get('month') ?? lastMonth(view), view.query.get('name')]
+  const { data } = await view.call('listTieOutRows', {
+    params: { organization_id: organization.id },
+    query: { month, limit: 1000, ...(name && { name }) },
+  })
+  const content: Table = {
+    caption: name ? words(name) : 'All differences',
+    columns: [
+      { label: 'Difference' },
+      ...amountColumns('Amount'),
+      { label: 'Dashboard', number: true },
+      { label: 'Finance', number: true },
+      { label: 'Transaction' },
+      { label: 'Payment' },
+      { label: 'Customer', right: 'people' },
+      { label: 'When' },
+    ],
+    rows: data.map((one: Result) => [
+      words(one.name),
+      ...amountCells({ amount: one.difference, currency_code: one.currency_code }),
+      amount(one.dashboard, one.currency_code),
+      amount(one.finance, one.currency_code),
+      cell(one.transaction_id && id(one.transaction_id), one.transaction_id),
+      cell(one.trx_id && id(one.trx_id), one.trx_id),
+      cell(
+        one.profile_id &&
+          html`<a href="${view.href(pathOf('people', one.profile_id))}">${one.external_id ?? one.profile_id}</a>`,
+        one.external_id ?? one.profile_id,
+      ),
+      time(one.transaction_at ?? one.paid_at),
+    ]),
+  }
+  return {
+    title: 'Differences',
+    days: readPeriod({ month }),
+    actions: html`<a href="${view.href('/finance', { month })}">Back to ${monthOf(month)}</a>`,
+    body: html`<p class="quiet">Which payments and transactions of ${monthOf(month)} are only in the dashboard or only in finance?</p>
+      ${tableSection(view, 'differences', content, { empty: html`<p>No difference.</p>`, note: 'The largest first, at most 1,000.' })}`,
+  }
+}

@@ -1,0 +1,143 @@
+// Finance: what a month brought in, by merchant account and currency; how it agrees with the dashboard; its rows; closing it.
+import { type Period, readPeriod } from '../../../payments/billing/finance/period.ts'
+import type { Result } from '../call.ts'
+import { dollars, money, monthOf, percent, plural, time } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { actionForm, hiddenField, tableSection, tiles } from '../parts.ts'
+import { noProject, type Page } from '../shell.ts'
+import { allChoices, hiddenParameters, organizationOf, type View } from '../view.ts'
+import { accountTable, lastMonth, monthBefore, rowTable } from './finance-tables.ts'
+import { tieOut } from './finance-tie-out.ts'
+
+const SHOWN_ROWS = 20
+const MAX_CSV_ROWS = 100_000
+const MONTHS = 36
+
+export async function finance(view: View): Promise<Page> {
+  const title = 'Finance'
+  if (!view.organization) return { title, body: noProject(view) }
+  const month = view.query.get('month') ?? lastMonth(view)
+  const days = readPeriod({ month })
+  const params = { organization_id: view.organization.id }
+  const query = { month, test: view.test }
+  const [report, tied, rows] = await Promise.all([
+    view.call('getFinanceReport', { params, query }),
+    view.test ? undefined : view.call('getTieOut', { params, query: { month } }),
+    rowsOf(view, params, query),
+  ])
+  const closed = report.closed[0]
+  return {
+    title,
+    days,
+    actions: closed && html`<span class="badge good">closed</span>`,
+    body: html`<p class="quiet">What did ${view.organization.name || view.organization.id} take in, by account, and does it agree with the dashboard?</p>
+      ${monthChooser(view, month)}
+      ${sumTiles(report)}
+      ${withoutRate(report)}
+      ${tableSection(view, 'accounts', accountTable(report), {
+        empty: html`<p>No ${view.test ? 'test ' : ''}money moved in this month.</p>`,
+        note: 'Refunds and chargebacks are negative. Fees have the currency of the balance that they were taken from.',
+      })}
+      ${tied && tieOut(view, tied, month)}
+      ${tableSection(view, 'rows', rowTable(view, rows.data), {
+        title: 'Movements',
+        empty: html`<p>No movements.</p>`,
+        below: html`<p class="pages">${view.query.has('after') && html`<a href="${view.href(view.path, { ...allChoices(view), after: null })}">First page</a>`}
+          ${rows.next && html`<a class="button" href="${view.href(view.path, { ...allChoices(view), after: rows.next })}">Next page</a>`}</p>`,
+      })}
+      ${closed ? html`<p class="note">Closed on ${time(closed.closed_at)}: this month does not change any more. Later changes are corrections in the first open month.</p>` : closing(view, month, days)}`,
+  }
+}
+
+function monthChooser(view: View, month: string): Piece {
+  const newest = view.span.today.slice(0, 7)
+  const months = Array.from({ length: MONTHS }, (_, n) => monthBefore(newest, n))
+  if (!months.includes(month)) months.push(month)
+  const link = (to: string, text: string) =>
+    to <= newest && html`<a href="${view.href(view.path, { ...allChoices(view), month: to, after: null })}">${text}</a>`
+  const test = view.test
+    ? html`<a href="${view.href(view.path, { ...allChoices(view), test: null, after: null })}">Show real money</a>`
+    : html`<a href="${view.href(view.path, { ...allChoices(view), test: '1', after: null })}">Show test money</a>`
+  return html`${view.test && html`<p class="note">This is test money of sandbox accounts. It is never added to real money.</p>`}
+    <form class="filters" method="get" action="${view.path}">${hiddenParameters(view, ['month', 'after'])}
+      <label>Month <select name="month" data-submit>${months.map((one) => html`<option value="${one}"${one === month && html` selected`}>${monthOf(one)}</option>`)}</select></label>
+      <button>Show</button> ${link(monthBefore(month, 1), 'Month before')} ${link(monthBefore(month, -1), 'Month after')} ${test}
+    </form>`
+}
+
+function sumTiles({ usd, fees, currencies }: Result): Piece {
+  const payments = currencies.reduce((sum: number, one: Result) => sum + one.payments, 0)
+  const one = (label: string, value: Piece, note: Piece) =>
+    html`<div class="tile"><dt>${label}</dt><dd><strong>${value}</strong> <span class="quiet">${note}</span></dd></div>`
+  const share = (part: number) => usd.gross > 0 && html`${percent(-part / usd.gross)} of gross`
+  return tiles(
+    one('Net', dollars(usd.net), usd.corrected !== 0 && html`with ${dollars(usd.corrected)} of corrections`),
+    one('Gross', dollars(usd.gross), plural(payments, 'payment')),
+    one('Refunds', dollars(usd.refunded), share(usd.refunded)),
+    one('Chargebacks', dollars(usd.charged_back), share(usd.charged_back)),
+    one(
+      'Fees',
+      fees.length === 0
+        ? '–'
+        : fees.map(({ fee, fee_currency }: Result, n: number) => [n > 0 && html`<br>`, money(fee, fee_currency)]),
+      fees.length === 0 && 'none is known',
+    ),
+  )
+}
+
+/** Says how much the tiles in US dollars lack. */
+function withoutRate({ currencies }: Result): Piece {
+  const missing = currencies.filter(({ without_usd }: Result) => without_usd > 0)
+  if (missing.length === 0) return ''
+  const each = missing.map(
+    ({ without_usd, net_without_usd, currency_code }: Result, n: number) =>
+      html`${n > 0 && ', '}${money(net_without_usd, currency_code)} (${plural(without_usd, 'movement')})`,
+  )
+  return html`<p class="note">Without a value in US dollars, and so not in the figures above: ${each}. <a href="/docs/guides/commands#rates">Load exchange rates</a>, or import payments with their value.</p>`
+}
+
+interface Asked {
+  month: string
+  test: boolean
+}
+
+/** The shown page of the rows; all of them if they are downloaded as CSV. */
+async function rowsOf(
+  view: View,
+  params: Record<string, string>,
+  query: Asked,
+): Promise<{ data: Result[]; next: string | null }> {
+  const call = (more: object): Promise<Result> => view.call('listFinanceRows', { params, query: { ...query, ...more } })
+  if (view.query.get('csv') !== 'rows') {
+    const after = view.query.get('after')
+    const { rows, next_after } = await call({ limit: SHOWN_ROWS, ...(after && { after }) })
+    return { data: rows, next: next_after }
+  }
+  const data: Result[] = []
+  let next: string | null = null
+  do {
+    const page: Result = await call({ limit: 1000, ...(next && { after: next }) })
+    data.push(...page.rows)
+    next = page.next_after
+  } while (next && data.length < MAX_CSV_ROWS)
+  if (next) view.cuts.set('rows', data.length)
+  return { data, next: null }
+}
+
+function closing(view: View, month: string, { to }: Period): Piece {
+  if (to >= view.span.today) return ''
+  return actionForm(view, {
+    action: view.href('/finance/close'),
+    button: `Close ${monthOf(month)}`,
+    explanation: `Its rows and sums then never change again. Late imports, fees and failed refunds become corrections in the next month. This cannot be undone.`,
+    fields: hiddenField('month', month),
+    danger: true,
+  })
+}
+
+/** Closes the month of the form. */
+export async function closeMonth(view: View, form: URLSearchParams): Promise<string> {
+  const month = form.get('month') ?? ''
+  await view.call('closeFinanceMonth', { params: { organization_id: organizationOf(view).id }, body: { month } })
+  return view.href('/finance', { month, done: 'closed' })
+}
