@@ -17,8 +17,12 @@ export function monthBefore(month: string, count: number): string {
 export const amount = (value: number | null, currency: string): Cell =>
   cell(value === 0 ? '–' : money(value, currency), value === null ? null : plainMoney(value, currency))
 
+const account = (one: Result): Piece =>
+  html`${words(one.psp)}${one.psp_merchant_id && html` ${one.psp_merchant_id}`}${one.provider_account && html` <span class="quiet">${one.provider_account}</span>`}`
+
 export function accountTable({ totals, currencies, fees, usd }: Result): Table {
   const feeCurrencies: string[] = fees.map(({ fee_currency }: Result) => fee_currency)
+  const payments = currencies.reduce((sum: number, one: Result) => sum + one.payments, 0)
   const corrects = totals.some(({ corrections }: Result) => corrections > 0)
   const numbers = (one: Result): Cell[] => [
     amount(one.net, one.currency_code),
@@ -31,8 +35,6 @@ export function accountTable({ totals, currencies, fees, usd }: Result): Table {
     const found = list.find(({ fee_currency }) => fee_currency === currency)
     return found ? amount(found.fee, currency) : cell('–', null)
   }
-  const account = (one: Result): Piece =>
-    html`${words(one.psp)}${one.psp_merchant_id && html` ${one.psp_merchant_id}`}${one.provider_account && html` <span class="quiet">${one.provider_account}</span>`}`
   const labels = ['Net', 'Gross', 'Refunds', 'Chargebacks', ...(corrects ? ['Corrections'] : [])]
   return {
     caption: 'By merchant account',
@@ -68,10 +70,7 @@ export function accountTable({ totals, currencies, fees, usd }: Result): Table {
               'USD',
               ...numbers({ ...usd, currency_code: 'USD' }),
               ...feeCurrencies.map((code) => feeOf(fees, code)),
-              cell(
-                number(currencies.reduce((sum: number, one: Result) => sum + one.payments, 0)),
-                currencies.reduce((sum: number, one: Result) => sum + one.payments, 0),
-              ),
+              cell(number(payments), payments),
               amount(usd.net, 'USD'),
             ],
           ]
