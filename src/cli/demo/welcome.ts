@@ -15,7 +15,7 @@ const NO_KEY = '(none: run "tundish keys regenerate")'
 const NO_WRITER = '(none: run "tundish keys create --project demo --name \'demo writer\' --scope write")'
 
 export function welcome(
-  { config, notice }: Pick<App, 'config' | 'notice'>,
+  { config, notice, stripeSimulatorUrl }: Pick<App, 'config' | 'notice' | 'stripeSimulatorUrl'>,
   { url, adminUrl }: { url: string; adminUrl: string | undefined },
   keys: Keys,
 ): string {
@@ -25,6 +25,7 @@ export function welcome(
     Reference: `${url}/docs`,
     Guides: `${url}/docs/guides`,
     ...(adminUrl && { 'Operator API': `${adminUrl}/admin/v1, described at ${adminUrl}/docs` }),
+    ...(stripeSimulatorUrl && { 'Stripe simulator': stripeSimulatorUrl() }),
     Data: config.databaseUrl ? 'the database of DATABASE_URL' : config.dataDir,
   }
   const secrets = {

@@ -1,0 +1,152 @@
+// npm run example in a browser: a visitor answers, pays, buys tokens, spends some, is refunded and erased. Each step is seen in the
+// API, on the dashboard, by the webhook and in a copy, and all of it belongs to one profile.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { readerOf } from '../data/sync/copies.ts'
+import { noBrowser, type OpenBrowser, openBrowser } from '../support/browser.ts'
+import { PROGRAM_ENV, tundish } from '../support/cli.ts'
+import { until } from '../support/cluster.ts'
+import { freePort } from '../support/free-port.ts'
+import type { Json } from '../support/server.ts'
+import { titled } from '../support/titled.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const EMAIL = 'ada.example@example.com'
+const folder = mkdtempSync(join(tmpdir(), 'tundish-example-'))
+const copy = join(folder, 'copy.sqlite')
+const readCopy = readerOf(`sqlite:${copy}`)
+
+let example: ChildProcess
+let printed = ''
+let opened: OpenBrowser
+let quizUrl: string
+let url: string
+let key: string
+
+before(async () => {
+  if (noBrowser) return
+  const [port, quizPort] = [await freePort(), await freePort()]
+  quizUrl = `http://127.0.0.1:${quizPort}`
+  const env = { DATA_DIR: join(folder, 'data'), PORT: String(port), EXAMPLE_PORT: String(quizPort) }
+  example = spawn(process.execPath, ['examples/funnel/start.mjs'], {
+    cwd: ROOT,
+    env: { ...PROGRAM_ENV, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  for (const stream of [example.stdout!, example.stderr!])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed += text
+    })
+  await until('the example to start', () => {
+    assert.equal(example.exitCode, null, printed)
+    return printed.includes(`The quiz: ${quizUrl}`)
+  })
+  url = /Data API +(http\S+)\/public/.exec(printed)![1]!
+  key = /Service-Secret +(secret_\S+)/.exec(printed)![1]!
+  opened = await openBrowser()
+})
+after(async () => {
+  await opened?.close()
+  if (example && example.exitCode === null) {
+    example.kill('SIGTERM')
+    await once(example, 'exit')
+  }
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const api = async (path: string): Promise<Json> =>
+  (await fetch(`${url}/public/v1${path}`, { headers: { 'Service-Secret': key } })).json()
+const events = async (): Promise<Json[]> => (await fetch(`${quizUrl}/events`)).json() as Promise<Json[]>
+const untilEvent = (type: string, about: (data: Json) => boolean = () => true) =>
+  until(`the event ${type}`, async () => (await events()).some((one) => one.type === type && about(one.data)))
+
+/** Copies until the rows of a table are as they should be. */
+async function untilCopied(table: string, isDone: (rows: Json[]) => boolean): Promise<void> {
+  await until(`${table} in the copy`, async () => {
+    const { code, stderr } = await tundish(['sync', '--to', `sqlite:${copy}`], { SYNC_URL: url, SYNC_KEY: key })
+    assert.equal(code, 0, stderr)
+    return existsSync(copy) && isDone(await readCopy(table))
+  })
+}
+
+test(titled('each step of the example is seen everywhere, on one profile', noBrowser), {
+  skip: noBrowser,
+}, async () => {
+  const context = await opened.browser.newContext()
+  const quiz = await context.newPage()
+  const dashboard = await context.newPage()
+  const link = /^http\S+\/sign-in\?token=\S+/m.exec(printed)![0]
+  const adminUrl = new URL(link).origin
+  await dashboard.goto(link)
+  const untilShown = (path: string, text: RegExp) =>
+    until(`${text} on ${path}`, async () => {
+      await dashboard.goto(adminUrl + path)
+      return text.test((await dashboard.textContent('main')) ?? '')
+    })
+  const press = (name: string) => quiz.click(`button:has-text("${name}")`)
+
+  await quiz.goto(`${quizUrl}/?utm_campaign=autumn`)
+  const cookies = await context.cookies(quizUrl)
+  const profile = cookies.find(({ name }) => name === 'visitor')!.value
+  const ofPerson = (rows: Json[]) => rows.filter((row) => row.profile_id === profile)
+  const person = `/people/${profile}?project=demo`
+  await untilEvent('profile.created', ({ id }) => id === profile)
+  await untilCopied('sessions', (rows) => ofPerson(rows).length === 1)
+  await untilShown('/funnels/fun_example?project=demo', /Sleep quiz \(example\)/)
+
+  await press('6 to 7')
+  await press('Wake up rested')
+  const { id: session } = (await readCopy('sessions')).find((row) => row.profile_id === profile)!
+  await until('the replies', async () => (await api(`/sessions/${session}/replies`)).length === 2)
+  await untilCopied('replies', (rows) => ofPerson(rows).length === 2)
+
+  await quiz.fill('[name=email]', EMAIL)
+  await press('Continue')
+  await until('the address', async () => (await api(`/profiles/${profile}`)).email === EMAIL)
+  await untilShown(person, /ada\.example@example\.com/)
+  await untilCopied('profiles', (rows) => rows.some((row) => row.id === profile && row.email === EMAIL))
+
+  await press('Go to checkout')
+  await press('Pay')
+  await quiz.waitForURL(`${quizUrl}/`)
+  await press('Buy 100 tokens')
+  await untilTokens(quiz, '100')
+  await untilEvent('subscription.active')
+  await untilEvent('charge.succeeded')
+  await untilEvent('credits.granted')
+  const subscriptions = () => api(`/subscriptions?filter[profile_id]=${profile}`)
+  await until('the subscription', async () => (await subscriptions()).data?.length === 1)
+  await untilShown(person, /active/i)
+  await untilCopied('subscriptions', (rows) => ofPerson(rows).some((row) => row.session_id === session))
+  await untilCopied('credit_entries', (rows) => ofPerson(rows).some((row) => row.account === 'granted'))
+  await untilCopied('transactions', (rows) => ofPerson(rows).length === 2)
+
+  await press('Take a lesson')
+  await untilTokens(quiz, '90')
+  await untilEvent('credits.spent')
+  await untilCopied('credit_balances', (rows) => ofPerson(rows).some((row) => Number(row.balance) === 90))
+
+  await press('Refund')
+  await untilTokens(quiz, '-10')
+  await untilEvent('refund.succeeded')
+  await untilEvent('credits.revoked')
+  await untilShown(person, /-10/)
+  await untilCopied('credit_balances', (rows) => ofPerson(rows).some((row) => Number(row.balance) === -10))
+
+  await press('Delete my data')
+  await untilEvent('profile.anonymized', ({ id }) => id === profile)
+  assert.equal((await api(`/profiles/${profile}`)).email, null)
+  await untilCopied('profiles', (rows) => rows.some((row) => row.id === profile && row.email === null))
+  await dashboard.goto(adminUrl + person)
+  assert.doesNotMatch((await dashboard.textContent('main')) ?? '', /ada\.example/)
+  assert.deepEqual((await api(`/profiles?filter[email]=${EMAIL}`)).data, [])
+})
+
+const untilTokens = (quiz: Page, tokens: string) =>
+  until(`${tokens} tokens`, async () => (await quiz.textContent('#tokens').catch(() => '')) === tokens)
