@@ -120,9 +120,13 @@ describe('by webhook', () => {
     assert.deepEqual((await rowsOf(orderId)).at(-1), 'refund failed 10.5')
   })
 
-  test('a dispute is a chargeback once it is lost, a late webhook of its opening changes nothing', async () => {
+  test('an inquiry and an open dispute take nothing; a lost one is a chargeback, and a late webhook changes nothing', async () => {
     const { user, orderId, payment } = await charged()
-    await dispute(payment, 'OPEN', { type: 'RETRIEVAL' })
+    await dispute(payment, 'LOST', { type: 'RETRIEVAL' })
+    await dispute(payment, 'OPEN')
+    await until('both to be handled', async () => (await pending()).length === 0)
+    assert.deepEqual(await rowsOf(orderId), ['sale succeeded 10.5'])
+    assert.equal(await isActive(user), true)
     await dispute(payment, 'LOST')
     await until('the chargeback', async () => (await rowsOf(orderId)).length === 2)
     await dispute(payment, 'OPEN')

@@ -1,0 +1,71 @@
+// tundish import api --follow: what changes at the source changes here within seconds, until Ctrl-C; then both are equal.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { after, before, test } from 'node:test'
+import { checkCopied, openShop, openTarget, type Shop } from '../../../support/api-imports.ts'
+import { PROGRAM_ENV, program, tundish } from '../../../support/cli.ts'
+import { until } from '../../../support/cluster.ts'
+
+let shop: Shop
+before(async () => {
+  shop = await openShop(20)
+})
+after(() => shop.stop())
+
+test('changes, new records and erasures at the source are followed until Ctrl-C, and then nothing differs', async () => {
+  const target = await openTarget(shop, 'followed')
+  const { from, keyFile, billingFrom, billingKeyFile, server, source } = shop
+  const billing = ['--billing-from', billingFrom, '--billing-key-file', billingKeyFile]
+  const args = ['import', 'api', '--json', '--from', from, '--key-file', keyFile, '--project', target.id, ...billing]
+  const child = spawn(...program(...args, '--follow'), {
+    env: { ...PROGRAM_ENV, ...server.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (text) => (output[name] += text))
+  const ended = once(child, 'exit')
+  const isFollowing = async () => {
+    assert.equal(child.exitCode, null, output.stderr)
+    const [row] = await server.db.query('select status from api_imports where project_id = $1', [target.id])
+    return row?.status === 'following'
+  }
+  await until('the first pass to be complete', isFollowing)
+
+  const [changed, erased] = (await source.get('/profiles', { limit: '2' })).body.data.map(
+    ({ id }: { id: string }) => id,
+  )
+  await server.db.tx(async (query) => {
+    await query('select begin_write($1)', [source.id])
+    await query(
+      `update profiles set country = 'NZ', updated_at = greatest(db_clock(), updated_at + interval '1 microsecond')
+       where project_id = $1 and id = $2`,
+      [source.id, changed],
+    )
+  })
+  const profile = { id: 'late', created_at: new Date().toISOString(), country: 'NO' }
+  const call = {
+    ...{ method: 'POST', headers: ['Content-Type', 'application/x-ndjson'] },
+    body: `${JSON.stringify({ record: 'profile', data: profile })}\n`,
+  }
+  assert.equal((await server.admin(`/projects/${source.id}/import?live=true`, call)).status, 200)
+  const erase = { key: source.key, method: 'POST', body: { profile_ids: [erased] } }
+  assert.equal((await server.api('/profiles/anonymize', erase)).status, 200)
+
+  const here = async (id: string) => (await target.get(`/profiles/${id}`)).body
+  await until('the change', async () => (await here(changed)).country === 'NZ')
+  await until('the new profile', async () => (await here('late')).country === 'NO')
+  await until('the erasure', async () => (await here(erased)).anonymized_at != null)
+  assert.ok(await isFollowing())
+
+  child.kill('SIGINT')
+  const [code] = await ended
+  assert.equal(code, 0, output.stderr)
+  const { status, differences } = JSON.parse(output.stdout)
+  assert.deepEqual([status, differences], ['following', []])
+  // A later run continues, and finds nothing that is missing.
+  const last = await tundish(args, server.env)
+  assert.equal(last.code, 0, last.stderr)
+  assert.deepEqual(JSON.parse(last.stdout).differences, [])
+  await checkCopied(shop, target, { without: ['updated_at', 'anonymized_at'] })
+})
