@@ -1,6 +1,6 @@
 // The demo's sales: subscriptions in every state with the payments that led there, and customers whose card is saved.
 import { DAY_MS } from '../../lib/days.ts'
-import type { Random } from '../../lib/seeded-random.ts'
+import { openRandom, type Random } from '../../lib/seeded-random.ts'
 import { inCents, PLANS, type Plan, priceIn } from './catalogue.ts'
 import { DECLINED, DECLINES, declineOf, payment } from './payments.ts'
 import { iso, type Line, type Person, type Visit } from './people.ts'
@@ -186,6 +186,13 @@ function* customerLines(
         { external_id, ms: ms - RETRY_AFTER_MS, price, currency, token: null },
         { ...meta, ...declined },
       )
+      // Of some, the first retry is declined too. It takes no random number of the other records.
+      if ((n + iteration) % 3 === 0)
+        yield payment(
+          openRandom(n * 1000 + iteration),
+          { external_id, ms: ms - FIRST_BEFORE_MS, price, currency, token: null },
+          { ...meta, ...declineOf((n + iteration) % 2 === 0 ? 'insufficient_funds' : 'do_not_honor') },
+        )
     }
     const line = payment(random, { external_id, ms, price, currency, token }, { ...meta, ...session })
     yield line
@@ -214,6 +221,7 @@ function* customerLines(
 const DECLINED_FIRST = 0.08
 const PAID_BACK = 0.03
 const RETRY_AFTER_MS = 3_600_000
+const FIRST_BEFORE_MS = 26 * 3_600_000
 const BACK_REASONS = {
   refund: ['requested_by_customer', 'requested_by_customer', 'duplicate'],
   chargeback: ['fraudulent', 'subscription_canceled', 'product_not_received'],

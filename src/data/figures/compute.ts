@@ -127,6 +127,10 @@ const MONEY = new Set([
   'net_usd_squares',
   'spent',
   'spent_usd',
+  'amount',
+  'amount_usd',
+  'recovered_amount',
+  'recovered_amount_usd',
 ])
 const isCount = (measure: string) => !MONEY.has(measure) && !measure.startsWith('mrr')
 

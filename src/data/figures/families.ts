@@ -1,4 +1,5 @@
 // All families of figures.
+import { declines } from './declines.ts'
 import { experiments } from './experiments.ts'
 import type { Family } from './family.ts'
 import { payments } from './payments.ts'
@@ -16,6 +17,7 @@ export const families: readonly Family[] = [
   sales,
   worth,
   payments,
+  declines,
   subscriptions,
   renewals,
   experiments,

@@ -2,7 +2,7 @@
 
 export interface Family {
   /** The name in `figure_marks`. Families with the same name are computed together. */
-  name: 'visits' | 'sales' | 'payments' | 'subscriptions' | 'experiments' | 'renewals'
+  name: 'visits' | 'sales' | 'payments' | 'subscriptions' | 'experiments' | 'renewals' | 'declines'
   table: string
   /** The dimensions that facts have as columns, besides `day` and `test`. */
   dimensions: readonly string[]

@@ -49,6 +49,12 @@ const DAYS: [family: string, at: string, table: string, where?: string][] = [
   ['sales', 'created_at', 'transactions'],
   ['sales', paidAt('report_transactions'), 'report_transactions', OF_REPORT],
   ['payments', paidAt('report_transactions'), 'report_transactions', OF_REPORT],
+  [
+    'declines',
+    paidAt('report_transactions'),
+    'report_transactions',
+    `${OF_REPORT} and psp_transaction_type = 'sale' and status = 'failed'`,
+  ],
   ['subscriptions', 'created_at', 'subscriptions'],
   ['subscriptions', 'created_at', 'transactions'],
   ['subscriptions', END, 'subscriptions', `project_id = $1 and status in ('paused', 'cancelled', 'expired', 'unpaid')`],

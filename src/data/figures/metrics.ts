@@ -1,4 +1,5 @@
 // The metrics: the name of each, how it is computed from the families, and its definition in a sentence.
+import { declines } from './declines.ts'
 import type { Family } from './family.ts'
 import { payments } from './payments.ts'
 import { sales } from './sales.ts'
@@ -78,6 +79,12 @@ const SUMS = {
   accepted: count(payments, 'accepted', 'Payment attempts that succeeded.'),
   declined: count(payments, 'declined', 'Payment attempts that failed.'),
 
+  first_declines: count(declines, 'declines', 'Payments whose first attempt was declined.'),
+  declined_amount: money(declines, ['amount'], 'The amount of payments whose first attempt was declined.'),
+  recovered: count(declines, 'recovered', 'Those of them that were paid within 30 days.'),
+  recovered_amount: money(declines, ['recovered_amount'], 'The amount of those that were paid within 30 days.'),
+  declines_without_usd: count(declines, 'without_usd', 'First declines without a value in US dollars.'),
+
   new_subscriptions: count(subscriptions, 'started', 'Subscriptions that were created.'),
   trials: count(subscriptions, 'trials', 'Subscriptions that were created with a trial.'),
   converted: count(subscriptions, 'converted', 'Trials of these days whose subscription was paid for later.'),
@@ -144,6 +151,12 @@ const QUOTIENTS = {
   subscription_rate: ratio(visits, 'subscribed', 'sessions', 'The share of sessions that led to a subscription.'),
   conversion_rate: ratio(visits, 'paid', 'sessions', 'The share of sessions that led to a payment.'),
   acceptance_rate: ratio(payments, 'accepted', 'attempts', 'The share of payment attempts that succeeded.'),
+  recovery_rate: ratio(
+    declines,
+    'recovered',
+    'first_declines',
+    'The share of payments with a declined first attempt that were paid within 30 days.',
+  ),
   trial_conversion: ratio(
     subscriptions,
     'converted',

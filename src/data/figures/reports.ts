@@ -3,6 +3,7 @@
 import { paidAt } from '../../core/records/payment-time.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Query } from '../../lib/pg/types.ts'
+import { declinesAround } from './declines.ts'
 import { LOCK_CLASS, limitFigures } from './lock.ts'
 
 const MAX_ORGANIZATIONS = 500
@@ -93,6 +94,9 @@ const MARK = `
           order by t.created_at, t.id limit 2) two) < 2) begun
     join report_transactions o on o.organization_id = begun.organization_id and o.external_id = begun.external_id
       and (o.psp_transaction_type <> 'sale' or o.status = 'succeeded')
+    union all
+    select news.project_id, 'declines', (${paidAt('o')} at time zone 'UTC')::date
+    from news join report_transactions o on ${declinesAround('o', 'news.organization_id', 'news.external_id', 'news.paid_at')}
     union all
     select project_id, 'experiments', (e.created_at at time zone 'UTC')::date from (
       select distinct project_id, profile_id from news where profile_id is not null) who

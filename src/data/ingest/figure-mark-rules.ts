@@ -1,6 +1,7 @@
 // The rules of figure marks for payments and customers, and what all rules are made of.
 import { paidAt } from '../../core/records/payment-time.ts'
 import type { Scope } from '../../core/records/record.ts'
+import { declinesAround } from '../figures/declines.ts'
 
 /** SQL of `family, at` for the days that a change of records changes. */
 export interface Rule {
@@ -34,8 +35,16 @@ export const customer: Rule = {
 
 const FAMILIES = `cross join (values ('sales'), ('payments')) families (family)`
 
+/** SQL: the days of declined payments that depend on the payment `row`, which may be another attempt at them. */
+const declined = (from: string, organization: string, row: string, at: string) => [
+  `select 'declines', ${at} from ${from} where ${row}.psp_transaction_type = 'sale' and ${row}.status = 'failed'`,
+  `select 'declines', ${paidAt('r')} from ${from} join report_transactions r
+     on ${declinesAround('r', organization, `${row}.external_id`, at)} where ${row}.psp_transaction_type = 'sale'`,
+]
+
 /** Other rows of the report that depend on the payment `row`. */
 const besidePayment = (from: string, organization: string, row: string, at = paidAt(row)) => [
+  ...declined(from, organization, row, at),
   // The first payment of their payer in the month may be earlier or later now.
   `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
      on r.organization_id = ${organization} and r.external_id = ${row}.external_id

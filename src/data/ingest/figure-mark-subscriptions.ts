@@ -26,14 +26,23 @@ export const moneyOf = (from: string, profile: string, { project_id, organizatio
  * SQL: the days on which subscriptions of these profiles began to be paid for and ended, of people who have others: these decide whether
  * one is new, comes back or leaves.
  */
-export const besideSubscription = (from: string, profile: string, own: string, project: string, where: string) =>
-  `select 'subscriptions', d.at from ${from}
-   join subscriptions o on o.project_id = ${project} and o.profile_id = ${profile}
-     and (o.id <> ${own} or exists (
-       select from subscriptions e where e.project_id = ${project} and e.profile_id = ${profile} and e.id <> o.id))
+export const besideSubscription = (
+  from: string,
+  profile: string,
+  own: string,
+  project: string,
+  where: string,
+  since = `'-infinity'::timestamptz`,
+) =>
+  // Each person once: a tester has thousands of subscriptions, and all of them may change at once.
+  `select 'subscriptions', d.at from (
+     select ${profile} as id, min(${own}) as own, min(${since}) as since from ${from} where ${where} group by 1) who
+   join subscriptions o on o.project_id = ${project} and o.profile_id = who.id
+     and (o.id <> who.own or exists (
+       select from subscriptions e where e.project_id = ${project} and e.profile_id = who.id and e.id <> o.id))
    cross join lateral (values (o.created_at), (${end('o')}), ((
      select f.created_at from transactions f where f.project_id = ${project} and f.subscription_id = o.id and ${pays('f', 'o')}
-     order by f.created_at, f.id limit 1))) d (at) where ${where}`
+     order by f.created_at, f.id limit 1))) d (at) where d.at >= who.since`
 
 export const subscription: Rule = {
   changed: (from, scope) => {
@@ -62,9 +71,10 @@ export const subscription: Rule = {
         'each.id',
         's.id',
         project_id,
+        `(${changed} or (${byStatus}) or ${end('t')} is distinct from ${end('s')})`,
         // If only the end is another one, nothing before either of the two changes.
-        `(${changed} or (${byStatus})
-          or ${end('t')} is distinct from ${end('s')} and d.at >= date_trunc('day', least(${end('t')}, ${end('s')}), 'UTC'))`,
+        `case when ${changed} or (${byStatus}) then '-infinity'
+          else date_trunc('day', least(${end('t')}, ${end('s')}), 'UTC') end`,
       ),
       `select family, o.created_at from ${from}
        join transactions o on o.project_id = ${project_id} and o.subscription_id = t.id

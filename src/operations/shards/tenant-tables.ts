@@ -36,6 +36,7 @@ const AHEAD = new Set([
   'stripe_checkouts',
   'stripe_invoice_payments',
   'api_import_ids',
+  'figures_declines',
   'figures_experiments',
   'figures_payments',
   'figures_renewals',

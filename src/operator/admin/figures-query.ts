@@ -27,6 +27,7 @@ const DIMENSIONS = [
   'cohort',
   'movement',
   'hour',
+  'attempt',
   ...VISITED,
   ...LAST_TOUCH,
 ]

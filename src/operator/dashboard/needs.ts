@@ -31,6 +31,7 @@ export const PAGE_NEEDS: Needs = {
   '/subscriptions/:subscription_id': 'listProjectSubscriptions',
   '/charges': 'getProjectFigures',
   '/charges/:organization_id/:order_id': 'getOrder',
+  '/declines': 'getProjectFigures',
   '/refunds': 'listMoneyBack',
   '/finance': 'getFinanceReport',
   '/finance/differences': 'listTieOutRows',

@@ -5,6 +5,7 @@ import { acquisition, worth } from './pages/acquisition.ts'
 import { charge, refundCharge, resolveCharge } from './pages/charge.ts'
 import { charges } from './pages/charges.ts'
 import { credits } from './pages/credits.ts'
+import { declines } from './pages/declines.ts'
 import { erasePerson, erasures, receipt } from './pages/erasures.ts'
 import { experiments } from './pages/experiments.ts'
 import { closeMonth, finance } from './pages/finance.ts'
@@ -60,6 +61,7 @@ export const pages: Record<string, Route> = {
   '/subscriptions/:subscription_id': subscription,
   '/charges': charges,
   '/charges/:organization_id/:order_id': charge,
+  '/declines': declines,
   '/refunds': refunds,
   '/finance': finance,
   '/finance/differences': differences,

@@ -43,6 +43,7 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
     [
       ['/payments', 'Payments'],
       ['/charges', 'Charges'],
+      ['/declines', 'Recovered declines'],
       ['/refunds', 'Refunds and disputes'],
       ['/credits', 'Credits'],
       ['/finance', 'Finance'],

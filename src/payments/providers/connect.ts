@@ -122,7 +122,10 @@ const CONNECT = `
       union
       select y.project_id, 'payments', y.day
       from projects p join figures_payments y on y.project_id = p.id
-      where p.organization_id = $1 and y.split = 'provider' and y.key = $2) f
+      where p.organization_id = $1 and y.split = 'provider' and y.key = $2
+      union
+      select z.project_id, 'declines', z.day from projects p join figures_declines z on z.project_id = p.id
+      where p.organization_id = $1 and z.split = 'provider' and z.key = $2) f
     where not exists (
       select from merchant_accounts m where ${WHERE} and is_sandbox is not null))
   insert into merchant_accounts as m (organization_id, psp, psp_merchant_id, is_sandbox, currencies, credentials,

@@ -23,6 +23,7 @@ const PAGES = [
   '/revenue?project=all:demo&split=project',
   '/subscriptions',
   '/charges',
+  '/declines?period=12m',
   '/refunds',
   '/finance',
   '/finance/differences',

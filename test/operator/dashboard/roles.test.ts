@@ -20,6 +20,7 @@ const OF_FIGURES = [
   '/hours',
   '/movements',
   '/churn',
+  '/declines',
   '/subscriptions',
   '/charges',
   '/credits',

@@ -1,0 +1,73 @@
+// Figures of first declines: payments whose first attempt was declined, by its day, and those that were paid later.
+import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
+import { paidAt } from '../../core/records/payment-time.ts'
+import { dayOf, type Family, inDollars, minor, orNone, within } from './family.ts'
+import { alone } from './splits.ts'
+
+/** A payment that is made later than this is another one. */
+const RECOVERY_DAYS = 30
+
+const IN_TIME = `interval '${RECOVERY_DAYS} days'`
+const at = (row: string) => `(${paidAt(row)}, ${row}.trx_created_at)`
+
+/** SQL: a sale with this status that is another attempt at the payment `r`. */
+const attempts = (row: string, status: string) => `
+  ${row}.organization_id = r.organization_id and ${row}.external_id = r.external_id and ${row}.psp_transaction_type = 'sale'
+  and ${row}.status = '${status}' and ${row}.currency_code = r.currency_code and ${row}.amount = r.amount
+  and row(${row}.meta_subs_id, ${row}.meta_subs_iteration) is not distinct from row(r.meta_subs_id, r.meta_subs_iteration)`
+
+const before = (row: string, later: string) =>
+  `${at(row)} < ${at(later)} and ${paidAt(row)} >= ${paidAt(later)} - ${IN_TIME}`
+
+const IS_FIRST = `not exists (
+  select from report_transactions e where ${attempts('e', 'failed')} and ${before('e', 'r')} and not exists (
+    select from report_transactions s where ${attempts('s', 'succeeded')} and ${at('s')} > ${at('e')} and ${at('s')} < ${at('r')}))`
+
+const PAID = `left join lateral (
+    select s.* from report_transactions s
+    where ${attempts('s', 'succeeded')} and ${at('s')} > ${at('r')} and ${paidAt('s')} <= ${paidAt('r')} + ${IN_TIME}
+    order by ${paidAt('s')}, s.trx_created_at limit 1) paid on true`
+
+const TRIES = `(select count(*) + 2 from report_transactions e
+  where ${attempts('e', 'failed')} and ${at('e')} > ${at('r')} and ${at('e')} < ${at('paid')})`
+
+const USD = `coalesce(round(${inDollars('r.amount_usd', 'r.amount', 'r.currency_code')} * 100), round(paid.amount_usd * 100))`
+const PAID_USD = `coalesce(round(${inDollars('paid.amount_usd', 'paid.amount', 'paid.currency_code')} * 100), round(r.amount_usd * 100))`
+
+export const declines: Family = {
+  name: 'declines',
+  table: 'figures_declines',
+  dimensions: ['reason', 'attempt', 'decline', 'provider'],
+  splits: [...alone(['reason', 'attempt', 'decline', 'provider']), ['reason', 'attempt']],
+  money: true,
+  measures: [
+    'declines',
+    'recovered',
+    'amount',
+    'amount_usd',
+    'recovered_amount',
+    'recovered_amount_usd',
+    'without_usd',
+  ],
+  facts: `
+    select ${dayOf(paidAt('r'))} as day, ${IS_TEST} as test, r.currency_code as currency,
+      ${orNone('coalesce(r.psp_reason_code, r.psp_reason_type)')} as reason, ${orNone('r.psp_reason_decline_type')} as decline,
+      ${orNone('r.psp')} as provider, case when paid.trx_id is null then '' else ${TRIES}::text end as attempt,
+      1 as declines, (paid.trx_id is not null)::int as recovered,
+      ${minor('r.amount', 'r.currency_code')} as amount, coalesce(${USD}, 0) as amount_usd,
+      case when paid.trx_id is null then 0 else ${minor('paid.amount', 'paid.currency_code')} end as recovered_amount,
+      case when paid.trx_id is null then 0 else coalesce(${PAID_USD}, 0) end as recovered_amount_usd,
+      (${USD} is null)::int as without_usd
+    from projects j
+    join report_transactions r on r.organization_id = j.organization_id and ${within(paidAt('r'))}
+      and r.psp_transaction_type = 'sale' and r.status = 'failed'
+    join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
+    ${ACCOUNT}
+    ${PAID}
+    where j.id = $1 and ${IS_FIRST}`,
+}
+
+/** SQL: the declined payments of the customer whose figures depend on an attempt at this instant. */
+export const declinesAround = (row: string, organization: string, customer: string, instant: string) =>
+  `${row}.organization_id = ${organization} and ${row}.external_id = ${customer} and ${row}.psp_transaction_type = 'sale'
+   and ${row}.status = 'failed' and ${paidAt(row)} >= ${instant} - ${IN_TIME} and ${paidAt(row)} <= ${instant} + ${IN_TIME}`

@@ -1,0 +1,92 @@
+// Declines: what they cost, and what comes back, by reason and by attempt.
+import { number } from '../format.ts'
+import { html } from '../html.ts'
+import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
+import { section, tableSection, tile, tiles } from '../parts.ts'
+import { type Column, cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { chart } from '../table.ts'
+import type { View } from '../view.ts'
+
+const METRICS = 'first_declines,declined_amount,recovered,recovered_amount,recovery_rate,declines_without_usd'
+
+export async function declines(view: View): Promise<Page> {
+  const title = 'Recovered declines'
+  if (!view.project) return { title, body: noProject(view) }
+  const [sum, reasons, attempts, flow] = await Promise.all([
+    total(view, METRICS),
+    figures(view, METRICS, { by: 'reason' }),
+    figures(view, METRICS, { by: 'attempt' }),
+    figures(view, METRICS, { by: view.span.by }),
+  ])
+  const missing = sum.values.declines_without_usd ?? 0
+  const lost = (sum.values.declined_amount ?? 0) - (sum.values.recovered_amount ?? 0)
+  const figure: Figure = { ...sum, values: { ...sum.values, lost: Math.round(lost * 100) / 100 } }
+  const content = seriesTable(view, `First declines by ${view.span.by}`, flow, [
+    { label: 'Declined first', metric: 'first_declines', unit: 'number' },
+    { label: 'Paid later', metric: 'recovered', unit: 'number' },
+  ])
+  return {
+    title,
+    hasPeriod: true,
+    body: html`<p class="quiet">What do declines cost, and how much of it comes back?</p>
+      ${tiles(
+        tile('Declined first', sum, 'first_declines', 'number', { bad: true }),
+        tile('Paid later', sum, 'recovered', 'number'),
+        tile('Recovery rate', sum, 'recovery_rate', 'percent'),
+        tile('Declined', sum, 'declined_amount', 'usd', { bad: true, ...without(missing) }),
+        tile('Recovered', sum, 'recovered_amount', 'usd'),
+        tile('Not recovered', figure, 'lost', 'usd', { note: 'so far' }),
+      )}
+      ${section('First declines', chart(view, 'declines', content, { kind: 'bar' }), {
+        note: 'By the day of the first attempt. A payment can still be made within 30 days of it.',
+      })}
+      ${tableSection(view, 'by-reason', reasonTable(reasons, sum), {
+        title: 'By reason of the first decline',
+        empty: html`<p>No payment was declined in this period.</p>`,
+      })}
+      ${tableSection(view, 'by-attempt', attemptTable(attempts, sum), {
+        title: 'By attempt that was paid',
+        empty: html`<p>No payment was declined in this period.</p>`,
+      })}`,
+  }
+}
+
+/** Says on the tile itself what it lacks. */
+const without = (count: number) =>
+  count > 0 ? { note: html`without ${number(count)} that have no value in US dollars` } : {}
+
+const columns = (...labels: string[]) => labels.map((label): Column => ({ label, number: true }))
+
+const reasonTable = (found: Figure[], sum: Figure): Table => ({
+  caption: 'First declines by reason',
+  columns: [{ label: 'Reason' }, ...columns('Recovery rate', 'Declined first', 'Paid later', 'Declined', 'Recovered')],
+  rows: withTotal(mostFirst(found), sum, (key) => (key === '' ? 'No reason given' : key.replaceAll('_', ' ')), [
+    ['percent', 'recovery_rate'],
+    ['number', 'first_declines'],
+    ['number', 'recovered'],
+    ['usd', 'declined_amount'],
+    ['usd', 'recovered_amount'],
+  ]),
+})
+
+const attemptTable = (found: Figure[], sum: Figure): Table => ({
+  caption: 'Recovered by attempt',
+  columns: [{ label: 'Attempt' }, ...columns('Payments', 'Recovered', 'Declined')],
+  rows: withTotal(found, sum, (key) => (key === '' ? 'not paid' : `${key}. attempt`), [
+    ['number', 'first_declines'],
+    ['usd', 'recovered_amount'],
+    ['usd', 'declined_amount'],
+  ]),
+})
+
+const mostFirst = (found: Figure[]) =>
+  [...found].sort((a, b) => (b.values.first_declines ?? 0) - (a.values.first_declines ?? 0))
+
+type Cells = ['percent' | 'number' | 'usd', string][]
+
+function withTotal(found: Figure[], sum: Figure, nameOf: (key: string) => string, cells: Cells): Table['rows'] {
+  const valuesOf = ({ values }: Figure) => cells.map(([unit, metric]) => valueCell(unit, values[metric]))
+  const rows = found.map((one) => [cell(nameOf(one.key!), one.key), ...valuesOf(one)])
+  return found.length > 1 ? [...rows, ['Total', ...valuesOf(sum)]] : rows
+}
