@@ -22,7 +22,7 @@ export async function killSome(t: TestContext, provider: ProviderName): Promise<
     const points = await matrix.points(scenario)
     const others = points.filter(({ name }) => !AROUND_THE_CALL.test(name) && !seen.has(`${scenario.kind} ${name}`))
     // One in several; the next scenario takes the others.
-    const share = others.filter((_, n) => n % 3 === 0)
+    const share = others.filter((_, n) => n % 5 === 0)
     cases.push(...points.filter(({ name }) => AROUND_THE_CALL.test(name)), ...share)
     for (const { name } of share) seen.add(`${scenario.kind} ${name}`)
   }

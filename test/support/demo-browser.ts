@@ -6,13 +6,15 @@ import { makeOwnLink } from '../../src/operator/dashboard/sessions.ts'
 import { type OpenBrowser, openBrowser } from './browser.ts'
 import { startTestServer, type TestServer } from './server.ts'
 
-export const LOOKS = [
-  { width: 1440, colorScheme: 'light' },
-  { width: 1440, colorScheme: 'dark' },
-  { width: 390, colorScheme: 'light' },
-  { width: 390, colorScheme: 'dark' },
-] as const
-export const [DESKTOP, , PHONE] = LOOKS
+export interface Look {
+  width: number
+  colorScheme: 'light' | 'dark'
+}
+
+export const DESKTOP: Look = { width: 1440, colorScheme: 'light' }
+export const DARK_DESKTOP: Look = { width: 1440, colorScheme: 'dark' }
+export const PHONE: Look = { width: 390, colorScheme: 'light' }
+export const DARK_PHONE: Look = { width: 390, colorScheme: 'dark' }
 
 /** For the tests of a `describe`. */
 export function setUpDemoBrowser() {
@@ -30,7 +32,7 @@ export function setUpDemoBrowser() {
   })
 
   /** Opens a tab that is signed in. Its context must stay open, because this browser ends when a context is closed. */
-  async function visitor(look: (typeof LOOKS)[number], { javaScriptEnabled = true } = {}) {
+  async function visitor(look: Look, { javaScriptEnabled = true } = {}) {
     const { width, colorScheme } = look
     const context = await opened.browser.newContext({
       viewport: { width, height: 900 },

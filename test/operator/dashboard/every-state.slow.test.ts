@@ -4,14 +4,13 @@ import { before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { findings } from '../../support/axe.ts'
 import { noBrowser } from '../../support/browser.ts'
-import { DESKTOP, LOOKS, setUpDemoBrowser } from '../../support/demo-browser.ts'
+import { DARK_PHONE, DESKTOP, setUpDemoBrowser } from '../../support/demo-browser.ts'
 import { titled } from '../../support/titled.ts'
 import { objectPages } from './more-pages.ts'
 
 const LISTS = 'funnels revenue subscriptions charges refunds erasures webhooks sync merchant-accounts settings'.split(
   ' ',
 )
-const [, , , PHONE_DARK] = LOOKS
 
 describe(titled('every state of the dashboard in a browser', noBrowser), { skip: noBrowser }, () => {
   const demo = setUpDemoBrowser()
@@ -33,7 +32,7 @@ describe(titled('every state of the dashboard in a browser', noBrowser), { skip:
     assert.ok(((await page.evaluate('document.documentElement.scrollWidth')) as number) <= width, `${path} is too wide`)
   }
 
-  for (const look of [DESKTOP, PHONE_DARK]) {
+  for (const look of [DESKTOP, DARK_PHONE]) {
     const name = `${look.width} px, ${look.colorScheme}`
 
     test(`${name}: pages without records or results are fine, and say what to do next`, async () => {

@@ -5,7 +5,7 @@ import { noBrowser, openBrowser } from '../../support/browser.ts'
 import { until } from '../../support/cluster.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
-import { LOOKS, setUpDemoBrowser } from '../../support/demo-browser.ts'
+import { DARK_DESKTOP, setUpDemoBrowser } from '../../support/demo-browser.ts'
 import { titled } from '../../support/titled.ts'
 
 describe(titled('paper', noBrowser), { skip: noBrowser }, () => {
@@ -39,7 +39,7 @@ describe(titled('paper', noBrowser), { skip: noBrowser }, () => {
   const demo = setUpDemoBrowser()
 
   test('tables and charts fit on A4 with nothing cut off, and charts have the colors of the light theme', async () => {
-    const { page, open } = await demo.visitor(LOOKS[1])
+    const { page, open } = await demo.visitor(DARK_DESKTOP)
     for (const path of ['/', '/revenue', '/subscriptions', '/charges', '/refunds', '/people', '/audit', '/keys']) {
       await page.setViewportSize({ width: 1440, height: 900 })
       await page.emulateMedia({ media: 'screen' })

@@ -22,7 +22,7 @@ import {
 } from '../../../support/stripe-import.ts'
 import { TEST_KEY } from '../../../support/stripe-simulator.ts'
 
-const CUSTOMERS = 5000
+const CUSTOMERS = 2000
 const KILLS = 20
 
 let all: StripeImports
@@ -71,7 +71,7 @@ async function runAndKill(project: Project): Promise<boolean> {
   child.stdout.resume()
   const ended = once(child, 'exit')
   // Some die before they begin, some within a batch, some between two.
-  await Promise.race([sleep(randomInt(700, 8000)), ended])
+  await Promise.race([sleep(randomInt(700, 4000)), ended])
   child.kill('SIGKILL')
   const [, signal] = await ended
   return signal === 'SIGKILL'
