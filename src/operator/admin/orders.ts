@@ -37,8 +37,11 @@ const fields = {
   pending_since: instant('Since when the provider reports the charge as pending; null if it does not.', {
     nullable: true,
   }),
-  looks: integer('Number of times the provider was asked for the outcome.'),
-  next_look_at: instant('When the provider is asked next.', { nullable: true }),
+  status_checks: integer('Number of times the provider was asked for the outcome.', { sql: 'o.looks' }),
+  next_check_at: instant('When the provider is asked next.', {
+    sql: 'o.next_look_at',
+    nullable: true,
+  }),
 }
 
 const order = shape('Order', 'o', fields)
@@ -223,7 +226,7 @@ export const orders: Operation[] = [
     id: 'listStuckOrders',
     right: 'people',
     command: 'order stuck',
-    columns: ['organization_id', 'order_id', 'external_id', 'amount', 'currency_code', 'created_at', 'looks'],
+    columns: ['organization_id', 'order_id', 'external_id', 'amount', 'currency_code', 'created_at', 'status_checks'],
     path: '/orders/stuck',
     summary: 'List charges in progress too long',
     shape: order,

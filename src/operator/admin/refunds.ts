@@ -19,8 +19,8 @@ const refundInProgress = shape('RefundInProgress', 'r', {
   pending_since: instant('Since when the provider reports the refund as pending; null if it does not.', {
     nullable: true,
   }),
-  looks: integer('Number of times the provider was asked for the outcome.'),
-  next_look_at: instant('When the provider is asked next.'),
+  status_checks: integer('Number of times the provider was asked for the outcome.', { sql: 'r.looks' }),
+  next_check_at: instant('When the provider is asked next.', { sql: 'r.next_look_at' }),
 })
 
 export const refunds: Operation[] = [
@@ -36,7 +36,7 @@ export const refunds: Operation[] = [
       'currency_code',
       'created_at',
       'pending_since',
-      'looks',
+      'status_checks',
     ],
     path: '/refunds/stuck',
     summary: 'List refunds in progress too long',

@@ -52,14 +52,14 @@ const TIMELINE = `
       'reason', psp_reason_message)
     from report_transactions where organization_id = $1 and order_id = $2
     union all
-    select settled_at, 4, 'settled', json_build_object('status', status, 'looks', looks, 'because', resolved_because)
+    select settled_at, 4, 'settled', json_build_object('status', status, 'status_checks', looks, 'because', resolved_because)
     from one where settled_at is not null
     union all
     select created_at, 1, 'refund_begun', json_build_object('refund_id', refund_id, 'amount', amount::text,
       'soft_refund', soft_refund, 'reason', reason)
     from refunds where organization_id = $1 and order_id = $2
     union all
-    select settled_at, 4, 'refund_settled', json_build_object('refund_id', refund_id, 'status', status, 'looks', looks,
+    select settled_at, 4, 'refund_settled', json_build_object('refund_id', refund_id, 'status', status, 'status_checks', looks,
       'because', resolved_because)
     from refunds where organization_id = $1 and order_id = $2 and settled_at is not null
     union all

@@ -97,7 +97,7 @@ const STEPS: Record<string, string> = {
 const DETAILS: Record<string, string> = {
   psp: 'provider',
   psp_transaction_id: 'ID at the provider',
-  looks: 'lookups at the provider',
+  status_checks: 'status checks at the provider',
   refund_id: 'refund',
   call: 'request',
 }
@@ -117,8 +117,17 @@ function timelineOf(view: View, timeline: Result[], currency: string): Piece {
 
 /** The values of a step. Refunds have no currency: theirs is that of the charge. The sequence of an event is on its page. */
 function detailOf(detail: Record<string, Result>, currency: string): Piece {
-  const { duration_ms, outcome, status: state, amount, currency_code, looks, sequence: _sequence, ...rest } = detail
-  const others = Object.entries({ ...rest, ...(looks > 0 && { looks }) }).filter(
+  const {
+    duration_ms,
+    outcome,
+    status: state,
+    amount,
+    currency_code,
+    status_checks,
+    sequence: _sequence,
+    ...rest
+  } = detail
+  const others = Object.entries({ ...rest, ...(status_checks > 0 && { status_checks }) }).filter(
     ([, value]) => value !== null && value !== '' && value !== false,
   )
   return html`${(outcome || state) && status(spaced(outcome ?? state))} ${amount && money(amount, currency_code ?? currency)}
