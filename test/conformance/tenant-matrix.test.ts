@@ -160,6 +160,7 @@ const OBJECT_PARAMS: Record<string, keyof Tenant> = {
   psp: 'mark',
   psp_merchant_id: 'mark',
   transaction_id: 'mark',
+  funnel_id: 'mark',
   order_id: 'order',
   event_id: 'event',
   webhook_id: 'webhook',

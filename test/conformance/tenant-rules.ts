@@ -172,6 +172,7 @@ export const RULES: Record<string, Rule> = {
   resolveOrder: { ...item, body: () => ({ as: 'failed', because: 'test' }), own: 409 },
   getProjectState: list,
   getProjectSetup: list,
+  getFunnelScreens: item,
   listProjectSessions: list,
   listProjectPayments: list,
   listDeclinedPayments: list,

@@ -28,6 +28,7 @@ export const MODULES: readonly Module[] = [
   [['figures'], async () => (await import('./experiments.ts')).experimentResults],
   [['project', 'webhook'], async () => (await import('./state.ts')).projectState],
   [['project'], async () => (await import('./setup.ts')).projectSetup],
+  [['funnel'], async () => (await import('./screens.ts')).funnelScreens],
   [['session', 'payment'], async () => (await import('./behind-figures.ts')).behindFigures],
   [['project'], async () => (await import('./sync-readers.ts')).syncReaders],
   [['project'], async () => (await import('./record-writers.ts')).recordWriters],

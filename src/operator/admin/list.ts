@@ -72,7 +72,10 @@ export function list(declaration: ListDeclaration): Reading {
     method: 'GET',
     query: listQuery(filters ?? {}),
     response: pageOf(shape),
-    checkInput: (input) => void placeOf(declaration, input),
+    checkInput(input) {
+      for (const [name, value] of Object.entries(input.query)) filters?.[name]?.param?.(value as never)
+      placeOf(declaration, input)
+    },
     async run(app, input) {
       await check?.(app, input)
       return page(app, declaration, input)

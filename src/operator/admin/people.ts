@@ -7,8 +7,8 @@ import { boolean, decimal, instant, integer, json, type Shape, shape, text } fro
 import { savedCardOf } from '../../payments/billing/charge/saved-card.ts'
 import { notFound, requireProject } from './exist.ts'
 import { aliasFields } from './merges.ts'
-import { movementFields } from './money-back.ts'
 import type { Operation, Reading } from './operation.ts'
+import { declined, moneyBack } from './person-payments.ts'
 import { termsOf } from './subscriptions.ts'
 import { twinsOf, twinsSchema } from './twins.ts'
 
@@ -32,7 +32,7 @@ const profile = shape('PersonProfile', 'p', {
   ...aliasFields,
 })
 
-const replies = `(select coalesce(json_agg(json_build_object('screen', r.screen_id, 'element', r.element_id,
+const replies = `(select coalesce(json_agg(json_build_object('screen', r.screen_id, 'element', r.element_id, 'name', r.element_custom_id,
   'type', r.element_type, 'value', r.value) order by r.screen_index, r.screen_id, r.element_id), '[]')
   from replies r where r.project_id = s.project_id and r.session_id = s.id)`
 
@@ -86,25 +86,6 @@ const order = shape('PersonOrder', 'o', {
   currency_code: text('Currency.'),
   consumable_id: text('The consumable it granted.', { sql: 'c.consumable_id', nullable: true }),
   consumable_active: boolean('Whether the consumable is active.', { sql: 'c.is_active', nullable: true }),
-})
-
-const moneyBack = shape('PersonMoneyBack', 'r', movementFields)
-
-const declined = shape('PersonDeclinedPayment', 'r', {
-  trx_id: text('Row of the payment report.'),
-  order_id: text('Order.'),
-  external_id: text('The customer.'),
-  subscription_id: text('The subscription it was to pay for.', { sql: 'r.meta_subs_id', nullable: true }),
-  amount: decimal('Amount in major units.'),
-  currency_code: text('Currency.'),
-  psp: text('Payment provider.'),
-  psp_reason_code: text('The provider’s code for the reason.', { nullable: true }),
-  psp_reason_message: text('The provider’s reason.', { nullable: true }),
-  psp_reason_decline_type: text('`soft`: a later attempt may succeed; `hard`: none will.', { nullable: true }),
-  network: text('Network of the card.', { nullable: true }),
-  pm_data_last4: text('Last four digits of the card.', { nullable: true }),
-  trx_created_at: instant('When it was recorded.'),
-  paid_at: instant('When it was declined, according to the provider.', { sql: paidAt('r') }),
 })
 
 const event = shape('PersonEvent', 'v', {

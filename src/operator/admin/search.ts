@@ -6,7 +6,7 @@ import { isUuid } from '../../lib/ids.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Param } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { foldQueriedEmail } from '../../lib/text.ts'
+import { fold, foldQueriedEmail } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import type { Operation, Reading } from './operation.ts'
 import { type ReachColumns, reachCondition } from './reach.ts'
@@ -52,7 +52,7 @@ const search: Reading = {
   tag: 'Search',
   summary: 'Find people, subscriptions, orders and projects',
   description:
-    'By e-mail address, case-insensitive, or by exact id: of Tundish, or of the payment provider for a charge, refund or dispute. A person is returned with their customers, subscriptions and orders; at most 100 of each kind, newest first.',
+    'By e-mail address, case-insensitive, or by exact id: of Tundish, or of the payment provider for a charge, refund or dispute. A person is returned with their customers, subscriptions and orders; at most 100 of each kind, newest first. If nothing is found, by the beginning of the words of the address before the @, three letters or more each: `sophie` finds `anna.sophie@example.com`; at most 100 people, in no order.',
   query: Type.Object({
     q: Type.String({
       description:
@@ -72,8 +72,37 @@ const search: Reading = {
 async function find(db: Db, q: string, reach: Reach | null) {
   const values: Param[] = [q, foldQueriedEmail(q), isUuid(q) ? q : null, MAX_RESULTS]
   const rows = await db.query(reach ? SEARCH.replace('with', `with ${within(reach, values)},`) : SEARCH, values)
-  return rows.map(({ created_at, ...row }) => ({ ...row, created_at: instantFromPg(created_at!) }))
+  const found = rows.length > 0 ? rows : await findByWords(db, q, reach)
+  return found.map(({ created_at, ...row }) => ({ ...row, created_at: instantFromPg(created_at!) }))
 }
+
+// Shorter ones are the beginning of too many words to be found quickly.
+const MIN_LETTERS = 3
+const BETWEEN_WORDS = /[\s@._+-]+/
+// In place of the project in the text of the query, because no id contains it.
+const ITS_PROJECT = '\u0001'
+
+/** People whose e-mail address has a word, before the @, that begins with each of the given words; some of them if they are many. */
+async function findByWords(db: Db, q: string, reach: Reach | null) {
+  const words = fold(q.split('@', 1)[0]!).split(BETWEEN_WORDS).filter(Boolean)
+  if (words.length === 0 || words.some((word) => word.length < MIN_LETTERS || word.includes(ITS_PROJECT))) return []
+  const query = words.map((word) => `'${ITS_PROJECT} ${word.replace(/['\\]/g, '$&$&')}':*`).join(' & ')
+  const values: Param[] = [query, MAX_RESULTS]
+  const own = { organization: 'p.organization_id', project: 'p.id' }
+  return db.query(BY_WORDS.replace('ITS_REACH', (reach && reachCondition(reach, own, values)) ?? 'true'), values)
+}
+
+// The expression is that of the index. The project is a part of each word, and compared again in a way that no other index serves.
+const BY_WORDS = `
+  select 'profile' as kind, p.organization_id, f.project_id, f.id, f.email, f.id as profile_id, null as order_id, null as status,
+    f.created_at
+  from projects p cross join lateral (
+    select * from profiles f
+    where array_to_tsvector(string_to_array(
+        f.project_id || ' ' || regexp_replace(split_part(f.email_folded, '@', 1), '[._+-]+', E'\\n' || f.project_id || ' ', 'g'), E'\\n'))
+      @@ replace($1, E'\\x01', p.id)::tsquery and f.project_id || '' = p.id
+    limit $2) f
+  where ITS_REACH limit $2`
 
 /** Views in place of the tables of tenants, customers and orders, with the rows within the reach: all others are found by these. */
 function within(reach: Reach, values: Param[]): string {

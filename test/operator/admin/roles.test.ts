@@ -33,6 +33,7 @@ const FIGURES = [
     'getProjectNames',
     'getProjectState',
     'getProjectSetup',
+    'getFunnelScreens',
     'getCreditTotals',
     'getCreditDays',
     'getAcquisition',

@@ -120,3 +120,31 @@ test('a customer is found by the e-mail address as profiles are, whatever the lo
   assert.deepEqual(await found('straße+a@example.de'), ['mail-2'])
   assert.deepEqual(await found('straße a@example.de'), ['mail-2'])
 })
+
+test('a person is found by the beginning of a word of the address, in their project only, with an index', async () => {
+  const own = await billing.organization()
+  const other = await billing.organization()
+  const people = ['anna.sophie-marie@example.com', "o'neil_sophie@example.com", 'paul@sophie.example']
+  await insert(
+    billing.db,
+    { id: own.projectId, organizationId: own.id },
+    { profiles: people.map((email, n) => ({ id: `person-${n}`, email })) },
+  )
+  await insert(
+    billing.db,
+    { id: other.projectId, organizationId: other.id },
+    { profiles: [{ id: 'elsewhere', email: 'sophie.martin@example.com' }] },
+  )
+  const ids = async (q: string) => (await search(q)).map(({ id }) => id).sort()
+  assert.deepEqual(await ids('Soph'), ['elsewhere', 'person-0', 'person-1'])
+  assert.deepEqual(await ids('sophie mar'), ['elsewhere', 'person-0'])
+  assert.deepEqual(await ids("o'ne"), ['person-1'])
+  for (const q of ['so', 'ophie', "soph' | 'x", '\\\\sop', "'':*"]) assert.deepEqual(await ids(q), [], q)
+  const plan = await billing.db.tx(async (query) => {
+    await query('set local enable_seqscan = off')
+    return query(`explain select id from profiles f where array_to_tsvector(string_to_array(
+        f.project_id || ' ' || regexp_replace(split_part(f.email_folded, '@', 1), '[._+-]+', E'\\n' || f.project_id || ' ', 'g'), E'\\n'))
+      @@ '''x soph'':*'::tsquery and f.project_id || '' = 'x'`)
+  })
+  assert.match(JSON.stringify(plan), /profiles_by_words/)
+})

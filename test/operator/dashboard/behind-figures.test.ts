@@ -27,7 +27,15 @@ before(async () => {
       id: `ses-${country}`,
       profile_id: `in-${country}`,
       country,
+      funnel_id: 'funnel',
       visit_source: country === 'BR' ? 'google' : 'meta',
+    })),
+    replies: ['age', 'goal'].map((name, n) => ({
+      session_id: 'ses-BR',
+      screen_id: `scr_${n}`,
+      screen_index: n,
+      element_id: `el_${n}`,
+      element_custom_id: name,
     })),
     subscriptions: people.map((country) => ({ id: `sub-${country}`, profile_id: `in-${country}` })),
     transactions: people.map((country, n) => ({
@@ -109,6 +117,28 @@ test('a reason leads to its declined payments, and a chargeback is not called re
   )
   const [movement] = rowsOf(await see(`/refunds?${DAYS}`), 'movements')
   assert.ok(movement!.includes('charged back'), String(movement))
+})
+
+test('screens have the names of their questions, and the last one loses nobody; a person has them and what went back', async () => {
+  const screens = rowsOf(await see(`/funnels/funnel?${DAYS}`), 'screens')
+  assert.deepEqual(
+    screens.map(([screen, , answered, , stopped]) => [screen, answered, stopped]),
+    [
+      ['scr_0', '1', '0'],
+      ['scr_1', '1', 'completed'],
+    ],
+  )
+  const funnel = await see(`/funnels/funnel?${DAYS}`)
+  assert.match(funnel, /Age <span class="quiet">scr_0</)
+  const person = await see(`/people/in-BR?project=${dashboard.project.id}`)
+  assert.match(person, /<dt title="el_0">Age<\/dt>/)
+  assert.match(person, /<dt>Paid<\/dt><dd>\$7\.00 <span class="quiet">\(\$10\.00 paid, \$3\.00 returned\)/)
+})
+
+test('the audit log by action and day', async () => {
+  assert.match(await see('/audit?action=figures.rebuild_asked&from=2020-01-01'), /table id="audit"|No entries match/)
+  assert.match(await see('/audit?action=nothing'), /No entries match these filters/)
+  assert.equal((await dashboard.visit('/audit?from=nonsense', { cookie })).status, 400)
 })
 
 test('a subscription has a page with its payments; a cohort leads to its subscriptions', async () => {

@@ -33,11 +33,15 @@ export async function objectPages({ app, db }: TestServer): Promise<string[]> {
     `select profile_id as id from sessions where project_id = 'demo' order by created_at limit 1`,
   )
   await call('eraseProfile', { params: { ...params, profile_id: gone!.id! } })
+  const [paid] = await db.query(
+    `select subscription_id as id from transactions where project_id = 'demo' and subscription_id is not null limit 1`,
+  )
   const [event] = await db.query(`select id from events where project_id = 'demo' order by created_at desc limit 1`)
   return [
     `/charges/demo/${made!.order_id}`,
     `/people/${person!.id}`,
     `/people/${gone!.id}`,
+    `/subscriptions/${paid!.id}`,
     `/erasures/${gone!.id}`,
     `/webhooks/events/${event!.id}`,
   ]

@@ -56,7 +56,7 @@ test('constant revenue is unchanged in every period, although today has just beg
 })
 
 test('a page without changes does not say what changes compare, and keeps the choice for the others', async () => {
-  const text = await see('/funnels?period=30d&compare=year')
+  const text = await see('/sessions?period=30d&compare=year')
   assert.doesNotMatch(text, /changes compare|name="compare"><option/)
   assert.match(text, /<input type="hidden" name="compare" value="year">/)
 })

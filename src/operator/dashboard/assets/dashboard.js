@@ -19,7 +19,7 @@ function draw(figure) {
   const { labels, parts, series, sum } = charts.readTable(table)
   const isFew = figure.dataset.chart === 'line' && labels.length <= charts.FEW_POINTS
   const kind = isFew ? 'bar' : figure.dataset.chart
-  const colors = charts.colorsOf(series.map(({ name }) => name))
+  const colors = charts.colorsOf(series.map(({ name, isEarlier }) => (isEarlier ? 'others' : name)))
   const grid = charts.isDark() ? '#2b323e' : '#e1e5eb'
   const probe = getComputedStyle(figure.querySelector('summary')).color
   const incomplete = figure.querySelector('.incomplete')

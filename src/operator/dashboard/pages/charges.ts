@@ -145,7 +145,7 @@ function reasonTable(view: View, reasons: Figure[], all: number): Table {
     columns: [
       { label: 'Reason' },
       { label: '', bar: true },
-      { label: 'Declined', number: true },
+      { label: 'Declined', number: true, total: true },
       { label: 'Share', number: true },
     ],
     rows: declines.map(({ key, values }) => [
@@ -173,7 +173,11 @@ const accountTable = (accounts: Figure[]): Table => ({
   }),
 })
 
-const attemptColumns = ['Attempts', 'Accepted', 'Declined', 'Acceptance rate'].map((label) => ({ label, number: true }))
+const attemptColumns = ['Attempts', 'Accepted', 'Declined', 'Acceptance rate'].map((label) => ({
+  label,
+  number: true,
+  total: label !== 'Acceptance rate',
+}))
 
 const attemptCells = (values: Figure['values']) => [
   valueCell('number', values.attempts),

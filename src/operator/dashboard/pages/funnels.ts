@@ -1,10 +1,12 @@
 // Funnels: how many sessions reach each step, over all funnels and in one.
 import { ApiError } from '../../../lib/errors.ts'
-import { bar, country, language, percent } from '../format.ts'
-import { html, type Piece } from '../html.ts'
+import type { Result } from '../call.ts'
+import { filterTo } from '../filter.ts'
+import { bar, country, language, percent, words } from '../format.ts'
+import { type Html, html, type Piece } from '../html.ts'
 import { type Figure, figures, namesOf, seriesTable, total, valueCell } from '../numbers.ts'
 import { section, steps, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
-import { type Column, cell, type Table } from '../sheet.ts'
+import { type Column, cell, named, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart, csvLink, table } from '../table.ts'
 import { pathOf, type View } from '../view.ts'
@@ -14,9 +16,10 @@ const ALL = `${STEPS},reply_rate,email_rate,subscription_rate,conversion_rate`
 
 export async function funnels(view: View): Promise<Page> {
   if (!view.organization || !hasProjects(view)) return { title: 'Funnels', body: noProject(view) }
-  const [names, sum, each] = await Promise.all([
+  const [names, sum, lines, each] = await Promise.all([
     namesOf(view),
-    total(view, `${STEPS},without_usd`),
+    total(view, `${ALL},revenue,revenue_per_session,without_usd`),
+    figures(view, 'sessions,paid,conversion_rate', { by: view.span.by, compare: true }),
     figures(view, `${ALL},revenue,revenue_per_session`, { by: 'funnel' }),
   ])
   const rows = each.filter(({ values }) => values.sessions).sort((a, b) => b.values.sessions! - a.values.sessions!)
@@ -25,15 +28,15 @@ export async function funnels(view: View): Promise<Page> {
     columns: [
       { label: 'Funnel' },
       ...countColumns,
-      { label: 'Revenue', number: true },
+      { label: 'Revenue', number: true, total: true },
       { label: 'Per session', number: true },
     ],
     rows: rows.map((figure) => [
       figure.key === ''
         ? 'No funnel'
-        : cell(
+        : named(
             html`<a href="${view.href(pathOf('funnels', figure.key!))}">${names.funnels[figure.key!] ?? figure.key}</a>`,
-            figure.key,
+            figure.key!,
           ),
       ...countCells(figure),
       valueCell('usd', figure.values.revenue ?? 0),
@@ -44,12 +47,22 @@ export async function funnels(view: View): Promise<Page> {
   return {
     title: 'Funnels',
     hasPeriod: true,
-    isGrouped: false,
-    isCompared: false,
-    body: html`${withoutDollars(view, sum)}${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Sessions that began in this period. Their later steps are counted whenever they happened.' })}
-      ${tableSection(view, 'funnels', content, { empty })}`,
+    body: html`
+      ${tiles(
+        tile('Sessions', sum, 'sessions', 'number'),
+        tile('Conversion', sum, 'conversion_rate', 'percent'),
+        tile('Revenue', sum, 'revenue', 'usd'),
+        tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true }),
+      )}
+      ${withoutDollars(view, sum)}
+      ${conversionChart(view, lines)}
+      ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Sessions that began in this period. Their later steps are counted whenever they happened.' })}
+      ${tableSection(view, 'funnels', content, { empty, note: rows.length > 0 && FEW })}`,
   }
 }
+
+// The dimension of a table, by which the list of sessions can be filtered.
+const DIMENSIONS: Record<string, string> = { Country: 'country' }
 
 const stepsOf = ({ values }: Figure) =>
   steps([
@@ -61,49 +74,66 @@ const stepsOf = ({ values }: Figure) =>
   ])
 
 const countColumns: Column[] = [
-  { label: 'Sessions', number: true },
-  { label: 'Replied', number: true },
-  { label: 'E-mail', number: true },
-  { label: 'Subscribed', number: true },
-  { label: 'Paid', number: true },
   { label: 'Conversion', number: true },
+  ...['Sessions', 'Replied'].map((label): Column => ({ label, number: true, total: true })),
+  { label: 'Reply rate', number: true },
+  { label: 'E-mail', number: true, total: true },
+  { label: 'E-mail rate', number: true },
+  { label: 'Subscribed', number: true, total: true },
+  { label: 'Subscription rate', number: true },
+  { label: 'Paid', number: true, total: true },
 ]
 
+// A share of fewer sessions says little: one more or less moves it by points.
+const FEW_SESSIONS = 30
+
 function countCells({ values }: Figure) {
-  const withRate = (count: string, rate: string) => {
-    const { shown } = valueCell('number', values[count])
-    // The rate is of the step before, which can be left out: more than all of it says nothing.
-    const share = values[rate] ?? null
-    return cell(
-      share !== null && share > 1 ? shown : html`${shown} <span class="quiet">${percent(share)}</span>`,
-      values[count],
-    )
-  }
+  const isFew = (values.sessions ?? 0) < FEW_SESSIONS
+  const share = (rate: string) => valueCell('percent', values[rate])
   return [
+    isFew
+      ? cell(html`<span class="quiet">few</span> ${percent(values.conversion_rate)}`, values.conversion_rate)
+      : valueCell('percent', values.conversion_rate),
     valueCell('number', values.sessions),
-    withRate('replied', 'reply_rate'),
-    withRate('emails', 'email_rate'),
-    withRate('subscribed', 'subscription_rate'),
+    valueCell('number', values.replied),
+    share('reply_rate'),
+    valueCell('number', values.emails),
+    share('email_rate'),
+    valueCell('number', values.subscribed),
+    share('subscription_rate'),
     valueCell('number', values.paid),
-    valueCell('percent', values.conversion_rate),
   ]
 }
 
+const FEW = `Rates are of all sessions. “few”: fewer than ${FEW_SESSIONS} sessions, of which a share says little.`
+
+const conversionChart = (view: View, lines: Figure[]): Html =>
+  section(
+    `Conversion by ${view.span.by}`,
+    chart(
+      view,
+      'conversion',
+      seriesTable(view, `Sessions and the share that paid, by ${view.span.by}`, lines, [
+        { label: 'Sessions', metric: 'sessions', unit: 'number', earlier: true },
+        { label: 'Conversion', metric: 'conversion_rate', unit: 'percent' },
+      ]),
+      { kind: 'bar', lines: ['Conversion'] },
+    ),
+    { note: 'Bars: sessions, the faint line those of the earlier period. Line: the share that paid.' },
+  )
+
 export async function funnel(view: View): Promise<Page> {
   const id = view.params.funnel_id!
-  const [names, sum, lines, screens, version, experiment, locales, countries] = await Promise.all([
+  const [names, known, sum, lines, screens, version, experiment, locales, countries] = await Promise.all([
     namesOf(view),
+    namesOfScreens(view, id),
     total(view, `${ALL},revenue,revenue_per_session,without_usd`, { funnel: id }),
-    figures(view, 'sessions,paid,conversion_rate', { by: view.span.by, funnel: id }),
+    figures(view, 'sessions,paid,conversion_rate', { by: view.span.by, funnel: id, compare: true }),
     figures(view, 'answered,stopped', { by: 'screen', funnel: id }),
     ...['version', 'experiment', 'locale', 'country'].map((by) => figures(view, ALL, { by, funnel: id })),
   ])
   if (names.funnels[id] === undefined && !sum.values.sessions && screens.length === 0)
     throw new ApiError(404, 'object_not_found', `There is no funnel "${id}" with sessions in this period.`)
-  const series = [
-    { label: 'Sessions', metric: 'sessions', unit: 'number' },
-    { label: 'Conversion', metric: 'conversion_rate', unit: 'percent' },
-  ] as const
   const parts: [string, Figure[], (key: string) => string][] = [
     ['Version', version!, (key) => (key === '' ? 'none' : `Version ${key}`)],
     ['Experiment', experiment!, (key) => (key === '' ? 'none' : (names.experiments[key] ?? key))],
@@ -123,25 +153,13 @@ export async function funnel(view: View): Promise<Page> {
       )}
       ${withoutDollars(view, sum)}
       ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum))}
-      ${section(
-        `Conversion by ${view.span.by}`,
-        chart(
-          view,
-          'conversion',
-          seriesTable(view, `Sessions and the share that paid, by ${view.span.by}`, lines, [...series]),
-          {
-            kind: 'bar',
-            lines: ['Conversion'],
-          },
-        ),
-        { note: 'Bars: sessions. Line: the share of them that paid.' },
-      )}
-      ${section('Screens', screensOf(view, sum, screens), { actions: screens.length > 0 && csvLink(view, 'screens'), note: 'Answered: sessions with an answer on the screen. Dropped off: sessions whose last answer is on it. On the last screen, that is all of them.' })}
-      ${parts.map(([title, found, name]) => partTable(view, title, found, name))}`,
+      ${conversionChart(view, lines)}
+      ${section('Screens', screensOf(view, sum, screens, known), { actions: screens.length > 0 && csvLink(view, 'screens'), note: 'Answered: sessions with an answer on the screen. Dropped off: sessions whose last answer is on it.' })}
+      ${parts.filter(([title]) => title !== 'Language' || !repeats(locales!, countries!)).map(([title, found, name]) => partTable(view, title, found, name))}`,
   }
 }
 
-function screensOf(view: View, sum: Figure, screens: Figure[]): Piece {
+function screensOf(view: View, sum: Figure, screens: Figure[], names: Map<string, string>): Piece {
   const all = sum.values.sessions ?? 0
   const content: Table = {
     caption: 'Screens',
@@ -153,21 +171,44 @@ function screensOf(view: View, sum: Figure, screens: Figure[]): Piece {
         number: true,
       })),
     ],
-    rows: screens.map(({ key, values: { answered, stopped } }) => [
-      cell(screenOf(key!), screenOf(key!)),
+    rows: screens.map(({ key, values: { answered, stopped } }, n) => [
+      screenCell(screenOf(key!), names.get(screenOf(key!))),
       cell(bar(all ? (answered ?? 0) / all : 0), null),
       valueCell('number', answered ?? 0),
       valueCell('percent', all ? (answered ?? 0) / all : null),
-      valueCell('number', stopped ?? 0),
-      valueCell('percent', answered ? (stopped ?? 0) / answered : null),
+      // After the last screen nobody is lost: all who answer it have gone through.
+      ...(n === screens.length - 1
+        ? [cell('completed', null), cell('', null)]
+        : [valueCell('number', stopped ?? 0), valueCell('percent', answered ? (stopped ?? 0) / answered : null)]),
     ]),
   }
   const empty = html`<p>No answers in this period.</p>`
   return table(view, 'screens', content, { hideCaption: true, empty })
 }
 
+/** The names of the funnel's screens by their ids, where they have one; none for all projects together. */
+async function namesOfScreens(view: View, funnel_id: string): Promise<Map<string, string>> {
+  if (!view.project) return new Map()
+  const { data }: Result = await view.call('getFunnelScreens', { params: { project_id: view.project.id, funnel_id } })
+  return new Map((data as Result[]).flatMap(({ screen_id, name }) => (name ? [[screen_id, words(name)]] : [])))
+}
+
+const screenCell = (screen: string, name: string | undefined) =>
+  name === undefined ? cell(screen, screen) : named(html`${name} <span class="quiet">${screen}</span>`, screen, name)
+
 /** The id of a screen without its index. */
 const screenOf = (key: string) => key.slice(key.indexOf(' ') + 1)
+
+/** Whether each language is spoken in one country: then both tables would have the same numbers. */
+function repeats(locales: Figure[], countries: Figure[]): boolean {
+  const counts = (found: Figure[]) =>
+    found
+      .map(({ values }) => values.sessions ?? 0)
+      .filter(Boolean)
+      .sort((a, b) => a - b)
+      .join()
+  return counts(locales) === counts(countries)
+}
 
 function partTable(view: View, title: string, found: Figure[], name: (key: string) => string): Piece {
   const rows = found.filter(({ values }) => values.sessions).sort((a, b) => b.values.sessions! - a.values.sessions!)
@@ -175,7 +216,10 @@ function partTable(view: View, title: string, found: Figure[], name: (key: strin
   const content: Table = {
     caption: `By ${title.toLowerCase()}`,
     columns: [{ label: title }, ...countColumns],
-    rows: rows.map((figure) => [cell(name(figure.key!), figure.key), ...countCells(figure)]),
+    rows: rows.map((figure) => [
+      named(filterTo(view, '/sessions', DIMENSIONS[title] ?? '', figure.key!, name(figure.key!)), figure.key!),
+      ...countCells(figure),
+    ]),
   }
-  return tableSection(view, title.toLowerCase(), content)
+  return tableSection(view, title.toLowerCase(), content, { note: FEW })
 }

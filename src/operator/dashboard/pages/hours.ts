@@ -36,7 +36,10 @@ export async function hours(view: View): Promise<Page> {
   const missing = so_far.today.without_usd + (data[hour]?.today?.without_usd ?? 0)
   const content: Table = {
     caption: `${LABELS[metric]} by hour, in UTC`,
-    columns: [{ label: 'Hour' }, ...Object.values(DAYS).map((label): Column => ({ label, number: true }))],
+    columns: [
+      { label: 'Hour' },
+      ...Object.values(DAYS).map((label): Column => ({ label, number: true, earlier: label !== DAYS.today })),
+    ],
     rows: (data as Result[]).map((one) => [
       cell(clock(one.hour), clock(one.hour)),
       ...(Object.keys(DAYS) as Day[]).map((day) => valueCell(unit, one[day]?.[metric] ?? null)),
@@ -60,7 +63,7 @@ export async function hours(view: View): Promise<Page> {
 function soFarTable(sums: Result): Table {
   return {
     caption: 'Until this hour',
-    columns: [{ label: '' }, ...Object.values(DAYS).map((label): Column => ({ label, number: true }))],
+    columns: [{ label: 'Figure' }, ...Object.values(DAYS).map((label): Column => ({ label, number: true }))],
     rows: (Object.keys(SHOWN) as Metric[]).map((metric) => [
       LABELS[metric],
       ...(Object.keys(DAYS) as Day[]).map((day) => valueCell(SHOWN[metric], sums[day][metric])),

@@ -1,4 +1,6 @@
 // The history of a person: what happened to them, newest first, from all kinds of their records.
+import { INCOMING } from '../../../core/records/payment-move.ts'
+import { minorUnits } from '../../../lib/money.ts'
 import type { Result } from '../call.ts'
 import { country, minorMoney, money, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -116,11 +118,23 @@ function orderMoments(view: View, one: Result): Moment[] {
 
 const quiet = (text: string) => html`<span class="quiet">${text}</span>`
 
-/** The sum of a person's payments in each currency, without those in a sandbox. */
-export function paidOf({ transactions }: Result): Piece {
+/** The sum of a person's payments in each currency, less what went back, without those in a sandbox. */
+export function paidOf({ transactions, money_back }: Result): Piece {
   if (transactions.length >= MAX_RECORDS) return `${MAX_RECORDS} payments or more`
-  const sums = new Map<string, number>()
-  for (const { price, currency, sandbox } of transactions)
-    if (!sandbox) sums.set(currency, (sums.get(currency) ?? 0) + price)
-  return sums.size === 0 ? '–' : [...sums].map(([currency, sum], n) => [n > 0 && ', ', minorMoney(sum, currency)])
+  const paid = new Map<string, number>()
+  const back = new Map<string, number>()
+  const add = (sums: Map<string, number>, currency: string, minor: number) =>
+    sums.set(currency, (sums.get(currency) ?? 0) + minor)
+  for (const { price, currency, sandbox } of transactions) if (!sandbox) add(paid, currency, price)
+  for (const { amount, currency_code, move } of money_back) {
+    const minor = Math.round(amount * 10 ** (minorUnits(currency_code) ?? 2))
+    if (move !== null) add(back, currency_code, INCOMING.includes(move) ? -minor : minor)
+  }
+  const currencies = [...new Set([...paid.keys(), ...back.keys()])]
+  if (currencies.length === 0) return '–'
+  return currencies.map((currency, n) => {
+    const [sum, returned] = [paid.get(currency) ?? 0, back.get(currency) ?? 0]
+    const parts = html` <span class="quiet">(${minorMoney(sum, currency)} paid, ${minorMoney(returned, currency)} returned)</span>`
+    return [n > 0 && ', ', minorMoney(sum - returned, currency), returned !== 0 && parts]
+  })
 }

@@ -151,7 +151,7 @@ function sessionsOf(sessions: Result[], names: Names, isErased: boolean): Piece 
       })}
       ${
         one.replies.length > 0
-          ? html`<dl class="replies">${one.replies.map((reply: Result) => html`<div><dt>${reply.element}</dt><dd>${isErased ? html`<span class="quiet">erased</span>` : answerOf(reply.value)}</dd></div>`)}</dl>`
+          ? html`<dl class="replies">${one.replies.map((reply: Result) => html`<div><dt title="${reply.element}">${reply.name ? words(reply.name) : reply.element}</dt><dd>${isErased ? html`<span class="quiet">erased</span>` : answerOf(reply.value)}</dd></div>`)}</dl>`
           : ''
       }</details>`,
   )

@@ -72,7 +72,7 @@ function reasonTable(view: View, found: Figure[]): Table {
     caption: 'By reason',
     columns: [
       { label: 'Reason' },
-      ...['Refunds', 'Refunded', 'Disputes', 'Charged back'].map((label) => ({ label, number: true })),
+      ...['Refunds', 'Refunded', 'Disputes', 'Charged back'].map((label) => ({ label, number: true, total: true })),
     ],
     rows: rows
       .sort((a, b) => sumOf(b) - sumOf(a))

@@ -17,7 +17,7 @@ import {
 } from '../numbers.ts'
 import { section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import type { Span } from '../period.ts'
-import { cell, named, type Table } from '../sheet.ts'
+import { type Column, cell, named, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import type { View } from '../view.ts'
@@ -149,9 +149,10 @@ function nameOf({ projects }: View, split: string, key: string, names: Names): s
   return split === 'kind' ? (KINDS[key] ?? capitalized(key.replaceAll('_', ' '))) : key
 }
 
-const columns = (label: string) => [
+/** Amounts in several currencies have no sum. */
+const columns = (label: string, total: boolean): Column[] => [
   { label },
-  ...['Gross', 'Refunds', 'Chargebacks', 'Net', 'Sales'].map((name) => ({ label: name, number: true })),
+  ...['Gross', 'Refunds', 'Chargebacks', 'Net', 'Sales'].map((name) => ({ label: name, number: true, total })),
 ]
 
 function ownTable(found: Figure[]): Table {
@@ -159,7 +160,7 @@ function ownTable(found: Figure[]): Table {
     cell(money(value ?? 0, currency!), value ?? 0)
   return {
     caption: 'By currency, not converted',
-    columns: columns('Currency'),
+    columns: columns('Currency', false),
     rows: found.map(({ key, currency, values }) => [
       key,
       amount(values.revenue, currency),
@@ -177,7 +178,7 @@ function splitTable(view: View, split: string, found: Figure[], names: Names): T
     .sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
   return {
     caption: `By ${split}`,
-    columns: columns(capitalized(split)),
+    columns: columns(capitalized(split), true),
     rows: rows.map(({ key, values }) => [
       named(filterLink(view, split, key!, nameOf(view, split, key!, names)), key!),
       valueCell('usd', values.revenue),

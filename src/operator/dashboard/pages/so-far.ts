@@ -28,6 +28,7 @@ export async function soFar(view: View): Promise<Piece> {
     return tile(LABELS[metric], figure, metric, unit, { note: others(metric, unit), ...(href && { href }) })
   })
   return section('Today so far', tiles(...all), {
+    actions: view.project && view.mayOpen('/hours') && html`<a href="${view.href('/hours')}">By hour</a>`,
     note: `${dateOf(today)} in UTC, beside the whole of yesterday and of ${weekday} a week ago.`,
   })
 }

@@ -1,6 +1,7 @@
 // The section about imports from Stripe on the page of merchant accounts.
+import { readMinor } from '../../../lib/money.ts'
 import type { Result } from '../call.ts'
-import { id, number, status, time } from '../format.ts'
+import { id, minorMoney, number, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, selectField, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
@@ -40,7 +41,8 @@ export async function importsOf(view: View, accounts: Result[]): Promise<Piece> 
     ]),
   }
   const names = Object.fromEntries(connected.map(({ psp_merchant_id }) => [psp_merchant_id, psp_merchant_id]))
-  return tableSection(view, 'stripe-imports', content, {
+  const sums = await Promise.all(data.filter((one: Result) => one.finished_at).map((one: Result) => sumsOf(view, one)))
+  return html`${tableSection(view, 'stripe-imports', content, {
     empty: html`<p>No imports from Stripe into this project yet.</p>`,
     below:
       connected.length > 0 &&
@@ -51,8 +53,53 @@ export async function importsOf(view: View, accounts: Result[]): Promise<Piece> 
           'Imports the customers, products, subscriptions, payments, refunds, disputes and saved cards of the account in the background. Importing again creates no duplicates.',
         fields: html`${selectField('psp_merchant_id', 'Account', names)}${textField('since', 'Only records created since', { type: 'date', hint: 'Leave empty to import everything.' })}${selectField('follow', 'Afterwards', { '1': 'keep importing changes', '': 'stop' }, '1')}`,
       }),
+  })}${sums}`
+}
+
+/** The numbers and sums of a finished import, at Stripe and here, over all months. */
+async function sumsOf(view: View, { psp_merchant_id }: Result): Promise<Piece> {
+  const params = { project_id: projectOf(view).id, psp_merchant_id }
+  const { figures, differences }: Result = await view.call('getStripeImport', { params })
+  const groups = Map.groupBy(figures as Result[], ({ kind, currency }) => `${kind} ${currency ?? ''}`)
+  const content: Table = {
+    caption: `Import of ${psp_merchant_id}`,
+    columns: [
+      { label: 'Records' },
+      { label: 'Currency' },
+      ...['At Stripe', 'Sum at Stripe', 'Here', 'Sum here'].map((label) => ({ label, number: true })),
+    ],
+    rows: [...groups.values()].map((own) => {
+      const [{ kind, currency }] = own
+      const count = (field: string) => own.reduce((all, one) => all + one[field], 0)
+      const sum = (field: string) =>
+        currency === null
+          ? cell('', null)
+          : amountCell(
+              own.reduce((all, one) => all + minorOf(one[field], currency), 0n),
+              currency,
+            )
+      const [there, here] = [count('stripe_count'), count('here_count')]
+      return [
+        words(kind),
+        currency ?? '',
+        cell(number(there), there),
+        sum('stripe_sum'),
+        cell(number(here), here),
+        sum('here_sum'),
+      ]
+    }),
+  }
+  return tableSection(view, `sums-${psp_merchant_id.replace(/[^A-Za-z0-9-]/g, '-')}`, content, {
+    note:
+      differences.length === 0
+        ? 'All records at Stripe are here, to the cent.'
+        : `${differences.length} months differ: tundish stripe-import show lists them.`,
   })
 }
+
+const minorOf = (amount: string | null, currency: string) => (amount === null ? 0n : readMinor(amount, currency))
+
+const amountCell = (minor: bigint, currency: string) => cell(minorMoney(String(minor), currency), String(minor))
 
 export async function startImport(view: View, form: URLSearchParams): Promise<string> {
   const since = form.get('since')

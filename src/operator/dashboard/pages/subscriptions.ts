@@ -61,6 +61,7 @@ export async function subscriptions(view: View): Promise<Page> {
         tile('Ended', sum, 'ended', 'number', { bad: true }),
         tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
       )}
+      <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs. By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.</p>
       ${unvalued.length > 0 && html`<p class="note">The MRR leaves out subscriptions in ${unvalued.join(', ')}: they have no value in US dollars. ${HOW_TO_VALUE}</p>`}
       <div class="halves">
       ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, in US dollars`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}

@@ -139,9 +139,19 @@ export async function event(view: View): Promise<Page> {
       ${actionForm(view, { action: view.href(`/webhooks/events/${found.id}/send`), button: 'Send again', explanation: 'Sends the event again to every endpoint that receives its type, with the same webhook-id.' })}
       ${deliveries.data.length > 0 && tableSection(view, 'deliveries', deliveryTable(view, deliveries.data))}
       ${tableSection(view, 'attempts', content, { empty: html`<p>No attempts. Attempts are kept for 30 days.</p>` })}
-      ${section('Payload', html`<pre>${JSON.stringify(found.data, null, 2)}</pre>`)}`,
+      ${section('Request body', html`<pre>${JSON.stringify(envelopeOf(params.project_id, found), null, 2)}</pre>`, { note: 'As it is sent to endpoints.' })}`,
   }
 }
+
+/** The body of the request, with the data in it. */
+const envelopeOf = (project_id: string, { id, type, created_at, sequence, data }: Result) => ({
+  id,
+  type,
+  created_at,
+  project_id,
+  sequence,
+  data,
+})
 
 /** The page of the charge or person of an event, which its data names unless it was erased. */
 function objectPage(view: View, { type, object_id, data }: Result): string | undefined {

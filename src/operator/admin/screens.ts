@@ -1,0 +1,47 @@
+// The names of a funnel's screens: what the builder calls them and the questions on them, as replies have them.
+import { Type } from '../../lib/shape/schema.ts'
+import { notFound, requireProject } from './exist.ts'
+import type { Operation, Reading } from './operation.ts'
+
+const screens: Reading = {
+  id: 'getFunnelScreens',
+  right: 'figures',
+  command: 'funnel screens',
+  method: 'GET',
+  path: '/projects/:project_id/funnels/:funnel_id/screens',
+  tag: 'State',
+  summary: 'Get the names of the screens of a funnel',
+  description: 'From the replies of its newest 300 sessions: a screen that none of them answered is missing.',
+  response: Type.Object(
+    {
+      data: Type.Array(
+        Type.Object(
+          {
+            screen_id: Type.String({ description: 'Screen.' }),
+            name: Type.Union([Type.String(), Type.Null()], {
+              description: 'The custom id of the screen, or those of its questions; null if it has none.',
+            }),
+          },
+          { title: 'FunnelScreen', additionalProperties: false },
+        ),
+        { description: 'An item for each screen, in their order.' },
+      ),
+    },
+    { title: 'FunnelScreens', additionalProperties: false },
+  ),
+  async run({ db }, { params }) {
+    await requireProject(db.query, params.project_id!)
+    const names = [params.project_id!, params.funnel_id!]
+    const [funnel] = await db.query('select id from funnels where project_id = $1 and id = $2', names)
+    if (!funnel) throw notFound('funnel', params.funnel_id!)
+    return { data: await db.query(SCREENS, names) }
+  },
+}
+
+const SCREENS = `
+  select screen_id, coalesce(min(screen_custom_id), string_agg(distinct element_custom_id, ', ')) as name
+  from (select project_id, id from sessions where project_id = $1 and funnel_id = $2 order by created_at desc, id desc limit 300) s
+  join replies r on r.project_id = s.project_id and r.session_id = s.id
+  group by screen_id order by min(screen_index), screen_id`
+
+export const funnelScreens: Operation[] = [screens]
