@@ -5,7 +5,7 @@ import type { App } from '../../app.ts'
 import { importRecords } from '../../data/ingest/load.ts'
 import { FIRST_STEP } from '../../data/ingest/stripe/run.ts'
 import { beginState, findState } from '../../data/ingest/stripe/state.ts'
-import { DAY_MS } from '../../lib/days.ts'
+import { DAY_MS, DAY_S } from '../../lib/days.ts'
 import { encodeForm } from '../../lib/http/form.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { STRIPE_SIMULATOR_KEY } from '../../payments/providers/adapters.ts'
@@ -29,6 +29,7 @@ export async function addStripeAccount(app: App, url: string): Promise<void> {
   const name = { organizationId: ID, projectId: ID, merchantId: MERCHANT }
   if (await findState(db.query, name)) return
   await sellToVisitors(db, stripeSimulatorUrl())
+  await payOut(stripeSimulatorUrl())
   await beginState(db.query, name, { follow: true }, { background: true, firstStep: FIRST_STEP })
 }
 
@@ -99,10 +100,23 @@ const VISITORS = `
     and not exists (select from subscriptions u where u.project_id = $1 and u.profile_id = p.id)
   order by s.created_at desc limit 20`
 
-async function control(url: string, body: object): Promise<void> {
+/** Weekly payouts: in the second one a fee of the account and a correction, the third failed at the bank. */
+async function payOut(url: string): Promise<void> {
+  const past = (path: string, days: number, more: object = {}) =>
+    control(`${url}/_control/${path}`, { ago_s: days * DAY_S, ...more })
+  await past('payouts/past', 15)
+  await past('adjustments', 9, { amount: -750, type: 'stripe_fee' })
+  await past('adjustments', 9, { amount: 125, type: 'adjustment' })
+  await past('payouts/past', 8)
+  const { id } = await past('payouts/past', 1)
+  if (id) await control(`${url}/_control/payouts/${id}/fail`, {})
+}
+
+async function control(url: string, body: object): Promise<{ id?: string }> {
   const headers = { 'content-type': 'application/json' }
   const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
   if (!response.ok) throw new Error(`The simulator responded with ${response.status}.`)
+  return (await response.json()) as { id?: string }
 }
 
 async function post(url: string, fields: Parameters<typeof encodeForm>[0]): Promise<{ id: string; secret?: string }> {

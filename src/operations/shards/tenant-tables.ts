@@ -33,6 +33,7 @@ const AHEAD = new Set([
   'credit_keys',
   'provider_fees',
   'finance_rows',
+  'balance_entries',
   'stripe_checkouts',
   'stripe_invoice_payments',
   'api_import_ids',

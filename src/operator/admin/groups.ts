@@ -15,6 +15,7 @@ export const MODULES: readonly Module[] = [
   [['report'], async () => (await import('./finance.ts')).finance],
   [['finance'], async () => (await import('./tie-out.ts')).tieOuts],
   [['finance'], async () => (await import('./close-month.ts')).closings],
+  [['finance'], async () => (await import('./payouts.ts')).payouts],
   [['profile'], async () => (await import('./profiles.ts')).profiles],
   [['profile'], async () => (await import('./merges.ts')).merges],
   [['refund'], async () => (await import('./money-back.ts')).moneyBack],

@@ -15,6 +15,7 @@ import { hours } from './pages/hours.ts'
 import { keys, makeKey, revokeKey, rotateKey } from './pages/keys.ts'
 import { churn, movements } from './pages/movements.ts'
 import { audit, doctor, sync } from './pages/operations.ts'
+import { matchPayout, payouts, unmatchPayout } from './pages/payouts.ts'
 import { people } from './pages/people.ts'
 import { person } from './pages/person.ts'
 import { adjustOfPerson, grantToPerson, removeTopUpOfPerson } from './pages/person-credits.ts'
@@ -65,6 +66,7 @@ export const pages: Record<string, Route> = {
   '/refunds': refunds,
   '/finance': finance,
   '/finance/differences': differences,
+  '/payouts': payouts,
   '/credits': credits,
   '/people': people,
   '/sessions': sessions,
@@ -92,6 +94,8 @@ export const actions: Record<string, Form> = {
   '/people/:profile_id/credits/adjust': adjustOfPerson,
   '/people/:profile_id/credits/top-up': removeTopUpOfPerson,
   '/finance/close': closeMonth,
+  '/payouts/match': matchPayout,
+  '/payouts/unmatch': unmatchPayout,
   '/webhooks/new': addEndpoint,
   '/webhooks/:webhook_id/switch': switchEndpoint,
   '/webhooks/:webhook_id/test': testEndpoint,

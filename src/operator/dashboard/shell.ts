@@ -47,6 +47,7 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
       ['/refunds', 'Refunds and disputes'],
       ['/credits', 'Credits'],
       ['/finance', 'Finance'],
+      ['/payouts', 'Payouts'],
     ],
   ],
   [
@@ -194,6 +195,8 @@ const DONE: Record<string, string> = {
   disconnected: 'The account was disconnected, and its keys were deleted.',
   started: 'The import was started. Reload this page to see its progress.',
   stopped: 'The import was stopped.',
+  matched: 'The payout was ticked off.',
+  unmatched: 'The line of the bank was removed.',
   closed: 'The month was closed. It does not change any more.',
   granted: 'The credits were granted.',
   adjusted: 'The balance was corrected.',

@@ -2,6 +2,7 @@
 import type { Stripe } from 'stripe'
 import { decimalsOf } from './amounts.ts'
 import { type Call, type Dialect, existing, inPath, route, text } from './call.ts'
+import { invalid } from './errors.ts'
 import { LIST_PARAMS, list } from './lists.ts'
 import { behaviourOf } from './payment-methods.ts'
 
@@ -25,18 +26,31 @@ const PERCENT = 2.9
 const FIXED = 30
 
 export const balanceTransactionRoutes = [
-  route('GET', '/v1/balance_transactions', [...LIST_PARAMS, 'currency', 'source', 'type'], listAll),
+  route('GET', '/v1/balance_transactions', [...LIST_PARAMS, 'currency', 'payout', 'source', 'type'], listAll),
   route('GET', '/v1/balance_transactions/:id', [], (dialect, call) => inPath(dialect, call, 'balance_transaction')),
 ]
 
 function listAll(dialect: Dialect, call: Call): object {
   const { state } = dialect
   const [source, type, currency] = [text(call, 'source'), text(call, 'type'), text(call, 'currency')]
-  const all = source ? state.related('balance_transaction', 'source', source) : state.all('balance_transaction')
+  const payout = text(call, 'payout')
+  const all =
+    payout !== undefined
+      ? entriesOf(dialect, payout)
+      : source
+        ? state.related('balance_transaction', 'source', source)
+        : state.all('balance_transaction')
   const wanted = all.filter(
     (one) => (type === undefined || one.type === type) && (currency === undefined || one.currency === currency),
   )
   return list(call, wanted)
+}
+
+function entriesOf({ state }: Dialect, payout: string): BalanceTransaction[] {
+  const found = state.find('payout', payout)
+  if (!found) throw invalid(`No such payout: '${payout}'`, { code: 'resource_missing', param: 'payout' })
+  const own = new Set(found.entries)
+  return state.all('balance_transaction').filter(({ id }) => own.has(id))
 }
 
 export interface Posting {
@@ -53,9 +67,20 @@ export interface Posting {
 }
 
 /** Enters a movement of money into the balance. */
-export function post({ state }: Dialect, posting: Posting): BalanceTransaction {
-  const { source, currency, fee, type, category, description } = posting
-  const amount = exchanged(posting.amount, currency)
+export function post(dialect: Dialect, { currency, ...posting }: Posting): BalanceTransaction {
+  const exchange_rate = currency === ACCOUNT_CURRENCY ? null : rateOf(currency)
+  return enter(dialect, { ...posting, amount: exchanged(posting.amount, currency), exchange_rate })
+}
+
+interface Entry extends Omit<Posting, 'currency' | 'source' | 'type'> {
+  source: string | null
+  type: Posting['type'] | 'payout' | 'payout_failure' | 'stripe_fee'
+  exchange_rate?: number | null
+}
+
+/** Enters an amount in the account's currency. */
+export function enter({ state }: Dialect, entry: Entry): BalanceTransaction {
+  const { source, amount, fee, type, category, description, exchange_rate = null } = entry
   return state.put({
     id: state.newId('txn'),
     object: 'balance_transaction',
@@ -65,7 +90,7 @@ export function post({ state }: Dialect, posting: Posting): BalanceTransaction {
     created: state.now(),
     currency: ACCOUNT_CURRENCY,
     description,
-    exchange_rate: currency === ACCOUNT_CURRENCY ? null : rateOf(currency),
+    exchange_rate,
     fee,
     fee_details: fee === 0 ? [] : [feeDetail(fee, type === 'adjustment' ? 'Dispute fee' : 'Stripe processing fees')],
     net: amount - fee,

@@ -11,6 +11,7 @@ import { rollSecret } from './events.ts'
 import type { OrderedFault } from './faults.ts'
 import { pay } from './payment-intents.ts'
 import { type RenewedCard, renewCard } from './payment-methods.ts'
+import { adjust, failPayout, payOut } from './payouts.ts'
 import { failRefund, refund } from './refunds.ts'
 import type { Kind, Objects } from './state.ts'
 import { renew } from './subscriptions.ts'
@@ -49,6 +50,12 @@ const bodies = {
   card: Type.Object({ last4: Type.Optional(Type.String()), exp_month: Type.Integer(), exp_year: Type.Integer() }),
   objects: Type.Object({ objects: Type.Array(Type.Object({ id: Id, object: Id })) }),
   buyer: Type.Object({ email: Type.Optional(Type.String()), ago_s: Type.Optional(Milliseconds) }),
+  adjustment: Type.Object({
+    ago_s: Type.Optional(Milliseconds),
+    amount: Type.Integer(),
+    type: Type.Union([Type.Literal('stripe_fee'), Type.Literal('adjustment')]),
+  }),
+  pastPayout: Type.Object({ ago_s: Milliseconds }),
   roll: Type.Object({ keep_ms: Milliseconds }),
   account: Type.Object({
     customers: Type.Integer({ minimum: 1, maximum: 100_000 }),
@@ -117,6 +124,7 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
     for (const object of objects) dialect.state.put(object)
   })
   checkouts(post, dialect)
+  payouts(post, dialect)
   post('/subscriptions/:id/renew', undefined, (_body, id) => renew(dialect, id))
   post<{ keep_ms: number }>('/webhook_endpoints/:id/roll', bodies.roll, ({ keep_ms }, id) =>
     rollSecret(dialect, id, keep_ms),
@@ -133,6 +141,17 @@ function checkouts(post: Post, dialect: StripeDialect): void {
     if (ago_s === undefined) return payCheckout(dialect, id, email, 'pm_card_visa')
     return inThePast(dialect, ago_s, (quiet) => payCheckout(quiet, id, email, 'pm_card_visa'))
   })
+}
+
+function payouts(post: Post, dialect: StripeDialect): void {
+  post('/payouts', undefined, () => payOut(dialect))
+  post<{ ago_s: number }>('/payouts/past', bodies.pastPayout, ({ ago_s }) =>
+    inThePast(dialect, ago_s, (quiet) => payOut(quiet)),
+  )
+  post('/payouts/:id/fail', undefined, (_body, id) => failPayout(dialect, id))
+  post<Parameters<typeof adjust>[1] & { ago_s?: number }>('/adjustments', bodies.adjustment, ({ ago_s = 0, ...given }) =>
+    inThePast(dialect, ago_s, (quiet) => adjust(quiet, given)),
+  )
 }
 
 function inThePast<T>({ state, livemode }: StripeDialect, agoS: number, work: (quiet: Dialect) => T): T {

@@ -19,6 +19,7 @@ import { invoiceRoutes } from './invoices.ts'
 import { answerOfEmptyAccount, OtherAccounts } from './other-accounts.ts'
 import { paymentIntentRoutes, settlePayment } from './payment-intents.ts'
 import { paymentMethodRoutes } from './payment-methods.ts'
+import { payoutRoutes } from './payouts.ts'
 import { productRoutes } from './products.ts'
 import { failRefund, refundRoutes, settleRefund } from './refunds.ts'
 import { type EventType, State, type StateOptions, type Task } from './state.ts'
@@ -37,6 +38,7 @@ const ROUTES: readonly Route[] = [
   ...invoiceRoutes,
   ...paymentIntentRoutes,
   ...paymentMethodRoutes,
+  ...payoutRoutes,
   ...productRoutes,
   ...refundRoutes,
   ...subscriptionItemRoutes,

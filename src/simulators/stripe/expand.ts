@@ -1,6 +1,7 @@
 // Puts objects in place of their ids where a call asks for it: `expand[]=latest_charge`, `expand[]=data.customer`.
 import type { Call } from './call.ts'
 import { invalid } from './errors.ts'
+import { shown } from './payout-shown.ts'
 import type { Kind, State } from './state.ts'
 
 // The fields that hold ids, and the kinds of the object meant.
@@ -20,7 +21,7 @@ const FIELDS: Record<string, Kind | Kind[]> = {
   default_payment_method: 'payment_method',
   failure_balance_transaction: 'balance_transaction',
   // Of a balance transaction.
-  source: ['charge', 'refund', 'dispute'],
+  source: ['charge', 'refund', 'dispute', 'payout'],
 }
 const SHOWN_IF_ANY = ['applies_to', 'currency_options', 'tiers']
 // Stripe's own limit.
@@ -56,5 +57,6 @@ function expandPath(state: State, object: object, [field, ...rest]: string[], pa
 
 function findIn(state: State, field: string, id: string): object | undefined {
   const kinds = Object.hasOwn(FIELDS, field) ? [FIELDS[field]!].flat() : []
-  return kinds.map((kind) => state.find(kind, id)).find((found) => found !== undefined)
+  const found = kinds.map((kind) => state.find(kind, id)).find((one) => one !== undefined)
+  return found?.object === 'payout' ? shown(found) : found
 }

@@ -16,6 +16,8 @@ export interface Objects {
   invoice: Stripe.Invoice
   payment_intent: Stripe.PaymentIntent
   payment_method: Stripe.PaymentMethod
+  /** `entries`: the balance transactions that it consists of, with its own. */
+  payout: Stripe.Payout & { entries: string[] }
   price: Stripe.Price
   product: Stripe.Product
   refund: Stripe.Refund

@@ -22,7 +22,7 @@ const CHANGES: Record<Exclude<Role, 'owner'>, string[]> = {
     ...['setMerchantAccount', 'connectMerchantAccount', 'disconnectMerchantAccount'],
   ],
   support: ['refundOrder', 'eraseProfile', 'sendEventAgain'],
-  finance: ['closeFinanceMonth'],
+  finance: ['closeFinanceMonth', 'matchPayout', 'unmatchPayout'],
   analyst: [],
   read: [],
 }
@@ -53,6 +53,7 @@ const READINGS: Partial<Record<Role, string[]>> = {
     'listFinanceRows',
     'getTieOut',
     'listFinanceMonths',
+    ...['listPayouts', 'listBalanceEntries', 'getUnpaidBalance'],
     'listTieOutRows',
     'listRefunds',
     'listMoneyBack',

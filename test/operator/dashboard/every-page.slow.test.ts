@@ -33,6 +33,7 @@ const PAGES = [
   '/refunds',
   '/finance',
   '/finance/differences',
+  '/payouts',
   '/people?q=user_1',
   '/webhooks',
   '/sync',

@@ -27,7 +27,7 @@ const OF_FIGURES = [
   '/projects',
 ]
 const PAGES: Partial<Record<Role, string[]>> = {
-  finance: [...OF_FIGURES, '/refunds', '/finance', '/finance/differences'],
+  finance: [...OF_FIGURES, '/refunds', '/finance', '/finance/differences', '/payouts'],
   analyst: OF_FIGURES,
 }
 

@@ -3,6 +3,7 @@ import type { App } from '../../../app.ts'
 import type { Fee } from '../../../payments/providers/fees.ts'
 import { storeLost } from '../../../payments/providers/lost-movements.ts'
 import type { Movement } from '../../../payments/providers/movements.ts'
+import type { BalanceEntry, Payout } from '../../../payments/providers/payouts.ts'
 import type { Target } from './convert.ts'
 import type { Names } from './names.ts'
 import type { StripeSource } from './source.ts'
@@ -52,6 +53,10 @@ export interface StoredFees {
 export interface Fees {
   /** Stores fees, and returns their stored sums. */
   add(fees: Fee[]): Promise<StoredFees[]>
+  /** Stores entries of the account's balance. */
+  enter(entries: BalanceEntry[]): Promise<void>
+  /** Stores a payout with its entries. */
+  payOut(payout: Payout, entries: BalanceEntry[]): Promise<void>
   /** Those of these entries that are not stored. */
   unknown(entryIds: string[]): Promise<string[]>
 }

@@ -1,10 +1,17 @@
 // Stripe's fees: entries of the account's balance, stored with the payments and compared with Stripe's sums.
 import type { App } from '../../../app.ts'
 import { readDecimal, toMinor } from '../../../lib/money.ts'
-import { storeFees, unknownEntries } from '../../../payments/providers/fees.ts'
+import { storeFees } from '../../../payments/providers/fees.ts'
+import {
+  type BalanceEntry,
+  storeEntries,
+  storePayout,
+  unknownBalanceEntries,
+} from '../../../payments/providers/payouts.ts'
 import { ProviderError } from '../../../payments/providers/provider.ts'
 import type { Fields } from '../../../payments/providers/stripe/api.ts'
 import { readFee } from '../../../payments/providers/stripe/fees.ts'
+import { readEntry } from '../../../payments/providers/stripe/payouts.ts'
 import { gatherStatistics } from '../statistics.ts'
 import type { Context, Fees } from './context.ts'
 import { Inconvertible, type Line, type Target } from './convert.ts'
@@ -23,12 +30,23 @@ export async function convertFees(context: Context, entries: (Fields & { id: str
       throw error instanceof ProviderError ? new Inconvertible(error.message) : error
     }
   })
+  await fees.enter(entries.flatMap(readIfPossible))
   const found = read.flat()
   for (const { at, currencyCode, amountMinor } of found)
     add(tally, 'stripe', { kind: KIND, month: at.slice(0, 7), currency: currencyCode }, 1, amountMinor)
   for (const { month, currency, count, minor } of await fees.add(found))
     add(tally, 'here', { kind: KIND, month, currency }, count, minor)
   return []
+}
+
+/** An entry that cannot be read was rejected with its fee. */
+function readIfPossible(entry: Fields): BalanceEntry[] {
+  try {
+    return [readEntry(entry)]
+  } catch (error) {
+    if (error instanceof ProviderError) return []
+    throw error
+  }
 }
 
 export function storedFees(
@@ -46,7 +64,9 @@ export function storedFees(
         minor: toMinor(readDecimal(sum!)!, currency!)!,
       }))
     },
-    unknown: (entryIds) => unknownEntries(query, account, entryIds),
+    enter: (entries) => storeEntries(query, account, entries),
+    payOut: (payout, entries) => storePayout(query, account, payout, entries),
+    unknown: (entryIds) => unknownBalanceEntries(query, account, entryIds),
   }
 }
 
@@ -59,4 +79,9 @@ const SUM = `
   group by 1, 2`
 
 /** For a dry run. */
-export const feesNowhere: Fees = { add: async () => [], unknown: async (entryIds) => entryIds }
+export const feesNowhere: Fees = {
+  add: async () => [],
+  enter: async () => {},
+  payOut: async () => {},
+  unknown: async (entryIds) => entryIds,
+}

@@ -30,6 +30,7 @@ const COLLECTIONS: Record<string, string> = {
   charge: 'charges',
   refund: 'refunds',
   dispute: 'disputes',
+  payout: 'payouts',
 }
 
 /** An event as in Stripe's API and notifications. */

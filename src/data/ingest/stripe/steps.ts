@@ -8,6 +8,7 @@ import { each } from './each.ts'
 import { convertFees } from './fees.ts'
 import { namesIn } from './names.ts'
 import { convertCharges, convertDisputes, convertRefunds } from './payment-steps.ts'
+import { convertPayouts } from './payouts.ts'
 import { productWithPrices, subscriptionLines } from './references.ts'
 import { NotPermitted } from './source.ts'
 import { add, type Rejecting, reject } from './tally.ts'
@@ -54,6 +55,7 @@ export const STEPS: readonly Step[] = [
   step('customers', {}, convertCustomers),
   // Keys made before fees were read may lack the permission.
   step('balance_transactions', { expand: ['source'], isOptional: true }, convertFees),
+  step('payouts', { isOptional: true }, convertPayouts),
 ]
 
 /** Notes that the secret key may not read an optional step; throws every other error again. */

@@ -1,0 +1,190 @@
+// Payouts: what reached the bank, what each consists of, and what is still at the provider.
+import type { Result } from '../call.ts'
+import { id, money, number, plainMoney, status, time, words } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { listed, pageLinks } from '../lists.ts'
+import { actionForm, filters, hiddenField, tableSection, textField } from '../parts.ts'
+import { amountCells, amountColumns, type Cell, cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { organizationOf, type View } from '../view.ts'
+
+const MATCHED = { true: 'Found at the bank', false: 'Not found yet' }
+
+export async function payouts(view: View): Promise<Page> {
+  const title = 'Payouts'
+  if (!view.organization) return { title, body: noProject(view) }
+  const params = { organization_id: view.organization.id }
+  const [payout, matched] = [view.query.get('payout'), view.query.get('matched')]
+  const [balance, made, missing, entries] = await Promise.all([
+    view.call('getUnpaidBalance', { params }),
+    listed(
+      view,
+      'payouts',
+      'listPayouts',
+      { params, query: matched ? { matched: matched === 'true' } : {} },
+      { cursor: 'payouts' },
+    ),
+    listed(view, 'unknown', 'listBalanceEntries', { params, query: { unknown: true } }, { cursor: 'unknown' }),
+    payout
+      ? listed(
+          view,
+          'entries',
+          'listBalanceEntries',
+          { params, query: { payout_id: payout } },
+          { cursor: 'entries', rows: 100 },
+        )
+      : undefined,
+  ])
+  return {
+    title,
+    body: html`<p class="quiet">What reached the bank, what does each payout consist of, and what is still at the provider?</p>
+      ${entries && tableSection(view, 'entries', entryTable(entries.data), { title: `Payout ${payout}`, empty: html`<p>No entries of this payout are known.</p>`, below: pageLinks(view, entries) })}
+      ${tableSection(view, 'balance', balanceTable(balance.data), { note: 'By account and currency of the balance. Test accounts are marked.', empty: html`<p>Nothing is waiting to be paid out. An <a href="${view.href('/merchant-accounts')}">import from Stripe</a> reads the balance and the payouts.</p>` })}
+      ${tableSection(view, 'payouts', payoutTable(view, made.data), {
+        above: filters(view, [{ name: 'matched', label: 'Bank', options: MATCHED }]),
+        empty: html`<p>No payouts.</p>`,
+        below: pageLinks(view, made),
+      })}
+      ${tableSection(view, 'unknown', entryTable(missing.data), {
+        title: 'In the balance, but not known here',
+        note: 'Payments, refunds and disputes of the provider’s account that have no row in the payment report.',
+        empty: html`<p>Every payment in the balance is known here.</p>`,
+        below: pageLinks(view, missing),
+      })}`,
+  }
+}
+
+const account = ({ psp, psp_merchant_id, test }: Result): Cell =>
+  cell(
+    html`${words(psp)} ${psp_merchant_id}${test && html` <span class="badge flat">test</span>`}`,
+    `${psp} ${psp_merchant_id}${test ? ' (test)' : ''}`,
+  )
+
+const amount = (value: number | null, currency: string): Cell =>
+  cell(value === 0 ? '–' : money(value, currency), value === null ? null : plainMoney(value, currency))
+
+function balanceTable(data: Result[]): Table {
+  return {
+    caption: 'Not paid out yet',
+    columns: [
+      { label: 'Account' },
+      ...amountColumns('Balance'),
+      { label: 'Entries', number: true },
+      { label: 'Oldest' },
+    ],
+    rows: data.map((one) => [
+      account(one),
+      ...amountCells({ amount: one.net, currency_code: one.currency_code }),
+      cell(number(one.entries), one.entries),
+      time(one.oldest),
+    ]),
+  }
+}
+
+const PARTS = {
+  charged: 'Payments',
+  refunded: 'Refunds',
+  fees: 'Fees',
+  account_fees: 'Account fees',
+  adjusted: 'Adjustments',
+}
+
+function payoutTable(view: View, data: Result[]): Table {
+  return {
+    caption: 'Payouts',
+    columns: [
+      { label: 'Payout' },
+      ...amountColumns('Amount'),
+      { label: 'Status' },
+      { label: 'Bank' },
+      ...[...Object.values(PARTS), 'Difference'].map((label) => ({ label, number: true })),
+      { label: 'Arrives' },
+      { label: 'Account' },
+      { label: '', actions: ['/payouts/match'] },
+    ],
+    rows: data.map((one) => [
+      cell(id(one.payout_id, view.href(view.path, { payout: one.payout_id })), one.payout_id),
+      ...amountCells(one),
+      status(one.status),
+      cell(
+        one.matched_at
+          ? html`<span class="badge good">found</span> ${one.bank_day}${one.bank_reference && html`<br><span class="quiet">${one.bank_reference}</span>`}`
+          : '–',
+        one.bank_day,
+      ),
+      ...Object.keys(PARTS).map((name) => amount(one[name], one.currency_code)),
+      amount(one.difference, one.currency_code),
+      one.arrives_on,
+      account(one),
+      bankForm(view, one),
+    ]),
+  }
+}
+
+function bankForm(view: View, one: Result): Piece {
+  const which = ['psp', 'psp_merchant_id', 'payout_id'].map((name) => hiddenField(name, one[name]))
+  if (one.matched_at)
+    return actionForm(view, {
+      action: view.href('/payouts/unmatch'),
+      button: 'Remove',
+      explanation: 'Removes the line of the bank from this payout.',
+      fields: which,
+    })
+  return actionForm(view, {
+    action: view.href('/payouts/match'),
+    button: 'Tick off',
+    explanation: `Notes that ${textOfAmount(one)} arrived at the bank.`,
+    fields: html`${which}${hiddenField('amount', String(one.amount))}
+      ${textField('day', 'Day of the line', { value: one.arrives_on, type: 'date', required: true })}
+      ${textField('reference', 'Reference', { hint: 'What identifies the line at the bank.' })}`,
+  })
+}
+
+const textOfAmount = ({ amount: value, currency_code }: Result) => String(money(value, currency_code))
+
+function entryTable(data: Result[]): Table {
+  return {
+    caption: 'Entries',
+    columns: [
+      { label: 'Entry' },
+      ...amountColumns('Net'),
+      { label: 'Type' },
+      { label: 'Amount', number: true },
+      { label: 'Fee', number: true },
+      { label: 'Source' },
+      { label: 'Here' },
+      { label: 'When' },
+      { label: 'Description' },
+    ],
+    rows: data.map((one) => [
+      cell(id(one.entry_id), one.entry_id),
+      ...amountCells({ amount: one.net, currency_code: one.currency_code }),
+      words(one.type),
+      amount(one.amount, one.currency_code),
+      amount(-one.fee, one.currency_code),
+      cell(one.source && id(one.source), one.source),
+      one.here === null ? '' : one.here ? 'yes' : html`<span class="badge warn">no</span>`,
+      time(one.entered_at),
+      one.description,
+    ]),
+  }
+}
+
+const pathOf = (view: View, form: URLSearchParams) => ({
+  organization_id: organizationOf(view).id,
+  psp: form.get('psp') ?? '',
+  psp_merchant_id: form.get('psp_merchant_id') ?? '',
+  payout_id: form.get('payout_id') ?? '',
+})
+
+export async function matchPayout(view: View, form: URLSearchParams): Promise<string> {
+  const reference = form.get('reference')
+  const body = { day: form.get('day') ?? '', amount: form.get('amount') ?? '', ...(reference && { reference }) }
+  await view.call('matchPayout', { params: pathOf(view, form), body })
+  return view.href('/payouts', { done: 'matched' })
+}
+
+export async function unmatchPayout(view: View, form: URLSearchParams): Promise<string> {
+  await view.call('unmatchPayout', { params: pathOf(view, form) })
+  return view.href('/payouts', { done: 'unmatched' })
+}

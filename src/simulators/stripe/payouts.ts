@@ -1,0 +1,106 @@
+// Payouts: what is in the balance goes to the bank, all at once; an account's own fees and adjustments.
+import type { Stripe } from 'stripe'
+import { ACCOUNT_CURRENCY, enter } from './balance-transactions.ts'
+import { type Call, type Dialect, inPath, route, text } from './call.ts'
+import { invalid, missing } from './errors.ts'
+import { LIST_PARAMS, list } from './lists.ts'
+import { shown } from './payout-shown.ts'
+import type { Objects } from './state.ts'
+
+const DAY_S = 86_400
+
+export const payoutRoutes = [
+  route('GET', '/v1/payouts', [...LIST_PARAMS, 'status'], listAll),
+  route('GET', '/v1/payouts/:id', [], (dialect, call) => shown(inPath(dialect, call, 'payout'))),
+]
+
+function listAll({ state }: Dialect, call: Call): object {
+  const status = text(call, 'status')
+  const all = state.all('payout').filter((one) => status === undefined || one.status === status)
+  return list(call, all.map(shown))
+}
+
+/** Pays out everything that is in the balance, as Stripe does every day or week. undefined if there is nothing to pay. */
+export function payOut(dialect: Dialect): Stripe.Payout | undefined {
+  const { state, livemode } = dialect
+  const paid = new Set(state.all('payout').flatMap(({ entries }) => entries))
+  const waiting = state.all('balance_transaction').filter(({ id, created }) => created <= state.now() && !paid.has(id))
+  const amount = waiting.reduce((sum, { net }) => sum + net, 0)
+  if (amount <= 0) return undefined
+  const id = state.newId('po')
+  const posting = {
+    source: id,
+    amount: -amount,
+    fee: 0,
+    type: 'payout',
+    category: 'payout',
+    description: 'STRIPE PAYOUT',
+  } as const
+  const own = enter(dialect, posting)
+  const payout: Objects['payout'] = {
+    id,
+    object: 'payout',
+    amount,
+    application_fee: null,
+    application_fee_amount: null,
+    arrival_date: (Math.floor(state.now() / DAY_S) + 2) * DAY_S,
+    automatic: true,
+    balance_transaction: own.id,
+    created: state.now(),
+    currency: ACCOUNT_CURRENCY,
+    description: 'STRIPE PAYOUT',
+    destination: null,
+    failure_balance_transaction: null,
+    failure_code: null,
+    failure_message: null,
+    livemode,
+    metadata: {},
+    method: 'standard',
+    original_payout: null,
+    payout_method: null,
+    reconciliation_status: 'completed',
+    reversed_by: null,
+    source_type: 'card',
+    statement_descriptor: null,
+    status: 'paid',
+    trace_id: null,
+    type: 'bank_account',
+    entries: [own.id, ...waiting.map(({ id: entry }) => entry)],
+  }
+  state.put(payout)
+  for (const type of ['payout.created', 'payout.paid'] as const) dialect.emit(type, shown(payout))
+  return shown(payout)
+}
+
+/** The bank returns a payout: its money is in the balance again, for the next one. */
+export function failPayout(dialect: Dialect, id: string): Stripe.Payout {
+  const before = dialect.state.find('payout', id)
+  if (!before) throw missing('payout', id, 'id', 404)
+  if (before.status !== 'paid') throw invalid('Only a payout that was paid can fail.', { param: 'id' })
+  const { amount } = before
+  const back = enter(dialect, {
+    ...{
+      source: id,
+      amount,
+      fee: 0,
+      type: 'payout_failure',
+      category: 'payout_reversal',
+      description: 'PAYOUT FAILURE',
+    },
+  })
+  const failed = {
+    ...before,
+    ...{ status: 'failed', failure_code: 'account_closed', failure_message: 'The bank account has been closed.' },
+    failure_balance_transaction: back.id,
+  }
+  dialect.state.put(failed)
+  dialect.emit('payout.failed', shown(failed), { status: 'paid' })
+  return shown(failed)
+}
+
+/** A fee of the account, such as that of Radar, or an adjustment; `amount` is negative where the account pays. */
+export function adjust(dialect: Dialect, { amount, type }: { amount: number; type: 'stripe_fee' | 'adjustment' }) {
+  const description = type === 'stripe_fee' ? 'Radar for Fraud Teams' : 'Correction by Stripe'
+  const category = type === 'stripe_fee' ? 'fee' : 'other_adjustment'
+  return enter(dialect, { source: null, amount, fee: 0, type, category, description })
+}

@@ -1,0 +1,163 @@
+// Payouts of a Stripe account: each is what it consists of, to the cent, as Stripe's own client adds it up; and the bank's line of it.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import type { Stripe } from 'stripe'
+import { until } from '../../../support/cluster.ts'
+import { tundishAgain } from '../../../support/resident.ts'
+import type { Json } from '../../../support/server.ts'
+import { MERCHANT, openStripeImports } from '../../../support/stripe-import.ts'
+import { savedCard } from '../../../support/stripe-simulator.ts'
+
+const all = await openStripeImports({ demoCustomers: 12 })
+after(() => all.close())
+const project = await all.imports.project()
+const { stripe, simulator } = all
+const env = { DATABASE_URL: all.imports.url, MASTER_KEY: randomBytes(32).toString('base64') }
+
+const payOut = (path = '/payouts', body: object = {}) => simulator.control<Stripe.Payout>(path, body)
+const cents = (amount: number) => Math.round(amount * 100)
+
+async function finance(...words: string[]): Promise<Json> {
+  const { code, stdout, stderr } = await tundishAgain(
+    ['finance', ...words, '--org', project.organizationId, '--json'],
+    env,
+  )
+  assert.equal(code, 0, stderr)
+  return JSON.parse(stdout)
+}
+
+/** What a payout consists of, by Stripe's client. */
+async function consistsOf(payout: string) {
+  const entries: Stripe.BalanceTransaction[] = []
+  for await (const one of stripe.balanceTransactions.list({ payout, limit: 100 })) entries.push(one)
+  const own = entries.filter(({ type }) => type !== 'payout')
+  const sum = (of: (one: Stripe.BalanceTransaction) => number) => own.reduce((total, one) => total + of(one), 0)
+  const of = (...types: string[]) => sum(({ type, amount }) => (types.includes(type) ? amount : 0))
+  return {
+    entries: own.length,
+    net: sum(({ net }) => net),
+    charged: of('charge'),
+    refunded: of('refund', 'refund_failure'),
+    fees: sum(({ fee }) => -fee),
+    account_fees: of('stripe_fee'),
+    adjusted: of('adjustment', 'payout_failure'),
+  }
+}
+
+async function assertPayouts(): Promise<Json[]> {
+  const { data } = await finance('payouts', '--limit', '100')
+  const there = await stripe.payouts.list({ limit: 100 })
+  assert.deepEqual(
+    data.map(({ payout_id, status, amount }: Json) => [payout_id, status, cents(amount)].join(' ')).sort(),
+    there.data.map(({ id, status, amount }) => [id, status, amount].join(' ')).sort(),
+  )
+  for (const one of data) {
+    const { net, ...parts } = await consistsOf(one.payout_id)
+    assert.equal(cents(one.amount), net)
+    assert.equal(one.difference, 0, one.payout_id)
+    const { entries, charged, refunded, fees, account_fees, adjusted } = one
+    const shown = { charged, refunded, fees, account_fees, adjusted }
+    const here = Object.fromEntries(Object.entries(shown).map(([name, amount]) => [name, cents(amount)]))
+    assert.deepEqual({ entries, ...here }, parts, one.payout_id)
+    assert.equal(
+      Object.values(here).reduce((total, amount) => total + amount, 0),
+      cents(one.amount),
+    )
+  }
+  return data
+}
+
+/** The balance is what Stripe's client has of no payout. */
+async function assertBalance(): Promise<void> {
+  let there = 0
+  for await (const { net } of stripe.balanceTransactions.list({ limit: 100 })) there += net
+  const { data } = await finance('balance')
+  assert.deepEqual(
+    data.map(({ psp_merchant_id, currency_code, net }: Json) => [psp_merchant_id, currency_code, cents(net)]),
+    there === 0 ? [] : [[MERCHANT, 'USD', there]],
+  )
+}
+
+test('an import reads payouts with their entries: fees of the account, adjustments, and a payout that failed and is paid again', async () => {
+  await payOut()
+  await simulator.control('/adjustments', { amount: -750, type: 'stripe_fee' })
+  await simulator.control('/adjustments', { amount: 1234, type: 'adjustment' })
+  const { customer, payment_method } = await savedCard(stripe)
+  const pay = (amount: number) => simulator.control('/payments', { customer, payment_method, amount, ago_s: 60 })
+  await pay(9999)
+  const second = await payOut()
+  await simulator.control(`/payouts/${second.id}/fail`)
+  await pay(5000)
+  const third = await payOut()
+  await pay(700)
+  await all.run(project)
+  const payouts = new Map((await assertPayouts()).map((one) => [one.payout_id, one]))
+  const [failed, again] = [payouts.get(second.id)!, payouts.get(third.id)!]
+  assert.deepEqual([failed.status, failed.failure_code, again.status], ['failed', 'account_closed', 'paid'])
+  assert.deepEqual([failed.account_fees, failed.adjusted], [-7.5, 12.34])
+  assert.equal(cents(again.adjusted), second.amount)
+  await assertBalance()
+  // Nothing is missing here, and the fees of payments are the same as in the report.
+  assert.deepEqual((await finance('entries', '--unknown', 'true')).data, [])
+})
+
+test('a payment at Stripe that is not here is named', async () => {
+  const [entry] = (await finance('entries', '--limit', '100')).data.filter(({ type }: Json) => type === 'charge')
+  assert.equal(entry.here, true)
+  await all.imports.db.query('delete from report_transactions where psp_transaction_id = $1', [entry.source])
+  const { data } = await finance('entries', '--unknown', 'true')
+  assert.deepEqual(
+    data.map(({ entry_id, here }: Json) => [entry_id, here]),
+    [[entry.entry_id, false]],
+  )
+})
+
+test('an import that follows the account gets new payouts, and one that fails', async () => {
+  const controller = new AbortController()
+  const following = all.run(project, { follow: true }, { signal: controller.signal })
+  try {
+    await assertFollowed()
+  } finally {
+    controller.abort()
+    await following
+  }
+})
+
+async function assertFollowed(): Promise<void> {
+  const made = await payOut()
+  const state = async () => (await finance('payouts')).data.find((one: Json) => one.payout_id === made.id)?.status
+  await until('the payout', async () => (await state()) === 'paid')
+  await assertPayouts()
+  await simulator.control(`/payouts/${made.id}/fail`)
+  await until('its failure', async () => (await state()) === 'failed')
+  await assertBalance()
+}
+
+test('a payout is ticked off against a line of the bank with its amount, audited, and not with another one', async () => {
+  const payout = (await finance('payouts')).data.find(({ status }: Json) => status === 'paid')
+  const words = ['match', 'stripe', MERCHANT, payout.payout_id, '--day', '2026-10-05', '--reference', 'LINE 7']
+  const run = (...more: string[]) => tundishAgain(['finance', ...more, '--org', project.organizationId], env)
+  const wrong = await run(...words, '--amount', '1.00')
+  assert.deepEqual(
+    [wrong.code, wrong.stderr],
+    [1, `The payout has ${payout.amount.toFixed(2)} USD. Nothing was noted.\n`],
+  )
+  const matched = await finance(...words, '--amount', payout.amount.toFixed(2))
+  assert.deepEqual(
+    [matched.bank_day, matched.bank_amount, matched.bank_reference],
+    ['2026-10-05', payout.amount, 'LINE 7'],
+  )
+  assert.deepEqual(
+    (await finance('payouts', '--matched', 'true')).data.map(({ payout_id }: Json) => payout_id),
+    [payout.payout_id],
+  )
+  // A later import keeps it.
+  await all.run(project)
+  assert.equal((await finance('payouts', '--matched', 'true')).data.length, 1)
+  const [entry] = await all.imports.rows(`select target from audit_log where action = 'payout.matched'`, [])
+  assert.match(entry!.target!, new RegExp(`^payout ${payout.payout_id} of merchant account stripe`))
+  await finance('unmatch', 'stripe', MERCHANT, payout.payout_id)
+  assert.deepEqual((await finance('payouts', '--matched', 'true')).data, [])
+  assert.equal((await run('match', 'stripe', MERCHANT, 'po_none', '--day', '2026-10-05', '--amount', '1')).code, 1)
+})
