@@ -90,6 +90,17 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
     `insert into finance_months (organization_id, month, closed_at) values ($1, '2025-11-01', db_clock())`,
     [mark],
   )
+  await db.query(
+    `insert into provider_payouts (organization_id, psp, psp_merchant_id, payout_id, amount, currency_code, status, is_automatic,
+       arrives_on, created_at)
+     values ($1, $1, $1, $1, 5, 'USD', 'paid', true, '2026-01-02', db_clock())`,
+    [mark],
+  )
+  await db.query(
+    `insert into balance_entries (organization_id, psp, psp_merchant_id, entry_id, type, amount, fee, net, currency_code, entered_at)
+     values ($1, $1, $1, $1, 'stripe_fee', -1, 0, -1, 'USD', db_clock())`,
+    [mark],
+  )
   const imported = { organizationId: mark, projectId: project, merchantId: mark }
   await beginState(db.query, imported, { external_id_key: mark }, { background: false, firstStep: 'products' })
   const names = { mark, organization: mark, project, customer, order: body.order_id as string }

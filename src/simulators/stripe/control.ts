@@ -149,8 +149,10 @@ function payouts(post: Post, dialect: StripeDialect): void {
     inThePast(dialect, ago_s, (quiet) => payOut(quiet)),
   )
   post('/payouts/:id/fail', undefined, (_body, id) => failPayout(dialect, id))
-  post<Parameters<typeof adjust>[1] & { ago_s?: number }>('/adjustments', bodies.adjustment, ({ ago_s = 0, ...given }) =>
-    inThePast(dialect, ago_s, (quiet) => adjust(quiet, given)),
+  post<Parameters<typeof adjust>[1] & { ago_s?: number }>(
+    '/adjustments',
+    bodies.adjustment,
+    ({ ago_s = 0, ...given }) => inThePast(dialect, ago_s, (quiet) => adjust(quiet, given)),
   )
 }
 

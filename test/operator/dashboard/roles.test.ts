@@ -111,10 +111,20 @@ describe('pages of each role', () => {
       const forms = await walk(cookie, (path) => PAGES[role]?.includes(path) ?? true, unseen)
       const kinds = new Set([...forms].map((path) => path.split('/')[1]))
       const expected: Record<Role, string[]> = {
-        owner: ['charges', 'finance', 'keys', 'merchant-accounts', 'people', 'projects', 'settings', 'webhooks'],
+        owner: [
+          'charges',
+          'finance',
+          'keys',
+          'merchant-accounts',
+          'payouts',
+          'people',
+          'projects',
+          'settings',
+          'webhooks',
+        ],
         developer: ['keys', 'merchant-accounts', 'settings', 'webhooks'],
         support: ['charges', 'people', 'webhooks'],
-        finance: ['finance'],
+        finance: ['finance', 'payouts'],
         analyst: [],
         read: [],
       }
@@ -130,7 +140,8 @@ describe('pages of each role', () => {
     const part = await signedIn({ role: 'owner', reach: { organizations: [], projects: [tenant.project] } })
     await walk(
       part,
-      (path) => ![...ofAll, '/merchant-accounts', '/credits', '/finance', '/finance/differences'].includes(path),
+      (path) =>
+        ![...ofAll, '/merchant-accounts', '/credits', '/finance', '/finance/differences', '/payouts'].includes(path),
       ['theirs'],
     )
     const other = await browser.visit('/?project=theirs-app', { cookie: part })
