@@ -5,7 +5,7 @@ import type { App } from '../../app.ts'
 import { importRecords } from '../../data/ingest/load.ts'
 import { FIRST_STEP } from '../../data/ingest/stripe/run.ts'
 import { beginState, findState } from '../../data/ingest/stripe/state.ts'
-import { DAY_MS, DAY_S } from '../../lib/days.ts'
+import { DAY_MS } from '../../lib/days.ts'
 import { encodeForm } from '../../lib/http/form.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { STRIPE_SIMULATOR_KEY } from '../../payments/providers/adapters.ts'
@@ -28,8 +28,8 @@ export async function addStripeAccount(app: App, url: string): Promise<void> {
   if (!(await isConnected(db))) await connect(app, stripeSimulatorUrl, url)
   const name = { organizationId: ID, projectId: ID, merchantId: MERCHANT }
   if (await findState(db.query, name)) return
-  await sellToVisitors(db, stripeSimulatorUrl())
-  await payOut(stripeSimulatorUrl())
+  const agos = await sellToVisitors(db, stripeSimulatorUrl())
+  if (agos.length > 0) await payOut(stripeSimulatorUrl(), agos)
   await beginState(db.query, name, { follow: true }, { background: true, firstStep: FIRST_STEP })
 }
 
@@ -72,8 +72,8 @@ async function registerForEvents(url: string, serverUrl: string): Promise<string
   return (await post(`${url}/v1/webhook_endpoints`, endpoint)).secret!
 }
 
-/** Visitors of the last weeks who bought nothing buy a plan; the metadata of their checkout names the profile and the session. */
-async function sellToVisitors(db: Db, url: string): Promise<void> {
+/** Returns how many seconds ago each bought, the first one first. Visitors of the last weeks who bought nothing buy a plan; the metadata of their checkout names the profile and the session. */
+async function sellToVisitors(db: Db, url: string): Promise<number[]> {
   const visitors = await db.query(VISITORS, [ID])
   const product = await post(`${url}/v1/products`, { name: 'Monthly plan (Stripe)' })
   const recurring = { interval: 'month' }
@@ -87,6 +87,7 @@ async function sellToVisitors(db: Db, url: string): Promise<void> {
     })
     await control(`${url}/_control/checkout/sessions/${id}/pay`, { email: email!, ago_s: Number(ago_s) })
   }
+  return visitors.map(({ ago_s }) => Number(ago_s)).sort((a, b) => b - a)
 }
 
 // A subscription that began in the last weeks is in its first month: the simulator does not renew it.
@@ -100,15 +101,17 @@ const VISITORS = `
     and not exists (select from subscriptions u where u.project_id = $1 and u.profile_id = p.id)
   order by s.created_at desc limit 20`
 
-/** Weekly payouts: in the second one a fee of the account and a correction, the third failed at the bank. */
-async function payOut(url: string): Promise<void> {
-  const past = (path: string, days: number, more: object = {}) =>
-    control(`${url}/_control/${path}`, { ago_s: days * DAY_S, ...more })
-  await past('payouts/past', 15)
-  await past('adjustments', 9, { amount: -750, type: 'stripe_fee' })
-  await past('adjustments', 9, { amount: 125, type: 'adjustment' })
-  await past('payouts/past', 8)
-  const { id } = await past('payouts/past', 1)
+/** Three payouts: in the second one a fee of the account and a correction; the third failed at the bank. */
+async function payOut(url: string, agos: readonly number[]): Promise<void> {
+  const past = (path: string, ago_s: number, more: object = {}) =>
+    control(`${url}/_control/${path}`, { ago_s, ...more })
+  // Some seconds after a sale, so that it is in the balance.
+  const [first, second, third] = [1, 2, 3].map((n) => agos[Math.ceil((agos.length * n) / 3) - 1]! - 60)
+  await past('payouts/past', first!)
+  await past('adjustments', first! - 1, { amount: -750, type: 'stripe_fee' })
+  await past('adjustments', first! - 1, { amount: 125, type: 'adjustment' })
+  await past('payouts/past', second!)
+  const { id } = await past('payouts/past', third!)
   if (id) await control(`${url}/_control/payouts/${id}/fail`, {})
 }
 

@@ -208,6 +208,8 @@ async function set(query: Query, params: Record<string, string>, line: Line | un
   await requireOrganization(query, key[0]!)
   const [known] = await query(FIND, key)
   if (!known) throw notFound('payout', params.payout_id!)
+  if (line && (known.status === 'failed' || known.status === 'canceled'))
+    throw new Refusal(`The payout ${known.status}: its money is in the balance again. Nothing was noted.`)
   if (line) requireSame(line.amount, known.amount!, known.currency_code!)
   const values = line ? [line.day, known.amount!, line.reference, true] : [null, null, null, false]
   const [row] = await query(SET, [...key, ...values])
@@ -235,7 +237,7 @@ function requireSame(given: Line['amount'], amount: string, currency: string): v
 }
 
 const FIND = `
-  select o.amount, o.currency_code from provider_payouts o
+  select o.amount, o.currency_code, o.status from provider_payouts o
   where o.organization_id = $1 and o.psp = $2 and o.psp_merchant_id = $3 and o.payout_id = $4 for update`
 const SET = `
   update provider_payouts o set bank_day = $5::date, bank_amount = $6, bank_reference = $7,

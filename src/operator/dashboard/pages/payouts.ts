@@ -1,6 +1,6 @@
 // Payouts: what reached the bank, what each consists of, and what is still at the provider.
 import type { Result } from '../call.ts'
-import { id, money, number, plainMoney, status, time, words } from '../format.ts'
+import { dateOf, id, money, number, plainMoney, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { actionForm, filters, hiddenField, tableSection, textField } from '../parts.ts'
@@ -114,7 +114,7 @@ function payoutTable(view: View, data: Result[]): Table {
       ),
       ...Object.keys(PARTS).map((name) => amount(one[name], one.currency_code)),
       amount(one.difference, one.currency_code),
-      one.arrives_on,
+      cell(dateOf(one.arrives_on, view.span.today), one.arrives_on),
       account(one),
       bankForm(view, one),
     ]),
@@ -130,6 +130,7 @@ function bankForm(view: View, one: Result): Piece {
       explanation: 'Removes the line of the bank from this payout.',
       fields: which,
     })
+  if (one.status === 'failed' || one.status === 'canceled') return ''
   return actionForm(view, {
     action: view.href('/payouts/match'),
     button: 'Tick off',

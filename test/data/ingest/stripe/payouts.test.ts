@@ -152,6 +152,9 @@ test('a payout is ticked off against a line of the bank with its amount, audited
     (await finance('payouts', '--matched', 'true')).data.map(({ payout_id }: Json) => payout_id),
     [payout.payout_id],
   )
+  const failed = (await finance('payouts')).data.find(({ status }: Json) => status === 'failed')
+  const back = ['match', 'stripe', MERCHANT, failed.payout_id, '--day', '2026-10-05', '--amount', String(failed.amount)]
+  assert.match((await run(...back)).stderr, /^The payout failed: its money is in the balance again\./)
   // A later import keeps it.
   await all.run(project)
   assert.equal((await finance('payouts', '--matched', 'true')).data.length, 1)
