@@ -1,0 +1,88 @@
+// The page Finance shows what its operation and its command have; its CSV has every row; the button closes the month.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startDashboard } from '../../support/dashboard.ts'
+import type { Json } from '../../support/server.ts'
+
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+const { server, operator, visit, signIn } = dashboard
+const { db } = server
+const [project] = await db.query('select id, organization_id from projects limit 1')
+const [projectId, organizationId] = [project!.id!, project!.organization_id!]
+const cookie = await signIn((await operator('write')).key)
+
+await db.query(
+  `insert into customers (organization_id, external_id, project_id, email, created_at, updated_at)
+   values ($1, 'ada', $2, 'ada@example.com', db_clock(), db_clock())`,
+  [organizationId, projectId],
+)
+// 30 payments in two currencies, of which one has no rate, and a refund.
+await db.query(
+  `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, psp_date,
+     amount, amount_usd, currency_code, status, psp, psp_merchant_id, psp_transaction_type)
+   select $1, 'ada', true, db_clock(), gen_random_uuid(), gen_random_uuid(), at, at, 10.5 + n,
+     case when n % 3 > 0 then 10 + n end, case when n % 3 > 0 then 'USD' else 'EUR' end,
+     case when n = 7 then 'refunded' else 'succeeded' end, 'elsewhere', 'main', case when n = 7 then 'refund' else 'sale' end
+   from generate_series(1, 30) n, lateral (select timestamptz '2025-10-01T12:00:00Z' + n * interval '1 day' as at) t`,
+  [organizationId],
+)
+const see = async (path: string) => {
+  const { status, text, headers } = await visit(path, { cookie })
+  assert.equal(status, 200, text)
+  return { text, headers }
+}
+const get = async (path: string): Promise<Json> =>
+  (await server.admin(`/organizations/${organizationId}/finance${path}`)).body
+const MONTH = `/finance?project=${projectId}&month=2025-10`
+
+test('the sums are those of the operation, and what has no rate is named with how much', async () => {
+  const { text } = await see(MONTH)
+  const { usd, currencies } = await get('?month=2025-10')
+  for (const amount of [usd.net, usd.gross]) assert.ok(text.includes(`$${amount.toFixed(2)}`), String(amount))
+  const euro = currencies.find((one: Json) => one.currency_code === 'EUR')
+  assert.match(
+    text,
+    new RegExp(
+      `Without a value in US dollars, and so not in the figures above: €${euro.net_without_usd.toFixed(2)} \\(${euro.without_usd} movements\\)`,
+    ),
+  )
+  assert.match(text, /From finance to the dashboard/)
+})
+
+test('the CSV has every row of the operation, with a byte order mark and a name of project, page and period', async () => {
+  const { headers } = await see(`${MONTH}&csv=rows`)
+  assert.match(headers.get('content-disposition')!, /_finance_rows_2025-10-01_2025-10-31/)
+  const response = await fetch(`${dashboard.origin}${MONTH}&csv=rows`, { headers: { cookie } })
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  assert.deepEqual([...bytes.slice(0, 3)], [0xef, 0xbb, 0xbf])
+  const [head, ...lines] = new TextDecoder().decode(bytes).trimEnd().split('\r\n')
+  const { rows } = await get('/rows?month=2025-10&limit=1000')
+  assert.equal(lines.length, rows.length)
+  const at = head!.split(',').indexOf('Amount')
+  assert.deepEqual(
+    lines.map((line) => Number(line.split(',')[at])),
+    rows.map(({ amount }: Json) => amount),
+  )
+})
+
+test('an operator without the right sees no button; the button closes the month, and the page says so', async () => {
+  const reader = await signIn((await operator('read')).key)
+  assert.doesNotMatch((await visit(MONTH, { cookie: reader })).text, /Close Oct 2025/)
+  const { text } = await see(MONTH)
+  assert.match(text, /Close Oct 2025…[\s\S]*never change again/)
+  const sent = await visit(`/finance/close?project=${projectId}`, { cookie, form: { month: '2025-10' } })
+  assert.equal(sent.status, 303)
+  assert.match(
+    (await see(sent.headers.get('location')!)).text,
+    /The month was closed\.[\s\S]*this month does not change any more/,
+  )
+  const again = await visit(`/finance/close?project=${projectId}`, { cookie, form: { month: '2025-10' } })
+  assert.match(again.text, /2025-10 is closed already/)
+})
+
+test('a month that does not exist is refused in a sentence', async () => {
+  const { status, text } = await visit(`/finance?project=${projectId}&month=2025-13`, { cookie })
+  assert.equal(status, 400)
+  assert.match(text, /month must be a month such as 2026-01/)
+})
