@@ -159,6 +159,7 @@ const OBJECT_PARAMS: Record<string, keyof Tenant> = {
   unit: 'mark',
   psp: 'mark',
   psp_merchant_id: 'mark',
+  payout_id: 'mark',
   transaction_id: 'mark',
   funnel_id: 'mark',
   order_id: 'order',
