@@ -1,0 +1,106 @@
+// Ticks payouts off against lines of the bank.
+import { readDay } from '../../lib/days.ts'
+import { ApiError, Refusal } from '../../lib/errors.ts'
+import { MoneyError, readAmount, toMinor } from '../../lib/money.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { notFound, requireOrganization } from './exist.ts'
+import { TAG } from './finance.ts'
+import type { Change, Operation } from './operation.ts'
+import { PAYOUTS_PATH, payout } from './payouts.ts'
+
+const PATH = `${PAYOUTS_PATH}/:psp/:psp_merchant_id/:payout_id/bank`
+
+const match: Change = {
+  id: 'matchPayout',
+  right: 'books',
+  command: 'finance match',
+  method: 'POST',
+  path: PATH,
+  tag: TAG,
+  summary: 'Tick off a payout against a line of the bank',
+  description: 'Notes the line that the bank shows for it. Noting it again replaces what was noted.',
+  body: Type.Object(
+    {
+      day: Type.String({ description: 'The day of the line.', examples: ['2026-10-05'], maxLength: 40 }),
+      amount: {
+        type: ['number', 'string'],
+        description: 'Its amount in the currency of the payout; it must be the same.',
+        examples: ['1158.20'],
+      } as Schema,
+      reference: Type.Optional(
+        Type.String({ description: 'What identifies it at the bank.', minLength: 1, maxLength: 200 }),
+      ),
+    },
+    { title: 'BankLine', additionalProperties: false },
+  ),
+  response: payout.schema,
+  checkInput: ({ body }) => void readDay('day', String(body.day)),
+  change: (query, { params, body, exact = body }) =>
+    set(query, params, {
+      day: readDay('day', String(body.day)),
+      amount: exact.amount as Parameters<typeof readAmount>[0],
+      reference: (body.reference as string | undefined) ?? null,
+    }),
+}
+
+const unmatch: Change = {
+  id: 'unmatchPayout',
+  right: 'books',
+  command: 'finance unmatch',
+  method: 'DELETE',
+  path: PATH,
+  tag: TAG,
+  summary: 'Remove the line of the bank from a payout',
+  response: payout.schema,
+  change: (query, { params }) => set(query, params, undefined),
+}
+
+interface Line {
+  day: string
+  amount: Parameters<typeof readAmount>[0]
+  reference: string | null
+}
+
+async function set(query: Query, params: Record<string, string>, line: Line | undefined) {
+  const key = ['organization_id', 'psp', 'psp_merchant_id', 'payout_id'].map((one) => params[one]!)
+  await requireOrganization(query, key[0]!)
+  const [known] = await query(FIND, key)
+  if (!known) throw notFound('payout', params.payout_id!)
+  if (line && (known.status === 'failed' || known.status === 'canceled'))
+    throw new Refusal(`The payout ${known.status}: its money is in the balance again. Nothing was noted.`)
+  if (line) requireSame(line.amount, known.amount!, known.currency_code!)
+  const values = line ? [line.day, known.amount!, line.reference, true] : [null, null, null, false]
+  const [row] = await query(SET, [...key, ...values])
+  const target = `payout ${params.payout_id} of merchant account ${params.psp} ${params.psp_merchant_id} of organization ${params.organization_id}`
+  return {
+    entry: {
+      action: line ? 'payout.matched' : 'payout.unmatched',
+      target,
+      after: line ? { day: line.day, amount: known.amount!, reference: line.reference } : {},
+    },
+    result: JSON.parse(payout.writeNamed(row!).toString()),
+  }
+}
+
+function requireSame(given: Line['amount'], amount: string, currency: string): void {
+  // An amount in a string has no sign there, and a payout may be negative.
+  const plain = typeof given === 'string' && given.startsWith('-') ? given.slice(1) : given
+  try {
+    const same = toMinor(readAmount(plain), currency) === toMinor(readAmount(amount.replace('-', '')), currency)
+    if (same || String(given) === amount) return
+  } catch (error) {
+    throw error instanceof MoneyError ? new ApiError(400, 'invalid_value', `amount ${error.message}.`) : error
+  }
+  throw new Refusal(`The payout has ${amount} ${currency}. Nothing was noted.`)
+}
+
+const FIND = `
+  select o.amount, o.currency_code, o.status from provider_payouts o
+  where o.organization_id = $1 and o.psp = $2 and o.psp_merchant_id = $3 and o.payout_id = $4 for update`
+const SET = `
+  update provider_payouts o set bank_day = $5::date, bank_amount = $6, bank_reference = $7,
+    matched_at = case when $8 then db_clock() end
+  where o.organization_id = $1 and o.psp = $2 and o.psp_merchant_id = $3 and o.payout_id = $4 returning ${payout.namedColumns}`
+
+export const payoutMatches: Operation[] = [match, unmatch]
