@@ -48,7 +48,7 @@ function changeOf({ compared, previous }: Figure, metric: string, unit: Unit, ba
 export function withoutDollars(view: View, { values }: Figure): Piece {
   const count = values.without_usd ?? 0
   if (count === 0) return ''
-  return html`<p class="note">${plural(count, 'payment, refund or chargeback has', 'payments, refunds and chargebacks have')} no value in US dollars and can only be seen in the <a href="${view.href('/revenue')}#currencies">table by currency</a>. ${HOW_TO_VALUE}</p>`
+  return html`<p class="note">${plural(count, 'payment, refund or chargeback has', 'payments, refunds and chargebacks have')} no value in US dollars and can only be seen in the <a href="${view.href('/revenue', { split: 'currency' })}#currencies">table by currency</a>. ${HOW_TO_VALUE}</p>`
 }
 
 /** Says how much sandbox and preview data the page leaves out; `whole` is the figure with it. */

@@ -118,7 +118,7 @@ export function shell(view: View, page: Page): Html {
 </header>
 <div class="page">
   <main id="content" tabindex="-1">
-    <div class="heading"><h1>${title}</h1><div class="actions">${actions}</div>${view.mayOpen('/people') && search(view)}</div>
+    <div class="heading"><h1>${wrapping(title)}</h1><div class="actions">${actions}</div>${view.mayOpen('/people') && search(view)}</div>
     ${message(query)}
     ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { ...allChoices(view), test: null })}">Exclude it</a></p>` : ''}
     ${hasPeriod && periodChooser(view, page)}
@@ -128,6 +128,9 @@ export function shell(view: View, page: Page): Html {
 </div>
 </body>`
 }
+
+/** A title that may be an e-mail address, which is broken before the @ rather than within a word. */
+const wrapping = (title: string): Piece => title.split(/(?=@)/).map((part, n) => [n > 0 && html`<wbr>`, part])
 
 const search = (view: View): Html => html`<form class="search" role="search" action="/people" method="get">
       ${hiddenParameters(view, ['q'])}

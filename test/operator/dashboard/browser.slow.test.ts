@@ -11,7 +11,7 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
 
   test('a wide table at 390 px is scrolled, and the name of each row stays in sight', async () => {
     const { page } = await demo.visitor(PHONE)
-    await page.goto(`${demo.server.adminUrl}/revenue?project=demo&period=12m`, { waitUntil: 'load' })
+    await page.goto(`${demo.server.adminUrl}/revenue?project=demo&period=12m&split=country`, { waitUntil: 'load' })
     const places = (await page.evaluate(`(() => {
       const scroll = document.querySelector('#country').closest('.scroll')
       const left = () => document.querySelector('#country tbody td').getBoundingClientRect().left
@@ -49,8 +49,11 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
   test('the link to a table as CSV downloads it, and the page stays', async () => {
     const { page, open } = await demo.visitor(DESKTOP)
     await open('/funnels?period=24m')
-    const [download] = await Promise.all([page.waitForEvent('download'), page.click('a:text("CSV")')])
-    assert.equal(download.suggestedFilename(), 'funnels.csv')
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.click('section:has(#funnels) a:text("CSV")'),
+    ])
+    assert.match(download.suggestedFilename(), /^Better-sleep_funnels_[\d-]+_[\d-]+_USD\.csv$/)
     assert.ok(page.url().endsWith('/funnels?period=24m'))
     assert.ok(await page.isVisible('#funnels'))
   })
@@ -72,10 +75,13 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
     assert.equal(colors.length, 12)
     assert.deepEqual([...new Set(colors.slice(0, 11))], [colors[0]])
     assert.notEqual(colors[11], colors[0])
+    assert.ok(await page.isVisible('.incomplete:has-text("Faded: the month that is not over.")'))
+    // Few points are bars.
+    await open('/revenue?period=24m')
     const dashes = (await page.evaluate(
-      `[...Array(11).keys()].map((n) => ${drawn('averages')}.config.data.datasets[0].segment.borderDash({ p0DataIndex: n, p1DataIndex: n + 1 }) ?? null)`,
+      `[...Array(23).keys()].map((n) => ${drawn('averages')}.config.data.datasets[0].segment.borderDash({ p0DataIndex: n, p1DataIndex: n + 1 }) ?? null)`,
     )) as unknown[]
-    assert.deepEqual(dashes, [...Array(10).fill(null), [4, 4]])
+    assert.deepEqual(dashes, [...Array(22).fill(null), [4, 4]])
     assert.ok(await page.isVisible('text=Dashed: the month that is not over.'))
   })
 
@@ -131,9 +137,10 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
     await page.waitForURL(/\/docs\/guides\/import/)
     assert.equal(await page.locator('link[href="/assets/dashboard.css"]').count(), 0)
     await open('/revenue?from=2026-01-01&to=2026-01-31')
+    await page.click('.period summary')
     await page.fill('.period input[name="from"]', '2026-03-01')
     await page.click('.period form button')
-    await page.waitForSelector('body.alone h1:text("That did not work")')
+    await page.waitForSelector('header.side ~ .page h1:text("That did not work")')
     await page.goto(demo.server.adminUrl, { waitUntil: 'load' })
     await demo.server.db.query('delete from dashboard_sessions')
     await page.click('.wide nav a:text("Revenue")')

@@ -37,7 +37,8 @@ function draw(figure) {
       backgroundColor: isLine ? `${color}1f` : parts.map((part) => (part ? `${color}80` : color)),
       borderColor: color,
       stack: isEarlier ? 'earlier' : undefined,
-      ...(isEarlier && { borderDash: [2, 3] }),
+      // Two earlier periods differ by their dashes.
+      ...(isEarlier && { borderDash: series[n - 1]?.isEarlier ? [7, 4] : [2, 3] }),
       segment: isEarlier
         ? undefined
         : {
