@@ -58,8 +58,10 @@ const session: Rule = {
       `select 'visits', s.created_at from ${from}`,
       `select 'experiments', s.created_at from ${from} where s.experiment_id is not null`,
       exposures(from, 's.profile_id', project_id, 's.experiment_id = e.experiment_id and e.created_at >= s.created_at'),
+      // Its own day is marked already.
       `select 'visits', o.created_at from ${from} join sessions o
-         on o.project_id = ${project_id} and o.profile_id = s.profile_id and (o.created_at, o.id) > (s.created_at, s.id)
+         on o.project_id = ${project_id} and o.profile_id = s.profile_id
+           and o.created_at >= date_trunc('day', s.created_at, 'UTC') + interval '1 day'
        where o.created_at < date_trunc('month', s.created_at, 'UTC') + interval '1 month' or ${isFirst}`,
       // What was paid earlier has another last session before it, and none of this one's dimensions, unless this is the first.
       `select 'sales', o.created_at from ${from} join transactions o
