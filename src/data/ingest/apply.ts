@@ -5,7 +5,7 @@ import type { Kind, Scope } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { dropAliases } from './aliases.ts'
 import { type Linked, wipeErased, wipeStored } from './erased.ts'
-import { emitNoted, eventHooks } from './events.ts'
+import { emitNoted, eventHooks, readNoted } from './events.ts'
 import { figureHooks } from './figure-marks.ts'
 import { together } from './hooks.ts'
 import { merge } from './merge.ts'
@@ -13,7 +13,7 @@ import { mergePayments } from './payments.ts'
 import type { StagedKind } from './staging.ts'
 import { stampDependents, stampHooks } from './stamping.ts'
 import { Tally } from './tally.ts'
-import { linkBrought } from './waiting.ts'
+import { isAnyLinkWaiting, linkBrought } from './waiting.ts'
 
 /** The parameters of an import besides its scope. */
 export interface Writing {
@@ -56,9 +56,14 @@ export async function apply(
     done(kind)
   }
   for (const one of brought) if (!isPayment(one.kind)) await write(one)
-  const merged = await linkBrought(query, kinds, scope, writing)
-  await stampDependents(query, kinds, scope)
-  if (emitEvents) await emitNoted(query, projectId)
+  // Sent together. The links stamp what they change, and read the first events only as they are after the links.
+  const [isAwaited, , noted] = await Promise.all([
+    isAnyLinkWaiting(query, scope),
+    stampDependents(query, kinds, scope),
+    emitEvents ? readNoted(query) : [],
+  ])
+  const merged = isAwaited ? await linkBrought(query, kinds, scope, writing) : []
+  if (emitEvents) await emitNoted(query, projectId, noted)
   const wipes = isAnyErased && kinds.some(isOwned)
   if (wipes) await wipeStored(query, projectId, base)
   // Payments last: those of a feed lock the organization's clock, for which its charges then wait.

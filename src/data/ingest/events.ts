@@ -34,10 +34,12 @@ function firstReplies(kind: Kind, { project_id }: Scope): string {
     select from ${kind.table} t where t.project_id = ${project_id} and t.session_id = s.session_id)`
 }
 
-/** Writes the events of all noted changes. Call it when all rows are written. */
-export async function emitNoted(query: Query, projectId: string): Promise<void> {
-  for (let place = '0'; ; ) {
-    const rows = await query<Noted>(NEXT, [place, BATCH])
+/** The first noted changes. */
+export const readNoted = (query: Query, place = '0') => query<Noted>(NEXT, [place, BATCH])
+
+/** Writes the events of all noted changes, of which the first are read. Call it when all rows are written. */
+export async function emitNoted(query: Query, projectId: string, first: Noted[]): Promise<void> {
+  for (let rows = first; ; ) {
     const ofKind = (kind: string) => rows.filter((row) => row.kind === kind)
     await emitSubscriptionEvents(query, projectId, ofKind('subscription').map(changeOf))
     for (const type of RECORD_EVENTS)
@@ -48,7 +50,7 @@ export async function emitNoted(query: Query, projectId: string): Promise<void> 
         ofKind(type).map(({ id }) => id),
       )
     if (rows.length < BATCH) return
-    place = rows.at(-1)!.place
+    rows = await readNoted(query, rows.at(-1)!.place)
   }
 }
 

@@ -32,9 +32,10 @@ export function openFeedWriter(app: Importing) {
 
   async function writeInTurn(calls: FeedCall[]): Promise<(FeedResult | undefined)[]> {
     const { organizationId } = calls[0]!
+    const rows = calls.reduce((sum, call) => sum + call.rows.length, 0)
     const endMs = performance.now() + PATIENCE.ms
     for (let attempt = 1; ; ) {
-      const run = () => sessions.use((session) => writeOnce({ ...app, statistics }, session, calls))
+      const run = () => sessions.use(rows, (session) => writeOnce({ ...app, statistics }, session, calls))
       try {
         const outcomes = await turns.run(organizationId, 1, run, PATIENCE)
         if (outcomes) return outcomes

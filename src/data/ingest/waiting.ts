@@ -36,10 +36,14 @@ const TABLES = {
   experiment: 'experiment_id',
 } as const
 
+/** Whether links of the project wait for a record. */
+export async function isAnyLinkWaiting(query: Query, { project_id }: Tenant): Promise<boolean> {
+  const [found] = await query(`select exists (select from waiting_links where project_id = ${project_id}) as any`)
+  return found!.any === 't'
+}
+
 /** In the transaction of an import, after its rows: links to what it brought. Returns the profiles that were merged. */
 export async function linkBrought(query: Query, kinds: readonly Kind[], { project_id }: Tenant, writing: Linking) {
-  const found = await query(`select exists (select from waiting_links where project_id = ${project_id}) as any`)
-  if (found[0]!.any === 'f') return []
   const merged: Pair[] = []
   for (const kind of kinds) {
     const field = TABLES[kind.name as keyof typeof TABLES]
