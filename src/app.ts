@@ -7,24 +7,15 @@ import { loadMetrics } from './core/metrics/load.ts'
 import type { Metrics, WorkerMetrics } from './core/metrics/metrics.ts'
 import { type KeyCache, openKeyCache } from './core/tenants/key-cache.ts'
 import { type KeyUses, openKeyUses } from './core/tenants/key-uses.ts'
+import { openSealOf } from './core/tenants/open-seal.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { openEmbedded } from './lib/embedded/embedded.ts'
-import { UsageError } from './lib/errors.ts'
 import { openLog } from './lib/log.ts'
 import { settingsOf } from './lib/pg/client-config.ts'
-import { whyUntrusted } from './lib/pg/database-url.ts'
 import { type Db, openDb } from './lib/pg/db.ts'
-import { causeOf, isUnavailable, sqlState } from './lib/pg/errors.ts'
 import { migrate } from './lib/pg/migrate.ts'
-import { isRefusedByPooler, lackedSettings, needsDirectUrl } from './lib/pg/pooler.ts'
-import {
-  adoptNextMasterKeyIn,
-  makeMasterKeyIn,
-  masterKeyIn,
-  nextMasterKeyIn,
-  openSeal,
-  type Seal,
-} from './lib/secrets.ts'
+import { checkPooler, reachable } from './lib/pg/reachable.ts'
+import type { Seal } from './lib/secrets.ts'
 import { loadProviders } from './payments/providers/load.ts'
 import type { Providers } from './payments/providers/provider.ts'
 import { openPlayMoney, registered } from './simulators/play-money.ts'
@@ -173,78 +164,4 @@ async function openStripeSimulator(
   if (run === 'always') return openPlayMoney(shared, { dialect: 'stripe', follow: worker !== undefined })
   const url = await registered(shared.db, 'stripe')
   return url === undefined ? undefined : { url: () => url, async close() {} }
-}
-
-const TRUST =
-  'name the certificate of its authority as sslrootcert=FILE, and the host as its certificate does; sslmode=disable goes without TLS.'
-
-/** Turns a failure to connect into a `UsageError` that says why the database of the setting cannot be used. */
-export async function reachable<T>(promise: Promise<T>, setting = 'DATABASE_URL'): Promise<T> {
-  try {
-    return await promise
-  } catch (error) {
-    if (error instanceof UsageError) throw error
-    if (isRefusedByPooler(error)) throw new UsageError(needsDirectUrl(setting))
-    const refused = ['28P01', '28000', '3D000', '42501'].includes(sqlState(error) ?? '')
-    if (!refused && !isUnavailable(error)) throw error
-    const untrusted = whyUntrusted(error)
-    if (untrusted) throw new UsageError(`The database of ${setting} cannot be trusted (${untrusted}): ${TRUST}`)
-    // PostgreSQL's sentence names the user or database, never the password.
-    throw new UsageError(
-      `The database of ${setting} cannot be used (${causeOf(error)}): check its address, name, user, password and rights.`,
-    )
-  }
-}
-
-/**
- * Refuses a pooler whose connections lack the time zone and date format that times are parsed with. Other missing settings
- * only change plans and timeouts, so they are logged.
- */
-async function checkPooler(db: Db, settings: Record<string, string>, log: Logger): Promise<void> {
-  const { query, release } = await reachable(db.connect(), 'DIRECT_DATABASE_URL')
-  const lacked = await reachable(lackedSettings(db.query, query, settings)).finally(() => release())
-  if (!lacked) return
-  const sentence = `${lacked.message} ${lacked.fix}`
-  if (lacked.names.includes('TimeZone') || lacked.names.includes('DateStyle')) throw new UsageError(sentence)
-  log.warn(sentence)
-}
-
-/** Creates the key file only for a database that has never used a key. Any other key could not decrypt its secrets. */
-async function openSealOf(db: Db, { masterKey, dataDir }: Config): Promise<Seal> {
-  let current = masterKey ?? masterKeyIn(dataDir)
-  if (!current) {
-    const known = await db.query(`select 1 from instance where name = 'master key'`)
-    // Another process that also started for the first time may have created it in between.
-    current = masterKeyIn(dataDir)
-    if (!current && known.length > 0)
-      throw new UsageError(`master.key is missing in ${dataDir}: restore it from your backup, or set MASTER_KEY.`)
-  }
-  const next = masterKey ? undefined : await finishReplacement(db, dataDir)
-  const seal = next ?? openSeal(current ?? makeMasterKeyIn(dataDir))
-  await checkMasterKey(db, seal)
-  return seal
-}
-
-/** Finishes a replacement of the master key that was killed between its commit and the renaming of the key file. */
-async function finishReplacement(db: Db, dataDir: string): Promise<Seal | undefined> {
-  const key = nextMasterKeyIn(dataDir)
-  if (!key) return undefined
-  const next = openSeal(key)
-  const [row] = await db.query(`select value from instance where name = 'master key'`)
-  if (row?.value !== next.fingerprint) return undefined
-  adoptNextMasterKeyIn(dataDir)
-  return next
-}
-
-/** Throws if the master key is not the database's: no stored key could be decrypted, so the program must not start. */
-async function checkMasterKey(db: Db, seal: Seal): Promise<void> {
-  await db.query(`insert into instance (name, value) values ('master key', $1) on conflict (name) do nothing`, [
-    seal.fingerprint,
-  ])
-  const [row] = await db.query(`select value from instance where name = 'master key'`)
-  if (row!.value !== seal.fingerprint) {
-    throw new UsageError(
-      'MASTER_KEY (or master.key in the data folder) is not the one this database was set up with: start with the right one, or restore it from your backup.',
-    )
-  }
 }

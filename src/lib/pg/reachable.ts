@@ -1,0 +1,41 @@
+// Says in one sentence why the database of a setting cannot be used.
+import type { Logger } from 'pino'
+import { UsageError } from '../errors.ts'
+import { whyUntrusted } from './database-url.ts'
+import type { Db } from './db.ts'
+import { causeOf, isUnavailable, sqlState } from './errors.ts'
+import { isRefusedByPooler, lackedSettings, needsDirectUrl } from './pooler.ts'
+
+const TRUST =
+  'name the certificate of its authority as sslrootcert=FILE, and the host as its certificate does; sslmode=disable goes without TLS.'
+
+/** Turns a failure to connect into a `UsageError` that says why the database of the setting cannot be used. */
+export async function reachable<T>(promise: Promise<T>, setting = 'DATABASE_URL'): Promise<T> {
+  try {
+    return await promise
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    if (isRefusedByPooler(error)) throw new UsageError(needsDirectUrl(setting))
+    const refused = ['28P01', '28000', '3D000', '42501'].includes(sqlState(error) ?? '')
+    if (!refused && !isUnavailable(error)) throw error
+    const untrusted = whyUntrusted(error)
+    if (untrusted) throw new UsageError(`The database of ${setting} cannot be trusted (${untrusted}): ${TRUST}`)
+    // PostgreSQL's sentence names the user or database, never the password.
+    throw new UsageError(
+      `The database of ${setting} cannot be used (${causeOf(error)}): check its address, name, user, password and rights.`,
+    )
+  }
+}
+
+/**
+ * Refuses a pooler whose connections lack the time zone and date format that times are parsed with. Other missing settings
+ * only change plans and timeouts, so they are logged.
+ */
+export async function checkPooler(db: Db, settings: Record<string, string>, log: Logger): Promise<void> {
+  const { query, release } = await reachable(db.connect(), 'DIRECT_DATABASE_URL')
+  const lacked = await reachable(lackedSettings(db.query, query, settings)).finally(() => release())
+  if (!lacked) return
+  const sentence = `${lacked.message} ${lacked.fix}`
+  if (lacked.names.includes('TimeZone') || lacked.names.includes('DateStyle')) throw new UsageError(sentence)
+  log.warn(sentence)
+}
