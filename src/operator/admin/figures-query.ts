@@ -129,7 +129,7 @@ function readFilter(given: Partial<Record<(typeof FILTERS)[number], string>>): F
     throw new ApiError(
       400,
       'invalid_parameter',
-      `Only one filter can be given, got ${[first, ...others].join(' and ')}.`,
+      `Only one filter can be given, got ${[first, ...others].join(' and ')}: figures are stored by one or two dimensions.`,
     )
   return first && { dimension: first, value: given[first]! }
 }
