@@ -88,6 +88,7 @@ const DEFAULTS: Record<Table, Columns> = {
   credit_entries: {
     unit: 'tokens',
     created_at: T,
+    updated_at: T,
     entry_id: '00000000-0000-7000-8000-000000000000',
     account: 'spent',
     amount: -1,
@@ -99,8 +100,8 @@ const DEFAULTS: Record<Table, Columns> = {
 
 // The tables in an order in which references exist.
 const ORDER = Object.keys(DEFAULTS) as Table[]
-const OF_NO_PROJECT = new Set<Table>(['refunds', 'credit_units', 'credit_accounts', 'credit_entries'])
-const OF_ORGANIZATIONS = new Set<Table>(['customers', 'orders', ...OF_NO_PROJECT])
+const OF_NO_PROJECT = new Set<Table>(['refunds', 'credit_units', 'credit_accounts'])
+const OF_ORGANIZATIONS = new Set<Table>(['customers', 'orders', 'credit_entries', ...OF_NO_PROJECT])
 
 /** Inserts rows into a project, with omitted columns from `DEFAULTS`, and counts them as every writer does. */
 export async function insert(db: Db, project: { id: string; organizationId: string }, rows: Rows): Promise<void> {
