@@ -63,7 +63,7 @@ describe('the command line', () => {
   test('help of a group has its commands in alphabetical order', async () => {
     const { stdout } = await tundishAgain(['project', '--help'])
     const names = [...stdout.split('Commands:\n')[1]!.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name)
-    assert.deepEqual(names, ['create', 'help', 'list', 'names', 'readers', 'set', 'show', 'state', 'writers'])
+    assert.deepEqual(names, ['create', 'help', 'list', 'names', 'readers', 'set', 'setup', 'show', 'state', 'writers'])
   })
 
   test('--version is that of the package', async () => {

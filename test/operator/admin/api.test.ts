@@ -206,6 +206,9 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
   ],
   adoptLostMovement: async () => [await lostMovement('adopt'), {}],
   acceptLostMovement: async () => [await lostMovement('accept'), { because: 'another installation made it' }],
+  closeFinanceMonth: async () => [`/organizations/${ORGANIZATION}/finance/months`, { month: '2015-01' }],
+  matchPayout: async () => [await payoutLine('po_matched'), { day: '2026-01-05', amount: '7.50' }],
+  unmatchPayout: async () => [await payoutLine('po_unmatched'), undefined],
   confirmRestoredKeys: async () => {
     await query(`insert into instance (name, value) values ('restored 2026-01-01T00:00:00.000000Z', '{}')`)
     return ['/restored-keys/confirm', undefined]
@@ -248,6 +251,15 @@ const lostMovement = async (verb: string) => {
     [ORGANIZATION, `pi_${verb}`],
   )
   return `/organizations/${ORGANIZATION}/lost-movements/stripe/m4/pi_${verb}/${verb}`
+}
+const payoutLine = async (id: string) => {
+  await query(
+    `insert into provider_payouts (organization_id, psp, psp_merchant_id, payout_id, amount, currency_code, status, is_automatic,
+       arrives_on, created_at)
+     values ($1, 'stripe', 'm4', $2, 7.5, 'USD', 'paid', true, '2026-01-04', db_clock())`,
+    [ORGANIZATION, id],
+  )
+  return `/organizations/${ORGANIZATION}/finance/payouts/stripe/m4/${id}/bank`
 }
 const webhookId = () => events.endpoint('http://127.0.0.1:9/')
 /** An order that was charged somewhere else, so that a refund is refused: what was tried must be known all the same. */
