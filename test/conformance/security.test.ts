@@ -73,11 +73,11 @@ const COMPARES = new RegExp(
 
 /** Plain comparisons, and why they do not reveal a secret. */
 const HARMLESS: [place: string, reason: string][] = [
-  ['src/app.ts: if (row!.value !== seal.fingerprint)', 'both are ours; no caller brings one'],
-  ['src/app.ts: if (row?.value !== next.fingerprint)', 'both are ours; no caller brings one'],
   ['src/core/audit/audit.ts: if (last.master_key', 'both are ours; no caller brings one'],
   ['src/core/audit/verify.ts: if (!head ||', 'both come from the database'],
   ['src/core/audit/verify.ts: if (known?.committed', 'both are read from our own store, and neither is recomputed'],
+  ['src/core/tenants/open-seal.ts: if (row!.value !== seal.fingerprint)', 'both are ours; no caller brings one'],
+  ['src/core/tenants/open-seal.ts: if (row?.value !== next.fingerprint)', 'both are ours; no caller brings one'],
   ['src/operations/backup/reasons.ts:', 'the fingerprint in a backup is no secret'],
   ['src/operations/backup/script.ts:', 'a checksum, and the end of a table'],
   ['src/operations/backup/source.ts:', 'the first bytes of a file'],
