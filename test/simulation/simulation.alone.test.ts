@@ -9,7 +9,7 @@ replaceSources()
 const { simulate } = await import('./world.ts')
 const world = await import('./database.ts')
 
-const SEEDS = 12
+const SEEDS = 8
 
 let fresh: FreshDatabase
 let database: Database
