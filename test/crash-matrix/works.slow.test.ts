@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { ROWS } from './victims.ts'
 import { WorkMatrix } from './work-matrix.ts'
 
-const BORDERS = 3
+const BORDERS = 2
 
 test('a process killed in background work, an import, an erasure, a restore or a reconciliation', async (t) => {
   const matrix = await WorkMatrix.open()
