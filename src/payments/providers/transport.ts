@@ -25,7 +25,7 @@ const defaultMaxResponseBytes = 256 * 1024
 export class TooLong extends ProviderError {}
 
 /** No connection was made, so the provider has not received the request. */
-export class NotSent extends ProviderError {}
+class NotSent extends ProviderError {}
 
 // Errors of name resolution, of connecting and of the TLS handshake, all before the first byte of the request.
 const NOT_SENT =
@@ -113,6 +113,9 @@ export class Transport {
     })
   }
 }
+
+/** The cause for the outcome `not_begun`, if no connection was made; else undefined. */
+export const causeOfError = (error: ProviderError) => (error instanceof NotSent ? 'unreachable' : undefined)
 
 /** The cause for the outcome `not_begun`, if the provider rejected the call before processing it; else undefined. */
 export function causeOfRejection(status: number): 'credentials' | 'busy' | undefined {

@@ -5,14 +5,13 @@ import {
   errorOf,
   type Movement,
   type Provider,
-  type ProviderError,
   type Reference,
   type RefundReference,
   type RefundRequest,
   type Span,
   type Traits,
 } from '../provider.ts'
-import { NotSent } from '../transport.ts'
+import { causeOfError } from '../transport.ts'
 import { AIRWALLEX_API_URL, AirwallexApi, type Fields } from './api.ts'
 import { confirm, find, lookUp, prepare, refuse } from './charges.ts'
 import { ownIds, readIntent, sumIn, timeOf } from './objects.ts'
@@ -73,7 +72,7 @@ export class AirwallexProvider implements Provider {
   }
 
   prepare(request: ChargeRequest, signal?: AbortSignal) {
-    return this.#guard.begin((deadline) => prepare(this.#api, request, deadline), signal, causeOf)
+    return this.#guard.begin((deadline) => prepare(this.#api, request, deadline), signal, causeOfError)
   }
 
   confirm(request: Reference & { handle: string }, signal?: AbortSignal) {
@@ -100,7 +99,7 @@ export class AirwallexProvider implements Provider {
   }
 
   refund(request: RefundRequest, signal?: AbortSignal) {
-    return this.#guard.begin((deadline) => refund(this.#api, request, deadline), signal, causeOf)
+    return this.#guard.begin((deadline) => refund(this.#api, request, deadline), signal, causeOfError)
   }
 
   lookUpRefund(reference: RefundReference, signal?: AbortSignal) {
@@ -152,5 +151,3 @@ function refundIn(item: Fields): Movement[] {
   const isPending = status === 'pending' && { isPending: true }
   return [{ ...about, ...sumIn(item, 'amount'), ...isPending, chargeTransactionId: String(item['payment_intent_id']) }]
 }
-
-const causeOf = (error: ProviderError) => (error instanceof NotSent ? 'unreachable' : undefined)

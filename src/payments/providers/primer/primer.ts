@@ -5,13 +5,12 @@ import {
   errorOf,
   type Movement,
   type Provider,
-  type ProviderError,
   type Reference,
   type RefundReference,
   type RefundRequest,
   type Traits,
 } from '../provider.ts'
-import { NotSent } from '../transport.ts'
+import { causeOfError } from '../transport.ts'
 import { describeAccount } from './account.ts'
 import { PRIMER_API_URL, PrimerApi } from './api.ts'
 import { capture, charge, lookUp, refuse, retrieve } from './charges.ts'
@@ -91,7 +90,7 @@ export class PrimerProvider implements Provider {
   }
 
   charge(request: ChargeRequest, signal?: AbortSignal) {
-    return this.#guard.begin((deadline) => charge(this.#api, request, deadline), signal, causeOf)
+    return this.#guard.begin((deadline) => charge(this.#api, request, deadline), signal, causeOfError)
   }
 
   capture(request: Reference & { handle: string }, signal?: AbortSignal) {
@@ -107,7 +106,7 @@ export class PrimerProvider implements Provider {
   }
 
   refund(request: RefundRequest, signal?: AbortSignal) {
-    return this.#guard.begin((deadline) => refund(this.#api, request, deadline), signal, causeOf)
+    return this.#guard.begin((deadline) => refund(this.#api, request, deadline), signal, causeOfError)
   }
 
   lookUpRefund(reference: RefundReference, signal?: AbortSignal) {
@@ -179,5 +178,3 @@ export class PrimerProvider implements Provider {
     return read
   }
 }
-
-const causeOf = (error: ProviderError) => (error instanceof NotSent ? 'unreachable' : undefined)

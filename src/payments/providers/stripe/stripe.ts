@@ -17,7 +17,7 @@ import {
   type Span,
   type Traits,
 } from '../provider.ts'
-import { NotSent } from '../transport.ts'
+import { causeOfError } from '../transport.ts'
 import { describeAccount } from './account.ts'
 import { eachItem, type Page, type Params, STRIPE_API_URL, StripeApi, WrongAccount } from './api.ts'
 import { confirm, findByKey, lookUp, refuse } from './charges.ts'
@@ -220,6 +220,5 @@ export class StripeProvider implements Provider {
 
 /** Why a charge or refund was certainly not begun: no connection was made, or the key belongs to another account. */
 function causeOf(error: ProviderError): NotBegun['cause'] | undefined {
-  if (error instanceof NotSent) return 'unreachable'
-  return error instanceof WrongAccount ? 'credentials' : undefined
+  return error instanceof WrongAccount ? 'credentials' : causeOfError(error)
 }
