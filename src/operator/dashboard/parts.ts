@@ -44,6 +44,15 @@ function changeOf({ compared, previous }: Figure, metric: string, unit: Unit, ba
   return html`${change(now, before, { bad, isShare: unit === 'percent' })} ${from}`
 }
 
+/** Links to the same page by each of the options, of which one is chosen. */
+export const choices = (
+  view: View,
+  options: Record<string, string>,
+  chosen: string,
+  parameters = (key: string): Record<string, string> => ({ split: key }),
+): Html =>
+  html`<p class="chips">${Object.entries(options).map(([key, label]) => html`<a href="${view.href(view.path, parameters(key))}"${key === chosen ? html` aria-current="true"` : ''}>${label}</a> `)}</p>`
+
 /** Says that amounts are missing from the figures in US dollars; nothing if all have a value in US dollars. */
 export function withoutDollars(view: View, { values }: Figure): Piece {
   const count = values.without_usd ?? 0

@@ -5,7 +5,7 @@ import { filterTo } from '../filter.ts'
 import { country, dollars, number } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
-import { tableSection, tile, tiles } from '../parts.ts'
+import { choices, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import type { View } from '../view.ts'
@@ -51,7 +51,7 @@ export async function acquisition(view: View): Promise<Page> {
       )}
       ${tableSection(view, 'acquisition', returnTable(view, by, each.data, sum, names), {
         title: `By ${BY[by].toLowerCase()}`,
-        above: html`<p class="chips">${Object.entries(BY).map(([name, label]) => html`<a href="${view.href(view.path, { split: name })}"${name === by ? html` aria-current="true"` : ''}>${label}</a> `)}</p>`,
+        above: choices(view, BY, by),
         note: html`Net revenue of the people who came first in this period, so many days after they came, divided by the spend.
           ${incomplete.length > 0 && `Not complete yet: day ${incomplete.join(', ')}.`} Values beyond the 1,000 most frequent of a day are “other”.`,
         empty: html`<p>No sessions and no spend in this period. Load what you spend: <code>tundish figures spend</code>.</p>`,
@@ -129,7 +129,7 @@ export async function worth(view: View): Promise<Page | string> {
     namesOf(view),
   ])
   const choice = (name: string, chosen: string, options: Record<string, string>) =>
-    html`<p class="chips">${Object.entries(options).map(([key, label]) => html`<a href="${view.href(view.path, { since, cohort, split, [name]: key })}"${key === chosen ? html` aria-current="true"` : ''}>${label}</a> `)}</p>`
+    choices(view, options, chosen, (key) => ({ since, cohort, split, [name]: key }))
   const rows: Result[] = result.data.slice(0, 100)
   return {
     title,

@@ -1,7 +1,7 @@
 // Declines: what they cost, and what comes back, by reason and by attempt.
 import { number } from '../format.ts'
 import { html } from '../html.ts'
-import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
+import { type Figure, figures, roundMoney, seriesTable, total, valueCell } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -21,7 +21,7 @@ export async function declines(view: View): Promise<Page> {
   ])
   const missing = sum.values.declines_without_usd ?? 0
   const lost = (sum.values.declined_amount ?? 0) - (sum.values.recovered_amount ?? 0)
-  const figure: Figure = { ...sum, values: { ...sum.values, lost: Math.round(lost * 100) / 100 } }
+  const figure: Figure = { ...sum, values: { ...sum.values, lost: roundMoney(lost) } }
   const content = seriesTable(view, `First declines by ${view.span.by}`, flow, [
     { label: 'Declined first', metric: 'first_declines', unit: 'number' },
     { label: 'Paid later', metric: 'recovered', unit: 'number' },

@@ -2,7 +2,7 @@
 import type { Result } from '../call.ts'
 import { html } from '../html.ts'
 import { type Figure, type Unit, valueCell } from '../numbers.ts'
-import { section, tableSection, tile, tiles } from '../parts.ts'
+import { choices, section, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -53,7 +53,7 @@ export async function hours(view: View): Promise<Page> {
       ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clock(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}
       ${section(
         `${LABELS[metric]} by hour`,
-        html`<p class="chips">${(Object.keys(SHOWN) as Metric[]).map((name) => html`<a href="${view.href(view.path, { split: name })}"${name === metric ? html` aria-current="true"` : ''}>${LABELS[name]}</a> `)}</p>
+        html`${choices(view, LABELS, metric)}
         ${chart(view, 'hours', content, { kind: 'bar', unit })}`,
         { note: `The hour from ${clock(hour)} is not over today.` },
       )}`,

@@ -13,7 +13,7 @@ import {
   seriesTable,
   valueCell,
 } from '../numbers.ts'
-import { section, tableSection, tile, tiles } from '../parts.ts'
+import { choices, section, tableSection, tile, tiles } from '../parts.ts'
 import type { Span } from '../period.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -145,7 +145,7 @@ export async function churn(view: View): Promise<Page> {
       )}
       ${tableSection(view, 'churn', churnTable(by, each.data.slice(0, MAX_ROWS), sum, names), {
         title: `By ${CHURN_BY[by].toLowerCase()}`,
-        above: html`<p class="chips">${Object.entries(CHURN_BY).map(([name, label]) => html`<a href="${view.href(view.path, { split: name })}"${name === by ? html` aria-current="true"` : ''}>${label}</a> `)}</p>`,
+        above: choices(view, CHURN_BY, by),
         note: NOTE[by],
         empty: html`<p>No subscriptions in this period.</p>`,
       })}

@@ -1,12 +1,13 @@
 // Payouts: what reached the bank, what each consists of, and what is still at the provider.
 import type { Result } from '../call.ts'
-import { dateOf, id, money, number, plainMoney, status, time, words } from '../format.ts'
+import { dateOf, id, money, number, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { actionForm, filters, hiddenField, tableSection, textField } from '../parts.ts'
 import { amountCells, amountColumns, type Cell, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, type View } from '../view.ts'
+import { amount } from './finance-tables.ts'
 
 const MATCHED = { true: 'Found at the bank', false: 'Not found yet' }
 
@@ -59,9 +60,6 @@ const account = ({ psp, psp_merchant_id, test }: Result): Cell =>
     html`${words(psp)} ${psp_merchant_id}${test && html` <span class="badge flat">test</span>`}`,
     `${psp} ${psp_merchant_id}${test ? ' (test)' : ''}`,
   )
-
-const amount = (value: number | null, currency: string): Cell =>
-  cell(value === 0 ? '–' : money(value, currency), value === null ? null : plainMoney(value, currency))
 
 function balanceTable(data: Result[]): Table {
   return {

@@ -15,7 +15,7 @@ import {
   total,
   valueCell,
 } from '../numbers.ts'
-import { section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
+import { choices, section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import type { Span } from '../period.ts'
 import { type Column, cell, named, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
@@ -32,8 +32,8 @@ const BACK = new Set(['refund', 'refund_failed', 'chargeback', 'chargeback_rever
 export async function revenue(view: View): Promise<Page> {
   if (!view.organization || !hasProjects(view)) return { title: 'Revenue', body: noProject(view) }
   const { by } = view.span
-  const choices = [...CHARTED, ...(view.project ? [] : ['project'])]
-  const split = choices.find((name) => name === view.query.get('split')) ?? splitOf(view)
+  const splits = [...CHARTED, ...(view.project ? [] : ['project'])]
+  const split = splits.find((name) => name === view.query.get('split')) ?? splitOf(view)
   const charted = figures(view, MONEY, { by: `${by},${split}` })
   const [names, sum, lines, averages, parts, own, change] = await Promise.all([
     namesOf(view),
@@ -65,7 +65,7 @@ export async function revenue(view: View): Promise<Page> {
       })}
       ${section(
         `Revenue by ${by} and ${split}`,
-        html`<p class="chips">${choices.map((name) => html`<a href="${view.href(view.path, { split: name })}"${name === split ? html` aria-current="true"` : ''}>${capitalized(name)}</a> `)}</p>
+        html`${choices(view, Object.fromEntries(splits.map((name) => [name, capitalized(name)])), split)}
         ${chart(
           view,
           'split',
