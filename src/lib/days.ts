@@ -9,6 +9,12 @@ export const DAY_MS = 86_400_000
 export const addDays = (day: string, days: number) =>
   new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10)
 
+/** The same day this many months later; a day that the month has not becomes one of the month after it. */
+export function addMonths(day: string, months: number): string {
+  const date = new Date(`${day}T00:00:00Z`)
+  return new Date(date.setUTCMonth(date.getUTCMonth() + months)).toISOString().slice(0, 10)
+}
+
 // Adding ten years of days to these, or taking a year away, still gives a year of four digits.
 export const FIRST_DAY = '1900-01-01'
 const LAST_DAY = '2999-12-31'

@@ -2,6 +2,7 @@
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { type Figure, type Filter, type Question, readFigures } from './read.ts'
+import { share } from './rounding.ts'
 
 export const CHURN_BY = ['product', 'funnel', 'country', 'cohort', 'reason'] as const
 
@@ -80,6 +81,3 @@ async function trialsByMonth(db: Db, days: Omit<ChurnQuestion, 'by'>): Promise<F
   const found = await readFigures(db, { ...days, metrics: ['trials', 'converted'], money: 'usd', period: 'month' })
   return found.map((one) => ({ ...one, key: one.period!.slice(0, 7) }))
 }
-
-const share = (part: number | null, whole: number | null): number | null =>
-  whole && whole > 0 ? Math.round(((part ?? 0) / whole) * 1e6) / 1e6 : null

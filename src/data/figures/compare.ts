@@ -1,5 +1,5 @@
 // Compares figures with those of earlier days: which days these are, and which figures belong together.
-import { addDays, DAY_MS } from '../../lib/days.ts'
+import { addDays, addMonths, DAY_MS } from '../../lib/days.ts'
 import type { Days } from './compute.ts'
 import { type MetricName, metrics } from './metrics.ts'
 import { byOrder, type Figure, order, type Period, type Question, startOf, type Values } from './read.ts'
@@ -67,7 +67,5 @@ const MONTH_DAYS = 30.4375
 function laterBy(days: number, start: string, period: Period): string {
   if (period === 'day') return addDays(start, days)
   if (period === 'week') return addDays(start, Math.round(days / 7) * 7)
-  const date = new Date(start)
-  date.setUTCMonth(date.getUTCMonth() + Math.round(days / MONTH_DAYS))
-  return date.toISOString().slice(0, 10)
+  return addMonths(start, Math.round(days / MONTH_DAYS))
 }

@@ -2,6 +2,7 @@
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { readFigures } from './read.ts'
+import { share } from './rounding.ts'
 
 export const FORECAST_DAYS = 30
 const SEEN_DAYS = 90
@@ -34,7 +35,7 @@ export async function readForecast(db: Db, projectId: string, today: string, tes
   const count = renewed[0]?.values.sales ?? 0
   const { ended: ends = 0, trials = 0, converted = 0 } = ended[0]?.values ?? {}
   const renewal_rate = share(count, count + (ends ?? 0))
-  const trial_rate = share(converted ?? 0, trials ?? 0)
+  const trial_rate = share(converted, trials)
   return {
     renewal_rate,
     trial_rate,
@@ -58,9 +59,6 @@ export async function readForecast(db: Db, projectId: string, today: string, tes
     }),
   }
 }
-
-const share = (part: number, whole: number): number | null =>
-  whole > 0 ? Math.round((part / whole) * 1e6) / 1e6 : null
 
 const DUE_ON = `
   select day::text, key, sum(subscriptions) as subscriptions, sum(gross_usd) as cents, sum(without_usd) as without_usd

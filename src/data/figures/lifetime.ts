@@ -2,6 +2,7 @@
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { readFigures, startOf } from './read.ts'
+import { share } from './rounding.ts'
 
 export const SINCE = ['session', 'payment'] as const
 export const COHORTS = ['week', 'month'] as const
@@ -54,7 +55,7 @@ export async function readLifetime(db: Db, question: LifetimeQuestion): Promise<
       let sum = 0
       const worth = Array.from({ length: months }, (_, n) => {
         for (const row of places.get(place) ?? []) if (Number(row.months) === n) sum += Number(row.net)
-        return count > 0 ? Math.round((sum / 100 / count) * 1e6) / 1e6 : null
+        return share(sum / 100, count)
       })
       const complete = Math.max(0, Math.min(months, monthsApart(last, today)))
       return {

@@ -5,6 +5,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import type { Param } from '../../lib/pg/types.ts'
 import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
 import { HAS_NEWS } from './reports.ts'
+import { rounded } from './rounding.ts'
 
 const periods = ['day', 'week', 'month'] as const
 export type Period = (typeof periods)[number]
@@ -112,9 +113,6 @@ function computeMetrics(found: Found[], { metrics: names, money }: Question): Fi
     return Object.keys(values).length > 0 ? [{ ...figure, values }] : []
   })
 }
-
-/** Removes floating-point errors: stored values have at most six decimals. */
-const rounded = (value: number) => Math.round(value * 1e6) / 1e6
 
 async function read(db: Db, names: SumName[], question: Question): Promise<Record<string, string | null>[]> {
   const { family, atEnd = false } = sums[names[0]!]

@@ -1,6 +1,7 @@
 // What advertising brought back: spend, people, customers, and the money of the people who came on these days by their age.
 import type { Db } from '../../lib/pg/db.ts'
 import { type Question, readFigures } from './read.ts'
+import { rounded } from './rounding.ts'
 import { KEPT_DAYS } from './worth.ts'
 
 /** The days after the first session at which returns are compared with spend. */
@@ -95,8 +96,6 @@ function paidBack(sums: (age: number) => number, spend: number): number | null {
   for (let age = 0; age <= KEPT_DAYS; age += 1) if (sums(age) >= spend) return age
   return null
 }
-
-const rounded = (value: number) => Math.round(value * 1e6) / 1e6
 
 const SCOPE = `project_id = any($1) and split = $2 and base = 'session' and (not test or $5)`
 

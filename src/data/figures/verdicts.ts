@@ -9,6 +9,7 @@ import {
   sizeFor,
   splitProbability,
 } from '../../lib/significance.ts'
+import { rounded } from './rounding.ts'
 
 // The interval has 95 %: a difference counts as real below 5 %.
 const SIGNIFICANT = 0.05
@@ -155,5 +156,3 @@ const amountsOf = ({ people, net, squares }: Row): Amounts => ({
   sum: Number(net) / 100,
   sumOfSquares: Number(squares) / 10_000,
 })
-
-const rounded = (value: number) => Math.round(value * 1e6) / 1e6

@@ -7,7 +7,8 @@ import type { ListDeclaration } from './list.ts'
 
 type Filters = NonNullable<ListDeclaration['filters']>
 
-const day = (description: string) =>
+/** A day in UTC as a parameter. */
+export const day = (description: string) =>
   Type.String({ description, maxLength: 40, [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
 
 /** The days of the instant `at`, in UTC, both included. */

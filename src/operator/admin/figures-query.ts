@@ -5,9 +5,10 @@ import { dimensionsOf, type Filter, isFilter, type Question } from '../../data/f
 import { LAST_TOUCH, VISITED } from '../../data/figures/splits.ts'
 import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
-import { DAY_PATTERN, DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
+import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { day } from './day-filters.ts'
 
 const DIMENSIONS = [
   'currency',
@@ -38,9 +39,6 @@ const DEFAULT_DAYS = 30
 const MAX_METRICS = 20
 
 export const TAG = 'Figures'
-
-const day = (description: string) =>
-  Type.String({ description, maxLength: 40, [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
 
 const listOf = (names: readonly string[], max: number) => `^(${names.join('|')})(,(${names.join('|')})){0,${max - 1}}$`
 const PERIOD = PERIODS.join('|')

@@ -2,7 +2,7 @@
 
 import { hasRight } from '../../core/tenants/access.ts'
 import { ApiError } from '../../lib/errors.ts'
-import { DAY_PATTERN, DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
+import { DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'
 import { type PeriodGiven, readPeriod } from '../../payments/billing/finance/period.ts'
@@ -16,6 +16,7 @@ import {
   type Place,
 } from '../../payments/billing/finance/report.ts'
 import { financeSums, writeSums } from '../../payments/billing/finance/sums.ts'
+import { day } from './day-filters.ts'
 import { requireOrganization } from './exist.ts'
 import type { Operation, Reading } from './operation.ts'
 
@@ -23,9 +24,6 @@ export const TAG = 'Finance'
 const PATH = '/organizations/:organization_id/finance'
 const DEFAULT_LIMIT = 100
 const MAX_ROWS = 1000
-
-const day = (description: string) =>
-  Type.Optional(Type.String({ description, maxLength: 40, [DECLARED_ONLY]: { pattern: DAY_PATTERN } }))
 
 export const monthField = Type.String({
   description: 'A month in UTC, such as `2026-10`.',
@@ -35,8 +33,8 @@ export const monthField = Type.String({
 
 const periodFields = {
   month: Type.Optional(monthField),
-  from: day('Instead of `month`: the first day.'),
-  to: day('The last day, which is included.'),
+  from: Type.Optional(day('Instead of `month`: the first day.')),
+  to: Type.Optional(day('The last day, which is included.')),
   test: Type.Optional(
     Type.Boolean({ default: false, description: 'Test money instead of real money; the two are never added.' }),
   ),

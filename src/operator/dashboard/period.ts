@@ -1,6 +1,6 @@
 // The period of a page: a preset or two days, both in the address, and how its figures are grouped.
 import type { Comparison } from '../../data/figures/compare.ts'
-import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
+import { addDays, addMonths, DAY_MS, readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 
 export interface Span {
@@ -88,11 +88,7 @@ function chosenComparison(query: URLSearchParams): Span['compare'] | undefined {
 }
 
 /** The first of the month so many months before, so that months are whole. */
-function monthsBefore(day: string, months: number): string {
-  const date = new Date(`${addDays(day, -1).slice(0, 7)}-01T00:00:00Z`)
-  date.setUTCMonth(date.getUTCMonth() - months + 1)
-  return date.toISOString().slice(0, 10)
-}
+const monthsBefore = (day: string, months: number) => addMonths(`${addDays(day, -1).slice(0, 7)}-01`, 1 - months)
 
 function chosenGrouping(query: URLSearchParams): Span['by'] | undefined {
   const by = query.get('by')

@@ -1,4 +1,5 @@
 // What the pages about finance share: the month, amounts, and the tables of accounts and movements.
+import { addMonths } from '../../../lib/days.ts'
 import type { Result } from '../call.ts'
 import { country, dateOf, id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -8,10 +9,7 @@ import type { View } from '../view.ts'
 /** The last month that is over. */
 export const lastMonth = ({ span }: View) => monthBefore(span.today.slice(0, 7), 1)
 
-export function monthBefore(month: string, count: number): string {
-  const date = new Date(`${month}-01T00:00:00Z`)
-  return new Date(date.setUTCMonth(date.getUTCMonth() - count)).toISOString().slice(0, 7)
-}
+export const monthBefore = (month: string, count: number) => addMonths(`${month}-01`, -count).slice(0, 7)
 
 /** A zero is a dash. */
 export const amount = (value: number | null, currency: string): Cell =>

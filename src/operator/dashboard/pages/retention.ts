@@ -1,5 +1,5 @@
 // Retention: the share of the subscriptions first paid for in a month that still pays, by months since.
-import { addDays } from '../../../lib/days.ts'
+import { addDays, addMonths } from '../../../lib/days.ts'
 import { number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import type { Figure } from '../numbers.ts'
@@ -20,7 +20,7 @@ export function cohorts(view: View, began: Figure[], ended: Figure[]): Piece {
       const size = values.began_paying!
       let left = size
       const cells = Array.from({ length: MONTHS }, (_, n) => {
-        const month = monthAfter(key!, n)
+        const month = addMonths(`${key}-01`, n).slice(0, 7)
         if (month > last) return cell('', null)
         left -= ended.find((one) => one.key === key && one.period === `${month}-01`)?.values.ended ?? 0
         return cell(
@@ -49,10 +49,4 @@ export function cohorts(view: View, began: Figure[], ended: Figure[]): Piece {
   return tableSection(view, 'cohorts', content, {
     note: 'Columns: months since the first payment. Cells: the share still paying at the end of that month. The current month is not over.',
   })
-}
-
-function monthAfter(month: string, months: number): string {
-  const date = new Date(`${month}-01T00:00:00Z`)
-  date.setUTCMonth(date.getUTCMonth() + months)
-  return date.toISOString().slice(0, 7)
 }

@@ -1,12 +1,12 @@
 // Closes a month of the finance report: its rows are kept as they are, and later changes are corrections in the first open month.
 import { IMPORT_TURN } from '../../../core/tenants/import-turn.ts'
 import type { Clock } from '../../../lib/clock.ts'
+import { addMonths } from '../../../lib/days.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import type { Db } from '../../../lib/pg/db.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { instantFromPg } from '../../../lib/time.ts'
 import { booked, KEPT_COLUMNS, WITH_CLOSED } from './booked.ts'
-import { monthsAfter } from './period.ts'
 
 const TRIES = 50
 const PAUSE_MS = 100
@@ -34,7 +34,7 @@ async function closeNow(query: Query, organizationId: string, first: string) {
   // Charges that are being settled have their stamp, and are committed before this returns. Two closings wait for each other here.
   await query('select from organization_clocks where organization_id = $1 for update', [organizationId])
   await requireClosable(query, organizationId, first)
-  const [row] = await query(CLOSE, [organizationId, first, monthsAfter(first, 1), null])
+  const [row] = await query(CLOSE, [organizationId, first, addMonths(first, 1), null])
   return { rows: Number(row!.rows), closed_at: instantFromPg(row!.closed_at!) }
 }
 

@@ -1,5 +1,5 @@
 // The days of a finance report: a month, or a first and a last day.
-import { addDays, readDay, readMonth } from '../../../lib/days.ts'
+import { addDays, addMonths, readDay, readMonth } from '../../../lib/days.ts'
 import { ApiError } from '../../../lib/errors.ts'
 
 /** `to` is the last day, which is included. */
@@ -28,15 +28,10 @@ export function readPeriod({ month, from, to }: PeriodGiven, names = PARAMETERS)
     throw bad(`Give ${names.month}, or ${names.from} and ${names.to}.`)
   const period = { from: readDay(names.from, from), to: readDay(names.to, to) }
   if (period.from > period.to) throw bad(`${names.from} must not be after ${names.to}, got ${from} and ${to}.`)
-  if (period.to >= monthsAfter(period.from, MAX_MONTHS))
+  if (period.to >= addMonths(period.from, MAX_MONTHS))
     throw bad(`${names.from} and ${names.to} must be at most ${MAX_MONTHS} months apart.`)
   return period
 }
 
 /** The month that begins on this day. */
-export const monthPeriod = (first: string): Period => ({ from: first, to: addDays(monthsAfter(first, 1), -1) })
-
-export function monthsAfter(day: string, months: number): string {
-  const date = new Date(`${day}T00:00:00Z`)
-  return new Date(date.setUTCMonth(date.getUTCMonth() + months)).toISOString().slice(0, 10)
-}
+export const monthPeriod = (first: string): Period => ({ from: first, to: addDays(addMonths(first, 1), -1) })

@@ -1,0 +1,8 @@
+// Numbers of figures without floating-point errors.
+
+/** Stored values have at most six decimals. */
+export const rounded = (value: number) => Math.round(value * 1e6) / 1e6
+
+/** A part of a whole; null without a whole. */
+export const share = (part: number | null, whole: number | null): number | null =>
+  whole && whole > 0 ? rounded((part ?? 0) / whole) : null
