@@ -1,6 +1,6 @@
 // The dashboard as a browser without scripts sees it: cookies, forms, pages.
 import { createOperator, type Scope } from '../../src/core/tenants/operator-keys.ts'
-import { startTestServer } from './server.ts'
+import { startTestServer, type TestServer } from './server.ts'
 
 export type Visit = { status: number; headers: Headers; text: string }
 
@@ -8,11 +8,14 @@ export type Visit = { status: number; headers: Headers; text: string }
 export async function startDashboard(env: Record<string, string> = {}) {
   const server = await startTestServer(env, { worker: false })
   const project = await server.project()
+  return { server, project, ...dashboardOf(server), stop: server.stop }
+}
+
+/** The dashboard of a server; `operator` makes a key to sign in with. */
+export function dashboardOf(server: TestServer) {
   const origin = server.adminUrl
   const operator = (scope: Scope) => server.db.tx((query) => createOperator(query, { name: `test ${scope}`, scope }))
-
-  const { visit, signIn } = visitorOf(origin)
-  return { server, project, origin, operator, visit, signIn, stop: server.stop }
+  return { origin, operator, ...visitorOf(origin) }
 }
 
 /** Visits the dashboard of a server. */

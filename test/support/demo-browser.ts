@@ -1,10 +1,9 @@
 // The dashboard with the demo in a browser: its server, and tabs that are signed in.
 import { after, before } from 'node:test'
-import { prepareDemo } from '../../src/cli/demo/demo.ts'
-import { followAll } from '../../src/data/figures/follow.ts'
 import { makeOwnLink } from '../../src/operator/dashboard/sessions.ts'
 import { type OpenBrowser, openBrowser } from './browser.ts'
-import { startTestServer, type TestServer } from './server.ts'
+import { startDemoServer } from './demo-database.ts'
+import type { TestServer } from './server.ts'
 
 export interface Look {
   width: number
@@ -21,9 +20,7 @@ export function setUpDemoBrowser() {
   let server: TestServer
   let opened: OpenBrowser
   before(async () => {
-    server = await startTestServer({ WEBHOOK_ALLOW_PRIVATE: 'true' }, { worker: false })
-    await prepareDemo(server.app, { url: server.url, adminUrl: server.adminUrl })
-    await followAll(server.db)
+    server = await startDemoServer({ WEBHOOK_ALLOW_PRIVATE: 'true' })
     opened = await openBrowser()
   })
   after(async () => {

@@ -1,8 +1,7 @@
 // A dashboard with the demo, and the same numbers computed from the demo's records by independent SQL.
 import assert from 'node:assert/strict'
-import { prepareDemo } from '../../src/cli/demo/demo.ts'
-import { followAll } from '../../src/data/figures/follow.ts'
-import { startDashboard } from './dashboard.ts'
+import { dashboardOf } from './dashboard.ts'
+import { startDemoServer } from './demo-database.ts'
 
 const DAY_MS = 86_400_000
 const day = (daysAgo: number) => new Date(Date.now() - daysAgo * DAY_MS).toISOString().slice(0, 10)
@@ -66,10 +65,8 @@ export type Fact = Record<string, string | null>
 
 /** A dashboard with the demo; `page` visits the period, `facts` are rows of it, or of what `where` says. */
 export async function startDemo() {
-  const dashboard = await startDashboard()
-  const { server, operator, signIn, visit } = dashboard
-  await prepareDemo(server.app, { url: server.url, adminUrl: server.adminUrl })
-  await followAll(server.db)
+  const server = await startDemoServer()
+  const { operator, signIn, visit } = dashboardOf(server)
   const cookie = await signIn((await operator('read')).key)
   async function page(path: string, query = PERIOD): Promise<string> {
     const { status, text } = await visit(`${path}?${query}`, { cookie })
@@ -84,7 +81,7 @@ export async function startDemo() {
     assert.equal(status, 303)
     return headers.get('location')
   }
-  return { query: server.db.query, page, redirect, facts, stop: dashboard.stop }
+  return { query: server.db.query, page, redirect, facts, stop: server.stop }
 }
 
 export const cents = (rows: Fact[]) => Math.round(rows.reduce((sum, one) => sum + Number(one.cents), 0)) / 100

@@ -31,7 +31,9 @@ export async function globalSetup(): Promise<void> {
 
 export async function globalTeardown(): Promise<void> {
   const url = process.env['TUNDISH_TEST_DATABASE']
-  if (!embedded && url) await runStatement(url, `drop database if exists ${TEMPLATE}`)
+  if (!embedded && url) {
+    for (const name of [`${TEMPLATE}_demo`, TEMPLATE]) await runStatement(url, `drop database if exists ${name}`)
+  }
   await embedded?.close()
   embedded = undefined
   if (folder) rmSync(folder, { recursive: true, force: true })
