@@ -83,7 +83,7 @@ const IMPERSONAL: Record<string, string> = {
   pending_notifications: 'organization_id psp psp_merchant_id notification_id event',
   profile_aliases: 'project_id alias profile_id',
   project_clocks: 'project_id',
-  projects: 'id organization_id name',
+  projects: 'id organization_id name time_zone reporting_currency',
   provider_customers: 'organization_id external_id psp psp_merchant_id customer',
   provider_erasures: 'organization_id psp psp_merchant_id target target_kind project_id profile_id customer how why',
   provider_fees: 'organization_id psp psp_merchant_id transaction_id move entry_id currency_code',
