@@ -26,7 +26,7 @@ export function lock(file: string): () => void {
     const { errcode, message } = error as { errcode?: number; message: string }
     if (errcode === undefined) throw error
     if (errcode !== BUSY) throw new UsageError(`${path} cannot be used (${message}).`)
-    throw new LedgerTaken(`Another simulator has ${file} open: stop it, or give this one a ledger file of its own.`)
+    throw new LedgerTaken(`Another simulator has ${file} open: stop it, or give this one another ledger file.`)
   }
   if (isNew) giveToFolder(path)
   return () => {

@@ -268,7 +268,7 @@ test('the doctor names the slot of a copy that was broken off, and one whose org
     findings.map(({ level, message }) => [level, message.replace(/[0-9]+\.[0-9] MiB/, 'N MiB')]).sort(),
     [
       `A move of "other" was broken off while it was copied. Its replication slot ${slots[0]}`,
-      `A move of an organization that is not here any more has left something behind. Its replication slot ${slots[1]}`,
+      `A move of an organization that is no longer here has left something behind. Its replication slot ${slots[1]}`,
     ].map((message) => ['warning', `${message} holds back N MiB of the log, and more with each write.`]),
   )
   assert.deepEqual(

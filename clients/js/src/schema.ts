@@ -476,7 +476,7 @@ export interface paths {
         put?: never;
         /**
          * Report payment transactions
-         * @description Oldest first. If you pass the `trx_created_at` of the last row as the next `last_transaction_date`, you get every row exactly once, whatever is charged meanwhile.
+         * @description Oldest first. If you pass the `trx_created_at` of the last row as the next `last_transaction_date`, you get every row exactly once, even while others charge.
          */
         post: operations["reportTransactions"];
         delete?: never;
@@ -696,7 +696,7 @@ export interface paths {
         put?: never;
         /**
          * List entries of the ledger
-         * @description Oldest first. If you pass the `created_at` of the last entry as the next `after`, you get every entry exactly once, whatever is written meanwhile.
+         * @description Oldest first. If you pass the `created_at` of the last entry as the next `after`, you get every entry exactly once, even while others write.
          */
         post: operations["listCreditEntries"];
         delete?: never;
@@ -736,7 +736,7 @@ export interface paths {
         put?: never;
         /**
          * Remove an automatic top-up
-         * @description Nothing is charged by it any more. A charge that has begun ends as any other.
+         * @description It no longer charges anything. A charge that has begun ends as any other.
          */
         post: operations["removeTopUp"];
         delete?: never;
@@ -9803,7 +9803,7 @@ export interface operations {
                         id: string;
                         /**
                          * Format: date-time
-                         * @description What you stored with an `updated_at` at or after this instant may not exist any more.
+                         * @description What you stored with an `updated_at` at or after this instant may no longer exist.
                          */
                         lost_from: string;
                         /**

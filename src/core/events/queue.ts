@@ -173,7 +173,7 @@ export async function settle(db: Db, taken: Taken, outcome: Outcome, durationMs:
 // The response of an address that has been replaced since says nothing about the endpoint.
 //
 // Of several concurrent attempts (a lease ran out, an operator sent the event again) only the newest decides the delivery.
-// The response may repeat what was sent, so the event is locked first: if an erasure has emptied it meanwhile, the response
+// The response may repeat what was sent, so the event is locked first: if an erasure has emptied it since, the response
 // is dropped, and a later erasure finds it. Nor is a response kept about a person who was erased before.
 const SETTLE: Statement = {
   name: 'settle delivery',

@@ -1,4 +1,4 @@
-// Who leaves: subscriptions that ended beside those that were paying before, and trials that were paid for, by a dimension.
+// Who leaves: subscriptions that ended as a share of those that were paying before, and trials that were paid for, by a dimension.
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { type Figure, type Filter, type Question, readFigures } from './read.ts'

@@ -30,7 +30,7 @@ interface Unfinished {
 
 /**
  * A round begins with a look at all projects that have marks: each gets a slice of time. Those that need more get further slices
- * in turn, and meanwhile all others are looked at again, so that their new changes do not wait. The round ends when no project
+ * in turn, and all others are looked at again during it, so that their new changes do not wait. The round ends when no project
  * needs more time.
  */
 export class Follower {

@@ -1,4 +1,4 @@
-// Today by hour, beside yesterday and the same weekday of the week before.
+// Today by hour, compared with yesterday and the same weekday of the week before.
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { type Figure, readFigures } from './read.ts'

@@ -95,8 +95,8 @@ function computeMetrics(found: Found[], { metrics: names, money }: Question): Fi
   const counted = new Map<string, Found>()
   for (const one of found) if (one.figure.currency === null) counted.set(order(one.figure), one)
   return found.flatMap(({ figure, sums: own }) => {
-    const beside = counted.get(order({ ...figure, currency: null }))?.sums
-    const of = (name: SumName) => own.get(name) ?? (sums[name].family.money ? undefined : beside?.get(name))
+    const withoutCurrency = counted.get(order({ ...figure, currency: null }))?.sums
+    const of = (name: SumName) => own.get(name) ?? (sums[name].family.money ? undefined : withoutCurrency?.get(name))
     const values: Values = {}
     for (const name of names) {
       const metric = metrics[name]

@@ -48,7 +48,7 @@ export function readRecord(value: JsonValue, reading: Reading): Row {
   }
   const unknown = Object.keys(value).find((name) => name !== 'record' && name !== 'data')
   if (unknown !== undefined)
-    throw new BadLine(`unknown property ${quoted(unknown)} beside "record" and "data"`, 'invalid_record')
+    throw new BadLine(`unknown property ${quoted(unknown)} next to "record" and "data"`, 'invalid_record')
   if (data === undefined) throw new BadLine('"data" is missing', 'invalid_record')
   // The reference of a payment to its customer and order is checked before the stored row is read.
   const isMerged = reading.merge === true && kind.name !== 'payment'

@@ -39,7 +39,7 @@ export function filesTarget(folder: string, format: Format): Target {
   }
 }
 
-/** Files of another format would not be updated any more, and would keep erased data. */
+/** Files of another format would no longer be updated, and would keep erased data. */
 function refuseOtherFormat(folder: string, format: Format): void {
   const isThere = (other: Format) => TABLES.some(({ name }) => existsSync(join(folder, `${name}.${other}`)))
   const other = FORMATS.find((one) => one !== format && isThere(one))

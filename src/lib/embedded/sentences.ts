@@ -12,7 +12,7 @@ export function fileSentence(error: unknown, dataDir: string): unknown {
     case 'EPERM':
     case 'EROFS':
       return new UsageError(
-        `${path} cannot be used by this user (${code}): give it the right to read and write there, or set DATA_DIR to a folder of its own.`,
+        `${path} cannot be used by this user (${code}): give it the right to read and write there, or set DATA_DIR to another folder.`,
       )
     case 'ENOSPC':
     case 'EDQUOT':

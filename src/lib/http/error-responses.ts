@@ -26,14 +26,16 @@ export function sendError(
   reply: FastifyReply,
 ): void {
   if (request.is404 && pathNotFound?.(request, reply)) return
-  const answer = asApiError(error, request)
-  if (answer.status >= 500) {
+  const response = asApiError(error, request)
+  if (response.status >= 500) {
     const { id: request_id, tenant, trace } = request
     const route = request.routeOptions?.url
     log.error({ request_id, trace_id: trace?.traceId, tenant, route, err: error }, 'The request failed.')
   }
-  const body = censor(JSON.stringify({ message: answer.message, ...answer.extra }))
-  reply.code(answer.status).headers({ 'x-request-id': request.id, 'x-error-code': answer.code, ...answer.headers })
+  const body = censor(JSON.stringify({ message: response.message, ...response.extra }))
+  reply
+    .code(response.status)
+    .headers({ 'x-request-id': request.id, 'x-error-code': response.code, ...response.headers })
   // After a wrong body the framework closes the connection, and unread bytes would make the client lose the response. So up
   // to a limit they are read and discarded.
   if (Number(request.headers['content-length']) <= MAX_DISCARDED_BYTES) reply.removeHeader('connection')

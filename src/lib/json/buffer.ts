@@ -64,7 +64,7 @@ export class JsonBytes {
     return this.written().toString()
   }
 
-  /** Frees the bytes, which must not be read any more. To be called once at most. */
+  /** Frees the bytes, which must no longer be read. To be called once at most. */
   free(): void {
     giveBack(this.bytes)
   }

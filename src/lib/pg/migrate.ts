@@ -209,6 +209,6 @@ function foreignObject(error: unknown): UsageError | undefined {
   const { code, message } = error as { code?: string; message: string }
   if (!FOREIGN.includes(code ?? '')) return undefined
   return new UsageError(
-    `The database contains objects of another program (${message}): point DATABASE_URL at a database of its own.`,
+    `The database contains objects of another program (${message}): point DATABASE_URL at an empty database.`,
   )
 }

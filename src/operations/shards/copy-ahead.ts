@@ -32,7 +32,7 @@ export async function checkReplication(from: Connection, to: Connection): Promis
     throw new Refusal(`Set wal_level = logical on the server of ${from.shard.name}, and restart it.`)
   if (await areOneServer(from, to))
     throw new Refusal(
-      `${from.shard.name} and ${to.shard.name} are databases of one PostgreSQL server, which cannot replicate to itself: a shard needs a server of its own.`,
+      `${from.shard.name} and ${to.shard.name} are databases of one PostgreSQL server, which cannot replicate to itself: each shard needs its own server.`,
     )
   const [target] = await to.query(`
     select rolsuper or exists (
@@ -193,7 +193,7 @@ export async function dropSource(from: Connection, organization: string): Promis
 
 const SLOT_MS = 10_000
 
-/** Waits until the other server does not use the slot any more. */
+/** Waits until the other server no longer uses the slot. */
 async function dropSlot({ query, shard }: Connection, name: string): Promise<void> {
   const giveUpAt = performance.now() + SLOT_MS
   for (;;) {

@@ -46,8 +46,9 @@ export async function loadMaps(socket: string, folder: string, directory: Places
     const shown = await command(socket, `show map ${file}`)
     if (/^Unknown map/.test(shown)) throw new Error(`HAProxy at ${socket} does not have the map ${file}.`)
     for (const commands of inParts(changes(file, readMap(shown), directory[name]))) {
-      const answer = await command(socket, commands)
-      if (answer.trim() !== '') throw new Error(`HAProxy at ${socket} refused a change of ${file}: ${answer.trim()}`)
+      const response = await command(socket, commands)
+      if (response.trim() !== '')
+        throw new Error(`HAProxy at ${socket} refused a change of ${file}: ${response.trim()}`)
     }
   }
 }
@@ -100,10 +101,10 @@ function command(address: string, text: string): Promise<string> {
   const [, host, port] = /^([^/]+):(\d+)$/.exec(address) ?? []
   const socket = port === undefined ? connect(address) : connect(Number(port), host)
   return new Promise((resolve, reject) => {
-    let answer = ''
-    socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error(`HAProxy at ${address} does not answer.`)))
-    socket.setEncoding('utf8').on('data', (piece) => (answer += piece))
-    socket.on('end', () => resolve(answer))
+    let response = ''
+    socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error(`HAProxy at ${address} does not respond.`)))
+    socket.setEncoding('utf8').on('data', (piece) => (response += piece))
+    socket.on('end', () => resolve(response))
     socket.on('error', reject)
     socket.write(`${text}\n`)
   })

@@ -40,7 +40,8 @@ export async function hold(connection: Connection, tables: TenantTable[], organi
     )
   }
   const now = await projectsOf(connection, organization)
-  if (now.length !== projects.length) throw new Refusal('A project was created meanwhile: move the organization again.')
+  if (now.length !== projects.length)
+    throw new Refusal('A project was created during the move: move the organization again.')
 }
 
 async function lockAll(connection: Connection, tables: TenantTable[], organization: string): Promise<void> {

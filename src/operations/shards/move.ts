@@ -129,10 +129,10 @@ async function cutOver(moving: Moving, mark: Mark, startMs: number): Promise<Mov
   return { rows, refusedMs }
 }
 
-/** Refuses where the new shard does not have the organization any more, as after a restore: the old rows are the only ones. */
+/** Refuses where the new shard no longer has the organization, as after a restore: the old rows are the only ones. */
 async function stillThere(target: Connection, organization: string, mark: Mark): Promise<void> {
   if (await hasArrived(target.query, organization, mark)) return
-  throw new Refusal(`"${organization}" is not on ${target.shard.name} any more: its rows stay where they were.`)
+  throw new Refusal(`"${organization}" is no longer on ${target.shard.name}: its rows stay where they were.`)
 }
 
 /** A move whose organization is on the new shard already: only the old rows are left. */

@@ -63,7 +63,7 @@ async function start(shard: Shard, words: readonly string[]): Promise<Ran> {
   return why === undefined ? { shard: shard.name, exitCode: code ?? 1, output } : unanswered(shard, why, output)
 }
 
-/** Resolves when the database does not respond any more, with the reason, or when the command has ended. */
+/** Resolves when the database no longer responds, with the reason, or when the command has ended. */
 async function untilSilent(shard: Shard, ended: AbortSignal): Promise<string | undefined> {
   for (;;) {
     await sleep(PROBE_MS, undefined, { signal: ended }).catch(() => {})

@@ -136,5 +136,5 @@ async function raisePromises(copy: Connection, other: Connection, organization: 
     [projects],
   )
   if (!(await has(other, organization)))
-    throw new Refusal(`"${organization}" is not on ${other.shard.name} any more: nothing was removed.`)
+    throw new Refusal(`"${organization}" is no longer on ${other.shard.name}: nothing was removed.`)
 }

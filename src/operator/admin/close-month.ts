@@ -36,7 +36,7 @@ const close: Act = {
   tag: TAG,
   summary: 'Close a month of the finance report',
   description:
-    'For ever: its rows stay as they are now. What changes later (late imports, fees, refunds that fail) is booked as corrections in the first open month. Months are closed one after the other, from any month on.',
+    'Permanently: its rows stay as they are now. What changes later (late imports, fees, refunds that fail) is booked as corrections in the first open month. Months are closed one after the other, from any month on.',
   body: Type.Object({ month: monthField }, { title: 'FinanceMonthIn', additionalProperties: false }),
   response: Type.Object(
     {
@@ -58,7 +58,7 @@ const close: Act = {
     await requireOrganization(db.query, id)
     await requireClosable(db.query, id, first)
     const { usd } = JSON.parse(`{${writeSums(await financeTotals(db, id, { ...monthPeriod(first), test: false }))}}`)
-    return `Closes ${body.month} of ${id} for ever, with a net of ${usd.net.toFixed(2)} US dollars. Later changes are booked as corrections in the next month.`
+    return `Closes ${body.month} of ${id} permanently, with a net of ${usd.net.toFixed(2)} US dollars. Later changes are booked as corrections in the next month.`
   },
   async act(app, { params, body }) {
     const id = params.organization_id!

@@ -57,7 +57,7 @@ const closedField = Type.Array(
     },
     { title: 'ClosedMonth', additionalProperties: false },
   ),
-  { description: 'The months of the period that are closed: their rows do not change any more.' },
+  { description: 'The months of the period that are closed: their rows no longer change.' },
 )
 
 const totals: Reading = {

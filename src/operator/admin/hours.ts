@@ -1,4 +1,4 @@
-// Today by hour, beside yesterday and the same weekday.
+// Today by hour, compared with yesterday and the same weekday.
 import { readHorizon } from '../../core/lists/horizon.ts'
 import { HOUR_METRICS, type Hours, type HourValues, readHours } from '../../data/figures/hours.ts'
 import { metrics } from '../../data/figures/metrics.ts'
@@ -21,7 +21,7 @@ const today: Reading = {
   method: 'GET',
   path: '/projects/:project_id/figures/today',
   tag: TAG,
-  summary: 'Get today by hour, beside yesterday and the same weekday',
+  summary: 'Get today by hour, compared with yesterday and the same weekday',
   description: 'Hours are in UTC, money in US dollars. Only hours that are over are compared.',
   query: Type.Object({
     test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),

@@ -1,4 +1,4 @@
-// The gross revenue of the dashboard beside that of the finance report, payment by payment, as SQL.
+// The gross revenue of the dashboard and that of the finance report, payment by payment, as SQL.
 import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { AMOUNT_USD, HAS_TRANSACTION, PRICE_USD } from '../../data/figures/sales.ts'
@@ -106,7 +106,7 @@ const COMPARED = `
     cross join lateral (select ${inMonth('t.at')} and not t.test as shown, ${inMonth('r.at')} and not r.test as booked) side
     where shown or booked
     union all
-    -- What the payments are now, beside what the report has of them.
+    -- What the payments are now, and what the report has of them.
     select coalesce(r.project_id, f.project_id), r.profile_id, null, coalesce(r.trx_id, f.trx_id), r.external_id, null,
       coalesce(r.at, f.paid_at), coalesce(r.currency, f.currency), coalesce(r.amount, 0), coalesce(f.amount, 0),
       case when r.trx_id is null then 0 else r.usd end, case when f.trx_id is null then 0 else f.usd end, 'after_closing'

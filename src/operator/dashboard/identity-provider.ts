@@ -160,7 +160,7 @@ function nameOf(claims: Record<string, unknown>, subject: string): string {
   return clean((given as string | undefined) ?? subject)
 }
 
-/** What the provider refuses, and what cannot be trusted, is told from a provider that does not answer. */
+/** What the provider refuses, and what cannot be trusted, is distinguished from a provider that does not respond. */
 async function refusals<T>(issuer: string, work: () => Promise<T | Refused>): Promise<T | Refused> {
   try {
     return await work()

@@ -79,7 +79,7 @@ async function read({ db }: Parts, hash: Buffer): Promise<Stored | undefined> {
   )
 }
 
-/** The name is the person's own to choose at some providers, so the provider's id of them is beside it. */
+/** The name is the person's own to choose at some providers, so the provider's id of them is shown as well. */
 const sessionOf = ({ subject, name, access }: Pick<Stored, 'subject' | 'name' | 'access'>): Session => ({
   id: subject,
   name,

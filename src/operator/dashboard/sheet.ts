@@ -32,7 +32,7 @@ export interface Cell {
   value?: string | number | null
   /** The unit of a number. */
   unit?: Unit
-  /** The id of what the cell names: a column of its own in the CSV. */
+  /** The id of what the cell names: a separate column in the CSV. */
   id?: string
 }
 
@@ -82,7 +82,7 @@ export const cell = (shown: Piece, value: string | number | null | undefined): C
 /** A cell with a name, and the id of what it names for the CSV. */
 export const named = (shown: Piece, id: string, name: string = textOf(shown)): Cell => ({ shown, value: name, id })
 
-// Without it, spreadsheets read the file in a code page of their own.
+// Without it, spreadsheets read the file in another code page.
 const BYTE_ORDER_MARK = '\ufeff'
 
 /** Writes a table as CSV (RFC 4180), with a quote before text that a spreadsheet would take for a formula. */

@@ -200,7 +200,7 @@ const DONE: Record<string, string> = {
   stopped: 'The import was stopped.',
   matched: 'The payout was ticked off.',
   unmatched: 'The line of the bank was removed.',
-  closed: 'The month was closed. It does not change any more.',
+  closed: 'The month was closed. It no longer changes.',
   granted: 'The credits were granted.',
   adjusted: 'The balance was corrected.',
   'top-up-removed': 'The automatic top-up was removed.',

@@ -51,7 +51,7 @@ function cellOf(one: Cell | Piece, { number, bar }: Column): Piece {
   const { shown, value, id }: Cell = isCell(one) ? one : { shown: one }
   const data = value === undefined || value === null ? '' : html` data-value="${id ?? value}"`
   const look = number ? (value === 0 ? 'number zero' : 'number') : bar ? 'bars' : ''
-  // A formatted 0; one that stands beside something else stays.
+  // A formatted 0; one with other text in the cell stays.
   return html`<td class="${look}"${data}>${number && value === 0 && typeof shown === 'string' ? ZERO : shown}</td>`
 }
 

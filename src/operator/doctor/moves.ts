@@ -44,7 +44,7 @@ function refused(organization: string, to: string, slot: Slot | undefined): Find
 function copied(organization: string, slot: Slot): Finding {
   const drop = `If the other shard is gone, run here: select pg_drop_replication_slot('${slot.name}');`
   if (organization === slot.name) {
-    const message = `A move of an organization that is not here any more has left something behind. ${heldBack(slot)}`
+    const message = `A move of an organization that is no longer here has left something behind. ${heldBack(slot)}`
     return warning('shards', message, `Run on the other shard: drop subscription ${slot.name}; ${drop}`)
   }
   const message = `A move of "${organization}" was broken off while it was copied. ${heldBack(slot)}`
@@ -60,7 +60,7 @@ const heldBack = ({ name, bytes }: Slot) =>
     ? `Its replication slot ${name} has lost its part of the log.`
     : `Its replication slot ${name} holds back ${(Number(bytes) / MIB).toFixed(1)} MiB of the log, and more with each write.`
 
-/** The slots of moves, by the organization that leaves; by their own name where it is not here any more. */
+/** The slots of moves, by the organization that leaves; by their own name where it is no longer here. */
 async function readSlots(db: Db): Promise<Map<string, Slot>> {
   const rows = await db.query(
     `select coalesce(o.id, s.slot_name) as organization, s.slot_name as name,

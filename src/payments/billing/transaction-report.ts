@@ -54,7 +54,7 @@ export function transactionReport(app: FastifyInstance, { db }: { db: Db }): voi
       operationId: 'reportTransactions',
       summary: 'Report payment transactions',
       description:
-        'Oldest first. If you pass the `trx_created_at` of the last row as the next `last_transaction_date`, you get every row exactly once, whatever is charged meanwhile.',
+        'Oldest first. If you pass the `trx_created_at` of the last row as the next `last_transaction_date`, you get every row exactly once, even while others charge.',
     }),
     body: reportIn,
     ...ok('The next rows.', reportOut),

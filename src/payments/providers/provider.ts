@@ -31,7 +31,7 @@ export interface Traits {
    * with the same key again while the provider remembers the key; `lookUp` and `lookUpRefund` are then never called.
    */
   lookUp: 'handle' | 'reference' | 'replay'
-  /** How long the provider remembers a key; `Infinity`: for ever. `unknown`: no call is repeated, a late first one is looked up first. */
+  /** How long the provider remembers a key; `Infinity`: always. `unknown`: no call is repeated, a late first one is looked up first. */
   keyLifeMs: number | 'unknown'
   /** How long after a call its movement may be missing in look-ups, beyond the deadline; none if omitted. */
   lookUpLagMs?: number

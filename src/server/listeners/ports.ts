@@ -40,7 +40,7 @@ export function listenProblem(error: unknown, side: Side, config: Config): strin
   const sentences: Record<string, string> = {
     EADDRINUSE: `Port ${port} is taken on ${host}: stop the program that uses it, or set ${portSetting} to another.`,
     EACCES: `Port ${port} needs more rights than this user has: set ${portSetting} to one above 1023.`,
-    EADDRNOTAVAIL: `This machine has no address ${host}: set ${hostSetting} to one of its own, or to 0.0.0.0.`,
+    EADDRNOTAVAIL: `This machine has no address ${host}: set ${hostSetting} to one that it has, or to 0.0.0.0.`,
     ENOTFOUND: `The host name ${host} is unknown: set ${hostSetting} to an address of this machine.`,
   }
   return sentences[(error as NodeJS.ErrnoException).code ?? '']

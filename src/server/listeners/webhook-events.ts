@@ -26,7 +26,7 @@ const commitsLost = Type.Object(
     id: Type.String({ description: 'The project.' }),
     lost_from: Type.String({
       format: 'date-time',
-      description: 'What you stored with an `updated_at` at or after this instant may not exist any more.',
+      description: 'What you stored with an `updated_at` at or after this instant may no longer exist.',
     }),
     noticed_at: Type.String({ format: 'date-time', description: 'When the loss was detected.' }),
     certain: Type.Boolean({ description: 'Whether commits are known to be lost, or only may be.' }),

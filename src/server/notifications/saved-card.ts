@@ -4,7 +4,7 @@ import type { AccountName } from '../../payments/providers/account.ts'
 import { errorOf, type Provider } from '../../payments/providers/provider.ts'
 
 /**
- * Stores the card's present network, last four digits and expiry. Removes its token if it is attached to no customer any more;
+ * Stores the card's present network, last four digits and expiry. Removes its token if it is no longer attached to a customer;
  * the payments that saved it stay.
  */
 export async function updateSavedCard(

@@ -1,4 +1,4 @@
-// The simulator with Primer's API, as a server on 127.0.0.1 with a ledger of its own, and its control interface.
+// The simulator with Primer's API, as a server on 127.0.0.1 with its ledger and its control interface.
 import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { systemClock } from '../../lib/clock.ts'

@@ -95,7 +95,7 @@ for (const [made, sentence] of Object.entries({
       assert.deepEqual(await tundish(['migrate'], env), {
         code: 2,
         stdout: '',
-        stderr: `The database contains objects of another program (${sentence}): point DATABASE_URL at a database of its own.\n`,
+        stderr: `The database contains objects of another program (${sentence}): point DATABASE_URL at an empty database.\n`,
       })
     } finally {
       await database.drop()

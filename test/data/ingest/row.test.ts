@@ -14,7 +14,7 @@ test('a line is an object with a known record and its data, and nothing else', (
   assert.equal(problem('{"record": "profile", "data": []}'), 'profile must be an object')
   assert.equal(
     problem('{"record": "profile", "data": {}, "when": 1}'),
-    'unknown property "when" beside "record" and "data"',
+    'unknown property "when" next to "record" and "data"',
   )
 })
 

@@ -83,7 +83,7 @@ describe('a backup and its restore', () => {
   })
 })
 
-test('a backup contains the state of one instant, however long it takes and whatever is written meanwhile', async () => {
+test('a backup contains the state of one instant, however long it takes and whatever is written during it', async () => {
   const [source, target] = [await install(), await install()]
   try {
     await fill(source)

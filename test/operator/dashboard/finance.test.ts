@@ -75,7 +75,7 @@ test('an operator without the right sees no button; the button closes the month,
   assert.equal(sent.status, 303)
   assert.match(
     (await see(sent.headers.get('location')!)).text,
-    /The month was closed\.[\s\S]*this month does not change any more/,
+    /The month was closed\.[\s\S]*this month no longer changes/,
   )
   const again = await visit(`/finance/close?project=${projectId}`, { cookie, form: { month: '2025-10' } })
   assert.match(again.text, /2025-10 is closed already/)

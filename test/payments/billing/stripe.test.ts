@@ -46,7 +46,7 @@ const declines: [token: string, sentence: string, code: string][] = [
     'This payment is not possible with your card. Please use another card.',
     'currency_not_supported',
   ],
-  ['pm_sim_decline_incorrect_cvc', 'Your card cannot be used any more. Please use another card.', 'incorrect_cvc'],
+  ['pm_sim_decline_incorrect_cvc', 'Your card can no longer be used. Please use another card.', 'incorrect_cvc'],
   [
     'pm_card_authenticationRequired',
     'Your bank asks you to confirm the payment, which is not possible here. Please use another card.',

@@ -142,7 +142,7 @@ function reportOf(
 }
 
 const unnamedSentence = (count: number) =>
-  `${count} payments name neither a session nor a subscription: each has a customer of its own. Name theirs with --customers.`
+  `${count} payments name neither a session nor a subscription: each has its own customer. Name theirs with --customers.`
 
 const NAMES: Record<ItemKind, string> = {
   funnel: 'funnels',

@@ -82,7 +82,7 @@ interface Target {
 }
 
 /**
- * Gives each payment its customer: by the order, by the profile of its session or subscription, else one of its own for the
+ * Gives each payment its customer: by the order, by the profile of its session or subscription, else its own for the
  * order. Returns lines that link new customers to their profiles. Payments keep the customer with which they were stored.
  */
 export async function nameCustomers(

@@ -39,7 +39,7 @@ export async function totalOf(source: ApiSource, { path, query }: ListName): Pro
   return numberOf(body.pagination.total)
 }
 
-/** The pages behind the cursor, which is forgotten if the service does not know it any more. */
+/** The pages behind the cursor, which is forgotten if the service no longer knows it. */
 export async function* pagesOf(source: ApiSource, list: ListName, from: string | null): AsyncGenerator<Page> {
   const seen = new Set<string>()
   let cursor = from

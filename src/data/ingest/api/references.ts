@@ -10,7 +10,7 @@ import type { Ledger } from './state.ts'
 export interface Completing {
   source: ApiSource
   ledger: Ledger
-  /** The records here, for what the service does not have any more. */
+  /** The records here, for what the service no longer has. */
   stored(table: string, ids: string[]): Promise<Set<string>>
   /** Whether a record that an earlier pass has read is read again: only lists show what changed. */
   again: boolean

@@ -15,7 +15,7 @@ export interface PrimerTarget {
   isSandbox: boolean
 }
 
-/** The id of the billing customer: the `customerId` of the payment; without one each payment has a customer of its own. */
+/** The id of the billing customer: the `customerId` of the payment; without one each payment has its own customer. */
 export const externalIdOf = ({ id, customer }: Payment) => customer ?? `guest_${id}`
 
 /** A profile and a customer with the same id, for a person who is not here yet. */

@@ -3,7 +3,7 @@ import type { App } from '../../../app.ts'
 import { type Line, recordId, type Target } from './convert.ts'
 
 /**
- * Gives payments the `external_id` that their order has already, because a deleted customer has no metadata any more, and a merged one
+ * Gives payments the `external_id` that their order has already, because a deleted customer no longer has metadata, and a merged one
  * that of another customer. Only Stripe's own id may still be replaced by the client's. New payments of a deleted customer belong to
  * the customer here that is linked to it.
  */

@@ -86,7 +86,7 @@ export async function openSource(
   takeTurn?: SourceOptions['takeTurn'],
 ): Promise<StripeSource> {
   const account = await findAccount(app.db, app.seal, { organizationId, psp: PSP, merchantId })
-  if (!account) throw new Refusal(`Merchant account "${merchantId}" is not connected to Stripe any more.`)
+  if (!account) throw new Refusal(`Merchant account "${merchantId}" is no longer connected to Stripe.`)
   return sourceFor(app, account.secretKey, signal, takeTurn)
 }
 

@@ -45,7 +45,7 @@ export async function finance(view: View): Promise<Page> {
         below: html`<p class="pages">${view.query.has('after') && html`<a href="${view.href(view.path, { ...allChoices(view), after: null })}">First page</a>`}
           ${rows.next && html`<a class="button" href="${view.href(view.path, { ...allChoices(view), after: rows.next })}">Next page</a>`}</p>`,
       })}
-      ${closed ? html`<p class="note">Closed on ${time(closed.closed_at)}: this month does not change any more. Later changes are corrections in the first open month.</p>` : closing(view, month, days)}`,
+      ${closed ? html`<p class="note">Closed on ${time(closed.closed_at)}: this month no longer changes. Later changes are corrections in the first open month.</p>` : closing(view, month, days)}`,
   }
 }
 

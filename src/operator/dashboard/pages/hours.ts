@@ -1,4 +1,4 @@
-// Today by hour: how is today, beside yesterday and the same weekday, up to this hour?
+// Today by hour: how is today, compared with yesterday and the same weekday, up to this hour?
 import type { Result } from '../call.ts'
 import { html } from '../html.ts'
 import { type Figure, type Unit, valueCell } from '../numbers.ts'
@@ -47,7 +47,7 @@ export async function hours(view: View): Promise<Page> {
   }
   return {
     title,
-    body: html`<p class="quiet">How is today, beside yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clock(hour)} UTC`}?</p>
+    body: html`<p class="quiet">How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clock(hour)} UTC`}?</p>
       ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name])))}
       ${missing > 0 && html`<p class="note">${missing} payments of today have no value in US dollars and are left out.</p>`}
       ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clock(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}

@@ -138,7 +138,7 @@ const removal = (view: View, externalId: string, rules: Result[]): Piece =>
     action: view.href(pathOf('people', view.params.profile_id!, 'credits', 'top-up')),
     button: 'Remove the top-up',
     danger: true,
-    explanation: html`The card of ${externalId} is not charged automatically any more. A charge that has begun ends as any other.`,
+    explanation: html`The card of ${externalId} is no longer charged automatically. A charge that has begun ends as any other.`,
     fields: html`${hiddenField('external_id', externalId)}${selectField('unit', 'Unit', Object.fromEntries(rules.map((one) => [one.unit, one.unit])))}`,
   })
 

@@ -1,4 +1,4 @@
-// Today so far, beside the whole of yesterday and of the same weekday a week ago.
+// Today so far, compared with the whole of yesterday and of the same weekday a week ago.
 import { addDays } from '../../../lib/days.ts'
 import { dateOf } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -29,6 +29,6 @@ export async function soFar(view: View): Promise<Piece> {
   })
   return section('Today so far', tiles(...all), {
     actions: view.project && view.mayOpen('/hours') && html`<a href="${view.href('/hours')}">By hour</a>`,
-    note: `${dateOf(today)} in UTC, beside the whole of yesterday and of ${weekday} a week ago.`,
+    note: `${dateOf(today)} in UTC, compared with the whole of yesterday and of ${weekday} a week ago.`,
   })
 }

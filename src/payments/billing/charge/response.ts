@@ -93,7 +93,7 @@ export function chargeEvent(order: Settled): Event {
 const TRY_LATER = 'Your bank could not process the payment. Please try again later.'
 const LIMIT = "Your card's limit is reached. Please use another card."
 const NOT_WITH_THIS_CARD = 'This payment is not possible with your card. Please use another card.'
-const CARD_DATA = 'Your card cannot be used any more. Please use another card.'
+const CARD_DATA = 'Your card can no longer be used. Please use another card.'
 
 // Stripe's decline codes, which the simulator uses too.
 const SENTENCES = new Map<string, string>([

@@ -160,7 +160,7 @@ function entries(app: FastifyInstance, db: Db): void {
       operationId: 'listCreditEntries',
       summary: 'List entries of the ledger',
       description:
-        'Oldest first. If you pass the `created_at` of the last entry as the next `after`, you get every entry exactly once, whatever is written meanwhile.',
+        'Oldest first. If you pass the `created_at` of the last entry as the next `after`, you get every entry exactly once, even while others write.',
     }),
     body: entriesIn,
     ...ok('The next entries.', entriesOut),

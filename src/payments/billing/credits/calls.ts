@@ -167,7 +167,7 @@ function keyReused(): ApiError {
   return new ApiError(
     400,
     'idempotency_key_reused',
-    'idempotency_key was used for another request before. Nothing was done: each use of credits needs a key of its own.',
+    'idempotency_key was used for another request before. Nothing was done: each use of credits needs its own key.',
     { extra: { code: 'idempotency_key_reused' } },
   )
 }

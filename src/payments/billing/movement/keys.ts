@@ -16,7 +16,7 @@ export function keyReused(what: string): ApiError {
   return new ApiError(
     400,
     'idempotency_key_reused',
-    `idempotency_key was used for ${what} before. Nothing was done: each purchase or refund needs a key of its own.`,
+    `idempotency_key was used for ${what} before. Nothing was done: each purchase or refund needs its own key.`,
     {
       extra: { code: 'idempotency_key_reused' },
     },

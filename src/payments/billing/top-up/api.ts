@@ -44,7 +44,7 @@ const ROUTES: Route[] = [
     about: {
       operationId: 'removeTopUp',
       summary: 'Remove an automatic top-up',
-      description: 'Nothing is charged by it any more. A charge that has begun ends as any other.',
+      description: 'It no longer charges anything. A charge that has begun ends as any other.',
     },
     body: topUpName,
     response: Type.Object({}, { title: 'TopUpRemoved', additionalProperties: false }),

@@ -1,4 +1,4 @@
-// The saved cards of a customer at Primer. Primer has no customers of its own: a customer is an id that the merchant gives.
+// The saved cards of a customer at Primer. Primer stores no customers: a customer is an id that the merchant gives.
 import { fieldsOf } from '../transport.ts'
 import { type PrimerApi, paymentPath, responseError } from './api.ts'
 import { readPayment, textOf } from './objects.ts'
@@ -46,7 +46,7 @@ export async function eraseCard(api: PrimerApi, token: string, signal: AbortSign
 
 async function remove(api: PrimerApi, token: string, signal: AbortSignal): Promise<void> {
   const { status, error } = await api.delete(`/payment-instruments/${encodeURIComponent(token)}`, signal)
-  // The token has been deleted meanwhile, or never existed.
+  // The token has been deleted since, or never existed.
   const isGone = status === 404 || (status === 400 && error['errorId'] === 'InvalidPaymentInstrumentToken')
   if (status !== 200 && !isGone) throw responseError(status, error)
 }

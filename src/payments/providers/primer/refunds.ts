@@ -104,8 +104,8 @@ export const refundsIn = (payment: Payment): RefundAtProvider[] =>
   payment.refunds.map((one, n) => readRefund(payment, one, n))
 
 /**
- * A refund has no id of its own: Primer's example gives it the processor's id of the charge. It is named by its place among the
- * refunds of its payment, which are only added to. A refund without `orderId` of its own was made by others.
+ * A refund has no id: Primer's example gives it the processor's id of the charge. It is named by its place among the
+ * refunds of its payment, which are only added to. A refund without its own `orderId` was made by others.
  */
 function readRefund(payment: Payment, refund: Transaction, place: number): RefundAtProvider {
   const { sum, orderId, reason, status, date, statusReason } = refund
