@@ -32,6 +32,21 @@ export class Jobs<Task extends string> {
   }
 }
 
+/** Moves a provider's clock forward, and runs each job that becomes due by then at its own time. */
+export function advanceThroughJobs(
+  ms: number,
+  clock: { nextDueInMs(): number | undefined; advance(ms: number): void; runDueJobs(): void },
+): void {
+  let leftMs = ms
+  for (let due = clock.nextDueInMs(); due !== undefined && due <= leftMs; due = clock.nextDueInMs()) {
+    clock.advance(due)
+    clock.runDueJobs()
+    leftMs -= due
+  }
+  clock.advance(leftMs)
+  clock.runDueJobs()
+}
+
 export interface JobTimerOptions {
   /** Resolves after `ms`, or at once when `signal` aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void>

@@ -70,4 +70,4 @@ const MARK = `
     union select g.id, 'simulator', '*' from organizations g
       where exists (select from orders o where o.organization_id = g.id and o.psp = 'simulator')) accounts
   on conflict (organization_id, psp, psp_merchant_id) do update
-    set since = least(u.since, excluded.since), cause = 'restore', lease_until = null`
+    set since = least(u.since, excluded.since), cause = 'restore', lease_until = null, marked_at = db_clock()`

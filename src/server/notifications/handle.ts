@@ -7,7 +7,7 @@ import { isUnavailable } from '../../lib/pg/errors.ts'
 import type { BillingContext } from '../../payments/billing/context.ts'
 import { recordDisputes } from '../../payments/billing/ledger/disputes.ts'
 import { findByCharge } from '../../payments/billing/ledger/orders.ts'
-import { settleBefore, settleByHandle, settleNow } from '../../payments/billing/reconcile/notified.ts'
+import { settleBefore, settleByHandle, settleOrEnd } from '../../payments/billing/reconcile/notified.ts'
 import { adoptRefundsOfCharge } from '../../payments/billing/refund/adopt-of-charge.ts'
 import type { AccountName } from '../../payments/providers/account.ts'
 import type { Hint, Notification } from '../../payments/providers/notification.ts'
@@ -173,7 +173,7 @@ async function follow(context: BillingContext, account: AccountName, provider: P
   switch (hint.about) {
     case 'charge':
       if (hint.orderId !== null && isUuid(hint.orderId))
-        await settleNow(context, account.organizationId, hint.orderId.toLowerCase())
+        await settleOrEnd(context, provider, account, hint.orderId.toLowerCase(), hint.handle)
       else if (hint.handle !== null) await settleByHandle(context, account, hint.handle)
       return
     case 'refund':

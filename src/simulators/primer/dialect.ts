@@ -1,6 +1,6 @@
 // Primer's API as the simulator speaks it: keys, routes, idempotency, faults, and work that becomes due.
 import { Deliveries } from '../deliveries.ts'
-import { type Job, JobTimer } from '../jobs.ts'
+import { advanceThroughJobs, type Job, JobTimer } from '../jobs.ts'
 import { type Ordered, OrderedFaults } from '../ordered-faults.ts'
 import { PrimerError } from './errors.ts'
 import { listPayments, listTokens } from './lists.ts'
@@ -77,9 +77,13 @@ export class PrimerDialect implements Context {
     if (this.state.endpoint) this.deliveries.add(event)
   }
 
+  /** Moves the dialect's clock. A call that comes late is dated by when it comes, however far the clock goes. */
   advance(ms: number): void {
-    this.state.advance(ms)
-    this.runDueJobs()
+    advanceThroughJobs(ms, {
+      nextDueInMs: () => this.state.nextDueInMs(),
+      advance: (by) => this.state.advance(by),
+      runDueJobs: () => this.runDueJobs(),
+    })
     this.#timer.set()
   }
 

@@ -1,7 +1,7 @@
 // Stripe's API as the simulator speaks it: keys, routes, idempotency, faults, and work that becomes due.
 import { type Form, FormError } from '../../lib/http/form.ts'
 import { Deliveries } from '../deliveries.ts'
-import { type Job, JobTimer } from '../jobs.ts'
+import { advanceThroughJobs, type Job, JobTimer } from '../jobs.ts'
 import { accountOf, accountRoutes } from './account.ts'
 import { balanceTransactionRoutes, postWaitingCharge } from './balance-transactions.ts'
 import { type Call, checkNames, type Dialect, type Route } from './call.ts'
@@ -110,10 +110,13 @@ export class StripeDialect implements Dialect {
     this.#revoked.add(secretKey)
   }
 
-  /** Moves the dialect's clock, and runs the jobs that are due. */
+  /** Moves the dialect's clock, and runs each job that becomes due at its own time. */
   advance(ms: number): void {
-    this.state.advance(ms)
-    this.runDueJobs()
+    advanceThroughJobs(ms, {
+      nextDueInMs: () => this.state.nextDueInMs(),
+      advance: (by) => this.state.advance(by),
+      runDueJobs: () => this.runDueJobs(),
+    })
   }
 
   async close(): Promise<void> {

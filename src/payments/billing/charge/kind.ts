@@ -22,5 +22,7 @@ export function chargeKind(takeOver: TakeOver): Kind<Order> {
     async rememberHandle(query, order, handle) {
       if (order.provider_handle === null) await rememberHandle(query, order, handle)
     },
+    refuseLate: (context, provider, order, handle) =>
+      checks.refuse(context, provider, { ...order, provider_handle: handle }),
   }
 }

@@ -106,6 +106,8 @@ export interface Kind<Row extends InProgress> extends Checked<Row> {
   keepsLost: boolean
   /** Stores the provider's id of a row in progress that has none. */
   rememberHandle?(query: Query, row: Row, handle: string): Promise<void>
+  /** Cancels a payment that the provider has under the row's key, after the row has ended. */
+  refuseLate?(context: BillingContext, provider: Provider, row: Row, handle: string): Promise<CallResult>
   /** For movements that belong to a charge and may be made at the provider. */
   ofCharge?: {
     /** The provider's id of the charge of a row. */

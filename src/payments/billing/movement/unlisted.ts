@@ -1,7 +1,7 @@
 // Merchant accounts that were not listed since a backup was restored, or since a failover lost commits: they may have charged keys
 // that this database does not know.
 import type { Query, Statement } from '../../../lib/pg/types.ts'
-import { type AtProvider, atParams, isAt } from '../ledger/orders.ts'
+import { AT_PROVIDER, type AtProvider, atParams, isAt } from '../ledger/orders.ts'
 import type { InProgress } from './in-progress.ts'
 
 // Providers' clocks may be behind by minutes, and a charge may have been under way when the backup was made.
@@ -41,6 +41,36 @@ export async function noteListed(query: Query, at: AtProvider, since: string): P
 const LISTED: Statement = {
   name: 'note listed account',
   text: `delete from unlisted_accounts o where o.since - ${MARGIN} >= $1 and ${isAt('$2', '$3', '$4::text')}`,
+}
+
+/**
+ * Milliseconds until a list of the account has every call that was under way when its orders were lost, the database's time; 0 if it has
+ * by now, or if the account need not be listed.
+ *
+ * @param lagMs how long after it was sent a call may be missing in the list
+ */
+export async function msUntilListable(query: Query, at: AtProvider, lagMs: number): Promise<number> {
+  const [row] = await query(LISTABLE, [lagMs / 1000, ...atParams(at)])
+  return Math.max(0, Math.ceil(Number(row?.ms ?? 0)))
+}
+
+// A second failover marks no account anew that is marked already.
+const LISTABLE: Statement = {
+  name: 'time until account can be listed',
+  text: `
+    select extract(epoch from max(greatest(o.marked_at, f.noticed_at)) + make_interval(secs => $1) - db_clock()) * 1000 as ms
+    from unlisted_accounts o, (select max(noticed_at) as noticed_at from failovers) f where ${AT_PROVIDER}`,
+}
+
+/** Has a worker take an account again after this time. */
+export async function postponeList(query: Query, { organizationId, psp, merchantId }: Unlisted, ms: number) {
+  await query(POSTPONE, [organizationId, psp, merchantId, ms / 1000])
+}
+
+const POSTPONE: Statement = {
+  name: 'postpone list of account',
+  text: `update unlisted_accounts set lease_until = db_clock() + make_interval(secs => $4)
+         where organization_id = $1 and psp = $2 and psp_merchant_id = $3`,
 }
 
 /** An account that a worker has to list, and from when on. */

@@ -10,6 +10,7 @@ import { checkStatus, orUnsettled } from '../movement/check-status.ts'
 import type { InProgress } from '../movement/in-progress.ts'
 import type { Kind } from '../movement/kind-of-movement.ts'
 import { leaseMs } from '../movement/lease.ts'
+import { endLate, isLate } from './late.ts'
 
 export type Difference = 'mismatch' | 'missing_here' | 'missing_there' | 'duplicate'
 
@@ -99,16 +100,23 @@ async function keepLost(
   if (organizationId !== null) await storeLost(context.db.query, { organizationId, psp, merchantId }, movements)
 }
 
-/** Records a refund that the provider decides later, for its key may be forgotten when the caller sends it again. */
+/**
+ * Handles a movement that the provider decides later. A refund is recorded, for its key may be forgotten when the caller sends it
+ * again. A payment whose order has ended is cancelled. One without an order would never be captured, so it is reported.
+ */
 async function comparePending(
   pass: Pass,
   kind: Kind<InProgress>,
   movement: Movement,
   row: InProgress | undefined,
 ): Promise<void> {
-  if (row) return
-  if (!kind.ofCharge) pass.result.in_progress++
-  else if (!(await adopt(pass, kind, movement))) pass.withoutOrder.push({ kind, movement })
+  if (kind.ofCharge) {
+    if (!row && !(await adopt(pass, kind, movement))) pass.withoutOrder.push({ kind, movement })
+  } else if (!row) await reportMissing(pass, movement)
+  else if (isLate(kind, row, movement.transactionId)) {
+    const open = await endLate(pass.context, pass.provider, kind, row, movement.transactionId)
+    if (open !== undefined) report(pass, movement, 'mismatch', `${worth(movement)} ${open} there, ${row.status} here`)
+  }
 }
 
 function report({ provider, result }: Pass, movement: Movement, difference: Difference, what: string): void {
@@ -156,7 +164,8 @@ async function reportMissing(pass: Pass, movement: Movement): Promise<void> {
   const { psp, merchantId, organizationId } = pass.at
   const account = organizationId !== null && { organizationId, psp, merchantId }
   if (account && (await isAccepted(pass.context.db.query, account, movement))) return
-  report(pass, movement, 'missing_here', `${worth(movement)} without a row here`)
+  const pending = movement.isPending ? ', pending there,' : ''
+  report(pass, movement, 'missing_here', `${worth(movement)}${pending} without a row here`)
 }
 
 async function compareOne(pass: Pass, kind: Kind<InProgress>, row: InProgress, movement: Movement): Promise<void> {

@@ -1,14 +1,36 @@
 // Settles the charge that a notification of the provider is about. Notifications are only hints: the provider is asked.
 import { isUuid } from '../../../lib/ids.ts'
 import type { Statement } from '../../../lib/pg/types.ts'
+import type { AccountName } from '../../providers/account.ts'
 import { errorOf, type Provider, ProviderError } from '../../providers/provider.ts'
 import type { BillingContext } from '../context.ts'
 import { CHARGE } from '../kinds.ts'
 import { AT_PROVIDER, type AtProvider, atParams, findByCharge, type OrderIds } from '../ledger/orders.ts'
 import { checkNow } from '../movement/check-status.ts'
+import { endLate } from './late.ts'
+
+/**
+ * Settles the order that a notification names, if it is in progress. If it was cancelled because its payment was not found for long,
+ * the payment that came after all is cancelled. Throws `ProviderError` if that cannot be done now.
+ */
+export async function settleOrEnd(
+  context: BillingContext,
+  provider: Provider,
+  { organizationId, psp, merchantId }: AccountName,
+  orderId: string,
+  handle: string | null,
+): Promise<void> {
+  const order = await CHARGE.rows.find(context.db.query, orderId)
+  if (order?.organization_id !== organizationId) return
+  if (order.status === 'processing') return checkNow(context, CHARGE, order)
+  const isHere = order.psp === psp && order.psp_merchant_id === merchantId
+  if (order.status !== 'cancelled' || !isHere || handle === null || provider.traits.refuse !== 'wait_out') return
+  if ((await endLate(context, provider, CHARGE, order, handle)) === 'still open')
+    throw new ProviderError('a payment of a cancelled order is still open')
+}
 
 /** Checks at once a charge in progress that the provider has news of; does nothing when there is none. */
-export async function settleNow(context: BillingContext, organizationId: string, orderId: string): Promise<void> {
+async function settleNow(context: BillingContext, organizationId: string, orderId: string): Promise<void> {
   const order = await CHARGE.rows.find(context.db.query, orderId)
   if (order?.organization_id === organizationId && order.status === 'processing') await checkNow(context, CHARGE, order)
 }

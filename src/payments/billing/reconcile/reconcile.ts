@@ -8,7 +8,8 @@ import { recordDisputes } from '../ledger/disputes.ts'
 import { type AtProvider, isAt } from '../ledger/orders.ts'
 import type { InProgress } from '../movement/in-progress.ts'
 import type { Kind } from '../movement/kind-of-movement.ts'
-import { noteListed, type Unlisted } from '../movement/unlisted.ts'
+import { leaseMs } from '../movement/lease.ts'
+import { msUntilListable, noteListed, postponeList, type Unlisted } from '../movement/unlisted.ts'
 import { compareMovements, compareWithoutOrders, type NotCompared, type Pass, type Reconciliation } from './compare.ts'
 
 // How many movements are looked up at once.
@@ -23,6 +24,7 @@ export async function reconcile(context: BillingContext, since: string): Promise
   const accounts: AtProvider[] = []
   for (const { organizationId, provider } of await context.providers.all()) {
     const pass = beginPass(context, provider, organizationId, result)
+    await waitUntilComplete(pass)
     await compareAccount(pass, since)
     accounts.push(pass.at)
   }
@@ -50,10 +52,30 @@ const nothing = (): Reconciliation => ({
 })
 
 /** Lists an account whose commits a failover has lost, so that its organization can charge again. */
-export async function listAccount(context: BillingContext, { organizationId, psp, merchantId, since }: Unlisted) {
+export async function listAccount(context: BillingContext, unlisted: Unlisted): Promise<void> {
+  const { organizationId, psp, merchantId, since } = unlisted
   const provider = await context.providers.of(organizationId, psp, merchantId)
   if (!provider) return
-  await compareMoney(beginPass(context, provider, organizationId, nothing()), since)
+  const pass = beginPass(context, provider, organizationId, nothing())
+  const waitMs = await msUntilComplete(pass)
+  if (waitMs > 0) return postponeList(context.db.query, unlisted, waitMs)
+  await compareMoney(pass, since)
+}
+
+/** Milliseconds until the list of an account has the calls that were under way when commits were lost, or a backup was restored. */
+async function msUntilComplete({ context, provider, at }: Pass): Promise<number> {
+  const { lookUpLagMs } = provider.traits
+  if (lookUpLagMs === undefined) return 0
+  return msUntilListable(context.db.query, at, leaseMs(context.providerTimeoutMs, 1) + lookUpLagMs)
+}
+
+async function waitUntilComplete(pass: Pass): Promise<void> {
+  const waitMs = await msUntilComplete(pass)
+  if (waitMs === 0) return
+  const { clock, log } = pass.context
+  const account = { psp: pass.at.psp, psp_merchant_id: pass.at.merchantId, wait_s: Math.ceil(waitMs / 1000) }
+  log.warn(account, 'A merchant account is listed later, when its list has the calls that were under way.')
+  await clock.sleep(waitMs)
 }
 
 /** The accounts with charges or refunds since then, or to be listed, that are not connected, or whose provider is not set up here. */
