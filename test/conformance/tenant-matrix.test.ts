@@ -162,6 +162,7 @@ const OBJECT_PARAMS: Record<string, keyof Tenant> = {
   payout_id: 'mark',
   transaction_id: 'mark',
   funnel_id: 'mark',
+  screen_id: 'mark',
   order_id: 'order',
   event_id: 'event',
   webhook_id: 'webhook',

@@ -157,6 +157,7 @@ export const RULES: Record<string, Rule> = {
   getAcquisition: { ...list, query: () => everySource },
   getChurn: { ...sums, query: () => everySource },
   getRenewalForecast: sums,
+  getAnswers: sums,
   getToday: sums,
   getLifetime: { ...list, query: () => everyCohort },
   getExperimentResults: list,

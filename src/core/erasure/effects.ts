@@ -39,6 +39,13 @@ const emptied = (ids: string) => [
    where project_id = $1 and id in (${ids}) and data::text <> ${ID_ALONE}`,
 ]
 
+/** Marks the days whose figures of answers count them as erased from now on. */
+const markAnswers = (replies: string) => `
+  insert into figure_marks (project_id, family, day)
+  select distinct $1, 'visits', (s.created_at at time zone 'UTC')::date from sessions s
+  where s.project_id = $1 and s.profile_id = any($2) and isfinite(s.created_at) and exists (
+    select from replies r where r.project_id = $1 and r.session_id = s.id and ${replies})`
+
 /** For profiles that are erased for the first time. */
 export const ON_PERSONS = [
   `update profiles set email_erased = email_erased or email is not null, ${erasedColumns(profileRecord)},
@@ -46,6 +53,7 @@ export const ON_PERSONS = [
    where project_id = $1 and id = any($2)`,
   // Their nested e-mail changed: a sync must see it.
   `update subscriptions set updated_at = ${STAMP} where project_id = $1 and profile_id = any($2)`,
+  markAnswers('true'),
   ...emptied(EVENTS),
 ]
 
@@ -61,6 +69,7 @@ export const ON_BELONGINGS = [
   `update sessions set ${erasedColumns(sessionRecord)}, updated_at = ${STAMP}
    where project_id = $1 and profile_id = any($2) and (${hasPersonalData(sessionRecord)} or
      exists (select from replies r where r.project_id = $1 and r.session_id = sessions.id and ${hasPersonalData(replyRecord, 'r')}))`,
+  markAnswers(hasPersonalData(replyRecord, 'r')),
   `update replies set ${erasedColumns(replyRecord)}
    where project_id = $1 and session_id in (${SESSIONS}) and ${hasPersonalData(replyRecord)}`,
   `update orders set client_metadata = null

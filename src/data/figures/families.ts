@@ -1,4 +1,5 @@
 // All families of figures.
+import { answers } from './answers.ts'
 import { declines } from './declines.ts'
 import { experiments } from './experiments.ts'
 import type { Family } from './family.ts'
@@ -13,6 +14,7 @@ import { worth } from './worth.ts'
 export const families: readonly Family[] = [
   visits,
   screens,
+  answers,
   spend,
   sales,
   worth,

@@ -4,7 +4,7 @@ import { alone, VISITED, visitColumns, with_ } from './splits.ts'
 
 // The session of a payment is that of the transaction, or that of its subscription. The payments of each person are read once: read
 // for each session, they take hours for a person with thousands of both, such as a tester. `offset 0` has them read by their index.
-const PAID = `
+export const PAID = `
     select t.profile_id, payment.session_id
     from (select distinct s.profile_id from sessions s where s.project_id = $1 and ${within('s.created_at')}) visitors
     cross join lateral (

@@ -78,7 +78,7 @@ const replyDay = (from: string, { project_id }: Scope, where: string) =>
    join sessions o on o.project_id = ${project_id} and o.id = s.session_id where ${where}`
 
 const reply: Rule = {
-  changed: (from, scope) => [replyDay(from, scope, differ('screen_index'))],
+  changed: (from, scope) => [replyDay(from, scope, differ('screen_index', 'element_type', 'value::text'))],
   added: (from, scope) => [replyDay(from, scope, 'true')],
 }
 

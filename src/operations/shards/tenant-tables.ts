@@ -37,6 +37,7 @@ const AHEAD = new Set([
   'stripe_checkouts',
   'stripe_invoice_payments',
   'api_import_ids',
+  'figures_answers',
   'figures_declines',
   'figures_experiments',
   'figures_payments',

@@ -1,9 +1,11 @@
 // What is behind figures: the sessions and payments of a project, and the declined payments of an organization.
 import { paidAt } from '../../core/records/payment-time.ts'
+import { ANSWERS_OF_REPLY } from '../../data/figures/answers.ts'
 import { isUuid } from '../../lib/ids.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { dayFilters, firstVisitFilters, valueFilter, visitFilters } from './day-filters.ts'
-import { equals, list, ofOrganization, ofProject } from './list.ts'
+import { equals, type ListDeclaration, list, ofOrganization, ofProject } from './list.ts'
 import type { Operation } from './operation.ts'
 
 const emailOf = (alias: string) =>
@@ -61,6 +63,24 @@ const declined = shape('DeclinedPayment', 'r', {
   psp_reason_decline_type: text('`soft` or `hard`.', { nullable: true }),
 })
 
+// Ids have no spaces.
+const part = (placeholder: string, n: number) => `split_part(${placeholder}, ' ', ${n})`
+
+/** By an answer of `figures answers`: the ids of the screen and the question, the kind and the value, separated by spaces. */
+const answerFilter: NonNullable<ListDeclaration['filters']>[string] = {
+  schema: Type.String({
+    description:
+      'Only those with this answer: the ids of the screen and of the question, the kind and the value, as in `screen question value 25-34` or `screen question written`.',
+    maxLength: 400,
+  }),
+  where: (value) => `exists (
+    select from profiles p join replies r on r.project_id = s.project_id and r.session_id = s.id
+      and r.screen_id = ${part(value, 1)} and r.element_id = ${part(value, 2)}
+    cross join lateral (${ANSWERS_OF_REPLY}) answer
+    where p.project_id = s.project_id and p.id = s.profile_id and answer.kind = ${part(value, 3)}
+      and answer.value = coalesce(substring(${value} from '^[^ ]* [^ ]* [^ ]* (.*)$'), ''))`,
+}
+
 export const behindFigures: Operation[] = [
   list({
     id: 'listProjectSessions',
@@ -81,6 +101,7 @@ export const behindFigures: Operation[] = [
       country: valueFilter('s.country', 'Only those from this country.'),
       locale: valueFilter('s.locale', 'Only those in this language.'),
       experiment: valueFilter('s.experiment_id', 'Only those in this experiment.'),
+      answer: answerFilter,
       ...visitFilters('s'),
     },
   }),

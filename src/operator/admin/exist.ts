@@ -1,4 +1,4 @@
-// Throws a 404 for an organization or a project that does not exist.
+// Throws a 404 for an organization, a project or a funnel that does not exist.
 import { ApiError } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { shorten } from '../../lib/text.ts'
@@ -13,6 +13,11 @@ export async function requireProject(query: Query, id: string): Promise<string> 
   const [row] = await query<{ organization_id: string }>('select organization_id from projects where id = $1', [id])
   if (!row) throw notFound('project', id)
   return row.organization_id
+}
+
+export async function requireFunnel(query: Query, project: string, id: string): Promise<void> {
+  const rows = await query('select 1 from funnels where project_id = $1 and id = $2', [project, id])
+  if (rows.length === 0) throw notFound('funnel', id)
 }
 
 export const notFound = (what: string, id: string) =>

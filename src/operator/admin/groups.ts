@@ -26,6 +26,7 @@ export const MODULES: readonly Module[] = [
   [['figures'], async () => (await import('./figures.ts')).figures],
   [['figures'], async () => (await import('./acquisition.ts')).acquisitions],
   [['figures'], async () => (await import('./churn.ts')).churnOperations],
+  [['figures'], async () => (await import('./answers.ts')).answerOperations],
   [['figures'], async () => (await import('./hours.ts')).hourOperations],
   [['figures'], async () => (await import('./spend.ts')).spendOperations],
   [['figures'], async () => (await import('./experiments.ts')).experimentResults],

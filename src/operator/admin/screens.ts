@@ -1,6 +1,6 @@
 // The names of a funnel's screens: what the builder calls them and the questions on them, as replies have them.
 import { Type } from '../../lib/shape/schema.ts'
-import { notFound, requireProject } from './exist.ts'
+import { requireFunnel, requireProject } from './exist.ts'
 import type { Operation, Reading } from './operation.ts'
 
 const screens: Reading = {
@@ -32,8 +32,7 @@ const screens: Reading = {
   async run({ db }, { params }) {
     await requireProject(db.query, params.project_id!)
     const names = [params.project_id!, params.funnel_id!]
-    const [funnel] = await db.query('select id from funnels where project_id = $1 and id = $2', names)
-    if (!funnel) throw notFound('funnel', params.funnel_id!)
+    await requireFunnel(db.query, params.project_id!, params.funnel_id!)
     return { data: await db.query(SCREENS, names) }
   },
 }

@@ -20,6 +20,7 @@ export const PAGE_NEEDS: Needs = {
   '/': 'getProjectFigures',
   '/funnels': 'getProjectFigures',
   '/funnels/:funnel_id': 'getProjectFigures',
+  '/funnels/:funnel_id/screens/:screen_id': 'getAnswers',
   '/revenue': 'getProjectFigures',
   '/acquisition': 'getAcquisition',
   '/worth': 'getLifetime',

@@ -2,6 +2,7 @@
 
 import { connect, disconnect, merchantAccounts, setMerchantAccount } from './pages/accounts.ts'
 import { acquisition, worth } from './pages/acquisition.ts'
+import { answers } from './pages/answers.ts'
 import { charge, refundCharge, resolveCharge } from './pages/charge.ts'
 import { charges } from './pages/charges.ts'
 import { credits } from './pages/credits.ts'
@@ -51,6 +52,7 @@ export const pages: Record<string, Route> = {
   '/': today,
   '/funnels': funnels,
   '/funnels/:funnel_id': funnel,
+  '/funnels/:funnel_id/screens/:screen_id': answers,
   '/revenue': revenue,
   '/acquisition': acquisition,
   '/worth': worth,

@@ -55,6 +55,7 @@ const IMPERSONAL: Record<string, string> = {
   figure_marks: 'project_id family',
   figure_progress: 'project_id',
   figure_reports: 'organization_id',
+  figures_answers: 'project_id split key subkey element kind value',
   figures_declines: 'project_id split key subkey currency',
   figures_experiments: 'project_id split key subkey',
   figures_payments: 'project_id split key subkey',

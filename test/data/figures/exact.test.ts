@@ -185,7 +185,9 @@ function openWorld(seed: number) {
     }
     for (let n = 0; n < 8; n += 1) {
       const screen = random.integer(0, 3)
-      made.push(line.reply({ session_id: pick('ses'), screen: { id: `s${screen}`, index: screen }, value: 'x' }))
+      const element = { id: 'element', type: random.pick(['Input', 'Radio']) }
+      const value = random.pick(['x', 'y', null])
+      made.push(line.reply({ session_id: pick('ses'), screen: { id: `s${screen}`, index: screen }, element, value }))
     }
     for (let n = 0; n < 12; n += 1) {
       const id = one('sub', 20)

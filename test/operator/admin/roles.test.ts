@@ -42,6 +42,7 @@ const FIGURES = [
     'getChurn',
     'getRenewalForecast',
     'getToday',
+    'getAnswers',
   ],
   ...['listOrganizations', 'listProjects', 'getOrganization', 'getProject'],
 ]

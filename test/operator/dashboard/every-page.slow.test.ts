@@ -12,6 +12,7 @@ const PAGES = [
   '/',
   '/funnels',
   '/funnels/fun_sleep',
+  '/funnels/fun_sleep/screens/scr_2',
   '/revenue?period=12m',
   '/revenue?country=BR&split=product',
   '/sessions',

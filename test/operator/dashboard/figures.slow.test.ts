@@ -24,6 +24,46 @@ const { page, facts, query, stop } = await startDemo()
 after(stop)
 
 describe('the figures of the demo on pages', () => {
+  test('answers of a screen: by value, with those who paid; each leads to its sessions', async () => {
+    const given = await facts(`
+      select s.*, r.element_id, r.element_type, a.value from (${SESSIONS}) s
+      join replies r on r.project_id = 'demo' and r.session_id = s.id and r.screen_id = 'scr_2'
+      left join lateral json_array_elements_text(r.value) a (value) on true where s.funnel = 'fun_sleep'`)
+    const text = await page('/funnels/fun_sleep/screens/scr_2')
+    const rows = rowsOf(text, 'answers-el_goals').slice(0, -1)
+    const byName = (all: (string | number)[][]) => all.sort((a, b) => (a[0]! < b[0]! ? -1 : 1))
+    assert.deepEqual(
+      byName(rows.map(([name, , , sessions, , paid]) => [name!, Number(sessions), Number(paid)])),
+      byName(
+        grouped(given, 'value', (own) => [own.length, count(own, 'paid')]).map(([name, ...values]) => [
+          name || 'No answer',
+          ...values,
+        ]),
+      ),
+    )
+    assert.equal(rows.length, 6)
+    // The name has the written text of a person, which is no value.
+    assert.deepEqual(
+      rowsOf(await page('/funnels/fun_sleep/screens/scr_4'), 'answers-el_name').map(([name]) => name),
+      ['Written text'],
+    )
+    for (const answer of ['scr_2 el_goals value fall_asleep', 'scr_2 el_goals empty', 'scr_4 el_name written']) {
+      const list = await page(
+        '/sessions',
+        `${PERIOD}&funnel=fun_sleep&answer=${encodeURIComponent(answer)}&csv=sessions`,
+      )
+      const [, question, kind, value] = answer.split(' ')
+      const [row] = await query(
+        `
+        select count(*) as n from sessions s join replies r on r.project_id = s.project_id and r.session_id = s.id and r.element_id = $1
+        where s.project_id = 'demo' and s.funnel_id = 'fun_sleep' and s.created_at >= '${FROM}Z' and s.created_at < '${TO}Z'
+          and case $2 when 'value' then r.value::jsonb ? $3 when 'empty' then r.value::text = '[]' else r.value::text <> 'null' end`,
+        [question!, kind!, value ?? ''],
+      )
+      assert.equal(list.trim().split('\r\n').length - 1, Number(row!.n), answer)
+    }
+  })
+
   test('today: revenue, sales, sessions and new subscriptions of the day; net, MRR, paying and rates of the period', async () => {
     const text = await page('/')
     const [sales, back, sessions, attempts] = await Promise.all(

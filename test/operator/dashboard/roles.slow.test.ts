@@ -13,6 +13,7 @@ const OF_FIGURES = [
   '/',
   '/funnels',
   '/funnels/:funnel_id',
+  '/funnels/:funnel_id/screens/:screen_id',
   '/revenue',
   '/acquisition',
   '/worth',

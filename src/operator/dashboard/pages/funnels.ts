@@ -85,7 +85,7 @@ const countColumns: Column[] = [
 ]
 
 // A share of fewer sessions says little: one more or less moves it by points.
-const FEW_SESSIONS = 30
+export const FEW_SESSIONS = 30
 
 function countCells({ values }: Figure) {
   const isFew = (values.sessions ?? 0) < FEW_SESSIONS
@@ -172,7 +172,7 @@ function screensOf(view: View, sum: Figure, screens: Figure[], names: Map<string
       })),
     ],
     rows: screens.map(({ key, values: { answered, stopped } }, n) => [
-      screenCell(screenOf(key!), names.get(screenOf(key!))),
+      screenCell(view, screenOf(key!), names.get(screenOf(key!))),
       cell(bar(all ? (answered ?? 0) / all : 0), null),
       valueCell('number', answered ?? 0),
       valueCell('percent', all ? (answered ?? 0) / all : null),
@@ -187,14 +187,19 @@ function screensOf(view: View, sum: Figure, screens: Figure[], names: Map<string
 }
 
 /** The names of the funnel's screens by their ids, where they have one; none for all projects together. */
-async function namesOfScreens(view: View, funnel_id: string): Promise<Map<string, string>> {
+export async function namesOfScreens(view: View, funnel_id: string): Promise<Map<string, string>> {
   if (!view.project) return new Map()
   const { data }: Result = await view.call('getFunnelScreens', { params: { project_id: view.project.id, funnel_id } })
   return new Map((data as Result[]).flatMap(({ screen_id, name }) => (name ? [[screen_id, words(name)]] : [])))
 }
 
-const screenCell = (screen: string, name: string | undefined) =>
-  name === undefined ? cell(screen, screen) : named(html`${name} <span class="quiet">${screen}</span>`, screen, name)
+/** A screen, linked to its answers. */
+function screenCell(view: View, screen: string, name: string | undefined) {
+  const path = pathOf('funnels', view.params.funnel_id!, 'screens', screen)
+  const text = name === undefined ? screen : html`${name} <span class="quiet">${screen}</span>`
+  const shown = view.project && view.mayOpen(path) ? html`<a href="${view.href(path)}">${text}</a>` : text
+  return name === undefined ? cell(shown, screen) : named(shown, screen, name)
+}
 
 /** The id of a screen without its index. */
 const screenOf = (key: string) => key.slice(key.indexOf(' ') + 1)

@@ -35,7 +35,7 @@ export async function sessions(view: View): Promise<Page> {
   const own = ['funnel', 'source', 'campaign', 'country', 'variant', 'locale', 'experiment']
   const list = await listed(view, 'sessions', 'listProjectSessions', {
     params: { project_id: view.project.id },
-    query: { ...daysOf(view), ...chosenFilters(view, ...own) },
+    query: { ...daysOf(view), ...chosenFilters(view, ...own, 'answer') },
   })
   const content: Table = {
     caption: 'Sessions',
@@ -70,6 +70,7 @@ export async function sessions(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     body: tableSection(view, 'sessions', content, {
+      note: answerNote(view),
       above: filters(view, [
         { ...textFilter('funnel'), options: choicesOf(names.funnels) },
         textFilter('source'),
@@ -81,6 +82,15 @@ export async function sessions(view: View): Promise<Page> {
       below: pageLinks(view, list),
     }),
   }
+}
+
+/** Names the answer that all sessions of the list have, with a link to all of them. */
+function answerNote(view: View): Piece {
+  const answer = view.query.get('answer')
+  if (!answer) return ''
+  const [screen, question, kind, ...value] = answer.split(' ')
+  const given = kind === 'value' ? html`the answer “${value.join(' ')}”` : `an answer that is ${kind}`
+  return html`Only sessions with ${given} to ${question} on ${screen}. <a href="${view.href(view.path)}">Show all</a>`
 }
 
 const funnelOf = (names: Names, { funnel_id }: Result) =>

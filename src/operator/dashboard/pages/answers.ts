@@ -1,0 +1,97 @@
+// The answers of a screen: what people reply to each question, and which answers lead to a payment.
+import { addDays } from '../../../lib/days.ts'
+import type { Result } from '../call.ts'
+import { bar, number, percent, words } from '../format.ts'
+import { type Html, html, type Piece } from '../html.ts'
+import { namesOf, valueCell } from '../numbers.ts'
+import { section, tableSection } from '../parts.ts'
+import { cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { pathOf, type View } from '../view.ts'
+import { FEW_SESSIONS, namesOfScreens } from './funnels.ts'
+
+export async function answers(view: View): Promise<Page> {
+  const title = 'Answers'
+  if (!view.project) return { title, body: noProject(view) }
+  const { funnel_id, screen_id } = view.params as { funnel_id: string; screen_id: string }
+  const [{ data }, names, screens]: [Result, Result, Map<string, string>] = await Promise.all([
+    view.call('getAnswers', {
+      params: { project_id: view.project.id, funnel_id, screen_id },
+      query: { from: view.span.from, to: addDays(view.span.to, -1), test: view.test },
+    }),
+    namesOf(view),
+    namesOfScreens(view, funnel_id),
+  ])
+  const questions = [...Map.groupBy(data as Result[], ({ element_id }) => element_id as string).values()]
+  const empty = html`<p>No session that began in this period replied on this screen. Choose a longer period.</p>`
+  return {
+    title: screens.get(screen_id) ?? screen_id,
+    hasPeriod: true,
+    isGrouped: false,
+    isCompared: false,
+    actions: html`<a href="${view.href(pathOf('funnels', funnel_id))}">${names.funnels[funnel_id] ?? funnel_id}</a>`,
+    body: html`<p class="quiet">What do people answer, and which answers lead to a payment?</p>
+      ${questions.length === 0 ? section('Answers', empty) : questions.map((rows) => questionOf(view, rows))}`,
+  }
+}
+
+const KINDS: Record<string, string> = {
+  written: 'Written text',
+  empty: 'No answer',
+  other: 'Other choices',
+  erased: 'Erased',
+}
+
+function questionOf(view: View, rows: Result[]): Html {
+  const all = rows.find(({ kind }) => kind === 'all')
+  const given = rows.filter(({ kind }) => kind !== 'all')
+  const { element_id, name } = rows[0]
+  const title = name === null ? element_id : words(name)
+  const content: Table = {
+    caption: `Answers to ${title}`,
+    columns: [
+      { label: 'Answer' },
+      { label: '', bar: true },
+      ...['Conversion', 'Sessions', 'Share', 'Paid'].map((label) => ({ label, number: true })),
+    ],
+    rows: [
+      ...given.map((row) => [cell(answerLink(view, row), nameOf(row)), cell(bar(row.share ?? 0), null), ...cells(row)]),
+      ...(all && given.length > 1 ? [['All replies', cell('', null), ...cells(all)]] : []),
+    ],
+  }
+  return tableSection(view, `answers-${element_id}`, content, { title, note: noteOf(given) })
+}
+
+/** Says what a value of the table is not. */
+function noteOf(given: Result[]): Piece {
+  const has = (kind: string) => given.some((row) => row.kind === kind)
+  const isSeveral = given.reduce((sum, { share }) => sum + (share ?? 0), 0) > 1.0001
+  const other = given.find(({ kind }) => kind === 'other')
+  return html`Of the sessions that replied to it.
+    ${isSeveral && ' Each of several choices counts.'}${has('written') && ' Written text is counted and not shown, because it may be personal.'}
+    ${other && html` <strong>${number(other.sessions)} choices are not named: of each day and project, the 1,000 most frequent answers are kept.</strong>`}`
+}
+
+const nameOf = ({ kind, value }: Result): string => (kind === 'value' ? value : (KINDS[kind] ?? kind))
+
+/** The answer, linked to its sessions; the choices that are not named have none. */
+function answerLink(view: View, row: Result): Piece {
+  const { kind, value, element_id } = row
+  const text = kind === 'value' ? words(value) : html`<em>${nameOf(row)}</em>`
+  if (kind === 'other' || !view.mayOpen('/sessions')) return text
+  const { funnel_id, screen_id } = view.params
+  const answer = [screen_id, element_id, kind, ...(kind === 'value' ? [value] : [])].join(' ')
+  return html`<a href="${view.href('/sessions', { funnel: funnel_id!, answer })}">${text}</a>`
+}
+
+function cells(row: Result) {
+  const isFew = row.sessions < FEW_SESSIONS
+  return [
+    isFew
+      ? cell(html`<span class="quiet">few</span> ${percent(row.conversion_rate)}`, row.conversion_rate)
+      : valueCell('percent', row.conversion_rate),
+    valueCell('number', row.sessions),
+    valueCell('percent', row.share),
+    valueCell('number', row.paid),
+  ]
+}
