@@ -86,7 +86,7 @@ export const connections: Operation[] = [
       const after = { sandbox, key_last4: secret_key?.slice(-4), webhook_secrets: webhook_secrets?.length }
       return { action: 'merchant_account.connect_asked', target: targetOf(input), after }
     },
-    async act({ db, seal, clock, config }, input) {
+    async act({ db, seal, clock, config, simulatorUrls }, input) {
       const { sandbox, secret_key, webhook_secrets } = input.body as unknown as Credentials
       const name = nameOf(input)
       checkLabel('psp', name.psp)
@@ -94,7 +94,7 @@ export const connections: Operation[] = [
       await requireOrganization(db.query, name.organizationId)
       const { stripeApiUrl, apiUrls, providerTimeoutMs: deadlineMs } = config
       const given = { isSandbox: sandbox, secretKey: secret_key, webhookSecrets: webhook_secrets }
-      return connectAccount({ db, seal, clock, stripeApiUrl, apiUrls, deadlineMs }, name, given)
+      return connectAccount({ db, seal, clock, stripeApiUrl, simulatorUrls, apiUrls, deadlineMs }, name, given)
     },
   },
   {

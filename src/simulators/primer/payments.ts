@@ -138,9 +138,13 @@ function methodOf(token: string, paymentType: unknown): Payment['paymentMethod']
     paymentMethodType: 'PAYMENT_CARD',
     authorizationType: 'FINAL',
     paymentMethodData: cardOf(),
-    threeDSecureAuthentication: { responseCode: 'NOT_PERFORMED' },
+    threeDSecureAuthentication: isCustomerPresent(paymentType)
+      ? { responseCode: 'AUTH_SUCCESS', protocolVersion: '2.2.0', challengeIssued: true }
+      : { responseCode: 'NOT_PERFORMED' },
   }
 }
+
+const isCustomerPresent = (paymentType: unknown) => paymentType === 'FIRST_PAYMENT' || paymentType === 'ECOMMERCE'
 
 export const cardOf = () => ({
   ...{ first6Digits: '411111', last4Digits: '1111', expirationMonth: '12', expirationYear: '2034' },
