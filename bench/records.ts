@@ -73,7 +73,10 @@ try {
   const people = Array.from({ length: 500 }, (_, n) => ({ record: 'profile', data: { id: `pro_${n}`, created_at: T } }))
   const funnel = { record: 'funnel', data: { id: 'funnel', title: 'Quiz', created_at: T } }
   await requestText(agent, sides[0]!.url, sides[0]!.headers, { records: [funnel, ...people] })
-  for (const side of sides) await flood(side, 8, 1)
+  for (const side of sides) {
+    await flood(side, 32, 1)
+    await flood(side, 4, 100)
+  }
   for (const side of [...sides, ...sides.toReversed()]) {
     say(`${side.name}: singles ${JSON.stringify(await flood(side, 32, 1))}`)
     say(`${side.name}: hundreds ${JSON.stringify(await flood(side, 4, 100))}`)

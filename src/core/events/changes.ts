@@ -1,5 +1,4 @@
 // Writes the events that follow from changed records, a batch at a time.
-import { readJson } from '../../lib/json/read.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Shape } from '../../lib/shape/shape.ts'
 import { profile } from '../records/profile.ts'
@@ -8,7 +7,7 @@ import { session } from '../records/session.ts'
 import { DETAIL_JOINS, subscriptionDetail } from '../records/subscription.ts'
 import { JOINS, transaction } from '../records/transaction.ts'
 import type { PersonalType } from './catalogue.ts'
-import { type Event, write } from './outbox.ts'
+import { type Event, JsonText, write } from './outbox.ts'
 
 /** A subscription written in this transaction, with its former state; null: it is new. */
 export interface SubscriptionChange {
@@ -84,8 +83,8 @@ interface Read {
   status: string | null
   renewed_at: string | null
   period_starts_at: string | null
-  /** The object as the API returns it, with exact numbers. */
-  data: unknown
+  /** The object as the API returns it. */
+  data: JsonText
 }
 
 function kinds(now: Read, before: SubscriptionChange['before']): PersonalType[] {
@@ -152,7 +151,7 @@ async function readRecords(query: Query, { shape, head, from }: Source, projectI
   return new Map(
     rows.map((row) => {
       const { id, profile_id, status, renewed_at, period_starts_at } = row
-      const data = readJson(shape.writeNamed(row), { exact: true })
+      const data = new JsonText(shape.writeNamed(row).toString())
       return [id, { id, profile_id, status, renewed_at, period_starts_at, data }]
     }),
   )

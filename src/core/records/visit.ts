@@ -36,6 +36,8 @@ export const dimension = (name: Dimension): Type => ({
  */
 export function visitOf(session: Record<'query_params' | 'origin' | 'user_agent', Stored>): Record<Dimension, Stored> {
   const parameters = { ...parametersOfUrl(session.origin), ...parametersOf(session.query_params) }
+  const program = programOf(session.user_agent)
+  if (Object.keys(parameters).length === 0) return { ...UNMARKED, ...program }
   const of = (name: Dimension, ...names: string[]) => {
     const found = names.map((one) => parameters[one]).find((text) => text !== undefined && text.trim() !== '')
     return found === undefined ? null : name === 'referrer' ? hostOf(found) : clean(found, name)
@@ -49,8 +51,18 @@ export function visitOf(session: Record<'query_params' | 'origin' | 'user_agent'
     ...utm,
     referrer: of('referrer', 'referrer', 'referer'),
     variant: of('variant', 'variant', 'utm_variant'),
-    ...programOf(session.user_agent),
+    ...program,
   }
+}
+
+const UNMARKED = {
+  source: null,
+  medium: null,
+  campaign: null,
+  content: null,
+  term: null,
+  referrer: null,
+  variant: null,
 }
 
 type Parameters = Record<string, string | undefined>

@@ -21,15 +21,16 @@ export async function rejectMisfits(query: Query, brought: readonly StagedKind[]
   await Promise.all(statements.map((statement) => query(statement)))
 }
 
-function rejections({ kind, needsStored }: StagedKind, brought: readonly StagedKind[], tenant: Tenant): string[] {
-  const incomplete = needsStored ? requiredColumns(kind).map((column) => rejectIncomplete(kind, column, tenant)) : []
+function rejections(one: StagedKind, brought: readonly StagedKind[], tenant: Tenant): string[] {
+  const { kind, needsStored } = one
+  const incomplete = needsStored ? requiredColumns(kind).map((column) => rejectIncomplete(one, column, tenant)) : []
   const unknown = Object.entries(kind.references).map(([column, name]) => {
     const target = KINDS.find((other) => other.name === name)!
     return rejectUnknown(
       kind,
       column,
       target,
-      brought.some((other) => other.kind === target),
+      brought.find((other) => other.kind === target),
       tenant,
     )
   })
@@ -41,22 +42,42 @@ function rejections({ kind, needsStored }: StagedKind, brought: readonly StagedK
 }
 
 /** Rejects lines about a record that is not stored, if neither they nor other lines about it have the required column. */
-function rejectIncomplete(kind: Kind, { name: column, path }: Column, tenant: Tenant): string {
-  const same = kind.key.map((name) => `o.${name} = s.${name}`).join(' and ')
+function rejectIncomplete(one: StagedKind, { name: column, path }: Column, tenant: Tenant): string {
+  const { kind } = one
   return reject(
     kind,
     'missing_field',
     `select s.ctid as at, '${kind.name}.${path} is missing, and there is no such record yet' as reason
      from ${staged(kind)} s
      where not ${isGiven(kind, column)} and not exists (select from ${kind.table} t where ${sameKey(kind, tenant)})
-       and not exists (select from ${staged(kind)} o where ${same} and ${isGiven(kind, column, 'o.')})`,
+       and ${isNotStaged(one, kind.key, isGiven(kind, column, 'o.'))}`,
   )
 }
 
-function rejectUnknown(kind: Kind, column: string, target: Kind, isStaged: boolean, tenant: Tenant): string {
+/** SQL: whether no staged line that fulfils the condition has the key that these columns of `s` contain. */
+function isNotStaged({ kind, rows }: StagedKind, columns: readonly string[], condition = 'true'): string {
+  const row = (alias: string, names: readonly string[]) => names.map((name) => `${alias}.${name}`).join(', ')
+  // A feed has few rows and no index of them, and its session does not use hash joins: `not in` is a hash table without a join. Many
+  // rows may be too many for that.
+  if (rows <= FEW_ROWS)
+    return `(${row('s', columns)}) not in (select ${row('o', kind.key)} from ${staged(kind)} o where ${condition})`
+  const same = kind.key.map((name, n) => `o.${name} = s.${columns[n]}`).join(' and ')
+  return `not exists (select from ${staged(kind)} o where ${same} and ${condition})`
+}
+
+// More than a feed has in one batch.
+const FEW_ROWS = 10_000
+
+function rejectUnknown(
+  kind: Kind,
+  column: string,
+  target: Kind,
+  brought: StagedKind | undefined,
+  tenant: Tenant,
+): string {
   // In two steps. The first finds rows whose target is not in this import, in memory; it leaves few rows to look up in the stored
   // table, so that no plan for the second step is slow.
-  const unstaged = isStaged ? `and not exists (select from ${staged(target)} r where r.id = s.${column})` : ''
+  const unstaged = brought ? `and ${isNotStaged(brought, [column])}` : ''
   return reject(
     kind,
     'unknown_reference',

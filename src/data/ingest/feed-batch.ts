@@ -54,10 +54,14 @@ const SCOPE: Scope = {
   live: true,
 }
 
+// PostgreSQL shows what a session has added once a second while it is busy, else after ten seconds. Until `openStatistics` sees that a
+// table has grown, plans may be made for an empty one: each line would read all records of the project.
+const MANY_ROWS = 100
 const ENTER = `
   select set_config('tundish.feed_project', $1, true), set_config('tundish.feed_organization', $2, true),
     set_config('tundish.feed_stamp', begin_write($1)::text, true) as base,
-    pg_try_advisory_xact_lock${IMPORT_TURN.replace('$1', '$2')} as mine`
+    pg_try_advisory_xact_lock${IMPORT_TURN.replace('$1', '$2')} as mine,
+    case when $3::int >= ${MANY_ROWS} then pg_stat_force_next_flush() end`
 const REJECTS = `select source, line, code, reason from ${REJECTED} order by step, source, line`
 
 /**
@@ -74,7 +78,11 @@ export async function writeOnce(
   for (const { kind } of brought) await prepare(kind)
   const [, [entered], , , rejected] = await Promise.all([
     query('begin'),
-    query<{ base: string; mine: string }>(ENTER, [projectId, organizationId]),
+    query<{ base: string; mine: string }>(ENTER, [
+      projectId,
+      organizationId,
+      calls.reduce((sum, { rows }) => sum + rows.length, 0),
+    ]),
     Promise.all(brought.map(({ kind, json }) => query(stageRows(kind), [json]))),
     rejectMisfits(query, brought, SCOPE),
     query(REJECTS),
@@ -141,9 +149,11 @@ function group(calls: FeedCall[]): Brought[] {
 
 /** A row as an object of its columns. The text of JSON columns goes in as it is, down to the digits of its numbers. */
 function asJson({ kind, values, given, place }: FeedRow, source: number): string {
-  const fields = columnsOf(kind).flatMap(({ name, json }, n) => {
+  let text = '{'
+  for (const [n, { name, json }] of columnsOf(kind).entries()) {
     const value = values[n]!
-    return value === null ? [] : [`"${name}":${json ? value : JSON.stringify(value)}`]
-  })
-  return `{${[...fields, ...(given === null ? [] : [`"given":"${given}"`]), `"source":${source},"line":${place}`].join(',')}}`
+    if (value !== null) text += `"${name}":${json ? value : JSON.stringify(value)},`
+  }
+  if (given !== null) text += `"given":"${given}",`
+  return `${text}"source":${source},"line":${place}}`
 }

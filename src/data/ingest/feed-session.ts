@@ -3,7 +3,7 @@ import type { Kind } from '../../core/records/record.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { STALLED_MS } from '../../lib/pg/stalled.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { createHelperTables, HELPERS } from './helper-tables.ts'
+import { createHelper, HELPER_TABLES, HELPERS } from './helper-tables.ts'
 import { columnsOf } from './row.ts'
 import { createRejected, createStaged, REJECTED, staged } from './staging.ts'
 
@@ -14,14 +14,14 @@ export interface FeedSession {
 }
 
 export interface FeedSessions {
-  /** Runs `work`, which stages this many rows, on a separate session; the session is closed if it fails. */
-  use<T>(rows: number, work: (session: FeedSession) => Promise<T>): Promise<T>
+  /**
+   * Runs `work` on a separate session; the session is closed if it fails. Only with `isWide` its staging tables hold rows of any
+   * size; others fail with the code of `isRowTooLarge`.
+   */
+  use<T>(isWide: boolean, work: (session: FeedSession) => Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
-// Up to this many staged rows are compared with each other without an index. The end of a transaction empties an index by building
-// it anew, after which PostgreSQL plans every statement again: a third of its work for small batches.
-const FEW_ROWS = 100
 // An idle session is a connection that others may need.
 const IDLE_MS = 30_000
 
@@ -34,14 +34,13 @@ export function openFeedSessions(db: Db): FeedSessions {
     one.release(true)
   }
   return {
-    async use(rows, work) {
-      const isIndexed = rows > FEW_ROWS
-      const known = [...idle].findLast((one) => one.isIndexed === isIndexed)
+    async use(isWide, work) {
+      const known = [...idle].findLast((one) => one.isWide === isWide)
       if (known) {
         idle.delete(known)
         clearTimeout(known.timer)
       }
-      const session = known ?? (await open(db, isIndexed))
+      const session = known ?? (await open(db, isWide))
       try {
         const result = await work(session)
         if (isClosed || session.isLost) session.release(true)
@@ -63,27 +62,31 @@ export function openFeedSessions(db: Db): FeedSessions {
 }
 
 interface Opened extends FeedSession {
-  /** Whether its staging tables have indexes. */
-  isIndexed: boolean
+  isWide: boolean
   release(destroy: boolean): void
   isLost: boolean
   timer: NodeJS.Timeout | undefined
 }
 
-async function open(db: Db, isIndexed: boolean): Promise<Opened> {
+async function open(db: Db, isWide: boolean): Promise<Opened> {
   const connection = await db.connect()
   const query = prepared(connection.query)
   const tables = new Set<Kind>()
+  const create = async (table: string, statement: string) => {
+    await connection.query(statement)
+    if (!isWide) await keepInline(connection.query, table)
+  }
   const session: Opened = {
-    isIndexed,
+    isWide,
     query,
     release: connection.release,
     isLost: false,
     timer: undefined,
     async prepare(kind) {
       if (tables.has(kind)) return
-      await connection.query(createStaged(kind, 'on commit delete rows'))
-      if (isIndexed) await connection.query(`create index on ${staged(kind)} (${kind.key.join(', ')})`)
+      // Without an index: the end of a transaction empties an index by building it anew, after which PostgreSQL plans every
+      // statement again.
+      await create(staged(kind), createStaged(kind, ON_COMMIT))
       await appearSmall(connection.query, staged(kind), 'given')
       tables.add(kind)
     },
@@ -96,8 +99,8 @@ async function open(db: Db, isIndexed: boolean): Promise<Opened> {
   })
   try {
     await Promise.all(SETTINGS.map((setting) => connection.query(setting)))
-    await createHelperTables(connection.query)
-    await connection.query(createRejected('on commit delete rows'))
+    for (const [name, columns] of Object.entries(HELPER_TABLES)) await create(name, createHelper(name, columns))
+    await create(REJECTED, createRejected(ON_COMMIT))
     for (const [name, column] of HELPERS) await appearSmall(connection.query, name, column)
     await appearSmall(connection.query, REJECTED, 'reason')
   } catch (error) {
@@ -113,6 +116,27 @@ const SETTINGS = [
   `set idle_in_transaction_session_timeout = ${STALLED_MS}`,
   "set lock_timeout = '8s'",
 ]
+
+const ON_COMMIT = 'on commit delete rows'
+
+/**
+ * Makes an empty table again as one whose values are all stored in its rows. The end of a transaction empties a second table for
+ * large values too, and builds its index anew: ten such tables took longer than the rest of a small batch.
+ */
+async function keepInline(query: Query, table: string): Promise<void> {
+  await query(`alter table ${table} rename to import_model`)
+  await query(`do $$
+    declare name text;
+    begin
+      for name in select attname from pg_attribute where attrelid = 'pg_temp.import_model'::regclass and attnum > 0 and attstorage <> 'p'
+      loop execute format('alter table pg_temp.import_model alter column %I set storage plain', name); end loop;
+    end $$`)
+  await query(`create temp table ${table} (like import_model including identity including storage) ${ON_COMMIT}`)
+  await query('drop table import_model')
+}
+
+/** Whether rows did not fit into the staging tables of a session that is not wide. */
+export const isRowTooLarge = (error: unknown) => (error as { code?: string }).code === '54000'
 
 /**
  * Gathers statistics of a temporary table while it has one row that fills a page: so PostgreSQL expects a row for each page, and

@@ -3,8 +3,9 @@ import { tryLater } from '../../lib/errors.ts'
 import { createFairQueue } from '../../lib/fair-queue.ts'
 import { isClash, isLockTimeout, isMoving } from '../../lib/pg/errors.ts'
 import { type FeedCall, type FeedResult, writeOnce } from './feed-batch.ts'
-import { openFeedSessions } from './feed-session.ts'
+import { isRowTooLarge, openFeedSessions } from './feed-session.ts'
 import type { Importing } from './load.ts'
+import type { Row } from './row.ts'
 import { PATIENCE } from './slots.ts'
 import { openStatistics } from './statistics.ts'
 
@@ -32,14 +33,19 @@ export function openFeedWriter(app: Importing) {
 
   async function writeInTurn(calls: FeedCall[]): Promise<(FeedResult | undefined)[]> {
     const { organizationId } = calls[0]!
-    const rows = calls.reduce((sum, call) => sum + call.rows.length, 0)
     const endMs = performance.now() + PATIENCE.ms
+    let isWide = calls.some(({ rows }) => rows.some(isLarge))
     for (let attempt = 1; ; ) {
-      const run = () => sessions.use(rows, (session) => writeOnce({ ...app, statistics }, session, calls))
+      const run = () => sessions.use(isWide, (session) => writeOnce({ ...app, statistics }, session, calls))
       try {
         const outcomes = await turns.run(organizationId, 1, run, PATIENCE)
         if (outcomes) return outcomes
       } catch (error) {
+        // A line that changes some fields takes the others from the stored record, which may be large.
+        if (!isWide && isRowTooLarge(error)) {
+          isWide = true
+          continue
+        }
         if (isLockTimeout(error)) throw tryLater('write_conflict', CONFLICT)
         if (isMoving(error) || !isClash(error) || attempt++ === TRIES) throw error
       }
@@ -51,5 +57,11 @@ export function openFeedWriter(app: Importing) {
 
   return { write, close: sessions.close }
 }
+
+/** Whether a row may not fit into a page of PostgreSQL without its large values being stored elsewhere. */
+const isLarge = ({ values }: Row) =>
+  values.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 8), 0) > INLINE_CHARACTERS
+// A page has 8,192 bytes, and a character up to 3 for each of these units.
+const INLINE_CHARACTERS = 2000
 
 const CONFLICT = 'A concurrent request changed the same data. Nothing was written: try again.'

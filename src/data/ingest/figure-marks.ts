@@ -57,7 +57,12 @@ const session: Rule = {
     return [
       `select 'visits', s.created_at from ${from}`,
       `select 'experiments', s.created_at from ${from} where s.experiment_id is not null`,
-      exposures(from, 's.profile_id', project_id, 's.experiment_id = e.experiment_id and e.created_at >= s.created_at'),
+      exposures(
+        `(select * from ${from} where s.experiment_id is not null) s`,
+        's.profile_id',
+        project_id,
+        's.experiment_id = e.experiment_id and e.created_at >= s.created_at',
+      ),
       // Its own day is marked already.
       `select 'visits', o.created_at from ${from} join sessions o
          on o.project_id = ${project_id} and o.profile_id = s.profile_id

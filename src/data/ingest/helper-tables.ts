@@ -17,7 +17,8 @@ export const NOTED = 'import_noted'
 const ID = 'id text collate "C"'
 const PROFILE_ID = 'profile_id text collate "C"'
 
-const TABLES = {
+/** Their columns by their names. */
+export const HELPER_TABLES = {
   [CONCERNED]: ID,
   [ERASED]: `${ID}, erased_at timestamptz`,
   [ERASED_SESSIONS]: `${ID}, ${PROFILE_ID}`,
@@ -31,12 +32,15 @@ const TABLES = {
 }
 
 /** Their names, each with a column of text. */
-export const HELPERS = Object.entries(TABLES).map(([name, columns]) => [name, /(\w+) text/.exec(columns)![1]!] as const)
+export const HELPERS = Object.entries(HELPER_TABLES).map(
+  ([name, columns]) => [name, /(\w+) text/.exec(columns)![1]!] as const,
+)
 
-/** Creates them; they end with the session. */
+/** SQL that creates one of them; it ends with the session. */
+export const createHelper = (name: string, columns: string) =>
+  `create temp table ${name} (${columns}) on commit delete rows`
+
+/** Creates all of them. */
 export async function createHelperTables(query: Query): Promise<void> {
-  const tables = Object.entries(TABLES)
-  await Promise.all(
-    tables.map(([name, columns]) => query(`create temp table ${name} (${columns}) on commit delete rows`)),
-  )
+  await Promise.all(Object.entries(HELPER_TABLES).map(([name, columns]) => query(createHelper(name, columns))))
 }

@@ -1,5 +1,6 @@
 // Records written with a project's key: merging, feeds, events, bad records, batches, limits.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { after, describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
@@ -61,6 +62,16 @@ describe('POST /records', () => {
       audited.filter(({ action }) => action!.startsWith('import')),
       [],
     )
+  })
+
+  test('keeps values larger than a page, also in a line that does not have them', async () => {
+    const project = await server.project()
+    const query_params = { utm_source: 'mail', wide: randomBytes(15_000).toString('hex'), short: '😀'.repeat(500) }
+    await put(project, [line.profile(), line.funnel(), line.session({ id: 'ses', funnel_id: 'funnel', query_params })])
+    const merged = await put(project, [record('session', { id: 'ses', country: 'DE' }), line.session({ id: 'other' })])
+    assert.deepEqual(merged.body, { ...none, read: 2, written: 2 })
+    const { body } = await project.get('/sessions/ses')
+    assert.deepEqual([body.query_params, body.attributes.country], [query_params, 'DE'])
   })
 
   test('replaces with mode=replace, and sends no event with events=off', async () => {
