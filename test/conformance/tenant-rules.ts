@@ -227,6 +227,7 @@ export const RULES: Record<string, Rule> = {
   setOrganizationRateLimit: set({ rate_limit: 'default' }),
   setProjectRateLimit: set({ rate_limit: 'default' }),
   setProjectWritePayments: set({ write_payments: false }),
+  setProjectReporting: set({ time_zone: 'UTC' }),
 
   getCreditTotals: list,
   getCreditDays: { ...list, query: () => ({ from: dayFrom(-30) }) },

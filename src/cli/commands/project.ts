@@ -34,14 +34,16 @@ export async function register(program: Command): Promise<void> {
   action(
     project
       .command('set <id>')
-      .description('Set what the keys of a project may do, and how often')
+      .description('Set what the keys of a project may do, and how often, and its time zone and reporting currency')
       .option('--rate-limit <limit>', 'Requests a second: 200; with how many at once: 200/1000; off; default')
       .addOption(
         new Option(
           '--write-payments <setting>',
           'Whether keys may write payments, customers and merchant accounts',
         ).choices(['on', 'off']),
-      ),
+      )
+      .option('--time-zone <name>', 'Time zone of the days of its figures, such as Europe/Madrid')
+      .option('--currency <code>', 'Reporting currency of its figures, such as EUR'),
     set,
   )
   addList(project, {
@@ -51,9 +53,16 @@ export async function register(program: Command): Promise<void> {
   })
 }
 
-async function set(app: App, id: string, { rateLimit, writePayments }: { rateLimit?: string; writePayments?: string }) {
-  if (rateLimit === undefined && writePayments === undefined)
-    throw new UsageError('Give --rate-limit or --write-payments.')
+interface Settings {
+  rateLimit?: string
+  writePayments?: string
+  timeZone?: string
+  currency?: string
+}
+
+async function set(app: App, id: string, { rateLimit, writePayments, timeZone, currency }: Settings) {
+  if ([rateLimit, writePayments, timeZone, currency].every((one) => one === undefined))
+    throw new UsageError('Give --rate-limit, --write-payments, --time-zone or --currency.')
   const params = { project_id: id }
   const sentences: string[] = []
   let json = {}
@@ -70,6 +79,14 @@ async function set(app: App, id: string, { rateLimit, writePayments }: { rateLim
     json = { ...json, ...(await runOperation('project', 'setProjectWritePayments', app, { params, body })) }
     const may = body.write_payments ? 'may' : 'may not'
     sentences.push(`Keys of project ${id} ${may} write payments, customers and merchant accounts, within a second.`)
+  }
+  if (timeZone !== undefined || currency !== undefined) {
+    const body = { ...(timeZone !== undefined && { time_zone: timeZone }), ...(currency !== undefined && { currency }) }
+    const reporting = await runOperation('project', 'setProjectReporting', app, { params, body })
+    json = { ...json, ...reporting }
+    sentences.push(
+      `Figures of project ${id} are in the time zone ${reporting.time_zone} and in ${reporting.currency}. If they were in others, all days are being computed again.`,
+    )
   }
   return { json, text: sentences.join('\n') }
 }

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { addEntry } from '../../core/audit/audit.ts'
 import { refuseLeaving } from '../../core/tenants/leaving.ts'
 import { requireOrganization } from '../../core/tenants/tenants.ts'
+import { markRates } from '../../data/figures/rate-marks.ts'
 import { readRates } from '../../payments/billing/rates/rate-files.ts'
 import { storeRates } from '../../payments/billing/rates/store-rates.ts'
 import { action } from './command.ts'
@@ -29,7 +30,7 @@ export function register(program: Command): void {
         last_day: days.at(-1) ?? null,
       }
       const target = org === undefined ? 'all organizations' : `organization ${org}`
-      await storeRates(db, read, org ?? null)
+      await storeRates(db, read, org ?? null, markRates)
       await addEntry(app, commandLine(), { action: 'rates.loaded', target, after: result })
       const span = days.length > 0 ? `, ${result.first_day} to ${result.last_day}` : ''
       return {

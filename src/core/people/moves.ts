@@ -2,6 +2,7 @@
 import { paidAt } from '../records/payment-time.ts'
 import { profileRecord } from '../records/profile.ts'
 import { erasedColumns } from '../records/record.ts'
+import { dayIn, zoneOf } from '../tenants/reporting.ts'
 
 /** The tables whose rows move to the remaining profile. */
 export const MOVED = ['sessions', 'subscriptions', 'transactions', 'customers'] as const
@@ -12,7 +13,7 @@ const OF_BOTH = 'project_id = $1 and profile_id in ($2, $3)'
 /** Marks the days whose figures depend on which of the two a record belongs to. */
 export const MARK_FIGURES = `
   insert into figure_marks (project_id, family, day)
-  select distinct $1, family, (at at time zone 'UTC')::date from (
+  select distinct $1, family, ${dayIn('at', zoneOf('$1'))} from (
     select 'visits', created_at from sessions where ${OF_BOTH}
     union all select 'experiments', created_at from sessions where ${OF_BOTH} and experiment_id is not null
     union all select family, created_at from transactions cross join (values ('sales'), ('subscriptions')) f (family)

@@ -77,6 +77,10 @@ const CHARGE: ErrorCodes = {
     meaning: 'The payment provider of the saved card can never charge this amount in this currency.',
   },
   one_off_charge_disabled: { status: 400, meaning: 'Custom charges are not enabled for the organization.' },
+  different_currencies: {
+    status: 400,
+    meaning: 'The projects have different reporting currencies, whose amounts are not added.',
+  },
   unknown_currency: { status: 400, meaning: 'The currency is not one of ISO 4217.' },
   unknown_customer: { status: 400, meaning: 'There is no customer with this `external_id`.' },
 }
@@ -102,6 +106,10 @@ const OPERATOR: ErrorCodes = {
   endpoint_address_not_public: { status: 400, meaning: 'The webhook endpoint is not at a public address.' },
   invalid_endpoint_url: { status: 400, meaning: 'The URL of the webhook endpoint breaks a rule.' },
   invalid_value: { status: 400, meaning: 'A value breaks a rule of the operation.' },
+  different_currencies: {
+    status: 400,
+    meaning: 'The projects have different reporting currencies, whose amounts are not added.',
+  },
   unknown_currency: { status: 400, meaning: 'The currency is not one of ISO 4217.' },
   credentials_refused: { status: 400, meaning: 'The payment provider rejects the secret key.' },
   wrong_account: { status: 400, meaning: 'The secret key belongs to another account of the payment provider.' },

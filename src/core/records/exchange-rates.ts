@@ -1,8 +1,8 @@
-// Converts amounts to US dollars by an organization's exchange rates.
+// Converts amounts by an organization's exchange rates.
 import { convertMinor, type Decimal, formatMinor, MAX_MINOR, readDecimal } from '../../lib/money.ts'
 
 // An older rate is not used: banks are closed for some days, but never for a week.
-const OLDEST_RATE_DAYS = 7
+export const OLDEST_RATE_DAYS = 7
 
 /** Units of each currency for one euro, on the day that counts; both null when there is no rate. */
 export type Rates = { currency_per_euro: string | null; usd_per_euro: string | null }
@@ -21,6 +21,25 @@ export function joinRates(organization: string, currency: string, day: string): 
         and c.day between (${day})::date - ${OLDEST_RATE_DAYS} and (${day})::date
       order by c.day desc limit 1) rates on true`
 }
+
+/**
+ * SQL: a query of one value or none, `value` of the units of two currencies for one euro, by the same rates. The first four are SQL
+ * expressions.
+ */
+export const convertedBy = (
+  organization: string,
+  from: string,
+  to: string,
+  day: string,
+  value: (from: string, to: string) => string,
+) => `
+  select ${value('known.per_euro', 'wanted.per_euro')}
+  from exchange_rates known
+  join exchange_rates wanted
+    on wanted.organization_id = known.organization_id and wanted.day = known.day and wanted.currency_code = ${to}
+  where known.organization_id = ${organization} and known.currency_code = ${from}
+    and known.day between ${day} - ${OLDEST_RATE_DAYS} and ${day}
+  order by known.day desc limit 1`
 
 /** The amount in US cents, rounded half-even; null without a rate, and with one that makes it more than a price can be. */
 export function toUsdMinor(minor: bigint, currency: string, rates: Rates): bigint | null {

@@ -1,4 +1,5 @@
 // The time zone and the currency of a project, in which its figures, pages and exports are.
+import { ApiError } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 
 export interface Reporting {
@@ -17,3 +18,24 @@ export async function reportingOf(query: Query, projectId: string): Promise<Repo
 }
 
 const FIND = { name: 'reporting', text: 'select time_zone, reporting_currency from projects where id = $1' }
+
+/** The currency that all of these are. Throws a 400 if there are several. */
+export function sameCurrency(currencies: readonly string[]): string {
+  const [first = DEFAULT_REPORTING.currency, ...others] = [...new Set(currencies)].sort()
+  if (others.length === 0) return first
+  throw new ApiError(
+    400,
+    'different_currencies',
+    `The projects have different reporting currencies (${[first, ...others].join(', ')}), whose amounts cannot be added: ask for one project, for by=project, or for money=own.`,
+  )
+}
+
+/** SQL: the time zone of a project, found once for a whole statement. */
+export const zoneOf = (project: string) => `(select time_zone from projects where id = ${project})`
+
+/** SQL: the day of an instant in a time zone. */
+export const dayIn = (instant: string, zone: string) => `(${instant} at time zone ${zone})::date`
+
+/** SQL: the first instant of the month after that of an instant. */
+export const nextMonthIn = (instant: string, zone: string) =>
+  `(date_trunc('month', ${instant} at time zone ${zone}) + interval '1 month') at time zone ${zone}`

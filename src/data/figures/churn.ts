@@ -22,7 +22,7 @@ export interface Churn {
   paying: number
   ended: number
   churn_rate: number | null
-  /** The MRR of people who left, in US dollars, and its part of the MRR before the first day. */
+  /** The MRR of people who left, in the reporting currency, and its part of the MRR before the first day. */
   mrr_lost: number
   mrr_churn_rate: number | null
   /** Trials that began on these days, and those that were paid for since. Null by reason: a trial has none. */

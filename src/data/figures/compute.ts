@@ -3,6 +3,7 @@ import { allCurrencies } from '../../lib/currencies.ts'
 import type { Param, Query } from '../../lib/pg/types.ts'
 import { families } from './families.ts'
 import type { Family } from './family.ts'
+import { type Settings, settingsOf } from './settings.ts'
 
 /** Days as `2026-01-31`; `to` is the day after the last. */
 export interface Days {
@@ -14,6 +15,7 @@ const DECIMALS = JSON.stringify(Object.fromEntries(allCurrencies))
 
 /** Recomputes the families of this name for these days. Call it in a transaction that holds the project's lock on figures. */
 export async function compute(query: Query, projectId: string, name: string, { from, to }: Days): Promise<void> {
+  const settings = await settingsOf(query, projectId)
   for (const family of families.filter((one) => one.name === name)) {
     await query(`delete from ${family.table} where project_id = $1 and day >= $2::date and day < $3::date`, [
       projectId,
@@ -22,26 +24,27 @@ export async function compute(query: Query, projectId: string, name: string, { f
     ])
     // A prepared statement, because planning takes as long as computing a day with few records.
     const text = `insert into ${family.table} (${columnsOf(family).join(', ')}) ${computed(family)}`
-    await query({ name: `compute ${family.table}`, text }, paramsOf(family, projectId, { from, to }))
+    await query({ name: `compute ${family.table}`, text }, paramsOf(family, projectId, { from, to }, settings))
   }
 }
 
 /** Counts the rows of a family for these days that are missing, plus those that are wrong. */
 export async function countDifferences(query: Query, projectId: string, family: Family, { from, to }: Days) {
+  const settings = await settingsOf(query, projectId)
   const columns = columnsOf(family).join(', ')
   const [row] = await query(
     `with computed as (${computed(family)}), stored as (
        select ${columns} from ${family.table} where project_id = $1 and day >= $2::date and day < $3::date)
      select (select count(*) from (table computed except table stored) missing)
        + (select count(*) from (table stored except table computed) wrong) as differences`,
-    paramsOf(family, projectId, { from, to }),
+    paramsOf(family, projectId, { from, to }, settings),
   )
   return Number(row!.differences)
 }
 
 /** PostgreSQL refuses parameters that the statement does not use. */
-function paramsOf({ facts }: Family, projectId: string, { from, to }: Days): Param[] {
-  return [projectId, from, to, ...(facts.includes('$4') ? [DECIMALS] : [])]
+function paramsOf({ facts }: Family, projectId: string, { from, to }: Days, { timeZone, currency }: Settings): Param[] {
+  return [projectId, from, to, timeZone, ...(facts.includes('$5') ? [DECIMALS, currency] : [])]
 }
 
 function columnsOf(family: Family): string[] {

@@ -1,7 +1,7 @@
 // Figures of first declines: payments whose first attempt was declined, by its day, and those that were paid later.
 import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
-import { dayOf, type Family, inDollars, minor, orNone, within } from './family.ts'
+import { dayOf, type Family, minor, orNone, reportedRow, within } from './family.ts'
 import { alone } from './splits.ts'
 
 /** A payment that is made later than this is another one. */
@@ -31,8 +31,11 @@ const PAID = `left join lateral (
 const TRIES = `(select count(*) + 2 from report_transactions e
   where ${attempts('e', 'failed')} and ${at('e')} > ${at('r')} and ${at('e')} < ${at('paid')})`
 
-const USD = `coalesce(round(${inDollars('r.amount_usd', 'r.amount', 'r.currency_code')} * 100), round(paid.amount_usd * 100))`
-const PAID_USD = `coalesce(round(${inDollars('paid.amount_usd', 'paid.amount', 'paid.currency_code')} * 100), round(r.amount_usd * 100))`
+const DECLINED_VALUE = reportedRow('r', paidAt('r'))
+const PAID_VALUE = reportedRow('paid', paidAt('paid'))
+// The same amount: where one of them has no value, it has that of the other.
+const VALUE = `coalesce(${DECLINED_VALUE}, ${PAID_VALUE})`
+const RECOVERED_VALUE = `coalesce(${PAID_VALUE}, ${DECLINED_VALUE})`
 
 export const declines: Family = {
   name: 'declines',
@@ -54,10 +57,10 @@ export const declines: Family = {
       ${orNone('coalesce(r.psp_reason_code, r.psp_reason_type)')} as reason, ${orNone('r.psp_reason_decline_type')} as decline,
       ${orNone('r.psp')} as provider, case when paid.trx_id is null then '' else ${TRIES}::text end as attempt,
       1 as declines, (paid.trx_id is not null)::int as recovered,
-      ${minor('r.amount', 'r.currency_code')} as amount, coalesce(${USD}, 0) as amount_usd,
+      ${minor('r.amount', 'r.currency_code')} as amount, coalesce(${VALUE}, 0) as amount_usd,
       case when paid.trx_id is null then 0 else ${minor('paid.amount', 'paid.currency_code')} end as recovered_amount,
-      case when paid.trx_id is null then 0 else coalesce(${PAID_USD}, 0) end as recovered_amount_usd,
-      (${USD} is null)::int as without_usd
+      case when paid.trx_id is null then 0 else coalesce(${RECOVERED_VALUE}, 0) end as recovered_amount_usd,
+      (${VALUE} is null)::int as without_usd
     from projects j
     join report_transactions r on r.organization_id = j.organization_id and ${within(paidAt('r'))}
       and r.psp_transaction_type = 'sale' and r.status = 'failed'

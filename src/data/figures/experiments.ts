@@ -1,7 +1,7 @@
 // Figures of experiments: what the people of each variant did within 90 days, by the day of their first session in the experiment.
 import { moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
-import { dayOf, type Family, inDollars, orNone, within } from './family.ts'
+import { dayOf, type Family, orNone, reportedPrice, reportedRow, within } from './family.ts'
 import { pays } from './sales.ts'
 import { VISITED } from './splits.ts'
 import { isTrial } from './subscriptions.ts'
@@ -11,13 +11,13 @@ export const COUNTED_DAYS = 90
 
 const inTime = (instant: string) =>
   `${instant} >= s.created_at and ${instant} < s.created_at + interval '${COUNTED_DAYS} days'`
-const PRICE_USD = inDollars('t.price_usd', 't.price', 't.currency')
-const AMOUNT_USD = inDollars('r.amount_usd', 'r.amount', 'r.currency_code')
+const PRICE = reportedPrice('t')
+const AMOUNT = reportedRow('r', paidAt('r'))
 
 const PAID = `
   cross join lateral (
-    select coalesce(sum(coalesce(${PRICE_USD}, 0)), 0)::numeric as gross, count(*) filter (where t.price > 0) as payments,
-      count(*) filter (where ${PRICE_USD} is null) as unknown
+    select coalesce(sum(coalesce(${PRICE}, 0)), 0)::numeric as gross, count(*) filter (where t.price > 0) as payments,
+      count(*) filter (where ${PRICE} is null) as unknown
     from transactions t
     where t.project_id = $1 and t.profile_id = s.profile_id and ${inTime('t.created_at')} and not t.sandbox) paid`
 
@@ -29,7 +29,7 @@ const BACK = `
     from customers c
     join report_transactions r on r.organization_id = c.organization_id and r.external_id = c.external_id
       and r.psp_transaction_type <> 'sale'
-    cross join lateral (select ${moveOf('r')} as move, coalesce(round(${AMOUNT_USD} * 100), 0) as usd) moved
+    cross join lateral (select ${moveOf('r')} as move, coalesce(${AMOUNT}, 0) as usd) moved
     where c.project_id = $1 and c.profile_id = s.profile_id and ${inTime(paidAt('r'))}) returned`
 
 const TRIALS = `

@@ -1,7 +1,10 @@
 // Today by hour, compared with yesterday and the same weekday of the week before.
+
+import { zoneOf } from '../../core/tenants/reporting.ts'
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { type Figure, readFigures } from './read.ts'
+import { rounded } from './rounding.ts'
 
 export const HOUR_METRICS = ['revenue', 'sales', 'customers', 'sessions', 'people', 'without_usd'] as const
 export type HourValues = Record<(typeof HOUR_METRICS)[number], number>
@@ -11,7 +14,7 @@ type ComparedDay = keyof typeof COMPARED
 
 export interface Hours {
   today: string
-  /** The present hour in UTC, which is not over. */
+  /** The present hour, which is not over. */
   hour: number
   /** The 24 hours; those of today that have not begun are null. */
   hours: ({ hour: number } & Record<ComparedDay, HourValues | null>)[]
@@ -19,8 +22,9 @@ export interface Hours {
   so_far: Record<ComparedDay, HourValues>
 }
 
+/** By the clock of the project's time zone: an hour that comes twice on a day is one hour, one that is skipped has nothing. */
 export async function readHours(db: Db, projectId: string, test: boolean): Promise<Hours> {
-  const [now] = await db.query(NOW)
+  const [now] = await db.query(NOW, [projectId])
   const [today, hour] = [now!.today!, Number(now!.hour)]
   const names = Object.keys(COMPARED) as ComparedDay[]
   const found = await Promise.all(
@@ -47,7 +51,9 @@ export async function readHours(db: Db, projectId: string, test: boolean): Promi
   }
 }
 
-const NOW = `select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today, extract(hour from db_clock() at time zone 'UTC') as hour`
+const NOW = `
+  select to_char(at, 'YYYY-MM-DD') as today, extract(hour from at) as hour
+  from (select db_clock() at time zone ${zoneOf('$1')} as at) now`
 
 const valuesOf = (of: (name: (typeof HOUR_METRICS)[number]) => number) =>
   Object.fromEntries(HOUR_METRICS.map((name) => [name, of(name)])) as HourValues
@@ -57,6 +63,5 @@ function byHour(figures: Figure[]): HourValues[] {
   return Array.from({ length: 24 }, (_, n) => valuesOf((name) => values.get(n)?.[name] ?? 0))
 }
 
-// Sums of cents: floating point would show.
-const sumOf = (hours: HourValues[]) =>
-  valuesOf((name) => Math.round(hours.reduce((sum, one) => sum + one[name] * 100, 0)) / 100)
+// Floating point would show.
+const sumOf = (hours: HourValues[]) => valuesOf((name) => rounded(hours.reduce((sum, one) => sum + one[name], 0)))

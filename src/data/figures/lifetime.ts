@@ -2,7 +2,8 @@
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { readFigures, startOf } from './read.ts'
-import { share } from './rounding.ts'
+import { minorUnitsOf, share } from './rounding.ts'
+import { currencyOf } from './settings.ts'
 
 export const SINCE = ['session', 'payment'] as const
 export const COHORTS = ['week', 'month'] as const
@@ -31,7 +32,7 @@ export interface Lifetime {
   /** Value of `by`. */
   key: string | null
   people: number
-  /** Net revenue in US dollars for each person, up to the end of each month since the beginning. */
+  /** Net revenue for each person, up to the end of each month since the beginning. */
   worth: (number | null)[]
   /** How many of these months are over for everybody in the row. */
   complete: number
@@ -43,6 +44,7 @@ export async function readLifetime(db: Db, question: LifetimeQuestion): Promise<
   const { from, to } = wholeCohorts(question)
   const isByValue = by !== undefined && value === undefined
   const params = [projects as string[], by ?? '', since, from, to, test, ...(value === undefined ? [] : [value])]
+  const units = minorUnitsOf(await currencyOf(db, projects))
   const rows = await db.query(`${isByValue ? BY_VALUE : byCohort(cohort)} ${GROUPED(value)}`, params)
   const people = await peopleOf(db, { ...question, from, to }, rows)
   const places = Map.groupBy(rows, ({ place }) => place!)
@@ -55,7 +57,7 @@ export async function readLifetime(db: Db, question: LifetimeQuestion): Promise<
       let sum = 0
       const worth = Array.from({ length: months }, (_, n) => {
         for (const row of places.get(place) ?? []) if (Number(row.months) === n) sum += Number(row.net)
-        return share(sum / 100, count)
+        return share(sum / units, count)
       })
       const complete = Math.max(0, Math.min(months, monthsApart(last, today)))
       return {

@@ -1,9 +1,11 @@
 // Marks of days whose figures have to be recomputed. Changes of records add them; a pass takes them in runs of days.
 import { paidAt } from '../../core/records/payment-time.ts'
+import { dayIn, zoneOf } from '../../core/tenants/reporting.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Days } from './compute.ts'
 import { families } from './families.ts'
 import { DUE } from './renewals.ts'
+import { takeSettings } from './settings.ts'
 
 /** The most days that are computed in one transaction. */
 export const LONGEST_RUN = 31
@@ -31,10 +33,14 @@ export async function expandMark(query: Query, projectId: string): Promise<void>
 
 const ALL_WANTED = `
   select exists (select from figure_marks where project_id = $1 and family = 'all')
-    or not exists (select from figure_progress where project_id = $1) as wanted`
+    or not exists (select from figure_progress where project_id = $1)
+    or not exists (
+      select from projects p join figure_settings s on s.project_id = p.id
+      where p.id = $1 and s.time_zone = p.time_zone and s.currency = p.reporting_currency) as wanted`
 
-/** Marks all days of a project: those with records, and those with stored figures. */
+/** Marks all days of a project, in its present time zone: those with records, and those with stored figures. */
 export async function markAll(query: Query, projectId: string): Promise<void> {
+  await takeSettings(query, projectId)
   await query('delete from figure_marks where project_id = $1', [projectId])
   await query(MARK_ALL, [projectId])
 }
@@ -44,7 +50,6 @@ const OF_REPORT = 'organization_id = (select organization_id from projects where
 
 const DAYS: [family: string, at: string, table: string, where?: string][] = [
   ['visits', 'created_at', 'sessions'],
-  ['visits', "day::timestamp at time zone 'UTC'", 'spend'],
   ['experiments', 'created_at', 'sessions', 'project_id = $1 and experiment_id is not null'],
   ['sales', 'created_at', 'transactions'],
   ['sales', paidAt('report_transactions'), 'report_transactions', OF_REPORT],
@@ -68,8 +73,9 @@ const MARK_ALL = `
     ${[
       ...DAYS.map(
         ([family, at, table, where = 'project_id = $1']) =>
-          `select '${family}', (${at} at time zone 'UTC')::date from ${table} where ${where}`,
+          `select '${family}', ${dayIn(at, zoneOf('$1'))} from ${table} where ${where}`,
       ),
+      `select 'visits', day from spend where project_id = $1`,
       ...families.map(({ name, table }) => `select '${name}', day from ${table} where project_id = $1 and split = ''`),
     ].join(' union all ')}) days (family, day) where day is not null`
 

@@ -59,7 +59,11 @@ const SUMS = {
   chargeback_count: count(sales, 'chargebacks', 'The number of disputes that withdrew money.'),
   payers: count(sales, 'payers', 'People who paid, each counted once in a calendar month.'),
   customers: count(sales, 'customers', 'People whose first payment it was.'),
-  without_usd: count(sales, 'without_usd', 'Payments, refunds and chargebacks without a value in US dollars.'),
+  without_usd: count(
+    sales,
+    'without_usd',
+    'Payments, refunds and chargebacks without a value in the reporting currency.',
+  ),
 
   sessions: count(visits, 'sessions', 'Sessions that began.'),
   people: count(visits, 'people', 'People whose first session began.'),
@@ -70,7 +74,11 @@ const SUMS = {
   paid: count(visits, 'paid', 'Sessions that led to a payment of more than 0.'),
 
   spend: money(spend, ['spent'], 'What was spent on advertising.'),
-  spend_without_usd: count(spend, 'without_usd', 'Amounts spent on advertising without a value in US dollars.'),
+  spend_without_usd: count(
+    spend,
+    'without_usd',
+    'Amounts spent on advertising without a value in the reporting currency.',
+  ),
 
   answered: count(screens, 'answered', 'Sessions with a reply on this screen.'),
   stopped: count(screens, 'stopped', 'Sessions whose last reply is on this screen.'),
@@ -83,7 +91,7 @@ const SUMS = {
   declined_amount: money(declines, ['amount'], 'The amount of payments whose first attempt was declined.'),
   recovered: count(declines, 'recovered', 'Those of them that were paid within 30 days.'),
   recovered_amount: money(declines, ['recovered_amount'], 'The amount of those that were paid within 30 days.'),
-  declines_without_usd: count(declines, 'without_usd', 'First declines without a value in US dollars.'),
+  declines_without_usd: count(declines, 'without_usd', 'First declines without a value in the reporting currency.'),
 
   new_subscriptions: count(subscriptions, 'started', 'Subscriptions that were created.'),
   trials: count(subscriptions, 'trials', 'Subscriptions that were created with a trial.'),

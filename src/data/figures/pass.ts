@@ -10,6 +10,7 @@ import { addFailure, isAboutDays, type OnFailedDay, removeFailures } from './fai
 import { LOCK_CLASS, limitFigures } from './lock.ts'
 import { beginRuns, expandMark, LONGEST_RUN, type Runs, takeMarks } from './marks.ts'
 import { beforeWriters, type Writers } from './reports.ts'
+import { completeSettings, settingsOf } from './settings.ts'
 
 /** What to do while another process computes figures of the project. */
 type IfLocked = 'skip' | 'wait'
@@ -25,17 +26,19 @@ export interface Pass extends Options {
   projectId: string
   /** The project's horizon at the beginning. */
   horizon: string
+  /** That of the settings of the figures. */
+  version: number
   runs: Runs
 }
 
 /** Begins a pass; undefined if it is skipped because another process is computing figures of the project. */
 export async function beginPass(db: Db, projectId: string, options: Options): Promise<Pass | undefined> {
   const horizon = await readHorizon(db, projectId)
-  const begun = await withLock(db, projectId, options.ifLocked, async (query) => {
+  const settings = await withLock(db, projectId, options.ifLocked, async (query) => {
     await expandMark(query, projectId)
-    return true
+    return settingsOf(query, projectId)
   })
-  return begun ? { ...options, projectId, horizon, runs: beginRuns() } : undefined
+  return settings && { ...options, projectId, horizon, version: settings.version, runs: beginRuns() }
 }
 
 /**
@@ -52,6 +55,7 @@ export async function continuePass(
     if (result === 'locked') return 'locked'
     if (result === 'computed') continue
     await db.query(PROGRESS, [pass.projectId, pass.horizon, pass.writers])
+    await completeSettings(db.query, pass.projectId, pass.version)
     return 'complete'
   } while (goesOn())
   return 'incomplete'

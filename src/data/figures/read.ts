@@ -1,11 +1,11 @@
 // Reads figures: sums over days from the rollups, by period and dimension.
-import { allCurrencies } from '../../lib/currencies.ts'
+import { sameCurrency } from '../../core/tenants/reporting.ts'
 import { DAY_MS } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Param } from '../../lib/pg/types.ts'
 import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
-import { HAS_NEWS } from './reports.ts'
-import { rounded } from './rounding.ts'
+import { minorUnitsOf, rounded } from './rounding.ts'
+import { currenciesOf } from './settings.ts'
 
 const periods = ['day', 'week', 'month'] as const
 export type Period = (typeof periods)[number]
@@ -21,7 +21,7 @@ export interface Question {
   dimension?: string
   /** Only figures of this value of a dimension. */
   filter?: Filter
-  /** `usd`: all amounts converted; `own`: each currency separately. */
+  /** `usd`: all amounts in the reporting currency of the projects; `own`: each currency separately. */
   money: 'usd' | 'own'
   /** Whether sandbox and preview data counts too. */
   test: boolean
@@ -50,16 +50,16 @@ export async function readFigures(db: Db, question: Question): Promise<Figure[]>
   const found = new Map<string, { figure: Figure; sums: Map<SumName, number> }>()
   const needed = [...new Set(question.metrics.flatMap(sumsOf))]
   const batches = Map.groupBy(needed, (name) => `${sums[name].family.table} ${sums[name].atEnd ?? false}`)
+  const isMoney = question.metrics.some((name) => metrics[name].unit === 'money')
+  // In one currency, a period and key are one figure. In several, metrics that are not money are a separate figure.
+  const currencyIn = question.money === 'usd' && isMoney ? await reportedIn(db, question) : undefined
   const results = await Promise.all(
     [...batches.values()].map(async (names) => ({ names, rows: await read(db, names, question) })),
   )
-  // In one currency, a period and key are one figure. In several, metrics that are not money are a separate figure.
-  const isMoney = question.metrics.some((name) => metrics[name].unit === 'money')
-  const only = question.money === 'usd' ? (isMoney ? 'USD' : null) : undefined
   for (const { names, rows } of results) {
     for (const row of rows) {
       const { period = null, key = null } = row
-      const currency = only === undefined ? (row.currency ?? null) : only
+      const currency = currencyIn?.(key) ?? (question.money === 'own' ? (row.currency ?? null) : null)
       const place = JSON.stringify([period, key, currency])
       const one = found.get(place) ?? { figure: { period, key, currency, values: {} }, sums: new Map() }
       found.set(place, one)
@@ -68,6 +68,16 @@ export async function readFigures(db: Db, question: Question): Promise<Figure[]>
   }
   const figures = computeMetrics([...found.values()], question)
   return figures.sort(byOrder(question))
+}
+
+/**
+ * The currency of money by the key of its figure. Throws a 400 for a sum of several currencies; figures by project are no such sum.
+ */
+async function reportedIn(db: Db, { projects, dimension }: Question): Promise<(key: string | null) => string> {
+  const currencies = await currenciesOf(db, projects)
+  if (dimension === 'project') return (key) => currencies.get(key!)!
+  const currency = sameCurrency([...currencies.values()])
+  return () => currency
 }
 
 /** The place of a figure among others: by period, key and currency. */
@@ -84,9 +94,8 @@ const INDEX_DIGITS = 10
 const padded = (key: string | null) => key?.replace(/^\d+/, (index) => index.padStart(INDEX_DIGITS, '0')) ?? null
 
 /** Money is stored in minor units. */
-function scale({ unit }: Sum, currency: string | null): number {
-  return unit === 'money' ? 10 ** (allCurrencies.get(currency ?? 'USD') ?? 2) : 1
-}
+const scale = ({ unit }: Sum, currency: string | null): number =>
+  unit === 'money' ? minorUnitsOf(currency ?? 'USD') : 1
 
 type Found = { figure: Figure; sums: Map<SumName, number> }
 
@@ -128,7 +137,7 @@ async function read(db: Db, names: SumName[], question: Question): Promise<Recor
     params.push(filter.value)
     where.push(`${split.filter} = $6`)
   }
-  const currency = family.money ? (money === 'usd' ? `'USD'` : 'currency') : undefined
+  const currency = family.money && money === 'own' ? 'currency' : undefined
   const columns = {
     ...(period && { start: startIn(period, atEnd) }),
     ...(dimension && { key: keyOf(dimension, split.key) }),
@@ -225,24 +234,3 @@ export function startOf(ms: number, period: Period): string {
   // Weeks begin on Monday, as in PostgreSQL.
   return dayText(period === 'day' ? ms : ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS)
 }
-
-/** The instant up to which the figures of these projects are complete; null if a project with records has no figures yet. */
-export async function figuresAsOf(db: Db, projects: readonly string[]): Promise<string | null> {
-  const [row] = await db.query(AS_OF, [projects as string[]])
-  return row!.as_of!
-}
-
-// Without marks, figures are complete up to the project's horizon, but not beyond the last charges whose days were marked.
-const AS_OF = `
-  select case when bool_and(as_of is not null or not waits) then min(as_of) end as as_of from (
-    select m.marked or ${HAS_NEWS} as waits, case when ${HAS_NEWS} then least(m.as_of, greatest(f.followed_at, g.horizon))
-      else m.as_of end as as_of
-    from unnest($1::text[]) asked (id)
-    join projects p on p.id = asked.id
-    join organization_clocks c on c.organization_id = p.organization_id
-    left join figure_reports f on f.organization_id = p.organization_id
-    left join project_clocks k on k.project_id = p.id
-    left join figure_progress g on g.project_id = p.id
-    cross join lateral (select exists (select from figure_marks m where m.project_id = p.id) as marked) known
-    cross join lateral (
-      select marked, case when marked or g.horizon is null then g.horizon else greatest(k.horizon, g.horizon) end as as_of) m) each`

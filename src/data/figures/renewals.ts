@@ -1,10 +1,10 @@
 // Figures of payments that are due: of active subscriptions and trials, by the day on which the present period ends.
-import { dayOf, type Family, inDollars, within } from './family.ts'
+import { dayOf, type Family, reportedPrice, within } from './family.ts'
 
 /** The statuses of subscriptions of which a payment is due. An index has the same condition. */
 export const DUE = `('active', 'trialing')`
 
-const PRICE_USD = inDollars('u.price_usd', 'u.price', 'u.currency')
+const PRICE = reportedPrice('u')
 
 export const renewals: Family = {
   name: 'renewals',
@@ -16,8 +16,8 @@ export const renewals: Family = {
   facts: `
     select ${dayOf('u.period_ends_at')} as day, u.sandbox or p.preview as test, u.product_id as product, u.currency,
       case u.status when 'active' then 'renewal' else 'trial' end as due,
-      1 as subscriptions, u.price::numeric as gross, coalesce(${PRICE_USD}, 0)::numeric as gross_usd,
-      (${PRICE_USD} is null)::int as without_usd
+      1 as subscriptions, u.price::numeric as gross, coalesce(${PRICE}, 0)::numeric as gross_usd,
+      (${PRICE} is null)::int as without_usd
     from subscriptions u join profiles p on p.project_id = u.project_id and p.id = u.profile_id
     where u.project_id = $1 and u.status in ${DUE} and u.renews and ${within('u.period_ends_at')}`,
 }

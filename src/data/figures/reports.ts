@@ -1,6 +1,7 @@
 // Marks the days whose figures were changed by charges and refunds, found by the clocks of organizations: charges do not write
 // marks, to stay fast. All other records are written by imports, which mark their days themselves.
 import { paidAt } from '../../core/records/payment-time.ts'
+import { dayIn } from '../../core/tenants/reporting.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { declinesAround } from './declines.ts'
@@ -64,7 +65,7 @@ const MARK = `
     select c.organization_id, c.last_trx_created_at as until, coalesce(f.reported, '-infinity') as reported
     from organization_clocks c left join figure_reports f using (organization_id) where ${HAS_NEWS} limit $1
   ), news as materialized (
-    select c.project_id, c.profile_id, due.organization_id, r.external_id, r.at, r.paid_at
+    select c.project_id, c.profile_id, c.zone, due.organization_id, r.external_id, r.at, r.paid_at
     from due
     cross join lateral (
       select r.external_id, r.trx_created_at as at, ${paidAt('r')} as paid_at from report_transactions r
@@ -72,22 +73,22 @@ const MARK = `
         and r.trx_created_at <= due.until and not r.imported
       order by r.trx_created_at offset 0) r
     cross join lateral (
-      select c.project_id, c.profile_id from customers c
+      select c.project_id, c.profile_id, p.time_zone as zone from customers c left join projects p on p.id = c.project_id
       where c.organization_id = due.organization_id and c.external_id = r.external_id offset 0) c
   ), changed as (
-    select project_id, days.family, (days.at at time zone 'UTC')::date as day from news
+    select project_id, days.family, ${dayIn('days.at', 'zone')} as day from news
     cross join lateral (
       values ('sales', news.at), ('sales', news.at - interval '15 minutes'), ('sales', paid_at), ('payments', paid_at)
     ) days (family, at)
     union all
     select project_id, 'sales', day::date from news
-    cross join lateral generate_series(date_trunc('day', paid_at at time zone 'UTC'), least(
-      news.at at time zone 'UTC', date_trunc('month', paid_at at time zone 'UTC') + interval '1 month - 1 day'),
+    cross join lateral generate_series(date_trunc('day', paid_at at time zone zone), least(
+      news.at at time zone zone, date_trunc('month', paid_at at time zone zone) + interval '1 month - 1 day'),
       interval '1 day') day
     union all
     -- The first transaction of a person who paid before without one: it is their first payment now.
-    select project_id, 'sales', (${paidAt('o')} at time zone 'UTC')::date from (
-      select distinct project_id, organization_id, external_id from news
+    select project_id, 'sales', ${dayIn(paidAt('o'), 'zone')} from (
+      select distinct project_id, zone, organization_id, external_id from news
       where profile_id is not null and (
         select count(*) from (
           select from transactions t where t.project_id = news.project_id and t.profile_id = news.profile_id and t.price > 0
@@ -95,11 +96,11 @@ const MARK = `
     join report_transactions o on o.organization_id = begun.organization_id and o.external_id = begun.external_id
       and (o.psp_transaction_type <> 'sale' or o.status = 'succeeded')
     union all
-    select news.project_id, 'declines', (${paidAt('o')} at time zone 'UTC')::date
+    select news.project_id, 'declines', ${dayIn(paidAt('o'), 'news.zone')}
     from news join report_transactions o on ${declinesAround('o', 'news.organization_id', 'news.external_id', 'news.paid_at')}
     union all
-    select project_id, 'experiments', (e.created_at at time zone 'UTC')::date from (
-      select distinct project_id, profile_id from news where profile_id is not null) who
+    select project_id, 'experiments', ${dayIn('e.created_at', 'zone')} from (
+      select distinct project_id, zone, profile_id from news where profile_id is not null) who
     cross join lateral (
       select e.created_at from sessions e
       where e.project_id = who.project_id and e.profile_id = who.profile_id and e.experiment_id is not null offset 0) e

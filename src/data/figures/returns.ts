@@ -1,7 +1,8 @@
 // What advertising brought back: spend, people, customers, and the money of the people who came on these days by their age.
 import type { Db } from '../../lib/pg/db.ts'
 import { type Question, readFigures } from './read.ts'
-import { rounded } from './rounding.ts'
+import { minorUnitsOf, rounded } from './rounding.ts'
+import { currencyOf } from './settings.ts'
 import { KEPT_DAYS } from './worth.ts'
 
 /** The days after the first session at which returns are compared with spend. */
@@ -36,11 +37,11 @@ export interface Return {
   revenue_per_new_person: Number_
 }
 
-/** All in US dollars, those with the most spent and the most people first. */
+/** All in the reporting currency, those with the most spent and the most people first. */
 export async function readReturns(db: Db, question: ReturnsQuestion): Promise<Return[]> {
   const { projects, from, to, by, test } = question
   const split: Pick<Question, 'dimension'> = by === undefined ? {} : { dimension: by }
-  const [counted, byAge, own] = await Promise.all([
+  const [counted, byAge, own, currency] = await Promise.all([
     readFigures(db, {
       projects,
       metrics: ['spend', 'spend_without_usd', 'sessions', 'people', 'customers', 'cac'],
@@ -52,15 +53,17 @@ export async function readReturns(db: Db, question: ReturnsQuestion): Promise<Re
     }),
     db.query(BY_AGE, [projects as string[], by ?? '', from, to, test]),
     db.query(OF_NEW_PEOPLE, [projects as string[], by ?? '', from, to, test]),
+    currencyOf(db, projects),
   ])
+  const units = minorUnitsOf(currency)
   const ages = Map.groupBy(byAge, ({ key }) => key!)
-  const revenues = new Map(own.map(({ key, gross }) => [key!, Number(gross) / 100]))
+  const revenues = new Map(own.map(({ key, gross }) => [key!, Number(gross) / units]))
   return counted
     .map(({ key, values }): Return => {
       const place = key ?? ''
       const spend = values.spend ?? 0
       const people = values.people ?? 0
-      const sums = accumulated(ages.get(place) ?? [])
+      const sums = accumulated(ages.get(place) ?? [], units)
       const returned = RETURN_DAYS.map((day) => sums(day))
       return {
         key,
@@ -81,14 +84,14 @@ export async function readReturns(db: Db, question: ReturnsQuestion): Promise<Re
 
 type Rows = Record<string, string | null>[]
 
-/** The sum of the amounts up to an age. */
-function accumulated(rows: Rows): (age: number) => number {
+/** The sum of the amounts up to an age, in major units. */
+function accumulated(rows: Rows, units: number): (age: number) => number {
   let sum = 0
   const sums = rows.map(({ age, net }) => {
     sum += Number(net)
     return [Number(age), sum] as const
   })
-  return (age) => rounded((sums.findLast(([one]) => one <= age)?.[1] ?? 0) / 100)
+  return (age) => rounded((sums.findLast(([one]) => one <= age)?.[1] ?? 0) / units)
 }
 
 /** The first day up to which at least as much came back as was spent; null if it has not. */

@@ -2,7 +2,7 @@
 import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
-import { dayOf, type Family, hourOf, inDollars, minor, orNone, within } from './family.ts'
+import { dayOf, type Family, hourOf, minor, monthStart, orNone, reportedPrice, reportedRow, within } from './family.ts'
 import { alone, LAST_TOUCH, VISITED, visitColumns, with_ } from './splits.ts'
 
 /** SQL: whether the transaction is a payment for the subscription: more than 0, and not for its trial. */
@@ -14,10 +14,8 @@ const EARLIER_OF_SUBSCRIPTION = `
   where o.project_id = t.project_id and o.subscription_id = t.subscription_id and o.price > 0
     and o.id is distinct from u.trial_transaction_id and (o.created_at, o.id) < (t.created_at, t.id)`
 
-export const PRICE_USD = inDollars('t.price_usd', 't.price', 't.currency')
-export const AMOUNT_USD = inDollars('r.amount_usd', 'r.amount', 'r.currency_code')
-
-const monthStart = (instant: string) => `date_trunc('month', ${instant}, 'UTC')`
+const PRICE = reportedPrice('t')
+const AMOUNT = reportedRow('r', paidAt('r'))
 
 // Sales to people: the transactions of the data API.
 const TRANSACTIONS = `
@@ -34,8 +32,8 @@ const TRANSACTIONS = `
     (t.price > 0 and not exists (
       select from transactions o where o.project_id = t.project_id and o.profile_id = t.profile_id and o.price > 0
         and o.created_at >= ${monthStart('t.created_at')} and (o.created_at, o.id) < (t.created_at, t.id)))::int as payers,
-    coalesce(${PRICE_USD}, 0)::numeric as gross_usd, 0::numeric as refunded_usd, 0::numeric as charged_back_usd,
-    (${PRICE_USD} is null)::int as without_usd
+    coalesce(${PRICE}, 0)::numeric as gross_usd, 0::numeric as refunded_usd, 0::numeric as charged_back_usd,
+    (${PRICE} is null)::int as without_usd
   from transactions t
   join profiles p on p.project_id = t.project_id and p.id = t.profile_id
   left join subscriptions u on u.project_id = t.project_id and u.id = t.subscription_id
@@ -83,14 +81,14 @@ const REPORT = `
     case when move = 'sale' then usd else 0 end as gross_usd,
     case move when 'refund' then usd when 'refund_failed' then -usd else 0 end as refunded_usd,
     case move when 'chargeback' then usd when 'chargeback_reversal' then -usd else 0 end as charged_back_usd,
-    (${AMOUNT_USD} is null)::int as without_usd
+    (${AMOUNT} is null)::int as without_usd
   from projects j
   join report_transactions r on r.organization_id = j.organization_id and ${within(paidAt('r'))}
   join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
   left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
   ${ACCOUNT}
   cross join lateral (select ${minor('r.amount', 'r.currency_code')} as amount,
-    coalesce(round(${AMOUNT_USD} * 100), 0) as usd,
+    coalesce(${AMOUNT}, 0) as usd,
     case when r.psp_transaction_type = 'sale' and c.profile_id is not null
       and (r.imported or exists (${HAS_TRANSACTION})) then null else ${moveOf('r')} end as move) moved
   where j.id = $1 and move is not null`

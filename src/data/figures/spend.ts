@@ -1,5 +1,5 @@
 // Figures of what was spent on advertising, by source, campaign, and the funnels to which it brought people.
-import { dayOf, type Family, minor, orNone, within } from './family.ts'
+import { dayOf, type Family, minor, orNone, reported, within } from './family.ts'
 import { alone } from './splits.ts'
 
 // People whose first session it is, without previews, from what was paid for on their day.
@@ -13,6 +13,14 @@ const CAME = `
       select from sessions o where o.project_id = s.project_id and o.profile_id = s.profile_id
         and (o.created_at, o.id) < (s.created_at, s.id))
   group by 1, 2, 3, 4`
+
+// Of a day, which is that of the project, and no instant.
+const VALUE = reported({
+  amount: minor('spend.amount', 'spend.currency_code'),
+  currency: 'spend.currency_code',
+  cents: 'round(spend.amount_usd * 100)',
+  at: `spend.day::timestamp at time zone $4::text`,
+})
 
 export const spend: Family = {
   name: 'visits',
@@ -30,7 +38,7 @@ export const spend: Family = {
   facts: `
     with spent as materialized (
       select day, source, campaign, currency_code as currency, ${minor('amount', 'currency_code')} as amount,
-        round(amount_usd * 100) as amount_usd
+        ${VALUE} as amount_usd
       from spend where project_id = $1 and day >= $2::date and day < $3::date),
     came as materialized (${CAME})
     select spent.day, false as test, spent.source, spent.campaign, coalesce(part.funnel, '') as funnel, spent.currency,

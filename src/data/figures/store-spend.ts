@@ -1,5 +1,5 @@
 // Stores what was spent on advertising.
-import { joinRates } from '../../core/records/exchange-rates.ts'
+import { convertedBy, joinRates } from '../../core/records/exchange-rates.ts'
 import type { Query } from '../../lib/pg/types.ts'
 
 export interface Spend {
@@ -58,4 +58,13 @@ const STORE = `
     group by day, source, campaign, currency) s
   join projects p on p.id = $1
   ${joinRates('p.organization_id', 's.currency', 's.day')}
-  returning amount_usd is null as unknown`
+  returning case (select reporting_currency from projects where id = $1)
+    when 'USD' then amount_usd is null
+    when currency_code then false
+    else amount <> 0 and not exists (${convertedBy(
+      '(select organization_id from projects where id = $1)',
+      'spend.currency_code',
+      '(select reporting_currency from projects where id = $1)',
+      'spend.day',
+      () => '1',
+    )}) end as unknown`

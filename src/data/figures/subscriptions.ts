@@ -1,5 +1,5 @@
 // Figures of subscriptions: by the day of creation, the day of the first payment, and the day on which they end.
-import { dayOf, type Family, inDollars, monthOf, orNone, within } from './family.ts'
+import { dayOf, type Family, monthOf, orNone, reportedPrice, within } from './family.ts'
 import { pays } from './sales.ts'
 import { alone, with_ } from './splits.ts'
 
@@ -31,7 +31,7 @@ const facts = (day: string, measures: string, where: string, from = `subscriptio
 
 const worth = (price: string) => `monthly_worth(${price}, u.billing_interval, u.billing_interval_count)`
 const WORTH = worth('u.price')
-const WORTH_USD = `coalesce(${worth(inDollars('u.price_usd', 'u.price', 'u.currency'))}, 0)`
+const WORTH_USD = `coalesce(${worth(`(${reportedPrice('u')})::bigint`)}, 0)`
 
 // Subscriptions whose first payment is on these days, found by the payments of these days.
 const FIRST_PAID = `transactions f

@@ -9,7 +9,8 @@ import {
   sizeFor,
   splitProbability,
 } from '../../lib/significance.ts'
-import { rounded } from './rounding.ts'
+import { minorUnitsOf, rounded } from './rounding.ts'
+import { currencyOf } from './settings.ts'
 
 // The interval has 95 %: a difference counts as real below 5 %.
 const SIGNIFICANT = 0.05
@@ -24,7 +25,7 @@ export interface Variant {
   people: number
   payers: number
   conversion: number | null
-  /** Net revenue in US dollars within 90 days, and for each person. */
+  /** Net revenue within 90 days in the reporting currency, and for each person. */
   revenue: number
   revenue_per_person: number | null
   without_usd: number
@@ -67,13 +68,14 @@ interface Period {
 /** All experiments of a project, the newest first, with the people who came into them on these days. */
 export async function readExperiments(db: Db, projectId: string, period: Period): Promise<ExperimentResult[]> {
   const { from, to, test, control } = period
-  const [known, rows] = await Promise.all([
+  const [known, rows, currency] = await Promise.all([
     db.query('select id, title, enabled from experiments where project_id = $1 order by created_at desc, id', [
       projectId,
     ]),
     db.query(SUMS, [projectId, from, to, test]),
+    currencyOf(db, [projectId]),
   ])
-  const own = Map.groupBy(rows, ({ key }) => key!)
+  const own = Map.groupBy(inMajorUnits(rows, minorUnitsOf(currency)), ({ key }) => key!)
   return known.map(({ id, title, enabled }) => ({
     experiment_id: id!,
     title: title!,
@@ -90,6 +92,13 @@ const SUMS = `
   group by key, subkey order by key, subkey`
 
 type Row = Record<string, string | null>
+
+const inMajorUnits = (rows: Row[], units: number): Row[] =>
+  rows.map((row) => ({
+    ...row,
+    net: String(Number(row.net) / units),
+    squares: String(Number(row.squares) / units ** 2),
+  }))
 
 function resultOf(
   rows: Row[],
@@ -112,7 +121,7 @@ function resultOf(
 
 function variantOf(row: Row, control: Row | undefined, isWrong: boolean): Variant {
   const { people, payers, trials, trials_paid, refunded } = countsOf(row)
-  const revenue = Number(row.net) / 100
+  const revenue = Number(row.net)
   return {
     variant: row.subkey!,
     people,
@@ -150,9 +159,8 @@ const COUNTS = ['people', 'payers', 'trials', 'trials_paid', 'refunded'] as cons
 const countsOf = (row: Row) =>
   Object.fromEntries(COUNTS.map((name) => [name, Number(row[name])])) as Record<(typeof COUNTS)[number], number>
 
-/** In US dollars. */
 const amountsOf = ({ people, net, squares }: Row): Amounts => ({
   count: Number(people),
-  sum: Number(net) / 100,
-  sumOfSquares: Number(squares) / 10_000,
+  sum: Number(net),
+  sumOfSquares: Number(squares),
 })

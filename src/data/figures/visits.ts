@@ -1,5 +1,5 @@
 // Figures of sessions: the steps of a funnel that they reach, by the day on which the session began.
-import { dayOf, type Family, hourOf, orNone, within } from './family.ts'
+import { dayOf, type Family, hourOf, monthStart, orNone, within } from './family.ts'
 import { alone, VISITED, visitColumns, with_ } from './splits.ts'
 
 // The session of a payment is that of the transaction, or that of its subscription. The payments of each person are read once: read
@@ -41,7 +41,7 @@ export const visits: Family = {
           and (o.created_at, o.id) < (s.created_at, s.id)))::int as people,
       (not exists (
         select from sessions o where o.project_id = s.project_id and o.profile_id = s.profile_id
-          and o.created_at >= date_trunc('month', s.created_at, 'UTC')
+          and o.created_at >= ${monthStart('s.created_at')}
           and (o.created_at, o.id) < (s.created_at, s.id)))::int as visitors,
       (exists (select from replies r where r.project_id = s.project_id and r.session_id = s.id))::int as replied,
       (p.email is not null or p.email_erased)::int as emailed,

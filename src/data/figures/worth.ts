@@ -1,5 +1,5 @@
 // Figures of what people are worth: money by when the person came or paid first, and by the time since.
-import { type Family, orNone } from './family.ts'
+import { dayOf, type Family, orNone } from './family.ts'
 import { MOVED } from './sales.ts'
 import { alone, VISITED, visitColumns } from './splits.ts'
 
@@ -30,7 +30,7 @@ export const worth: Family = {
       gross_usd, gross_usd - refunded_usd - charged_back_usd as net_usd, without_usd
     from (
       select *, (${monthsBetween})::int as apart from (
-        select moved.day, moved.test, moved.currency, bases.base, (bases.at at time zone 'UTC')::date as began,
+        select moved.day, moved.test, moved.currency, bases.base, ${dayOf('bases.at')} as began,
           coalesce(first.funnel_id, '') as funnel, ${orNone("coalesce(first.country, moved.country, '')")} as country,
           ${visitColumns('first')}, coalesce(paid.product, '') as product,
           moved.sales, (paid.id is not distinct from moved.moved_id)::int as customers, moved.gross, moved.refunded,

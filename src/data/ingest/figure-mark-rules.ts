@@ -1,6 +1,7 @@
 // The rules of figure marks for payments and customers, and what all rules are made of.
 import { paidAt } from '../../core/records/payment-time.ts'
 import type { Scope } from '../../core/records/record.ts'
+import { nextMonthIn, zoneOf } from '../../core/tenants/reporting.ts'
 import { declinesAround } from '../figures/declines.ts'
 
 /** SQL of `family, at` for the days that a change of records changes. */
@@ -43,13 +44,18 @@ const declined = (from: string, organization: string, row: string, at: string) =
 ]
 
 /** Other rows of the report that depend on the payment `row`. */
-const besidePayment = (from: string, organization: string, row: string, at = paidAt(row)) => [
+const besidePayment = (
+  from: string,
+  { organization_id: organization, project_id }: Scope,
+  row: string,
+  at = paidAt(row),
+) => [
   ...declined(from, organization, row, at),
   // The first payment of their payer in the month may be earlier or later now.
   `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
      on r.organization_id = ${organization} and r.external_id = ${row}.external_id
      and r.psp_transaction_type = 'sale' and r.status = 'succeeded' and ${paidAt('r')} >= ${at}
-     and ${paidAt('r')} < date_trunc('month', ${at}, 'UTC') + interval '1 month'`,
+     and ${paidAt('r')} < ${nextMonthIn(at, zoneOf(project_id))}`,
   // The row of a refund that failed later cancels the row of its success, and what goes back belongs to the session of the
   // payment: all of one order.
   `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
@@ -83,12 +89,12 @@ export const payment: Rule = {
     ...['t', 's'].map((one) => exposuresOf(from, one, scope)),
     `select family, ${paidAt('t')} from ${from} ${FAMILIES}`,
     `select family, ${PAID_AFTERWARDS} from ${from} ${FAMILIES}`,
-    ...besidePayment(from, scope.organization_id, 't'),
-    ...besidePayment(from, scope.organization_id, 's', PAID_AFTERWARDS),
+    ...besidePayment(from, scope, 't'),
+    ...besidePayment(from, scope, 's', PAID_AFTERWARDS),
   ],
   added: (from, scope) => [
     exposuresOf(from, 's', scope),
     `select family, ${paidAt('s')} from ${from} ${FAMILIES}`,
-    ...besidePayment(from, scope.organization_id, 's'),
+    ...besidePayment(from, scope, 's'),
   ],
 }

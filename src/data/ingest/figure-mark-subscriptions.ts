@@ -1,5 +1,6 @@
 // The rule of figure marks for subscriptions, and the days that several rules mark.
 import type { Scope } from '../../core/records/record.ts'
+import { dayIn, zoneOf } from '../../core/tenants/reporting.ts'
 import { DUE } from '../figures/renewals.ts'
 import { pays } from '../figures/sales.ts'
 import { isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
@@ -74,7 +75,7 @@ export const subscription: Rule = {
         `(${changed} or (${byStatus}) or ${end('t')} is distinct from ${end('s')})`,
         // If only the end is another one, nothing before either of the two changes.
         `case when ${changed} or (${byStatus}) then '-infinity'
-          else date_trunc('day', least(${end('t')}, ${end('s')}), 'UTC') end`,
+          else day_begins(${dayIn(`least(${end('t')}, ${end('s')})`, zoneOf(project_id))}, ${zoneOf(project_id)}) end`,
       ),
       `select family, o.created_at from ${from}
        join transactions o on o.project_id = ${project_id} and o.subscription_id = t.id

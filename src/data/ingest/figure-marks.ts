@@ -2,6 +2,7 @@
 
 import type { Kind, Scope } from '../../core/records/record.ts'
 import { columnOf, DIMENSIONS } from '../../core/records/visit.ts'
+import { dayIn, nextMonthIn, zoneOf } from '../../core/tenants/reporting.ts'
 import { COUNTED_DAYS } from '../figures/experiments.ts'
 import { DUE } from '../figures/renewals.ts'
 import { pays } from '../figures/sales.ts'
@@ -29,7 +30,7 @@ export function figureHooks(kind: Kind, scope: Scope): MergeHooks {
 function insertMarks({ project_id }: Scope, parts: string[]): string {
   return `
     insert into figure_marks (project_id, family, day)
-    select distinct ${project_id}, family, (at at time zone 'UTC')::date
+    select distinct ${project_id}, family, ${dayIn('at', zoneOf(project_id))}
     from (${parts.join(' union all ')}) touched (family, at) where at is not null and isfinite(at)`
 }
 
@@ -66,8 +67,8 @@ const session: Rule = {
       // Its own day is marked already.
       `select 'visits', o.created_at from ${from} join sessions o
          on o.project_id = ${project_id} and o.profile_id = s.profile_id
-           and o.created_at >= date_trunc('day', s.created_at, 'UTC') + interval '1 day'
-       where o.created_at < date_trunc('month', s.created_at, 'UTC') + interval '1 month' or ${isFirst}`,
+           and o.created_at >= day_begins(${dayIn('s.created_at', zoneOf(project_id))} + 1, ${zoneOf(project_id)})
+       where o.created_at < ${nextMonthIn('s.created_at', zoneOf(project_id))} or ${isFirst}`,
       // What was paid earlier has another last session before it, and none of this one's dimensions, unless this is the first.
       `select 'sales', o.created_at from ${from} join transactions o
          on o.project_id = ${project_id} and o.profile_id = s.profile_id where o.created_at >= s.created_at or ${isFirst}`,
@@ -176,7 +177,7 @@ const transaction: Rule = {
       // The first payment of their payer in the month may be earlier now.
       `select 'sales', o.created_at from ${from}
        join transactions o on o.project_id = ${project_id} and o.profile_id = s.profile_id
-         and o.created_at >= s.created_at and o.created_at < date_trunc('month', s.created_at, 'UTC') + interval '1 month'`,
+         and o.created_at >= s.created_at and o.created_at < ${nextMonthIn('s.created_at', zoneOf(project_id))}`,
       `select family, d.at from ${joined}
        cross join lateral (
          (select o.created_at from transactions o where o.project_id = ${project_id} and o.subscription_id = u.id

@@ -1,4 +1,5 @@
 // Fills the session, funnel and experiment of subscriptions and transactions that were stored before these were known.
+import { dayIn, zoneOf } from '../../core/tenants/reporting.ts'
 import type { Query } from '../../lib/pg/types.ts'
 
 interface Link {
@@ -85,12 +86,12 @@ const inheriting = (which: string) => `
         or t.experiment_id is null and u.experiment_id is not null)
     returning t.created_at)
   insert into figure_marks (project_id, family, day)
-  select distinct $1, family, (created_at at time zone 'UTC')::date from changed
+  select distinct $1, family, ${dayIn('created_at', zoneOf('$1'))} from changed
   cross join (values ('sales'), ('subscriptions')) f (family)`
 
 const MARK = `
   insert into figure_marks (project_id, family, day)
-  select distinct $1, family, (at at time zone 'UTC')::date from (
+  select distinct $1, family, ${dayIn('at', zoneOf('$1'))} from (
     select 'subscriptions', d.at from subscriptions u cross join lateral (values (u.created_at),
         (subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paused_at, u.created_at))) d (at)
       where u.project_id = $1 and u.id = any($2)

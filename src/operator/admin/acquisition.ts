@@ -6,16 +6,12 @@ import { addDays, DAY_MS } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import { daysOf, daysQuery, readDays, TAG, todayOf } from './figures-query.ts'
-import { reading } from './operation.ts'
+import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
+import type { Operation, Reading } from './operation.ts'
 
 const number = (description: string) => Type.Number({ description })
 const nullable = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
-const choice = <const N extends string>(names: readonly N[], description: string): Schema<N> => ({
-  type: 'string',
-  enum: names,
-  description,
-})
+const choice = (names: readonly string[], description: string): Schema => ({ type: 'string', enum: names, description })
 const eachDay = RETURN_DAYS.join(', ')
 
 const row = Type.Object(
@@ -23,7 +19,7 @@ const row = Type.Object(
     key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`; empty: none; null: all together.' }),
     spend: number('What was spent on these days.'),
     spend_without_usd: Type.Integer({
-      description: 'Amounts left out of `spend`, because they have no value in US dollars.',
+      description: 'Amounts left out of `spend`, because they have no value in the reporting currency.',
     }),
     sessions: Type.Integer({ description: 'Sessions.' }),
     people: Type.Integer({ description: 'People whose first session it was.' }),
@@ -52,7 +48,7 @@ interface Asked {
   test?: boolean
 }
 
-const acquisition = reading({
+const acquisition: Reading = {
   id: 'getAcquisition',
   right: 'figures',
   command: 'figures acquisition',
@@ -60,7 +56,7 @@ const acquisition = reading({
   path: '/projects/:project_id/figures/acquisition',
   tag: TAG,
   summary: 'Get what advertising cost and brought back',
-  description: 'In US dollars, by the first session of each person. docs/figures.md defines each figure.',
+  description: 'By the first session of each person. docs/figures.md defines each figure.',
   query: Type.Object({
     ...daysQuery,
     by: Type.Optional(choice(BY, 'The dimension of the rows; by default one row for all.')),
@@ -70,6 +66,7 @@ const acquisition = reading({
     {
       from: Type.String({ description: 'The first day.' }),
       to: Type.String({ description: 'The last day.' }),
+      ...nowFields,
       days_since: Type.Integer({
         description: 'Whole days since the last day: returns at a later day are not complete.',
       }),
@@ -89,7 +86,7 @@ const acquisition = reading({
     const { by, test = false } = query as Asked
     await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
-    const today = await todayOf(db)
+    const { today, ...now } = await nowOf(db, params.project_id!)
     const { from, to } = daysOf(query as Asked, today)
     const data = await readReturns(db, {
       projects: [params.project_id!],
@@ -98,9 +95,9 @@ const acquisition = reading({
       ...(by !== undefined && { by: by as NonNullable<ReturnsQuestion['by']> }),
       test,
     })
-    return { from, to: addDays(to, -1), days_since: daysSince(to, today), data }
+    return { from, to: addDays(to, -1), ...now, days_since: daysSince(to, today), data }
   },
-})
+}
 
 /** The whole days that are over since the day before `to`. */
 const daysSince = (to: string, today: string) => Math.max(0, (Date.parse(today) - Date.parse(to)) / DAY_MS)
@@ -113,7 +110,7 @@ const lifetimeRow = Type.Object(
     key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`.' }),
     people: Type.Integer({ description: 'People in the cohort.' }),
     worth: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
-      description: 'Net revenue for each of them up to the end of each month since they came, in US dollars.',
+      description: 'Net revenue for each of them up to the end of each month since they came.',
     }),
     complete: Type.Integer({ description: 'How many of these months are over for everybody in the cohort.' }),
   },
@@ -126,7 +123,7 @@ interface AskedLifetime extends Asked {
   value?: string
 }
 
-const lifetime = reading({
+const lifetime: Reading = {
   id: 'getLifetime',
   right: 'figures',
   command: 'figures ltv',
@@ -155,6 +152,7 @@ const lifetime = reading({
     {
       from: Type.String({ description: 'The first day.' }),
       to: Type.String({ description: 'The last day.' }),
+      ...nowFields,
       data: Type.Array(lifetimeRow, { description: 'The oldest cohort first, or the value with the most people.' }),
     },
     { title: 'LifetimeOut', additionalProperties: false },
@@ -182,7 +180,7 @@ const lifetime = reading({
     const { by, value, since = 'session', cohort = 'month', test = false } = query as AskedLifetime
     await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
-    const today = await todayOf(db)
+    const { today, ...now } = await nowOf(db, params.project_id!)
     const { from, to } = daysOf(query as Asked, today)
     const data = await readLifetime(db, {
       projects: [params.project_id!],
@@ -195,8 +193,8 @@ const lifetime = reading({
       test,
       today,
     })
-    return { from, to: addDays(to, -1), data }
+    return { from, to: addDays(to, -1), ...now, data }
   },
-})
+}
 
-export const acquisitions = [acquisition, lifetime] as const
+export const acquisitions: Operation[] = [acquisition, lifetime]

@@ -6,8 +6,8 @@ import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { isId } from '../../lib/text.ts'
 import { notFound, requireFunnel, requireProject } from './exist.ts'
-import { daysOf, daysQuery, readDays, TAG, todayOf } from './figures-query.ts'
-import { reading } from './operation.ts'
+import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
+import type { Operation, Reading } from './operation.ts'
 
 const row = Type.Object(
   {
@@ -38,7 +38,7 @@ interface Asked {
   test?: boolean
 }
 
-const answers = reading({
+const answers: Reading = {
   id: 'getAnswers',
   right: 'figures',
   command: 'figures answers',
@@ -55,6 +55,7 @@ const answers = reading({
     {
       from: Type.String({ description: 'The first day.' }),
       to: Type.String({ description: 'The last day.' }),
+      time_zone: nowFields.time_zone,
       data: Type.Array(row, { description: 'By question; the most frequent values first.' }),
     },
     { title: 'Answers', additionalProperties: false },
@@ -67,16 +68,17 @@ const answers = reading({
     await requireFunnel(db.query, project, funnel)
     if (!isId(screen)) throw notFound('screen', screen)
     await readHorizon(db, project)
-    const days = daysOf(query as Asked, await todayOf(db))
+    const { today, time_zone } = await nowOf(db, project)
+    const days = daysOf(query as Asked, today)
     const [found, named] = await Promise.all([
       readAnswers(db, { project, funnel, screen, ...days, test }),
       db.query(NAMES, [project, funnel, screen]),
     ])
     const names = new Map(named.map(({ element_id, name }) => [element_id, name]))
     const data = found.map(({ element_id, ...one }) => ({ element_id, name: names.get(element_id) ?? null, ...one }))
-    return { from: days.from, to: addDays(days.to, -1), data }
+    return { from: days.from, to: addDays(days.to, -1), time_zone, data }
   },
-})
+}
 
 const NAMES = `
   select element_id, min(element_custom_id) as name
@@ -84,4 +86,4 @@ const NAMES = `
   join replies r on r.project_id = s.project_id and r.session_id = s.id and r.screen_id = $3
   group by element_id`
 
-export const answerOperations = [answers] as const
+export const answerOperations: Operation[] = [answers]

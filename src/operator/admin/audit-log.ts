@@ -1,16 +1,13 @@
 // The audit log: its list, and the check of its chain.
 import { auditHeadsPath } from '../../core/audit/audit.ts'
 import { verifyAudit } from '../../core/audit/verify.ts'
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
-import { dayFilters } from './day-filters.ts'
+import { utcDayFilters } from './day-filters.ts'
 import { equals, list } from './list.ts'
-import { reading } from './operation.ts'
+import type { Operation, Reading } from './operation.ts'
 
-const object = {
-  schema: { type: 'object', additionalProperties: true } as Schema<Record<string, unknown>>,
-  nullable: true,
-}
+const object = { schema: { type: 'object', additionalProperties: true }, nullable: true }
 
 const entry = shape('AuditEntry', 'a', {
   sequence: integer('Number of the entry, without gaps.', { example: 1 }),
@@ -26,7 +23,7 @@ const entry = shape('AuditEntry', 'a', {
   after: json('State after, or the request.', object),
 })
 
-const verify = reading({
+const verify: Reading = {
   id: 'verifyAudit',
   right: 'setup',
   command: 'audit verify',
@@ -43,9 +40,9 @@ const verify = reading({
     { title: 'AuditVerdict', additionalProperties: false },
   ),
   run: ({ db, seal, config }) => verifyAudit(db, seal, auditHeadsPath(config)),
-})
+}
 
-export const auditLog = [
+export const auditLog: Operation[] = [
   list({
     id: 'listAuditEntries',
     right: 'setup',
@@ -62,8 +59,8 @@ export const auditLog = [
       target: equals('a.target', 'Only entries about this object.'),
       actor: equals('a.actor', 'Only entries of this key or account.'),
       action: equals('a.action', 'Only entries of this action, such as `key.created`.'),
-      ...dayFilters('a.at'),
+      ...utcDayFilters('a.at'),
     },
   }),
   verify,
-] as const
+]

@@ -1,11 +1,10 @@
 // Entries in the balances of merchant accounts: what was not paid out yet, and what has no payment here.
-import { jsonOf } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { requireOrganization } from './exist.ts'
 import { TAG } from './finance.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import { reading } from './operation.ts'
+import type { Operation, Reading } from './operation.ts'
 
 const PATH = '/organizations/:organization_id/finance/balance-entries'
 
@@ -39,7 +38,7 @@ const entry = shape('BalanceEntry', 'e', {
   }),
 })
 
-const balances = reading({
+const balances: Reading = {
   id: 'getUnpaidBalance',
   right: 'reports',
   command: 'finance balance',
@@ -73,9 +72,9 @@ const balances = reading({
   async run({ db }, { params }) {
     await requireOrganization(db.query, params.organization_id!)
     const rows = await db.read({ name: 'sum unpaid balances', text: BALANCES }, [params.organization_id!])
-    return jsonOf({ data: BALANCE.list(rows) })
+    return BALANCE.writeList(rows, '{"data":[', ']}').toString()
   },
-})
+}
 
 const BALANCE = shape('UnpaidBalanceRow', 'e', {
   psp: text(''),
@@ -92,7 +91,7 @@ const BALANCES = `
   where e.organization_id = $1 and e.payout_id is null
   group by e.psp, e.psp_merchant_id, e.currency_code order by e.psp, e.psp_merchant_id, e.currency_code`
 
-export const balanceEntries = [
+export const balanceEntries: Operation[] = [
   list({
     id: 'listBalanceEntries',
     right: 'reports',
@@ -132,4 +131,4 @@ export const balanceEntries = [
     ...ofOrganization,
   }),
   balances,
-] as const
+]

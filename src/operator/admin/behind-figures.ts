@@ -4,8 +4,9 @@ import { ANSWERS_OF_REPLY } from '../../data/figures/answers.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
-import { dayFilters, firstVisitFilters, valueFilter, visitFilters } from './day-filters.ts'
+import { dayFilters, dayFiltersOf, firstVisitFilters, valueFilter, visitFilters } from './day-filters.ts'
 import { equals, type ListDeclaration, list, ofOrganization, ofProject } from './list.ts'
+import type { Operation } from './operation.ts'
 
 const emailOf = (alias: string) =>
   text('E-mail address of the person.', {
@@ -80,7 +81,7 @@ const answerFilter: NonNullable<ListDeclaration['filters']>[string] = {
       and answer.value = coalesce(substring(${value} from '^[^ ]* [^ ]* [^ ]* (.*)$'), ''))`,
 }
 
-export const behindFigures = [
+export const behindFigures: Operation[] = [
   list({
     id: 'listProjectSessions',
     right: 'people',
@@ -147,10 +148,10 @@ export const behindFigures = [
     ...ofOrganization,
     filters: {
       project_id: equals('c.project_id', 'Only those of this project.'),
-      ...dayFilters(paidAt('r')),
+      ...dayFiltersOf('c.project_id', paidAt('r')),
       reason: valueFilter('r.psp_reason_code', 'Only those with this reason code.'),
       decline: valueFilter('r.psp_reason_decline_type', 'Only `soft` or `hard` declines.'),
       provider: equals('r.psp', 'Only those at this payment provider.'),
     },
   }),
-] as const
+]

@@ -3,10 +3,10 @@ import { readHorizon } from '../../core/lists/horizon.ts'
 import { CHURN_BY, type ChurnQuestion, readChurn } from '../../data/figures/churn.ts'
 import { FORECAST_DAYS, readForecast } from '../../data/figures/forecast.ts'
 import { addDays } from '../../lib/days.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import { daysOf, daysQuery, readDays, TAG, todayOf } from './figures-query.ts'
-import { reading } from './operation.ts'
+import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
+import type { Operation, Reading } from './operation.ts'
 
 const count = (description: string) => Type.Integer({ description })
 const number = (description: string) => Type.Number({ description })
@@ -22,7 +22,7 @@ const row = Type.Object(
     paying: count('Paying subscriptions before the first day; by `reason`, all of them.'),
     ended: count('Paying subscriptions that were paused, or whose paid period ended.'),
     churn_rate: share('Ended divided by paying; null without paying ones.'),
-    mrr_lost: number('MRR of the people who left, in US dollars.'),
+    mrr_lost: number('MRR of the people who left.'),
     mrr_churn_rate: share('The same divided by the MRR before the first day.'),
     trials: orNull('Trials that began on these days; null by `reason`.'),
     converted: orNull('Those of them that were paid for since.'),
@@ -38,7 +38,7 @@ interface Asked {
   test?: boolean
 }
 
-const churn = reading({
+const churn: Reading = {
   id: 'getChurn',
   right: 'figures',
   command: 'figures churn',
@@ -49,19 +49,19 @@ const churn = reading({
   description: 'Days in the future are left out. docs/figures.md defines each figure.',
   query: Type.Object({
     ...daysQuery,
-    by: Type.Optional(
-      Type.String({
-        enum: CHURN_BY,
-        description:
-          'The dimension of the rows; by default one row for all. The `cohort` is the month of the first payment, of a trial that of its beginning.',
-      }),
-    ),
+    by: Type.Optional({
+      type: 'string',
+      enum: CHURN_BY,
+      description:
+        'The dimension of the rows; by default one row for all. The `cohort` is the month of the first payment, of a trial that of its beginning.',
+    } as Schema),
     test,
   }),
   response: Type.Object(
     {
       from: Type.String({ description: 'The first day.' }),
       to: Type.String({ description: 'The last day.' }),
+      ...nowFields,
       data: Type.Array(row, { description: 'Those with the most ends first.' }),
     },
     { title: 'ChurnOut', additionalProperties: false },
@@ -71,14 +71,14 @@ const churn = reading({
     const { by, test = false } = query as Asked
     await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
-    const today = await todayOf(db)
+    const { today, ...now } = await nowOf(db, params.project_id!)
     const { from, to } = daysOf(query as Asked, today)
     const last = [to, addDays(today, 1)].sort()[0]!
     const days = { from: [from, last].sort()[0]!, to: last }
     const data = await readChurn(db, { projects: [params.project_id!], ...days, ...(by && { by }), test })
-    return { from, to: addDays(to, -1), data }
+    return { from, to: addDays(to, -1), ...now, data }
   },
-})
+}
 
 const day = Type.Object(
   {
@@ -92,7 +92,7 @@ const day = Type.Object(
   { title: 'ForecastDay', additionalProperties: false },
 )
 
-const forecast = reading({
+const forecast: Reading = {
   id: 'getRenewalForecast',
   right: 'figures',
   command: 'figures forecast',
@@ -100,13 +100,14 @@ const forecast = reading({
   path: '/projects/:project_id/figures/forecast',
   tag: TAG,
   summary: 'Get a forecast of the renewals of the next thirty days',
-  description: `A forecast, not a figure: what is due on each of the next ${FORECAST_DAYS} days, times the share that was paid in the last 90 days. In US dollars.`,
+  description: `A forecast, not a figure: what is due on each of the next ${FORECAST_DAYS} days, times the share that was paid in the last 90 days.`,
   query: Type.Object({ test }),
   response: Type.Object(
     {
       renewal_rate: share('Renewals divided by renewals and ended subscriptions, in the last 90 days.'),
       trial_rate: share('The share of the trials of the last 90 days that were paid for.'),
-      without_usd: count('Payments that are due and left out, because they have no value in US dollars.'),
+      without_usd: count('Payments that are due and left out, because they have no value in the reporting currency.'),
+      ...nowFields,
       data: Type.Array(day, { description: 'The next days, from tomorrow.' }),
     },
     { title: 'RenewalForecast', additionalProperties: false },
@@ -115,9 +116,10 @@ const forecast = reading({
     const { test = false } = query as Asked
     await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
-    const { days, ...rates } = await readForecast(db, params.project_id!, await todayOf(db), test)
-    return { ...rates, data: days }
+    const { today, ...now } = await nowOf(db, params.project_id!)
+    const { days, ...rates } = await readForecast(db, params.project_id!, today, test)
+    return { ...rates, ...now, data: days }
   },
-})
+}
 
-export const churnOperations = [churn, forecast] as const
+export const churnOperations: Operation[] = [churn, forecast]

@@ -1,7 +1,6 @@
 // Credits of customers: balances, entries, grants and corrections, and the organization's setting for refunds.
 import { creditEntry } from '../../core/records/credit-entry.ts'
 import { readDay } from '../../lib/days.ts'
-import { jsonOf } from '../../lib/json/json.ts'
 import type { JsonObject } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { answerOf, responseOf } from '../../payments/billing/credits/api.ts'
@@ -11,13 +10,13 @@ import { askOf, bodies } from '../../payments/billing/credits/requests.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
 import { requireOrganization } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import { type Change, change, reading } from './operation.ts'
+import type { Change, Operation, Reading } from './operation.ts'
 
 const DAY = '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'
 
 const externalId = Type.String({ description: 'The customer.', minLength: 1, maxLength: 256 })
 
-const getBalance = reading({
+const getBalance: Reading = {
   id: 'getCreditBalances',
   right: 'people',
   command: 'credits balance',
@@ -30,9 +29,11 @@ const getBalance = reading({
   response: balancesOut,
   async run({ db }, { params, query }) {
     await requireOrganization(db.query, params.organization_id!)
-    return jsonOf({ balances: await balancesOf(db.query, params.organization_id!, query.external_id as string) })
+    const balances = await balancesOf(db.query, params.organization_id!, query.external_id as string)
+    // As text, so that the dashboard reads plain numbers.
+    return JSON.stringify({ balances })
   },
-})
+}
 
 const listEntries = list({
   id: 'listOrganizationCreditEntries',
@@ -61,11 +62,8 @@ const listEntries = list({
   ...ofOrganization,
 })
 
-function correction<const I extends string>(
-  operation: 'grant' | 'adjust',
-  about: Pick<Change<I>, 'id' | 'right' | 'summary'>,
-) {
-  return change({
+function correction(operation: 'grant' | 'adjust', about: Pick<Change, 'id' | 'right' | 'summary'>): Change {
+  return {
     ...about,
     command: `credits ${operation}`,
     method: 'POST',
@@ -85,10 +83,10 @@ function correction<const I extends string>(
       }
       return { entry, result: answerOf(operation, reply) }
     },
-  })
+  }
 }
 
-const setCredits = change({
+const setCredits: Change = {
   id: 'setCredits',
   right: 'manage',
   command: 'credits set',
@@ -114,12 +112,12 @@ const setCredits = change({
     const before = { debt: row!.credits_debt === 't' }
     return { entry: { action: 'credits.set', target: targetOf(organization, 'refunds'), before, after }, result: after }
   },
-})
+}
 
-export const creditAccounts = [
+export const creditAccounts: Operation[] = [
   getBalance,
   listEntries,
   correction('grant', { id: 'grantCustomerCredits', right: 'manage', summary: 'Grant credits to a customer' }),
   correction('adjust', { id: 'adjustCustomerCredits', right: 'manage', summary: 'Correct a customer’s balance' }),
   setCredits,
-] as const
+]

@@ -5,9 +5,9 @@ import { removeTopUp, setTopUp, topUpIn, topUpName, topUpRule } from '../../paym
 import { PATH, TAG } from './credit-units.ts'
 import { requireOrganization } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import { change } from './operation.ts'
+import type { Change, Operation } from './operation.ts'
 
-const set = change({
+const set: Change = {
   id: 'setCustomerTopUp',
   right: 'manage',
   command: 'credits top-up set',
@@ -22,9 +22,9 @@ const set = change({
     await requireOrganization(query, params.organization_id!)
     return setTopUp(query, params.organization_id!, exact as JsonObject)
   },
-})
+}
 
-const remove = change({
+const remove: Change = {
   id: 'removeCustomerTopUp',
   right: 'manage',
   command: 'credits top-up remove',
@@ -38,9 +38,9 @@ const remove = change({
     await requireOrganization(query, params.organization_id!)
     return removeTopUp(query, params.organization_id!, exact as JsonObject)
   },
-})
+}
 
-export const creditTopUps = [
+export const creditTopUps: Operation[] = [
   list({
     id: 'listOrganizationTopUps',
     right: 'people',
@@ -62,4 +62,4 @@ export const creditTopUps = [
   }),
   set,
   remove,
-] as const
+]

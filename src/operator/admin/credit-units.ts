@@ -8,7 +8,7 @@ import { creditsIn } from '../../payments/billing/credits/requests.ts'
 import { notFound, requireOrganization } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
 import { nameField } from './names.ts'
-import { change } from './operation.ts'
+import type { Change, Operation } from './operation.ts'
 
 export const TAG = 'Credits'
 export const PATH = '/organizations/:organization_id/credits'
@@ -30,7 +30,7 @@ const lowBelow = Type.Optional({
   type: ['number', 'string', 'null'],
 } as Schema)
 
-const createUnit = change({
+const createUnit: Change = {
   id: 'createCreditUnit',
   right: 'manage',
   command: 'credits unit create',
@@ -74,9 +74,9 @@ const createUnit = change({
     }
     return { entry, result: await readUnit(query, organization_id, id) }
   },
-})
+}
 
-const setUnit = change({
+const setUnit: Change = {
   id: 'setCreditUnit',
   right: 'manage',
   command: 'credits unit set',
@@ -108,9 +108,9 @@ const setUnit = change({
     }
     return { entry, result: await readUnit(query, organization_id, id) }
   },
-})
+}
 
-export const creditUnits = [
+export const creditUnits: Operation[] = [
   list({
     id: 'listCreditUnits',
     right: 'setup',
@@ -127,7 +127,7 @@ export const creditUnits = [
   }),
   createUnit,
   setUnit,
-] as const
+]
 
 /** The target of an audit entry. */
 export const targetOf = (organization: string, what: string) => `credits of organization ${organization}: ${what}`
@@ -151,10 +151,10 @@ export async function lockUnit(query: Query, organization: string, id: string) {
   return row
 }
 
-async function readUnit(query: Query, organization: string, id: string) {
+async function readUnit(query: Query, organization: string, id: string): Promise<object> {
   const [row] = await query(
     `select ${unit.namedColumns} from credit_units u where u.organization_id = $1 and u.unit = $2`,
     [organization, id],
   )
-  return unit.readNamed(row!)
+  return JSON.parse(unit.writeNamed(row!).toString())
 }

@@ -1,5 +1,4 @@
 // An organization's totals of credits, by unit, and the operations about credits.
-import { jsonOf } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { decimal, integer, shape, text } from '../../lib/shape/shape.ts'
 import { chargeCaps } from './charge-caps.ts'
@@ -10,7 +9,7 @@ import { creditRules } from './credit-rules.ts'
 import { creditTopUps } from './credit-top-ups.ts'
 import { creditUnits, PATH, TAG } from './credit-units.ts'
 import { requireOrganization } from './exist.ts'
-import { reading } from './operation.ts'
+import type { Operation, Reading } from './operation.ts'
 
 const totals = shape('CreditTotals', 't', {
   unit: text('Unit.', { example: 'tokens' }),
@@ -34,7 +33,7 @@ const TOTALS = `
   from credit_units u left join credit_accounts a on a.organization_id = u.organization_id and a.unit = u.unit
   where u.organization_id = $1 group by u.unit`
 
-const getTotals = reading({
+const getTotals: Reading = {
   id: 'getCreditTotals',
   right: 'figures',
   command: 'credits show',
@@ -49,11 +48,11 @@ const getTotals = reading({
     const rows = await db.readLong({ text: `select ${totals.columns} from (${TOTALS}) t order by t.unit` }, [
       params.organization_id!,
     ])
-    return jsonOf({ data: totals.list(rows) })
+    return totals.writeList(rows, '{"data":[', ']}').written().toString()
   },
-})
+}
 
-export const credits = [
+export const credits: Operation[] = [
   getTotals,
   ...creditDays,
   ...creditAccounts,
@@ -62,4 +61,4 @@ export const credits = [
   ...creditRules,
   ...creditTopUps,
   ...chargeCaps,
-] as const
+]

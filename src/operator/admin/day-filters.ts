@@ -1,5 +1,6 @@
 // Filters of lists that are behind figures: by the days and the dimensions by which figures are split.
 
+import { dayIn, zoneOf } from '../../core/tenants/reporting.ts'
 import { readDay } from '../../lib/days.ts'
 import { DAY_PATTERN, DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -7,23 +8,50 @@ import type { ListDeclaration } from './list.ts'
 
 type Filters = NonNullable<ListDeclaration['filters']>
 
-/** A day in UTC as a parameter. */
+/** A day as a parameter. */
 export const day = (description: string) =>
   Type.String({ description, maxLength: 40, [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
 
-/** The days of the instant `at`, in UTC, both included. */
-export const dayFilters = (at: string): Filters => ({
+type Bound = (value: string) => string
+
+const days = (zone: string, from: Bound, to: Bound): Filters => ({
   from: {
-    schema: day('Only those of this day or later, in UTC.'),
-    where: (value) => `${at} >= ${value}::timestamp at time zone 'UTC'`,
+    schema: day(`Only those of this day or later, in ${zone}.`),
+    where: from,
     param: (value: string) => readDay('from', value),
   },
   to: {
-    schema: day('Only those of this day or earlier, in UTC.'),
-    where: (value) => `${at} < (${value}::timestamp + interval '1 day') at time zone 'UTC'`,
+    schema: day(`Only those of this day or earlier, in ${zone}.`),
+    where: to,
     param: (value: string) => readDay('to', value),
   },
 })
+
+/** The days of the instant `at`, both included, in the time zone of the project $1. */
+export const dayFilters = (at: string): Filters =>
+  days(
+    'the time zone of the project',
+    (value) => `${at} >= day_begins(${value}::date, ${zoneOf('$1')})`,
+    (value) => `${at} < day_begins(${value}::date + 1, ${zoneOf('$1')})`,
+  )
+
+/** The same in the time zone of the project of each row; the first condition is for the index. */
+export const dayFiltersOf = (project: string, at: string): Filters =>
+  days(
+    'the time zone of its project',
+    (value) =>
+      `${at} >= (${value}::date - 1)::timestamp at time zone 'UTC' and ${dayIn(at, zoneOf(project))} >= ${value}::date`,
+    (value) =>
+      `${at} < (${value}::date + 2)::timestamp at time zone 'UTC' and ${dayIn(at, zoneOf(project))} <= ${value}::date`,
+  )
+
+/** The same in UTC, of what belongs to no project. */
+export const utcDayFilters = (at: string): Filters =>
+  days(
+    'UTC',
+    (value) => `${at} >= ${value}::timestamp at time zone 'UTC'`,
+    (value) => `${at} < (${value}::timestamp + interval '1 day') at time zone 'UTC'`,
+  )
 
 const text = (description: string) => Type.String({ description, maxLength: 256 })
 

@@ -10,7 +10,7 @@ import { instantFromPg } from '../../lib/time.ts'
 import { atProviders, listAtProviders } from './erasures-at-providers.ts'
 import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
-import { reading } from './operation.ts'
+import type { Operation, Reading } from './operation.ts'
 
 const receipt = {
   project_id: Type.String({ description: 'Project.' }),
@@ -72,7 +72,7 @@ const erasure = shape('Erasure', 'e', {
   }),
 })
 
-const getErasure = reading({
+const getErasure: Reading = {
   id: 'getErasure',
   right: 'people',
   command: 'profile receipt',
@@ -82,9 +82,9 @@ const getErasure = reading({
   summary: 'Get the receipt of an erasure',
   response: Type.Object(receipt, { title: 'Receipt', additionalProperties: false }),
   run: (app, { params }) => receiptOf(app, params.project_id!, params.profile_id!),
-})
+}
 
-const compareLedgers = reading({
+const compareLedgers: Reading = {
   id: 'compareLedgers',
   right: 'people',
   command: 'profile ledgers',
@@ -102,7 +102,7 @@ const compareLedgers = reading({
     { title: 'LedgerComparison', additionalProperties: false },
   ),
   run: (app) => cachedComparison(app),
-})
+}
 
 interface Comparison {
   in_database: number
@@ -146,7 +146,7 @@ async function compare(db: App['db'], path: string): Promise<Comparison> {
   }
 }
 
-export const erasures = [
+export const erasures: Operation[] = [
   compareLedgers,
   list({
     id: 'listErasures',
@@ -163,4 +163,4 @@ export const erasures = [
     ...ofProject,
   }),
   getErasure,
-] as const
+]

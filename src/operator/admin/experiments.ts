@@ -4,8 +4,8 @@ import { readExperiments } from '../../data/figures/verdicts.ts'
 import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import { daysOf, daysQuery, readDays, TAG, todayOf } from './figures-query.ts'
-import { reading } from './operation.ts'
+import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
+import type { Operation, Reading } from './operation.ts'
 
 const integer = (description: string) => Type.Integer({ description })
 const nullable = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
@@ -33,9 +33,9 @@ const variant = Type.Object(
     people: integer('People.'),
     payers: integer('Of these, people who paid within 90 days.'),
     conversion: nullable('Payers divided by people.'),
-    revenue: Type.Number({ description: 'Net revenue within 90 days, in US dollars.' }),
+    revenue: Type.Number({ description: 'Net revenue within 90 days.' }),
     revenue_per_person: nullable('The same for each person.'),
-    without_usd: integer('Payments left out of the revenue, because they have no value in US dollars.'),
+    without_usd: integer('Payments left out of the revenue, because they have no value in the reporting currency.'),
     trials: integer('People who began a trial.'),
     trials_paid: integer('Of these, people who paid for it afterwards.'),
     refunded: integer('People who were refunded.'),
@@ -49,10 +49,11 @@ const variant = Type.Object(
             refund_rate: difference('share of payers who were refunded', SHARES),
             power: nullable('Probability of finding such a difference of the conversion with so many people.'),
             people_needed: nullable('People that this variant still needs to find it with a probability of 80 %.'),
-            verdict: Type.String({
+            verdict: {
+              type: 'string',
               enum: ['better', 'worse', 'none'],
               description: 'Whether the conversion differs: `none` is no verdict yet.',
-            }),
+            },
           },
           { title: 'AgainstControl', additionalProperties: false },
         ),
@@ -89,7 +90,7 @@ interface Asked {
   test?: boolean
 }
 
-const getExperiments = reading({
+const getExperiments: Reading = {
   id: 'getExperimentResults',
   right: 'figures',
   command: 'figures experiments',
@@ -110,6 +111,7 @@ const getExperiments = reading({
     {
       from: Type.String({ description: 'The first day.' }),
       to: Type.String({ description: 'The last day.' }),
+      ...nowFields,
       data: Type.Array(result, { description: 'All experiments of the project, the newest first.' }),
     },
     { title: 'ExperimentResults', additionalProperties: false },
@@ -120,16 +122,17 @@ const getExperiments = reading({
     const { control, test = false } = query as Asked
     await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
-    const { from, to } = daysOf(query as Asked, await todayOf(db))
+    const { today, ...now } = await nowOf(db, params.project_id!)
+    const { from, to } = daysOf(query as Asked, today)
     const data = await readExperiments(db, params.project_id!, {
       from,
       to,
       test,
       ...(control !== undefined && { control }),
     })
-    return { from, to: addDays(to, -1), data }
+    return { from, to: addDays(to, -1), ...now, data }
   },
-})
+}
 
 type Result = Awaited<ReturnType<typeof readExperiments>>[number]
 
@@ -146,4 +149,4 @@ const linesOf = ({ experiment_id, control, variants }: Result): object[] =>
     verdict: one.variant === control ? 'control' : (one.against_control?.verdict ?? 'none'),
   }))
 
-export const experimentResults = [getExperiments] as const
+export const experimentResults: Operation[] = [getExperiments]

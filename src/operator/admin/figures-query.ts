@@ -2,12 +2,13 @@
 import type { Comparison } from '../../data/figures/compare.ts'
 import { type MetricName, metricNames, metrics } from '../../data/figures/metrics.ts'
 import { dimensionsOf, type Filter, isFilter, type Question } from '../../data/figures/read.ts'
+import { settingsOf } from '../../data/figures/settings.ts'
 import { LAST_TOUCH, VISITED } from '../../data/figures/splits.ts'
 import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { day } from './day-filters.ts'
 
 const DIMENSIONS = [
@@ -45,20 +46,20 @@ const PERIOD = PERIODS.join('|')
 const DIMENSION = DIMENSIONS.join('|')
 
 export const daysQuery = {
-  from: Type.Optional(day('The first day, in UTC; by default the period is 30 days long.')),
+  from: Type.Optional(day('The first day, in the time zone of the project; by default the period is 30 days long.')),
   to: Type.Optional(day('The last day, which is included; by default today.')),
 }
 
 /** The dimensions that figures can be filtered by, one at a time. */
 const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
-const filterOf = (name: string) =>
-  Type.Optional(
-    Type.String({ description: `Only the figures of this ${name}. One filter can be given.`, maxLength: 256 }),
-  )
-const filters = Object.fromEntries(FILTERS.map((name) => [name, filterOf(name)])) as Record<string, unknown> as Record<
-  (typeof FILTERS)[number],
-  ReturnType<typeof filterOf>
->
+const filters = Object.fromEntries(
+  FILTERS.map((name) => [
+    name,
+    Type.Optional(
+      Type.String({ description: `Only the figures of this ${name}. One filter can be given.`, maxLength: 256 }),
+    ),
+  ]),
+) as Record<(typeof FILTERS)[number], Schema>
 
 export const query = Type.Object({
   metric: Type.String({
@@ -76,22 +77,20 @@ export const query = Type.Object({
       },
     }),
   ),
-  compare: Type.Optional(
-    Type.String({
-      enum: ['previous', 'month', 'year'],
-      description:
-        'Adds the values of an earlier period: as many days before, or the same days a month or a year earlier.',
-    }),
-  ),
+  compare: Type.Optional({
+    type: 'string',
+    enum: ['previous', 'month', 'year'],
+    description:
+      'Adds the values of an earlier period: as many days before, or the same days a month or a year earlier.',
+  }),
   ...filters,
-  money: Type.Optional(
-    Type.String({
-      enum: ['usd', 'own'],
-      default: 'usd',
-      description:
-        '`usd`: converted to US dollars, without amounts whose rate is unknown; `own`: each currency separately.',
-    }),
-  ),
+  money: Type.Optional({
+    type: 'string',
+    enum: ['usd', 'own'],
+    default: 'usd',
+    description:
+      '`usd`: in the reporting currency of the project, which is the US dollar unless it has another, without amounts whose rate is unknown; `own`: each currency separately.',
+  }),
   test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
 })
 
@@ -178,10 +177,39 @@ export function daysOf(given: { from?: string; to?: string }, today: string): { 
   return { from, to: addDays(last, 1) }
 }
 
-/** Today, in UTC, by the clock of the database. */
-export async function todayOf(db: Db): Promise<string> {
-  const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
+export interface Now {
+  /** The present day in the time zone, by the clock of the database. */
+  today: string
+  time_zone: string
+  /** The currency of the stored figures. */
+  currency: string
+}
+
+/** Today in the time zone of a project, and what its figures are in. */
+export async function nowOf(db: Db, projectId: string): Promise<Now> {
+  const { timeZone, currency } = await settingsOf(db.query, projectId)
+  return { today: await todayIn(db, timeZone), time_zone: timeZone, currency }
+}
+
+/** Today in the time zone of these projects; in UTC if they have several. */
+export async function todayOf(
+  db: Db,
+  projects: readonly string[],
+): Promise<{ today: string; time_zone: string | null }> {
+  const zones = await db.query('select distinct time_zone from projects where id = any($1)', [projects as string[]])
+  const zone = zones.length === 1 ? zones[0]!.time_zone! : null
+  return { today: await todayIn(db, zone ?? 'UTC'), time_zone: zone }
+}
+
+async function todayIn(db: Db, timeZone: string): Promise<string> {
+  const [now] = await db.query(`select to_char(db_clock() at time zone $1::text, 'YYYY-MM-DD') as today`, [timeZone])
   return now!.today!
+}
+
+/** What the figures of a project are in: fields of a response. */
+export const nowFields = {
+  time_zone: Type.String({ description: 'Time zone of the days.', examples: ['Europe/Madrid'] }),
+  currency: Type.String({ description: 'Reporting currency: that of all amounts.', examples: ['USD'] }),
 }
 
 /** Reads the days that were given, or throws a 400. */

@@ -2,21 +2,21 @@
 import type { App } from '../../app.ts'
 import { readHorizon } from '../../core/lists/horizon.ts'
 import { readOrganizationHorizon } from '../../core/lists/organization-horizon.ts'
+import { figuresAsOf } from '../../data/figures/as-of.ts'
 import { comparedDays, withPrevious } from '../../data/figures/compare.ts'
 import { failedDays } from '../../data/figures/failures.ts'
 import { rebuildFigures } from '../../data/figures/follow.ts'
-import { figuresAsOf, readFigures } from '../../data/figures/read.ts'
+import { readFigures } from '../../data/figures/read.ts'
 import { addDays } from '../../lib/days.ts'
 import type { Param } from '../../lib/pg/types.ts'
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { type FiguresRequest, query, questionOf, readQuery, TAG, todayOf } from './figures-query.ts'
-import { act, type Input, reading } from './operation.ts'
+import type { Act, Input, Operation, Reading } from './operation.ts'
 import { reachCondition } from './reach.ts'
 
 const values = { type: 'object', additionalProperties: { type: ['number', 'null'] } }
-type Values = Schema<Record<string, number | null>>
 
 const failedDay = Type.Object(
   {
@@ -31,13 +31,16 @@ const response = Type.Object(
   {
     from: Type.String({ description: 'The first day.' }),
     to: Type.String({ description: 'The last day.' }),
+    time_zone: Type.Union([Type.String(), Type.Null()], {
+      description: 'Time zone of the days; null if the projects have several: each has its own days.',
+    }),
     compared_with: Type.Union(
       [Type.Object({ from: Type.String(), to: Type.String() }, { additionalProperties: false }), Type.Null()],
       { description: 'The first and the last day of the `previous` values.' },
     ),
     as_of: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
       description:
-        'Every change before this instant is counted, except on the days in `missing`; null until the records were first counted.',
+        'Every change before this instant is counted, except on the days in `missing`; null until the records were first counted, and while they are counted again because the time zone or the currency was changed.',
     }),
     missing: Type.Array(failedDay, {
       description:
@@ -51,13 +54,11 @@ const response = Type.Object(
             description: 'Value of the dimension; empty where records have none.',
           }),
           currency: Type.Union([Type.String(), Type.Null()], {
-            description: 'Currency of the money among the values.',
+            description:
+              'Currency of the money among the values: the reporting currency, with `money=own` that of the amounts.',
           }),
-          values: {
-            ...values,
-            description: 'Value of each metric: money in major units, ratios from 0 to 1.',
-          } as Values,
-          previous: Type.Optional({ ...values, description: 'The same values in the period of comparison.' } as Values),
+          values: { ...values, description: 'Value of each metric: money in major units, ratios from 0 to 1.' },
+          previous: Type.Optional({ ...values, description: 'The same values in the period of comparison.' }),
         },
         { title: 'Figure', additionalProperties: false },
       ),
@@ -76,7 +77,8 @@ const response = Type.Object(
  */
 async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], request: FiguresRequest) {
   const asOf = await figuresAsOf(db, projects)
-  const question = questionOf(request, projects, await todayOf(db))
+  const { today, time_zone } = await todayOf(db, projects)
+  const question = questionOf(request, projects, today)
   const days = request.compare && comparedDays(question, request.compare)
   const [missing, figures, before] = await Promise.all([
     failedDays(db, projects),
@@ -86,6 +88,7 @@ async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], r
   return {
     from: question.from,
     to: addDays(question.to, -1),
+    time_zone,
     compared_with: days ? { ...days, to: addDays(days.to, -1) } : null,
     as_of: asOf && instantFromPg(asOf),
     missing,
@@ -120,7 +123,7 @@ const about = {
   checkInput: ({ query }: Input) => void readQuery(query),
 }
 
-const ofProject = reading({
+const ofProject: Reading = {
   ...about,
   id: 'getProjectFigures',
   right: 'figures',
@@ -132,9 +135,9 @@ const ofProject = reading({
     await readHorizon(app.db, params.project_id!)
     return figuresOf(app, [params.project_id!], request)
   },
-})
+}
 
-const ofOrganization = reading({
+const ofOrganization: Reading = {
   ...about,
   id: 'getOrganizationFigures',
   right: 'figures',
@@ -154,9 +157,9 @@ const ofOrganization = reading({
       request,
     )
   },
-})
+}
 
-const rebuild = act({
+const rebuild: Act = {
   id: 'rebuildFigures',
   right: 'imports',
   command: 'figures rebuild',
@@ -178,6 +181,6 @@ const rebuild = act({
     const days = await rebuildFigures(db, params.project_id!)
     return { days, missing: await failedDays(db, [params.project_id!]) }
   },
-})
+}
 
-export const figures = [ofProject, ofOrganization, rebuild] as const
+export const figures: Operation[] = [ofProject, ofOrganization, rebuild]

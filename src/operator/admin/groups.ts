@@ -4,7 +4,7 @@ import type { Operation } from './operation.ts'
 type Module = readonly [words: readonly string[], load: () => Promise<readonly Operation[]>]
 
 /** The API loads all modules (`operations.ts`), a command only those of its first word: this halves its start-up time. */
-export const MODULES = [
+export const MODULES: readonly Module[] = [
   [['search'], async () => (await import('./search.ts')).searching],
   [['profile'], async () => (await import('./people.ts')).people],
   [['profile'], async () => (await import('./erasures.ts')).erasures],
@@ -36,6 +36,7 @@ export const MODULES = [
   [['session', 'payment'], async () => (await import('./behind-figures.ts')).behindFigures],
   [['project'], async () => (await import('./sync-readers.ts')).syncReaders],
   [['project'], async () => (await import('./record-writers.ts')).recordWriters],
+  [['project'], async () => (await import('./reporting.ts')).reporting],
   [['project'], async () => (await import('./write-payments.ts')).writePayments],
   [['keys', 'operator'], async () => (await import('./keys.ts')).keys],
   [['keys'], async () => (await import('./restored-keys.ts')).restoredKeys],
@@ -46,11 +47,10 @@ export const MODULES = [
   [['stripe-import'], async () => (await import('./stripe-imports.ts')).stripeImports],
   [['org', 'project'], async () => (await import('./rate-limits.ts')).rateLimits],
   [['audit'], async () => (await import('./audit-log.ts')).auditLog],
-] as const satisfies readonly Module[]
+]
 
 /** The operations whose command begins with this word. */
 export async function operationsOf(group: string): Promise<Operation[]> {
-  const modules: readonly Module[] = MODULES
-  const lists = await Promise.all(modules.filter(([words]) => words.includes(group)).map(([, load]) => load()))
+  const lists = await Promise.all(MODULES.filter(([words]) => words.includes(group)).map(([, load]) => load()))
   return lists.flat().filter(({ command }) => command.split(' ')[0] === group)
 }

@@ -2,21 +2,19 @@
 import { readHorizon } from '../../core/lists/horizon.ts'
 import { HOUR_METRICS, type Hours, type HourValues, readHours } from '../../data/figures/hours.ts'
 import { metrics } from '../../data/figures/metrics.ts'
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import { TAG } from './figures-query.ts'
-import { reading } from './operation.ts'
+import { nowFields, nowOf, TAG } from './figures-query.ts'
+import type { Operation, Reading } from './operation.ts'
 
 const values = Type.Object(
-  Object.fromEntries(
-    HOUR_METRICS.map((name) => [name, Type.Number({ description: metrics[name].definition })]),
-  ) as Record<(typeof HOUR_METRICS)[number], Schema<number>>,
+  Object.fromEntries(HOUR_METRICS.map((name) => [name, Type.Number({ description: metrics[name].definition })])),
   { title: 'HourValues', additionalProperties: false },
 )
 const orNull = Type.Union([values, Type.Null()], { description: 'Null: the hour has not begun.' })
-const daysOf = <T>(each: Schema<T>) => ({ today: each, yesterday: each, week_before: each })
+const daysOf = (each: typeof values | typeof orNull) => ({ today: each, yesterday: each, week_before: each })
 
-const today = reading({
+const today: Reading = {
   id: 'getToday',
   right: 'figures',
   command: 'figures today',
@@ -24,7 +22,8 @@ const today = reading({
   path: '/projects/:project_id/figures/today',
   tag: TAG,
   summary: 'Get today by hour, compared with yesterday and the same weekday',
-  description: 'Hours are in UTC, money in US dollars. Only hours that are over are compared.',
+  description:
+    'Hours are those of the project’s time zone, money is in its reporting currency. Only hours that are over are compared. An hour that comes twice, because clocks are set back, is one hour; one that is skipped has nothing.',
   query: Type.Object({
     test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
   }),
@@ -32,6 +31,7 @@ const today = reading({
     {
       today: Type.String({ description: 'The present day.' }),
       hour: Type.Integer({ description: 'The present hour, which is not over.' }),
+      ...nowFields,
       so_far: Type.Object(daysOf(values), {
         description: 'Sums of the hours that are over today, of each day.',
         additionalProperties: false,
@@ -54,10 +54,13 @@ const today = reading({
     const { test = false } = query as { test?: boolean }
     await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
-    const { hours, ...others } = await readHours(db, params.project_id!, test)
-    return { ...others, data: hours }
+    const [{ hours, ...others }, { today: _today, ...now }] = await Promise.all([
+      readHours(db, params.project_id!, test),
+      nowOf(db, params.project_id!),
+    ])
+    return { ...others, ...now, data: hours }
   },
-})
+}
 
 /** Revenue and sessions of the three days. */
 const line = (hour: unknown, days: Record<'today' | 'yesterday' | 'week_before', HourValues | null>) => ({
@@ -69,4 +72,4 @@ const line = (hour: unknown, days: Record<'today' | 'yesterday' | 'week_before',
   ),
 })
 
-export const hourOperations = [today] as const
+export const hourOperations: Operation[] = [today]

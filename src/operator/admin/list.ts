@@ -3,7 +3,6 @@ import type { App } from '../../app.ts'
 import { readCursor, writeCursor } from '../../core/lists/cursor.ts'
 import { hasRight } from '../../core/tenants/access.ts'
 import { ApiError } from '../../lib/errors.ts'
-import { jsonOf } from '../../lib/json/json.ts'
 import type { Param } from '../../lib/pg/types.ts'
 import { type ObjectSchema, type Schema, Type } from '../../lib/shape/schema.ts'
 import type { Shape } from '../../lib/shape/shape.ts'
@@ -12,9 +11,8 @@ import { requireOrganization, requireProject } from './exist.ts'
 import type { Input, Reading } from './operation.ts'
 import { type ReachColumns, reachCondition } from './reach.ts'
 
-export interface ListDeclaration<I extends string = string, T = unknown>
-  extends Omit<Reading<I>, 'method' | 'query' | 'response' | 'run' | 'narrows'> {
-  shape: Shape<T>
+export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'response' | 'run' | 'narrows'> {
+  shape: Shape
   from: string
   /** Lists are ordered by `at`, an instant, if it is given, and then by `key`, a unique text. */
   at?: string
@@ -29,7 +27,7 @@ export interface ListDeclaration<I extends string = string, T = unknown>
   /** The tenant of each row, where the list has only the rows within the caller's reach. */
   reach?: ReachColumns
   /** The record for roles without the right `people`: without what identifies people. */
-  withoutPeople?: Shape<T>
+  withoutPeople?: Shape
   /** Throws a 404 if the path names an object that does not exist. */
   check?: (app: App, input: Input) => Promise<void>
 }
@@ -65,14 +63,8 @@ const MAX_LIMIT = 100
 // The instant in the cursors of lists without `at`.
 const NO_INSTANT = '1970-01-01T00:00:00.000000Z'
 
-/** What a list returns. */
-export interface Page<T> {
-  data: T[]
-  pagination: { has_more: boolean; next_cursor?: string }
-}
-
 /** Declares a list. */
-export function list<const I extends string, T>(declaration: ListDeclaration<I, T>): Reading<I, Page<T>> {
+export function list(declaration: ListDeclaration): Reading {
   const { shape, filters, check, reach } = declaration
   return {
     ...declaration,
@@ -102,7 +94,7 @@ function listQuery(filters: NonNullable<ListDeclaration['filters']>): ObjectSche
   })
 }
 
-function pageOf<T>(shape: Shape<T>): Schema<Page<T>> {
+function pageOf(shape: Shape): Schema {
   return Type.Object(
     {
       data: Type.Array(shape.schema, { description: 'The items, newest first.' }),
@@ -118,7 +110,7 @@ function pageOf<T>(shape: Shape<T>): Schema<Page<T>> {
   )
 }
 
-async function page<T>(app: App, declaration: ListDeclaration<string, T>, { params, query, access }: Input) {
+async function page(app: App, declaration: ListDeclaration, { params, query, access }: Input): Promise<string> {
   const { from, at, key, where, filters = {}, withoutPeople } = declaration
   const shape = withoutPeople && !hasRight(access, 'people') ? withoutPeople : declaration.shape
   const { limit = DEFAULT_LIMIT, cursor: _cursor, ...given } = query as { limit?: number; cursor?: string }
@@ -152,7 +144,7 @@ async function page<T>(app: App, declaration: ListDeclaration<string, T>, { para
   const next =
     last && writeCursor({ at: at ? instantFromPg(last.text(0)!) : NO_INSTANT, id: last.text(1)!, total: 0 }, binding)
   const pagination = { has_more: next !== undefined, ...(next !== undefined && { next_cursor: next }) }
-  return jsonOf({ data: shape.list(served, 2), pagination })
+  return shape.writeList(served, '{"data":[', `],"pagination":${JSON.stringify(pagination)}}`, 2).toString()
 }
 
 type Place = NonNullable<ReturnType<typeof readCursor>>

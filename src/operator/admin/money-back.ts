@@ -3,8 +3,9 @@ import { paidAt } from '../../core/records/payment-time.ts'
 import { withAndWithoutPeople } from '../../core/records/without-people.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { boolean, decimal, instant, text } from '../../lib/shape/shape.ts'
-import { dayFilters, valueFilter } from './day-filters.ts'
+import { dayFiltersOf, valueFilter } from './day-filters.ts'
 import { equals, list, ofOrganization } from './list.ts'
+import type { Operation } from './operation.ts'
 
 const TAG = 'Orders'
 
@@ -52,7 +53,7 @@ const [movement, movementWithoutPeople] = withAndWithoutPeople('MoneyBack', 'r',
   ...others,
 })
 
-export const moneyBack = [
+export const moneyBack: Operation[] = [
   list({
     id: 'listRefunds',
     right: 'reports',
@@ -97,9 +98,9 @@ export const moneyBack = [
       type: equals('r.psp_transaction_type', 'Only those of this type.', {
         enum: ['refund', 'chargeback', 'chargeback_reversal'],
       }),
-      ...dayFilters(paidAt('r')),
+      ...dayFiltersOf('c.project_id', paidAt('r')),
       reason: valueFilter('r.psp_reason_code', 'Only those with this reason code.'),
       provider: equals('r.psp', 'Only those at this payment provider.'),
     },
   }),
-] as const
+]

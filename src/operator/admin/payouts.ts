@@ -3,6 +3,7 @@ import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { TAG } from './finance.ts'
 import { equals, list, ofOrganization } from './list.ts'
+import type { Operation } from './operation.ts'
 
 export const PAYOUTS_PATH = '/organizations/:organization_id/finance/payouts'
 
@@ -62,7 +63,7 @@ export const payout = shape('Payout', 'o', {
   matched_at: instant('When an operator noted it.', { nullable: true }),
 })
 
-export const payouts = [
+export const payouts: Operation[] = [
   list({
     id: 'listPayouts',
     right: 'reports',
@@ -100,4 +101,4 @@ export const payouts = [
     },
     ...ofOrganization,
   }),
-] as const
+]

@@ -1,5 +1,6 @@
 // Refunds that have been in progress for too long. All others are in the timelines of their orders.
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
+import type { Operation } from './operation.ts'
 import { listStuck } from './stuck.ts'
 
 const refundInProgress = shape('RefundInProgress', 'r', {
@@ -22,7 +23,7 @@ const refundInProgress = shape('RefundInProgress', 'r', {
   next_check_at: instant('When the provider is asked next.', { sql: 'r.next_look_at' }),
 })
 
-export const refunds = [
+export const refunds: Operation[] = [
   listStuck({
     id: 'listStuckRefunds',
     right: 'people',
@@ -45,4 +46,4 @@ export const refunds = [
     table: 'r',
     key: 'r.refund_id',
   }),
-] as const
+]

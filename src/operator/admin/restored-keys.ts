@@ -2,9 +2,9 @@
 import { confirmMarks } from '../../core/tenants/restored.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { change } from './operation.ts'
+import type { Change, Operation } from './operation.ts'
 
-const confirmKeys = change({
+const confirmKeys: Change = {
   id: 'confirmRestoredKeys',
   right: 'manage',
   command: 'keys confirm',
@@ -28,6 +28,6 @@ const confirmKeys = change({
     const result = { restored_at }
     return { entry: { action: 'keys.confirmed', target: 'restored keys', after: result }, result }
   },
-})
+}
 
-export const restoredKeys = [confirmKeys] as const
+export const restoredKeys: Operation[] = [confirmKeys]

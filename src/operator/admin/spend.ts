@@ -7,14 +7,18 @@ import { formatMinor, MoneyError, readAmount, readCurrency, toMinor, tooManyDeci
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
 import { TAG } from './figures-query.ts'
-import { change } from './operation.ts'
+import type { Change, Operation } from './operation.ts'
 
 /** The most rows of a request. A command sends more in several. */
 export const MAX_ROWS = 5000
 
 const row = Type.Object(
   {
-    day: Type.String({ description: 'The day, in UTC.', examples: ['2026-01-31'], maxLength: 40 }),
+    day: Type.String({
+      description: 'The day, in the time zone of the project.',
+      examples: ['2026-01-31'],
+      maxLength: 40,
+    }),
     source: Type.String({ description: 'The `source` of the sessions that were paid for.', maxLength: 400 }),
     campaign: Type.Optional(
       Type.String({ description: 'Their `campaign`; without it, all sessions of the source.', maxLength: 400 }),
@@ -57,7 +61,7 @@ function readRow(given: Given, place: string) {
   }
 }
 
-const load = change({
+const load: Change = {
   id: 'loadSpend',
   right: 'imports',
   command: 'figures spend',
@@ -77,7 +81,8 @@ const load = change({
       days: Type.Integer({ description: 'Days that they are of.' }),
       replaced: Type.Integer({ description: 'Amounts that were there before.' }),
       without_usd: Type.Integer({
-        description: 'Amounts without a value in US dollars, because no exchange rate of their day is loaded.',
+        description:
+          'Amounts without a value in the reporting currency, because no exchange rate of their day is loaded.',
       }),
     },
     { title: 'SpendOut', additionalProperties: false },
@@ -88,11 +93,11 @@ const load = change({
     const result = await storeSpend(query, params.project_id!, rowsOf(exact))
     return { entry: { action: 'spend.loaded', target: `project ${params.project_id}`, after: result }, result }
   },
-})
+}
 
 function rowsOf(body: Record<string, unknown>) {
   const rows = body.rows as Given[]
   return rows.map((one, n) => readRow(one, rows.length === 1 ? '' : `rows[${n}].`))
 }
 
-export const spendOperations = [load] as const
+export const spendOperations: Operation[] = [load]

@@ -2,10 +2,11 @@
 import { isUuid } from '../../lib/ids.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { type ListDeclaration, list } from './list.ts'
+import type { Reading } from './operation.ts'
 
-interface StuckDeclaration<I extends string, T>
+interface StuckDeclaration
   extends Pick<
-    ListDeclaration<I, T>,
+    ListDeclaration,
     'id' | 'right' | 'command' | 'columns' | 'path' | 'summary' | 'shape' | 'from' | 'key' | 'reach'
   > {
   /** The alias in `from` of the table with the rows in progress. */
@@ -13,7 +14,7 @@ interface StuckDeclaration<I extends string, T>
 }
 
 /** Declares the list of rows whose outcome has been unknown for too long. */
-export function listStuck<const I extends string, T>({ table, ...about }: StuckDeclaration<I, T>) {
+export function listStuck({ table, ...about }: StuckDeclaration): Reading {
   return list({
     ...about,
     tag: 'Orders',

@@ -1,11 +1,13 @@
 // Subscriptions of a project, with the filters of the data API.
 
 import { STATUSES } from '../../core/records/subscription.ts'
+import { zoneOf } from '../../core/tenants/reporting.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { fold } from '../../lib/text.ts'
 import { dayFilters, firstVisitFilters, valueFilter } from './day-filters.ts'
 import { equals, list, ofProject } from './list.ts'
+import type { Operation } from './operation.ts'
 
 /** The fields of a subscription about its product and price, from the table `alias`. */
 export const termsOf = (alias: string) => ({
@@ -35,7 +37,7 @@ const subscription = shape('SubscriptionSummary', 's', {
   }),
 })
 
-export const subscriptions = [
+export const subscriptions: Operation[] = [
   list({
     id: 'listProjectSubscriptions',
     right: 'people',
@@ -64,12 +66,12 @@ export const subscriptions = [
       ...firstVisitFilters('s.project_id', 's.profile_id'),
       first_payment: {
         schema: Type.String({
-          description: 'Only those first paid for in this month, such as `2026-10`, in UTC.',
+          description: 'Only those first paid for in this month, such as `2026-10`, in the time zone of the project.',
           pattern: '^[0-9]{4}-(0[1-9]|1[0-2])$',
         }),
         where: (value) => `to_char((select min(t.created_at) from transactions t
           where t.project_id = s.project_id and t.subscription_id = s.id and t.price > 0
-            and t.id is distinct from s.trial_transaction_id) at time zone 'UTC', 'YYYY-MM') = ${value}`,
+            and t.id is distinct from s.trial_transaction_id) at time zone ${zoneOf('$1')}, 'YYYY-MM') = ${value}`,
       },
       created_after: {
         schema: Type.String({ format: 'date-time', description: 'Only those created after this instant.' }),
@@ -83,4 +85,4 @@ export const subscriptions = [
       },
     },
   }),
-] as const
+]

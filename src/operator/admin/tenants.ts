@@ -13,12 +13,12 @@ import {
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { JsonNumber } from '../../lib/json/read.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { notFound, requireOrganization } from './exist.ts'
 import { equals, list } from './list.ts'
 import { nameField, newId } from './names.ts'
-import { change, reading } from './operation.ts'
+import type { Change, Operation, Reading } from './operation.ts'
 
 /** In the form that `org set --rate-limit` takes. */
 const rateLimit = (table: string) =>
@@ -37,11 +37,10 @@ const organization = shape('Organization', 'o', {
   rate_limit: rateLimit('o'),
   one_off_charge_enabled: boolean('Whether custom charges are allowed.'),
   erase_at_provider: text('Whether an erasure reaches the payment provider: `off`, `on` or `delete`.', {
-    enum: ['off', 'on', 'delete'],
     example: 'off',
   }),
   one_off_charge_max_amount: json('Largest amount of a charge in major units, by currency; `*` is for all others.', {
-    schema: { type: 'object', additionalProperties: { type: 'string' } } as Schema<Record<string, string>>,
+    schema: { type: 'object', additionalProperties: { type: 'string' } },
     example: { '*': '1000', JPY: '50000' },
   }),
 })
@@ -55,20 +54,21 @@ const project = shape('Project', 'p', {
   write_payments: boolean('Whether its keys may write payments, customers and merchant accounts.', {
     sql: 'p.write_payments',
   }),
+  time_zone: text('Time zone of the days, weeks and months of its figures, pages and exports.', { example: 'UTC' }),
+  reporting_currency: text('Currency that its figures convert amounts to.', { example: 'USD' }),
 })
 
-const made = (what: 'organization' | 'project') => ({
-  id: Type.String({ description: `Identifier of the ${what}.` }),
-  secret_key: Type.String({ description: 'Its first secret key, shown only now.' }),
-})
-const organizationMade = Type.Object(made('organization'), { title: 'OrganizationMade', additionalProperties: false })
-const projectMade = Type.Object(
-  {
-    ...made('project'),
-    webhook_secret: Type.String({ description: 'The same key in the form that webhook libraries take.' }),
-  },
-  { title: 'ProjectMade', additionalProperties: false },
-)
+const made = (what: 'organization' | 'project') =>
+  Type.Object(
+    {
+      id: Type.String({ description: `Identifier of the ${what}.` }),
+      secret_key: Type.String({ description: 'Its first secret key, shown only now.' }),
+      ...(what === 'project' && {
+        webhook_secret: Type.String({ description: 'The same key in the form that webhook libraries take.' }),
+      }),
+    },
+    { title: `${what[0]!.toUpperCase()}${what.slice(1)}Made`, additionalProperties: false },
+  )
 
 const name = Type.Optional(nameField('Display name.'))
 
@@ -78,7 +78,7 @@ const FIND_ORGANIZATION = {
 }
 const FIND_PROJECT = { name: 'find project', text: `select ${project.columns} from projects p where p.id = $1` }
 
-const getOrganization = reading({
+const getOrganization: Reading = {
   id: 'getOrganization',
   right: 'figures',
   narrows: true,
@@ -91,11 +91,11 @@ const getOrganization = reading({
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_ORGANIZATION, [params.organization_id!])
     if (!row) throw notFound('organization', params.organization_id!)
-    return organization.one(row)
+    return organization.write(row).toString()
   },
-})
+}
 
-const getProject = reading({
+const getProject: Reading = {
   id: 'getProject',
   right: 'figures',
   command: 'project show',
@@ -107,11 +107,11 @@ const getProject = reading({
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_PROJECT, [params.project_id!])
     if (!row) throw notFound('project', params.project_id!)
-    return project.one(row)
+    return project.write(row).toString()
   },
-})
+}
 
-const postOrganization = change({
+const postOrganization: Change = {
   id: 'createOrganization',
   right: 'manage',
   command: 'org create',
@@ -123,15 +123,15 @@ const postOrganization = change({
     { id: newId('Id of the organization.'), name },
     { title: 'NewOrganization', additionalProperties: false },
   ),
-  response: organizationMade,
+  response: made('organization'),
   async change(query, { body }, { seal }) {
     const given = body as { id: string; name?: string }
     const result = await createOrganization(within(query), seal, given)
     return { entry: { action: 'organization.created', target: `organization ${given.id}`, after: given }, result }
   },
-})
+}
 
-const postProject = change({
+const postProject: Change = {
   id: 'createProject',
   right: 'manage',
   command: 'project create',
@@ -140,7 +140,7 @@ const postProject = change({
   tag: 'Tenants',
   summary: 'Create a project with its first key',
   body: Type.Object({ id: newId('Id of the project.'), name }, { title: 'NewProject', additionalProperties: false }),
-  response: projectMade,
+  response: made('project'),
   checkInput: ({ body }) => checkTenant('project', body as { id: string; name?: string }),
   async change(query, { params, body }, { seal }) {
     await requireOrganization(query, params.organization_id!)
@@ -148,7 +148,7 @@ const postProject = change({
     const result = await createProject(within(query), seal, given)
     return { entry: { action: 'project.created', target: `project ${given.id}`, after: given }, result }
   },
-})
+}
 
 // Readable by `readAmount`; the number of decimals that the currency allows is not described.
 const LIMIT = '^[0-9]{1,15}([.][0-9]{1,9})?$'
@@ -157,7 +157,7 @@ const limit = Type.Union(
   { description: 'An amount in major units.' },
 )
 
-const patchOrganization = change({
+const patchOrganization: Change = {
   id: 'setOrganization',
   right: 'manage',
   command: 'org set',
@@ -199,7 +199,7 @@ const patchOrganization = change({
     const { id: _id, ...after } = result
     return { entry: { action: 'organization.set', target: `organization ${organization_id}`, before, after }, result }
   },
-})
+}
 
 /** The maxima as texts: `500`, or `JPY=50000`. */
 function maxAmountsOf({ one_off_charge_max_amount = {} }: Record<string, unknown>): string[] {
@@ -233,7 +233,7 @@ const named = (table: string) => ({
   where: (value: string) => isNamed(table, value),
 })
 
-export const tenants = [
+export const tenants: Operation[] = [
   list({
     id: 'listOrganizations',
     right: 'figures',
@@ -270,4 +270,4 @@ export const tenants = [
   }),
   postProject,
   getProject,
-] as const
+]

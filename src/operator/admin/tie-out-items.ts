@@ -1,8 +1,14 @@
 // The gross revenue of the dashboard and that of the finance report, payment by payment, as SQL.
 import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
-import { AMOUNT_USD, HAS_TRANSACTION, PRICE_USD } from '../../data/figures/sales.ts'
+import { HAS_TRANSACTION } from '../../data/figures/sales.ts'
 import { booked, WITH_CLOSED } from '../../payments/billing/finance/booked.ts'
+
+/** SQL: the stored value of an amount in US dollars, or the amount itself if it is in US dollars or 0. */
+const inDollars = (stored: string, amount: string, currency: string) =>
+  `coalesce(${stored}, case when ${currency} = 'USD' or ${amount} = 0 then ${amount} end)`
+const PRICE_USD = inDollars('t.price_usd', 't.price', 't.currency')
+const AMOUNT_USD = inDollars('r.amount_usd', 'r.amount', 'r.currency_code')
 
 /** Each difference, with what it means. They are named in this order. */
 export const DIFFERENCES = {

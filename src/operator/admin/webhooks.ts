@@ -17,7 +17,7 @@ import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { notFound, requireProject } from './exist.ts'
 import { list, ofProject } from './list.ts'
-import { change, type Input, reading } from './operation.ts'
+import type { Change, Input, Operation, Reading } from './operation.ts'
 
 const TAG = 'Webhooks'
 const PATH = '/projects/:project_id/webhooks'
@@ -54,15 +54,15 @@ const settingsOf = ({ url, kinds, enabled }: NamedRow) => ({
   enabled: enabled === 't',
 })
 
-async function readEndpoint(query: Query, { project_id }: Record<string, string>, id: string) {
+async function readEndpoint(query: Query, { project_id }: Record<string, string>, id: string): Promise<object> {
   const text = `select ${endpoint.namedColumns} from webhook_endpoints e
     where e.project_id = $1 and e.id = $2 and e.removed_at is null`
   const [row] = isUuid(id) ? await query(text, [project_id!, id]) : []
   if (!row) throw notFound('webhook endpoint', id)
-  return endpoint.readNamed(row)
+  return JSON.parse(endpoint.writeNamed(row).toString())
 }
 
-const create = change({
+const create: Change = {
   id: 'createWebhook',
   right: 'webhooks',
   command: 'webhook create',
@@ -84,9 +84,9 @@ const create = change({
     const result = await readEndpoint(query, params, id)
     return { entry: { action: 'webhook.created', target: target(params, id), after }, result }
   },
-})
+}
 
-const get = reading({
+const get: Reading = {
   id: 'getWebhook',
   right: 'setup',
   command: 'webhook show',
@@ -96,9 +96,9 @@ const get = reading({
   summary: 'Get a webhook endpoint',
   response: endpoint.schema,
   run: ({ db }, { params }) => readEndpoint(db.query, params, params.webhook_id!),
-})
+}
 
-const set = change({
+const set: Change = {
   id: 'setWebhook',
   right: 'webhooks',
   command: 'webhook set',
@@ -127,9 +127,9 @@ const set = change({
     const result = await readEndpoint(query, params, webhook_id)
     return { entry: { action: 'webhook.set', target: target(params), before, after }, result }
   },
-})
+}
 
-const remove = change({
+const remove: Change = {
   id: 'removeWebhook',
   right: 'webhooks',
   command: 'webhook remove',
@@ -144,9 +144,9 @@ const remove = change({
     await removeEndpoint(query, project_id, webhook_id)
     return { entry: { action: 'webhook.removed', target: target(params), before }, result: { id: webhook_id } }
   },
-})
+}
 
-const sendTestEvent = change({
+const sendTestEvent: Change = {
   id: 'testWebhook',
   right: 'webhooks',
   command: 'webhook test',
@@ -160,9 +160,9 @@ const sendTestEvent = change({
     const event_id = await sendTest(query, params.project_id!, params.webhook_id!)
     return { entry: { action: 'webhook.tested', target: target(params), after: { event_id } }, result: { event_id } }
   },
-})
+}
 
-export const webhooks = [
+export const webhooks: Operation[] = [
   list({
     id: 'listWebhooks',
     right: 'setup',
@@ -184,4 +184,4 @@ export const webhooks = [
   set,
   remove,
   sendTestEvent,
-] as const
+]

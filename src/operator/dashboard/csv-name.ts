@@ -1,6 +1,6 @@
 // The name of a downloaded table: project, page, table, period and currency.
 import { addDays } from '../../lib/days.ts'
-import { isInDollars, type Table } from './sheet.ts'
+import { isInOneCurrency, type Table } from './sheet.ts'
 import type { Page } from './shell.ts'
 import type { View } from './view.ts'
 
@@ -14,7 +14,7 @@ export function csvName(view: View, { hasPeriod = false, days }: Page, table: st
     page,
     ...(table === page ? [] : [table]),
     ...(days ? [days.from, days.to] : hasPeriod ? [span.from, addDays(span.to, -1)] : [span.today]),
-    ...(isInDollars(content) ? ['USD'] : []),
+    ...(isInOneCurrency(content) ? [content.currency ?? 'USD'] : []),
     ...(content.cutAfter === undefined ? [] : [`first-${content.cutAfter}-rows`]),
   ]
     .map((part) => plain(part))

@@ -89,6 +89,7 @@ export const FORM_NEEDS: Needs = {
   '/settings/erasures': 'setOrganization',
   '/settings/payments': 'setProjectWritePayments',
   '/settings/rates': 'setProjectRateLimit',
+  '/settings/reporting': 'setProjectReporting',
   '/settings/figures': 'rebuildFigures',
 }
 

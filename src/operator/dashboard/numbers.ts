@@ -2,12 +2,12 @@
 import { addDays } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { Result } from './call.ts'
-import { dollars, number, percent } from './format.ts'
+import { money, number, percent } from './format.ts'
+import type { Piece } from './html.ts'
 import { comparable, type Span } from './period.ts'
 import { type PeriodRow, periodsOf, periodTable } from './periods.ts'
 import { type Cell, type Column, cell, type Table, type Unit } from './sheet.ts'
-import type { Project } from './tenants.ts'
-import { allChoices, organizationOf, type View } from './view.ts'
+import { allChoices, organizationOf, shownProjects, type View } from './view.ts'
 
 export interface Figure {
   period: string | null
@@ -34,8 +34,8 @@ export async function figures(view: View, metric: string, query: FigureQuery = {
   const { span, test } = view
   const { by, compare, funnel, money = 'usd', from = span.from, to = span.to } = query
   const [operation, params] = view.project
-    ? (['getProjectFigures', { project_id: view.project.id }] as const)
-    : (['getOrganizationFigures', { organization_id: organizationOf(view).id }] as const)
+    ? ['getProjectFigures', { project_id: view.project.id }]
+    : ['getOrganizationFigures', { organization_id: organizationOf(view).id }]
   const read = async (filter: Record<string, string>): Promise<Figure[]> => {
     const result: Result = await view.call(operation, {
       params,
@@ -69,12 +69,12 @@ async function withFilter(view: View, read: (filter: Record<string, string>) => 
   }
 }
 
-const NOTHING: Figure = { period: null, key: null, currency: null, values: {} }
+const nothing = (view: View): Figure => ({ period: null, key: null, currency: view.reporting.currency, values: {} })
 
 /** The figure of the whole period; empty if there are no records. Only the days that are over are compared. */
 export async function total(view: View, metric: string, query: FigureQuery = {}): Promise<Figure> {
   const days = comparable(view.span)
-  const [[all = NOTHING], [over] = []] = await Promise.all([
+  const [[all = nothing(view)], [over] = []] = await Promise.all([
     figures(view, metric, query),
     days && figures(view, metric, { ...query, ...days, compare: true }),
   ])
@@ -84,15 +84,19 @@ export async function total(view: View, metric: string, query: FigureQuery = {})
 /** The value at the end of the period, such as the MRR, compared with the end of the period it is compared with. */
 export async function endOfPeriod(view: View, metric: string): Promise<Figure> {
   const [found] = await figures(view, metric, { compare: true })
-  return found ? { ...found, compared: found.values } : NOTHING
+  return found ? { ...found, compared: found.values } : nothing(view)
 }
 
 export type { Unit }
 
-export const SHOW: Record<Unit, typeof number> = { usd: dollars, percent, number }
+/** `usd` is money in the reporting currency. */
+export function show(unit: Unit, value: number | null | undefined, currency: string): Piece {
+  return unit === 'usd' ? money(value, currency) : unit === 'percent' ? percent(value) : number(value)
+}
 
+/** A table shows money in the reporting currency of its page. */
 export const valueCell = (unit: Unit, value: number | null | undefined): Cell => ({
-  ...cell(SHOW[unit](value), value),
+  ...cell(show(unit, value, 'USD'), value),
   unit,
 })
 
@@ -209,7 +213,7 @@ const MAX_NAMED = 20
 /** The names of funnels, products and experiments of the chosen project, or of the newest projects of the organization. */
 export async function namesOf(view: View): Promise<Names> {
   const all = await Promise.all(
-    chosenProjects(view)
+    shownProjects(view)
       .slice(0, MAX_NAMED)
       .map(({ id }) => view.call('getProjectNames', { params: { project_id: id } }) as Promise<Names>),
   )
@@ -218,7 +222,3 @@ export async function namesOf(view: View): Promise<Names> {
     Object.assign(Object.create(null), ...all.map((names) => names[of]))
   return { funnels: merged('funnels'), products: merged('products'), experiments: merged('experiments') }
 }
-
-/** The chosen project, or all of the chosen organization. */
-const chosenProjects = ({ project, projects, organization }: View): Project[] =>
-  project ? [project] : projects.filter(({ organization_id }) => organization_id === organization?.id)

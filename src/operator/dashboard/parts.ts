@@ -1,10 +1,10 @@
 // What several pages consist of: tiles, sections, steps of a funnel, links between pages of a list, forms.
 import { bar, change, number, percent, plural } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
-import { type Figure, SHOW, type Unit, valueCell } from './numbers.ts'
+import { type Figure, show, type Unit } from './numbers.ts'
 import type { Table } from './sheet.ts'
 import { csvLink, table } from './table.ts'
-import { allChoices, hiddenParameters, type View } from './view.ts'
+import { allChoices, hiddenParameters, inCurrency, type View } from './view.ts'
 
 // As many characters fit into a tile in the normal font size.
 const LONG_FIGURE = 12
@@ -29,17 +29,17 @@ export function tile(
   { bad = false, isRate = unit === 'percent', note, href }: Tile = {},
 ): Html {
   const value = figure.values[metric] ?? (isRate ? null : 0)
-  const { shown } = valueCell(unit, value)
+  const shown = show(unit, value, figure.currency ?? 'USD')
   const isLong = typeof shown === 'string' && shown.length > LONG_FIGURE
   return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
     <span class="quiet">${note ?? changeOf(figure, metric, unit, bad)}</span></dd></div>`
 }
 
 /** The change with the earlier value; nothing if there is nothing to compare with. */
-function changeOf({ compared, previous }: Figure, metric: string, unit: Unit, bad: boolean): Piece {
+function changeOf({ compared, previous, currency }: Figure, metric: string, unit: Unit, bad: boolean): Piece {
   const [now, before] = [compared?.[metric], previous?.[metric]]
   if (now === null || now === undefined || before === null || before === undefined) return ''
-  const from = html`<span class="before">from ${SHOW[unit](before)}</span>`
+  const from = html`<span class="before">from ${show(unit, before, currency ?? 'USD')}</span>`
   if (before === 0 && unit !== 'percent') return now === 0 ? '' : from
   return html`${change(now, before, { bad, isShare: unit === 'percent' })} ${from}`
 }
@@ -53,11 +53,11 @@ export const choices = (
 ): Html =>
   html`<p class="chips">${Object.entries(options).map(([key, label]) => html`<a href="${view.href(view.path, parameters(key))}"${key === chosen ? html` aria-current="true"` : ''}>${label}</a> `)}</p>`
 
-/** Says that amounts are missing from the figures in US dollars; nothing if all have a value in US dollars. */
+/** Says that amounts are missing from the figures; nothing if all have a value in the reporting currency. */
 export function withoutDollars(view: View, { values }: Figure): Piece {
   const count = values.without_usd ?? 0
   if (count === 0) return ''
-  return html`<p class="note">${plural(count, 'payment, refund or chargeback has', 'payments, refunds and chargebacks have')} no value in US dollars and can only be seen in the <a href="${view.href('/revenue', { split: 'currency' })}#currencies">table by currency</a>. ${HOW_TO_VALUE}</p>`
+  return html`<p class="note">${plural(count, 'payment, refund or chargeback has', 'payments, refunds and chargebacks have')} no value ${inCurrency(view)} and can only be seen in the <a href="${view.href('/revenue', { split: 'currency' })}#currencies">table by currency</a>. ${howToValue(view)}</p>`
 }
 
 /** Says how much sandbox and preview data the page leaves out; `whole` is the figure with it. */
@@ -74,8 +74,13 @@ export function withoutSandbox(view: View, { values }: Figure, whole: Figure | u
   return html`<p class="note">Sandbox and preview data is left out: ${left.join(', ')}. <a href="${view.href(view.path, { ...allChoices(view), test: '1' })}">Include it</a></p>`
 }
 
-/** How amounts in other currencies get a value in US dollars. */
-export const HOW_TO_VALUE = html`<a href="/docs/guides/import#kinds">Import them with their value</a>, or <a href="/docs/guides/commands#rates">load exchange rates</a> before you charge or import from Stripe.`
+/** How amounts in other currencies get a value. Values that were imported are in US dollars. */
+export const howToValue = ({ reporting }: View): Html =>
+  reporting.currency === 'USD'
+    ? IMPORT_OR_LOAD
+    : html`<a href="/docs/guides/commands#rates">Load exchange rates</a>: the figures follow.`
+
+const IMPORT_OR_LOAD = html`<a href="/docs/guides/import#kinds">Import them with their value</a>, or <a href="/docs/guides/commands#rates">load exchange rates</a> before you charge or import from Stripe.`
 
 /** Tiles in full rows: the stylesheet chooses the number of columns by the number of tiles. */
 export const tiles = (...all: Piece[]) => html`<dl class="tiles of-${all.length}">${all}</dl>`

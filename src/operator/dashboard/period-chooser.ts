@@ -35,7 +35,7 @@ export function periodChooser(view: View, { isGrouped = true, isCompared = true 
         ${isCompared && html`<label>Compare with <select name="compare">${Object.entries(COMPARISONS).map(([name, label]) => html`<option value="${name}"${span.compare === name && html` selected`}>${label}</option>`)}</select></label>`}
         <button>Show</button>
       </form>
-      <p class="quiet">Days in UTC${isCompared && `; ${comparison(span)}`}.</p>
+      <p class="quiet">Days in ${view.reporting.timeZone}${isCompared && `; ${comparison(span)}`}.</p>
       ${!test && html`<p><a href="${view.href(view.path, { ...own, test: '1' })}">Include sandbox data</a></p>`}</div></details>
   </div>`
 }

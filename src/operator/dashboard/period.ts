@@ -27,7 +27,7 @@ export const presets: Record<string, string> = {
 }
 const DEFAULT = '30d'
 
-/** Reads the period from the address; `today` is a day in UTC. Nonsense is refused in a sentence. */
+/** Reads the period from the address; `today` is the present day in the time zone of the page. Nonsense is refused in a sentence. */
 export function choosePeriod(query: URLSearchParams, today: string): Span {
   const given = query.get('from')
   if (given) {

@@ -25,7 +25,15 @@ import { makeOrganization, makeProject, projects } from './pages/projects.ts'
 import { refunds } from './pages/refunds.ts'
 import { revenue } from './pages/revenue.ts'
 import { payments, sessions } from './pages/sessions.ts'
-import { rebuild, saveCharges, saveErasures, savePayments, saveRate, settings } from './pages/settings.ts'
+import {
+  rebuild,
+  saveCharges,
+  saveErasures,
+  savePayments,
+  saveRate,
+  saveReporting,
+  settings,
+} from './pages/settings.ts'
 import { startImport, stopImport } from './pages/stripe-imports.ts'
 import { subscription } from './pages/subscription.ts'
 import { subscriptions } from './pages/subscriptions.ts'
@@ -117,5 +125,6 @@ export const actions: Record<string, Form> = {
   '/settings/erasures': saveErasures,
   '/settings/payments': savePayments,
   '/settings/rates': saveRate,
+  '/settings/reporting': saveReporting,
   '/settings/figures': rebuild,
 }

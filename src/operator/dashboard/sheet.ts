@@ -40,6 +40,8 @@ export interface Table {
   caption: string
   columns: Column[]
   rows: (Cell | Piece)[][]
+  /** The currency of cells whose unit is `usd`. */
+  currency?: string
   /** The number of rows after which a long list was cut for the CSV. */
   cutAfter?: number
   /** Describes the periods that a chart marks because they are incomplete; undefined if all are complete. */
@@ -86,12 +88,12 @@ export const named = (shown: Piece, id: string, name: string = textOf(shown)): C
 const BYTE_ORDER_MARK = '\ufeff'
 
 /** Writes a table as CSV (RFC 4180), with a quote before text that a spreadsheet would take for a formula. */
-export function writeCsv({ columns, rows, cutAfter }: Table): string {
+export function writeCsv({ columns, rows, cutAfter, currency = 'USD' }: Table): string {
   const kept = columns.flatMap(({ bar, actions }, n) => (bar || actions ? [] : [n]))
   const withIds = new Set(kept.filter((n) => rows.some((row) => idOf(row[n]) !== undefined)))
   const head = kept.flatMap((n) => [columns[n]!.label, ...(withIds.has(n) ? [`${columns[n]!.label} ID`] : [])])
   const lines = rows.map((row) =>
-    kept.flatMap((n) => [plain(row[n]!), ...(withIds.has(n) ? [idOf(row[n]) ?? ''] : [])]),
+    kept.flatMap((n) => [plain(row[n]!, currency), ...(withIds.has(n) ? [idOf(row[n]) ?? ''] : [])]),
   )
   const end =
     cutAfter === undefined
@@ -102,17 +104,17 @@ export function writeCsv({ columns, rows, cutAfter }: Table): string {
 
 const idOf = (one: Cell | Piece): string | undefined => (isCell(one) ? one.id : undefined)
 
-/** Dollars with two decimals, shares with four: computed values have sixteen digits. */
-function plain(one: Cell | Piece): string {
+/** Money with the decimals of its currency, shares with four: computed values have sixteen digits. */
+function plain(one: Cell | Piece, currency: string): string {
   if (!isCell(one)) return textOf(one)
   const { shown, value, unit } = one
   if (value === undefined) return textOf(shown)
-  if (typeof value === 'number' && unit === 'usd') return plainMoney(value.toFixed(2), 'USD')
+  if (typeof value === 'number' && unit === 'usd') return plainMoney(value.toFixed(minorUnits(currency) ?? 2), currency)
   return typeof value === 'number' ? String(Math.round(value * 1e4) / 1e4) : (value ?? '')
 }
 
-/** The currency of all amounts of the table, if they are in US dollars. */
-export const isInDollars = ({ rows }: Table): boolean =>
+/** Whether the table has amounts in the reporting currency. */
+export const isInOneCurrency = ({ rows }: Table): boolean =>
   rows.some((row) => row.some((one) => isCell(one) && one.unit === 'usd'))
 
 function quoted(text: string): string {

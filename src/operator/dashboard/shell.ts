@@ -121,6 +121,7 @@ export function shell(view: View, page: Page): Html {
     <div class="heading"><h1>${wrapping(title)}</h1><div class="actions">${actions}</div>${view.mayOpen('/people') && search(view)}</div>
     ${message(query)}
     ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { ...allChoices(view), test: null })}">Exclude it</a></p>` : ''}
+    ${hasPeriod && view.reporting.isChanging && html`<p class="note" role="status">The time zone or the currency was changed: figures are being computed again, the newest days first. What is on this page is not complete yet.</p>`}
     ${hasPeriod && periodChooser(view, page)}
     ${page.filterBar}
     ${body}

@@ -1,7 +1,8 @@
 // Tables and charts as HTML.
 import { hasRight } from '../../core/tenants/access.ts'
+import { money } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
-import { roundMoney, SHOW } from './numbers.ts'
+import { roundMoney, show } from './numbers.ts'
 import { type Cell, type Column, isCell, type Table } from './sheet.ts'
 import { allChoices, type View } from './view.ts'
 
@@ -14,7 +15,7 @@ interface Options {
 
 /** A table as HTML. Registers it in the view, so that it is available as CSV under its id. */
 export function table(view: View, name: string, whole: Table, { empty, hideCaption }: Options = {}): Html {
-  const content = allowed(view, whole)
+  const content = inReportingCurrency(view, allowed(view, whole))
   const cutAfter = view.cuts.get(name)
   view.tables.set(name, cutAfter === undefined ? content : { ...content, cutAfter })
   const { caption, columns, rows } = content
@@ -25,7 +26,7 @@ export function table(view: View, name: string, whole: Table, { empty, hideCapti
     <caption class="${hideCaption ? 'hidden' : ''}">${caption}</caption>
     <thead><tr>${shown.map((n) => headOf(columns[n]!))}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${shown.map((n) => cellOf(row[n], columns[n]!))}</tr>\n`)}</tbody>
-    ${totalRow(content, shown)}
+    ${totalRow(view, content, shown)}
   </table></div>`
 }
 
@@ -36,6 +37,19 @@ function allowed(view: View, { columns, rows, ...others }: Table): Table {
     return right === undefined || hasRight(view.session.access, right)
   })
   return { ...others, columns: kept.map((n) => columns[n]!), rows: rows.map((row) => kept.map((n) => row[n])) }
+}
+
+/** Cells are made without knowing the page: those with money are shown in US dollars until here. */
+function inReportingCurrency({ reporting: { currency } }: View, content: Table): Table {
+  if (currency === 'USD') return content
+  const rows = content.rows.map((row) =>
+    row.map((one) =>
+      isCell(one) && one.unit === 'usd' && typeof one.value === 'number'
+        ? { ...one, shown: money(one.value, currency) }
+        : one,
+    ),
+  )
+  return { ...content, rows, currency }
 }
 
 /** A column of buttons is empty for operators who may not use them. */
@@ -56,7 +70,7 @@ function cellOf(one: Cell | Piece, { number, bar }: Column): Piece {
 }
 
 /** The row with the sums of a table with several rows; its CSV has none, which a spreadsheet would add again. */
-function totalRow({ columns, rows }: Table, shown: number[]): Piece {
+function totalRow({ reporting }: View, { columns, rows }: Table, shown: number[]): Piece {
   if (rows.length < 2 || !shown.some((n) => columns[n]!.total)) return ''
   return html`<tfoot><tr>${shown.map((n, at) => {
     const { total, number, bar } = columns[n]!
@@ -65,7 +79,7 @@ function totalRow({ columns, rows }: Table, shown: number[]): Piece {
     const cells = rows.flatMap((row) => (isCell(row[n]) ? [row[n]] : []))
     const unit = cells.find((one) => one.unit)?.unit ?? 'number'
     const sum = roundMoney(cells.reduce((all, { value }) => all + (typeof value === 'number' ? value : 0), 0))
-    return html`<td class="number">${sum === 0 ? ZERO : SHOW[unit](sum)}</td>`
+    return html`<td class="number">${sum === 0 ? ZERO : show(unit, sum, reporting.currency)}</td>`
   })}</tr></tfoot>`
 }
 
@@ -94,7 +108,7 @@ export function chart(view: View, name: string, content: Table, { kind, lines = 
   const rows = table(view, name, content, { hideCaption: true })
   if (content.rows.length === 0 || isEmpty(content))
     return html`<div class="empty"><p>No data in this period.</p></div>`
-  return html`<figure class="chart" data-chart="${kind}" data-lines="${lines.join('|')}" data-unit="${unit}" data-table="${name}">
+  return html`<figure class="chart" data-chart="${kind}" data-lines="${lines.join('|')}" data-unit="${unit}" data-currency="${view.reporting.currency}" data-table="${name}">
     <div class="canvas" hidden><canvas role="img" aria-label="${content.caption}; the same numbers are in the table below"></canvas></div>
     ${content.incomplete && html`<p class="quiet incomplete" hidden>${kind === 'line' && content.rows.length > FEW_POINTS ? 'Dashed' : 'Faded'}: ${content.incomplete}.</p>`}
     <details><summary>Numbers</summary><p class="actions">${csvLink(view, name)}</p>${rows}</details>

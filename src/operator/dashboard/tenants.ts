@@ -9,6 +9,8 @@ export interface Project {
   name: string
   rate_limit: string
   write_payments: boolean
+  time_zone: string
+  reporting_currency: string
 }
 
 /** What the chooser shows of an organization. */

@@ -1,6 +1,7 @@
 // The input of a page: the operator's session, the query parameters, and the operations it may call.
 import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
+import { type ReportingNow, reportingNow } from '../../data/figures/settings.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { type Call, openCall } from './call.ts'
 import { chosenFilter, FILTERED_BY, type PageFilter } from './dimensions.ts'
@@ -27,6 +28,8 @@ interface PageRequest {
 }
 
 export interface View extends PageRequest, Tenants {
+  /** The time zone of the days of the page, and the currency of its figures. */
+  reporting: ReportingNow
   span: Span
   /** Whether sandbox and preview data is included. */
   test: boolean
@@ -55,17 +58,19 @@ const SHARED = ['project', 'period', 'from', 'to', 'by', 'compare', 'test', ...F
 export async function openView(request: PageRequest): Promise<View> {
   const { app, session, actor, query } = request
   const call = openCall(app, actor, session)
-  const [tenants, [now]] = await Promise.all([
-    findTenants(app.db, call, { chosen: query.get('project'), last: request.lastProject }),
-    app.db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`),
-  ])
+  const tenants = await findTenants(app.db, call, { chosen: query.get('project'), last: request.lastProject })
   const { project, organization } = tenants
+  const { today, ...reporting } = await reportingNow(
+    app.db,
+    shownProjects(tenants).map(({ id }) => id),
+  )
   const who = { access: session.access, organizationId: organization?.id }
   const place = project?.id ?? (organization && wholeOf(organization))
   return {
     ...request,
     ...tenants,
-    span: choosePeriod(query, now!.today!),
+    reporting,
+    span: choosePeriod(query, today),
     test: query.get('test') === '1',
     may: (operation) => mayCall(who, operation),
     mayOpen: (path) => mayOpen(who, path),
@@ -87,6 +92,14 @@ function addressOf(query: URLSearchParams, path: string, changes: Record<string,
   const text = kept.toString()
   return text === '' ? path : `${path}?${text}`
 }
+
+/** The chosen project, or all of the chosen organization. */
+export const shownProjects = ({ project, projects, organization }: Tenants): Project[] =>
+  project ? [project] : projects.filter(({ organization_id }) => organization_id === organization?.id)
+
+/** The currency of amounts on the page, in words: `in US dollars`, `in EUR`. */
+export const inCurrency = ({ reporting: { currency } }: View): string =>
+  currency === 'USD' ? 'in US dollars' : `in ${currency}`
 
 /** All query parameters, including those that only this page has. */
 export const allChoices = ({ query }: View): Record<string, string> =>

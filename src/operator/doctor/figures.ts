@@ -66,7 +66,7 @@ const SAMPLE = `
       select from projects p join organization_clocks c using (organization_id)
       left join figure_reports f using (organization_id)
       where p.id = $1 and ${HAS_NEWS}
-        and known.day >= coalesce(((f.reported - interval '15 minutes') at time zone 'UTC')::date, '-infinity'))
+        and known.day >= coalesce(((f.reported - interval '15 minutes') at time zone p.time_zone)::date, '-infinity'))
   order by random() limit $2`
 
 const FAILED = `

@@ -55,6 +55,7 @@ const IMPERSONAL: Record<string, string> = {
   figure_marks: 'project_id family',
   figure_progress: 'project_id',
   figure_reports: 'organization_id',
+  figure_settings: 'project_id time_zone currency',
   figures_answers: 'project_id split key subkey element kind value',
   figures_declines: 'project_id split key subkey currency',
   figures_experiments: 'project_id split key subkey',

@@ -3,17 +3,24 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import { followAll, rebuildFigures } from '../../../src/data/figures/follow.ts'
+import { markRates } from '../../../src/data/figures/rate-marks.ts'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import { DAY_MS } from '../../../src/lib/days.ts'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
+import { storeRates } from '../../../src/payments/billing/rates/store-rates.ts'
 import { startBilling } from '../../support/billing.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { type Imports, type Line, line, openImports, textOf, uuid } from '../../support/imports.ts'
 
 const FUNNELS = ['quiz', 'offer', undefined]
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
-const SEEDS = [1, 2, 11]
+const SEEDS = [
+  { seed: 1, zone: 'UTC', currency: 'USD' },
+  { seed: 2, zone: 'Pacific/Auckland', currency: 'EUR' },
+  { seed: 11, zone: 'America/St_Johns', currency: 'JPY' },
+]
 const STEPS = 4
+const SET = 'update projects set time_zone = $2, reporting_currency = $3 where id = $1'
 
 describe('figures', () => {
   let imports: Imports
@@ -22,16 +29,28 @@ describe('figures', () => {
   })
   after(() => imports.stop())
 
-  for (const seed of SEEDS) {
-    test(`equal the records after each of ${STEPS} imports, seed ${seed}`, async () => {
+  for (const { seed, zone, currency } of SEEDS) {
+    test(`equal the records after each of ${STEPS} imports, seed ${seed}, in ${zone} and ${currency}`, async () => {
       const project = await imports.project()
+      await imports.db.query(SET, [project.id, zone, currency])
       const world = openWorld(seed)
       await imports.run(project, world.catalogue)
       for (let step = 1; step <= STEPS; step += 1) {
         const { rejected, rejects } = await imports.run(project, world.lines(step), { live: step % 3 === 0 })
         assert.equal(rejected, 0, JSON.stringify(rejects[0]))
         await assertExact(imports.db, project.id, `after import ${step}`)
+        if (step !== 2 || seed === 1) continue
+        const rates = ['2026-01-02', '2026-01-20', `2026-02-${10 + step}`].flatMap((day) => [
+          { day, currencyCode: 'USD', perEuro: `1.${step}` },
+          { day, currencyCode: 'JPY', perEuro: `16${step}.5` },
+        ])
+        await storeRates(imports.db, rates, project.organizationId, markRates)
+        await assertExact(imports.db, project.id, `after rates ${step}`)
       }
+      if (seed !== 2) return
+      // Figures of the old settings are gone after a change.
+      await imports.db.query(SET, [project.id, 'Asia/Kathmandu', 'GBP'])
+      await assertExact(imports.db, project.id, 'after a change')
     })
   }
 

@@ -175,6 +175,7 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
   setOrganizationRateLimit: async () => [`/organizations/${ORGANIZATION}/rate-limit`, { rate_limit: '200/1000' }],
   setProjectRateLimit: async () => [`/projects/${PROJECT}/rate-limit`, { rate_limit: 'off' }],
   setProjectWritePayments: async () => [`/projects/${PROJECT}/write-payments`, { write_payments: true }],
+  setProjectReporting: async () => [`/projects/${PROJECT}/reporting`, { time_zone: 'UTC' }],
   createOrganizationKey: async () => [`/organizations/${ORGANIZATION}/keys`, { name: 'second' }],
   createProjectKey: async () => [`/projects/${PROJECT}/keys`, { name: 'second' }],
   rotateOrganizationKey: async () => [

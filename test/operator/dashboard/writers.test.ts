@@ -116,5 +116,8 @@ test('payments need the switch of the project, and are written with it', async (
   assert.match(set.stdout, /may not write payments/)
   await until('the switch back', async () => (await write({ records })).status === 400)
   const neither = await tundishAgain(['project', 'set', dashboard.project.id], dashboard.server.env)
-  assert.deepEqual([neither.code, neither.stderr], [2, 'Give --rate-limit or --write-payments.\n'])
+  assert.deepEqual(
+    [neither.code, neither.stderr],
+    [2, 'Give --rate-limit, --write-payments, --time-zone or --currency.\n'],
+  )
 })

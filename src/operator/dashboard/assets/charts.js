@@ -62,21 +62,23 @@ function readTable(table) {
   }
 }
 
-const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 2 })
+const SHORTENED = { notation: 'compact', minimumFractionDigits: 0, maximumFractionDigits: 2 }
+const SHORT = new Intl.NumberFormat('en-US', SHORTENED)
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
-const DOLLARS = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD' })
+const inMoney = (currency, more) => new Intl.NumberFormat('en-US', { style: 'currency', currency, ...more })
 
-const inTooltip = (unit, value) =>
+const inTooltip = ({ unit, currency }, value) =>
   value === null
     ? 'none'
     : unit === 'usd'
-      ? DOLLARS.format(value)
+      ? inMoney(currency).format(value)
       : unit === 'percent'
         ? `${(value * 100).toFixed(1)}%`
         : WHOLE.format(value)
-const onAxis = (unit, value) => {
+const onAxis = ({ unit, currency }, value) => {
   if (unit === 'percent') return `${WHOLE.format(value * 100)}%`
-  return `${value < 0 ? '−' : ''}${unit === 'usd' ? '$' : ''}${SHORT.format(Math.abs(value))}`
+  const size = unit === 'usd' ? inMoney(currency, SHORTENED).format(Math.abs(value)) : SHORT.format(Math.abs(value))
+  return `${value < 0 ? '−' : ''}${size}`
 }
 
 globalThis.charts = { isDark, colorsOf, readTable, inTooltip, onAxis, FEW_POINTS }

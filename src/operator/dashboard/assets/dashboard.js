@@ -14,7 +14,7 @@ function draw(figure) {
   if (!table || canvas.dataset.drawn) return
   canvas.dataset.drawn = 'yes'
   figure.querySelector('.canvas').hidden = false
-  const { unit } = figure.dataset
+  const { unit, currency } = figure.dataset
   const lines = figure.dataset.lines.split('|').filter(Boolean)
   const { labels, parts, series, sum } = charts.readTable(table)
   const isFew = figure.dataset.chart === 'line' && labels.length <= charts.FEW_POINTS
@@ -87,8 +87,10 @@ function draw(figure) {
         tooltip: {
           callbacks: {
             title: ([{ dataIndex, label }]) => [label, parts[dataIndex]].filter(Boolean).join(', '),
-            label: ({ dataset, raw }) => `${dataset.label}: ${charts.inTooltip(unitOf(dataset.label), raw)}`,
-            footer: ([{ dataIndex }]) => sum && `${sum.name}: ${charts.inTooltip(unit, sum.values[dataIndex])}`,
+            label: ({ dataset, raw }) =>
+              `${dataset.label}: ${charts.inTooltip({ unit: unitOf(dataset.label), currency }, raw)}`,
+            footer: ([{ dataIndex }]) =>
+              sum && `${sum.name}: ${charts.inTooltip({ unit, currency }, sum.values[dataIndex])}`,
           },
           itemSort: (a, b) => b.raw - a.raw,
         },
@@ -110,7 +112,7 @@ function draw(figure) {
             maxTicksLimit: 6,
             // Counts have no fractions.
             ...(unit === 'number' && { precision: 0 }),
-            callback: (value) => charts.onAxis(unit, value),
+            callback: (value) => charts.onAxis({ unit, currency }, value),
           },
         },
         ...(lines.length > 0 && {
@@ -118,7 +120,12 @@ function draw(figure) {
             ...axis,
             position: 'right',
             grid: { display: false },
-            ticks: { color: probe, font, maxTicksLimit: 6, callback: (value) => charts.onAxis('percent', value) },
+            ticks: {
+              color: probe,
+              font,
+              maxTicksLimit: 6,
+              callback: (value) => charts.onAxis({ unit: 'percent' }, value),
+            },
           },
         }),
       },

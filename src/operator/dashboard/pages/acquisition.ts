@@ -2,13 +2,13 @@
 import { addDays } from '../../../lib/days.ts'
 import type { Result } from '../call.ts'
 import { filterTo } from '../filter.ts'
-import { country, dollars, number } from '../format.ts'
+import { country, money, number } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import type { View } from '../view.ts'
+import { inCurrency, type View } from '../view.ts'
 
 const BY = { source: 'Source', campaign: 'Campaign', funnel: 'Funnel' } as const
 type By = keyof typeof BY
@@ -28,7 +28,7 @@ export async function acquisition(view: View): Promise<Page> {
   ])
   const [sum] = all.data
   const values = { ...sum, roas: sum?.roas.at(-1) ?? null }
-  const figure: Figure = { period: null, key: null, currency: 'USD', values }
+  const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
   const incomplete = DAYS.filter((day) => all.days_since < day)
   return {
     title,
@@ -37,7 +37,7 @@ export async function acquisition(view: View): Promise<Page> {
     isCompared: false,
     body: html`<p class="quiet">What does a customer cost, and does it pay back?</p>
       ${tiles(
-        tile('Spend', figure, 'spend', 'usd', { note: spendNote(sum) }),
+        tile('Spend', figure, 'spend', 'usd', { note: spendNote(view, sum) }),
         tile('New people', figure, 'people', 'number', { note: 'first session' }),
         tile('New customers', figure, 'customers', 'number', { note: 'first payment' }),
         tile('Cost of a customer', figure, 'cac', 'usd', { isRate: true, note: 'spend ÷ new customers' }),
@@ -59,9 +59,9 @@ export async function acquisition(view: View): Promise<Page> {
   }
 }
 
-const spendNote = (sum: Result | undefined): Piece =>
+const spendNote = (view: View, sum: Result | undefined): Piece =>
   sum && sum.spend_without_usd > 0
-    ? `without ${number(sum.spend_without_usd)} amounts that have no value in US dollars`
+    ? `without ${number(sum.spend_without_usd)} amounts that have no value ${inCurrency(view)}`
     : 'on advertising'
 
 function returnTable(view: View, by: By, rows: Result[], sum: Result | undefined, names: Names): Table {
@@ -142,7 +142,7 @@ export async function worth(view: View): Promise<Page | string> {
         above: html`${choice('since', since, { payment: 'Since the first payment', session: 'Since the first session' })}
           ${choice('split', split, since === 'payment' ? WORTH_BY : without(WORTH_BY, 'product'))}
           ${split === 'cohort' && choice('cohort', cohort, { month: 'By month', week: 'By week' })}`,
-        note: html`Cumulative, in US dollars, by whole months since. Faded: not over yet for everybody in the row.`,
+        note: html`Cumulative, ${inCurrency(view)}, by whole months since. Faded: not over yet for everybody in the row.`,
         empty: html`<p>Nobody began in this period.</p>`,
       })}`,
   }
@@ -163,12 +163,12 @@ function worthTable(view: View, split: string, rows: Result[], names: Names): Ta
     rows: rows.map(({ cohort, key, people, worth, complete }) => [
       split === 'cohort' ? cohort : named(filterTo(view, '/revenue', split, key, nameOf(split, key, names)), key),
       valueCell('number', people),
-      ...heads.map((_, month) => faded(worth[month], month >= complete)),
+      ...heads.map((_, month) => faded(worth[month], month >= complete, view.reporting.currency)),
     ]),
   }
 }
 
-const faded = (value: number | null | undefined, isFaded: boolean) =>
+const faded = (value: number | null | undefined, isFaded: boolean, currency: string) =>
   value === undefined
     ? cell('', null)
-    : cell(isFaded ? html`<span class="quiet">${dollars(value)}</span>` : (dollars(value) as Piece), value)
+    : cell(isFaded ? html`<span class="quiet">${money(value, currency)}</span>` : money(value, currency), value)

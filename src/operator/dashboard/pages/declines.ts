@@ -6,7 +6,7 @@ import { section, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import type { View } from '../view.ts'
+import { inCurrency, type View } from '../view.ts'
 
 const METRICS = 'first_declines,declined_amount,recovered,recovered_amount,recovery_rate,declines_without_usd'
 
@@ -34,7 +34,7 @@ export async function declines(view: View): Promise<Page> {
         tile('Declined first', sum, 'first_declines', 'number', { bad: true }),
         tile('Paid later', sum, 'recovered', 'number'),
         tile('Recovery rate', sum, 'recovery_rate', 'percent'),
-        tile('Declined', sum, 'declined_amount', 'usd', { bad: true, ...without(missing) }),
+        tile('Declined', sum, 'declined_amount', 'usd', { bad: true, ...without(view, missing) }),
         tile('Recovered', sum, 'recovered_amount', 'usd'),
         tile('Not recovered', figure, 'lost', 'usd', { note: 'so far' }),
       )}
@@ -53,8 +53,8 @@ export async function declines(view: View): Promise<Page> {
 }
 
 /** Says on the tile itself what it lacks. */
-const without = (count: number) =>
-  count > 0 ? { note: html`without ${number(count)} that have no value in US dollars` } : {}
+const without = (view: View, count: number) =>
+  count > 0 ? { note: html`without ${number(count)} that have no value ${inCurrency(view)}` } : {}
 
 const columns = (...labels: string[]) => labels.map((label): Column => ({ label, number: true }))
 

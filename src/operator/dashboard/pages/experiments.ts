@@ -1,7 +1,7 @@
 // Experiments: which variant won, or that nothing is known yet.
 import { addDays } from '../../../lib/days.ts'
 import type { Result } from '../call.ts'
-import { dollars, number, percent } from '../format.ts'
+import { money, number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { valueCell } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
@@ -28,7 +28,7 @@ export async function experiments(view: View): Promise<Page | string> {
     body: html`<p class="quiet">Which variant won? People who came into an experiment in this period, and what they did within 90 days.</p>
       ${seen.length === 0 && html`<div class="empty"><h2>No experiments in this period</h2><p>Sessions with an <code>experiment_id</code> and a <code>variant</code> are compared here.</p></div>`}
       ${seen.map((one, n) =>
-        tableSection(view, `experiment-${n + 1}`, variantTable(one), {
+        tableSection(view, `experiment-${n + 1}`, variantTable(one, view.reporting.currency), {
           title: one.title ?? one.experiment_id,
           note: html`<strong>${verdictOf(one)}</strong> ${one.enabled ? 'It is running.' : 'It has ended.'}`,
         }),
@@ -75,7 +75,7 @@ const COLUMNS: Column[] = [
   { label: 'Power', csvOnly: true },
 ]
 
-function variantTable({ variants, control, experiment_id, title }: Result): Table {
+function variantTable({ variants, control, experiment_id, title }: Result, currency: string): Table {
   return {
     caption: title ?? experiment_id,
     columns: COLUMNS,
@@ -98,7 +98,7 @@ function variantTable({ variants, control, experiment_id, title }: Result): Tabl
           ? cell(`${points(conversion.low)} to ${points(conversion.high)}`, `${conversion.low} ${conversion.high}`)
           : cell('', null),
         cell(shownP(conversion?.p ?? null), conversion?.p),
-        cell(dollars(one.revenue_per_person), one.revenue_per_person),
+        cell(money(one.revenue_per_person, currency), one.revenue_per_person),
         cell(shownP(revenue_per_person?.p ?? null), revenue_per_person?.p),
         one.trials > 0 ? cell(percent(one.trials_paid / one.trials), one.trials_paid / one.trials) : cell('', null),
         cell(number(one.refunded), one.refunded),

@@ -6,7 +6,7 @@ import { choices, section, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import type { View } from '../view.ts'
+import { inCurrency, type View } from '../view.ts'
 
 const SHOWN = { revenue: 'usd', sales: 'number', customers: 'number', sessions: 'number' } as const
 const LABELS = { revenue: 'Revenue', sales: 'Sales', customers: 'New customers', sessions: 'Sessions' }
@@ -28,14 +28,14 @@ export async function hours(view: View): Promise<Page> {
   const figureOf = (other: Day): Figure => ({
     period: null,
     key: null,
-    currency: 'USD',
+    currency: view.reporting.currency,
     values: so_far.today,
     compared: so_far.today,
     previous: so_far[other],
   })
   const missing = so_far.today.without_usd + (data[hour]?.today?.without_usd ?? 0)
   const content: Table = {
-    caption: `${LABELS[metric]} by hour, in UTC`,
+    caption: `${LABELS[metric]} by hour, in ${view.reporting.timeZone}`,
     columns: [
       { label: 'Hour' },
       ...Object.values(DAYS).map((label): Column => ({ label, number: true, earlier: label !== DAYS.today })),
@@ -47,9 +47,9 @@ export async function hours(view: View): Promise<Page> {
   }
   return {
     title,
-    body: html`<p class="quiet">How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clock(hour)} UTC`}?</p>
+    body: html`<p class="quiet">How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clock(hour)} in ${view.reporting.timeZone}`}?</p>
       ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name])))}
-      ${missing > 0 && html`<p class="note">${missing} payments of today have no value in US dollars and are left out.</p>`}
+      ${missing > 0 && html`<p class="note">${missing} payments of today have no value ${inCurrency(view)} and are left out.</p>`}
       ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clock(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}
       ${section(
         `${LABELS[metric]} by hour`,

@@ -1,7 +1,7 @@
 // Movements: where the MRR came from and where it went. Churn: who leaves, why, and what is due next.
 import { addDays } from '../../../lib/days.ts'
 import type { Result } from '../call.ts'
-import { country, dollars, number, percent } from '../format.ts'
+import { country, money, number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import {
   endOfPeriod,
@@ -18,7 +18,7 @@ import type { Span } from '../period.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import type { View } from '../view.ts'
+import { inCurrency, type View } from '../view.ts'
 import { hasChosenPeriod, YEAR } from './acquisition.ts'
 
 const MOVEMENTS: Record<string, string> = {
@@ -48,12 +48,16 @@ export async function movements(view: View): Promise<Page | string> {
         ])
       : [NOTHING, [], []]
   const all = Object.fromEntries(sums.map(({ key, values }) => [key ?? '', values.mrr_change ?? 0]))
-  const figure: Figure = { ...NOTHING, currency: 'USD', values: { ...all, change: sumOf(Object.values(all)) } }
+  const figure: Figure = {
+    ...NOTHING,
+    currency: view.reporting.currency,
+    values: { ...all, change: sumOf(Object.values(all)) },
+  }
   const series = [
     ...Object.entries(MOVEMENTS).map(([metric, label]) => ({ label, metric, unit: 'usd' as const })),
     { label: 'Change', metric: 'change', unit: 'usd' as const, sum: true },
   ]
-  const content = seriesTable(view, `Movements of the MRR by ${span.by}, in US dollars`, byPeriod(flow), series, {
+  const content = seriesTable(view, `Movements of the MRR by ${span.by}, ${inCurrency(view)}`, byPeriod(flow), series, {
     span,
   })
   return {
@@ -91,7 +95,7 @@ const sumOf = (all: number[]) => roundMoney(all.reduce((sum, one) => sum + one, 
 function byPeriod(flow: Figure[]): Figure[] {
   return [...Map.groupBy(flow, ({ period }) => period)].map(([period, own]) => {
     const values = Object.fromEntries(own.map(({ key, values }) => [key!, values.mrr_change ?? 0]))
-    return { ...NOTHING, period, currency: 'USD', values: { ...values, change: sumOf(Object.values(values)) } }
+    return { ...NOTHING, period, values: { ...values, change: sumOf(Object.values(values)) } }
   })
 }
 
@@ -128,7 +132,7 @@ export async function churn(view: View): Promise<Page> {
     namesOf(view),
   ])
   const sum: Result = all.data[0] ?? {}
-  const figure: Figure = { period: null, key: null, currency: 'USD', values: sum as Figure['values'] }
+  const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values: sum as Figure['values'] }
   return {
     title,
     hasPeriod: true,
@@ -222,8 +226,8 @@ function forecastOf(view: View, { renewal_rate, trial_rate, without_usd, data }:
   return tableSection(view, 'forecast', content, {
     note: html`A forecast, not a figure: expected is what is due times what was paid in the last 90 days:
       ${renewal_rate === null ? 'no renewals yet' : html`${percent(renewal_rate)} of renewals`}, ${trial_rate === null ? 'no trials yet' : html`${percent(trial_rate)} of trials`}.
-      ${without_usd > 0 && html`<strong>${number(without_usd)} payments are left out: they have no value in US dollars.</strong>`}
-      Expected in all: ${dollars(total('expected'))}.`,
+      ${without_usd > 0 && html`<strong>${number(without_usd)} payments are left out: they have no value ${inCurrency(view)}.</strong>`}
+      Expected in all: ${money(total('expected'), view.reporting.currency)}.`,
     empty: html`<p>Nothing is due in the next 30 days.</p>`,
     short: true,
   })

@@ -8,7 +8,7 @@ import { chosenFilters, customerLink, filters, section, tableSection, tile, tile
 import { amountCells, amountColumns, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import { allChoices, organizationOf, pathOf, type View } from '../view.ts'
+import { allChoices, inCurrency, organizationOf, pathOf, type View } from '../view.ts'
 import { daysOf } from './sessions.ts'
 
 const TYPES = { refund: 'Refunds', chargeback: 'Chargebacks', chargeback_reversal: 'Won disputes' }
@@ -45,7 +45,7 @@ export async function refunds(view: View): Promise<Page> {
         chart(
           view,
           'money-back',
-          seriesTable(view, `Refunds and chargebacks by ${view.span.by}, in US dollars`, lines, [
+          seriesTable(view, `Refunds and chargebacks by ${view.span.by}, ${inCurrency(view)}`, lines, [
             { label: 'Refunds', metric: 'refunds', unit: 'usd' },
             { label: 'Chargebacks', metric: 'chargebacks', unit: 'usd' },
           ]),

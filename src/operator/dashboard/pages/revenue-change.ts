@@ -1,7 +1,7 @@
 // The change of revenue by dimension: the revenue of each product, country … in the period and in the days it is compared with.
 
 import { filterLink } from '../filter.ts'
-import { change, dollars } from '../format.ts'
+import { change, money } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { figures, roundMoney, valueCell } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
@@ -53,14 +53,14 @@ function changeTable(
       ...['Before', 'Now', 'Difference', 'Change'].map((label) => ({ label, number: true })),
     ],
     rows: [
-      ...shown.map(([key, pair]) => rowOf(named(filterLink(view, split, key, nameOf(key)), key), pair)),
-      ...(isLong ? [rowOf('others', others)] : []),
-      rowOf('All', all),
+      ...shown.map(([key, pair]) => rowOf(view, named(filterLink(view, split, key, nameOf(key)), key), pair)),
+      ...(isLong ? [rowOf(view, 'others', others)] : []),
+      rowOf(view, 'All', all),
     ],
   }
 }
 
-function rowOf(name: Table['rows'][0][0], pair: Pair): Table['rows'][0] {
+function rowOf({ reporting: { currency } }: View, name: Table['rows'][0][0], pair: Pair): Table['rows'][0] {
   const difference = differenceOf(pair)
   const sign = difference > 0 && '+'
   const tone = difference < 0 ? 'poor' : 'good'
@@ -68,7 +68,7 @@ function rowOf(name: Table['rows'][0][0], pair: Pair): Table['rows'][0] {
     name!,
     valueCell('usd', pair.before),
     valueCell('usd', pair.now),
-    cell(html`<span class="change ${tone}">${sign}${dollars(difference)}</span>`, difference),
+    cell(html`<span class="change ${tone}">${sign}${money(difference, currency)}</span>`, difference),
     cell(change(pair.now, pair.before, { none: 'new' }), pair.before ? pair.now / pair.before - 1 : null),
   ]
 }

@@ -20,7 +20,7 @@ import type { Span } from '../period.ts'
 import { type Column, cell, named, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import type { View } from '../view.ts'
+import { inCurrency, type View } from '../view.ts'
 import { revenueChange } from './revenue-change.ts'
 
 const MONEY = 'revenue,refunds,chargebacks,net_revenue,sales'
@@ -69,7 +69,7 @@ export async function revenue(view: View): Promise<Page> {
         ${chart(
           view,
           'split',
-          pivotTable(view, `Revenue by ${by} and ${split}, in US dollars`, sold, {
+          pivotTable(view, `Revenue by ${by} and ${split}, ${inCurrency(view)}`, sold, {
             metric: 'revenue',
             unit: 'usd',
             name: (key) => nameOf(view, split, key, names),
@@ -105,7 +105,7 @@ const NET_TO_GROSS: Series[] = [
 ]
 
 const netToGross = (view: View, found: Figure[]): Html =>
-  chart(view, 'revenue', seriesTable(view, `Revenue by ${view.span.by}, in US dollars`, found, NET_TO_GROSS), {
+  chart(view, 'revenue', seriesTable(view, `Revenue by ${view.span.by}, ${inCurrency(view)}`, found, NET_TO_GROSS), {
     kind: 'stacked',
     unit: 'usd',
   })
@@ -127,7 +127,7 @@ async function perPerson(view: View): Promise<Html> {
     { label: 'Per person', metric: 'arpu', unit: 'usd', isRate: true },
     { label: 'Per payer', metric: 'arppu', unit: 'usd', isRate: true },
   ]
-  const caption = 'Revenue per person and per payer by month, in US dollars'
+  const caption = `Revenue per person and per payer by month, ${inCurrency(view)}`
   return section(
     'Revenue per person and per payer by month',
     chart(view, 'averages', seriesTable(view, caption, found, series, { span }), { kind: 'line', unit: 'usd' }),

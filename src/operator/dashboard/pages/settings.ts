@@ -61,6 +61,8 @@ function projectSettings(view: View, one: Project): Html {
       ID: id(one.id),
       'Rate limit per key': one.rate_limit,
       'Payments by write keys': one.write_payments ? status('allowed') : status('not allowed'),
+      'Time zone': one.time_zone,
+      'Reporting currency': one.reporting_currency,
     })}
     <div class="row">${rateForm(view, 'project', one.rate_limit)}
     ${actionForm(view, {
@@ -74,6 +76,13 @@ function projectSettings(view: View, one: Project): Html {
         { on: 'allowed', off: 'not allowed' },
         one.write_payments ? 'on' : 'off',
       ),
+    })}
+    ${actionForm(view, {
+      action: view.href('/settings/reporting'),
+      button: 'Change time zone and currency',
+      explanation:
+        'Days, weeks and months of figures, pages and downloads are those of the time zone; amounts are converted to the currency. All figures of this project are computed again.',
+      fields: html`${textField('time_zone', 'Time zone', { value: one.time_zone, required: true, hint: 'For example Europe/Madrid or UTC' })}${textField('currency', 'Reporting currency', { value: one.reporting_currency, required: true, hint: 'For example EUR' })}`,
     })}
     ${actionForm(view, {
       action: view.href('/settings/figures'),
@@ -121,6 +130,12 @@ export async function saveRate(view: View, form: URLSearchParams): Promise<strin
 export async function savePayments(view: View, form: URLSearchParams): Promise<string> {
   const body = { write_payments: form.get('write_payments') === 'on' }
   await view.call('setProjectWritePayments', { params: { project_id: projectOf(view).id }, body })
+  return view.href('/settings', { done: 'saved' })
+}
+
+export async function saveReporting(view: View, form: URLSearchParams): Promise<string> {
+  const body = { time_zone: form.get('time_zone')?.trim(), currency: form.get('currency')?.trim().toUpperCase() }
+  await view.call('setProjectReporting', { params: { project_id: projectOf(view).id }, body })
   return view.href('/settings', { done: 'saved' })
 }
 

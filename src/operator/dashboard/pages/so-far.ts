@@ -2,7 +2,7 @@
 import { addDays } from '../../../lib/days.ts'
 import { dateOf } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { type Figure, figures, SHOW, type Unit } from '../numbers.ts'
+import { type Figure, figures, show, type Unit } from '../numbers.ts'
 import { section, tile, tiles } from '../parts.ts'
 import type { View } from '../view.ts'
 
@@ -16,10 +16,10 @@ export async function soFar(view: View): Promise<Piece> {
   const [yesterday, before] = [addDays(today, -1), addDays(today, -7)]
   const found = await figures(view, Object.keys(SHOWN).join(','), { by: 'day', from: before, to: addDays(today, 1) })
   const of = (day: string) => found.find(({ period }) => period === day)?.values ?? {}
-  const figure: Figure = { period: today, key: null, currency: 'USD', values: of(today) }
+  const figure: Figure = { period: today, key: null, currency: view.reporting.currency, values: of(today) }
   const weekday = new Intl.DateTimeFormat('en', { weekday: 'long', timeZone: 'UTC' }).format(new Date(before))
   const others = (metric: Metric, unit: Unit) =>
-    html`<span class="before">yesterday ${SHOW[unit](of(yesterday)[metric] ?? 0)}</span> · <span class="before">${weekday} ${SHOW[unit](of(before)[metric] ?? 0)}</span>`
+    html`<span class="before">yesterday ${show(unit, of(yesterday)[metric] ?? 0, view.reporting.currency)}</span> · <span class="before">${weekday} ${show(unit, of(before)[metric] ?? 0, view.reporting.currency)}</span>`
   const all = (Object.keys(SHOWN) as Metric[]).map((metric) => {
     const unit = SHOWN[metric]
     const href = view.mayOpen(PAGES[metric])
@@ -29,6 +29,6 @@ export async function soFar(view: View): Promise<Piece> {
   })
   return section('Today so far', tiles(...all), {
     actions: view.project && view.mayOpen('/hours') && html`<a href="${view.href('/hours')}">By hour</a>`,
-    note: `${dateOf(today)} in UTC, compared with the whole of yesterday and of ${weekday} a week ago.`,
+    note: `${dateOf(today)} in ${view.reporting.timeZone}, compared with the whole of yesterday and of ${weekday} a week ago.`,
   })
 }

@@ -5,11 +5,11 @@ import { country, cut, day, id, number, status, time, words } from '../format.ts
 import { type Html, html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { endOfPeriod, type Figure, figures, namesOf, seriesTable, total } from '../numbers.ts'
-import { chosenFilters, filters, HOW_TO_VALUE, section, tableSection, tile, tiles } from '../parts.ts'
+import { chosenFilters, filters, howToValue, section, tableSection, tile, tiles } from '../parts.ts'
 import { amountColumns, cell, minorCells, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import { pathOf, projectOf, type View } from '../view.ts'
+import { inCurrency, pathOf, projectOf, type View } from '../view.ts'
 import { cohorts } from './retention.ts'
 
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
@@ -62,9 +62,9 @@ export async function subscriptions(view: View): Promise<Page> {
         tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
       )}
       <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs. By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.</p>
-      ${unvalued.length > 0 && html`<p class="note">The MRR leaves out subscriptions in ${unvalued.join(', ')}: they have no value in US dollars. ${HOW_TO_VALUE}</p>`}
+      ${unvalued.length > 0 && html`<p class="note">The MRR leaves out subscriptions in ${unvalued.join(', ')}: they have no value ${inCurrency(view)}. ${howToValue(view)}</p>`}
       <div class="halves">
-      ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, in US dollars`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
+      ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, ${inCurrency(view)}`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
       ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number' }], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
       </div>
       ${section('New and ended subscriptions', flowChart(view, flow, level), { note: `Churn: ended subscriptions, divided by those that were paying at the start of the ${view.span.by}.` })}
@@ -120,7 +120,7 @@ const choices = (found: Figure[], nameOf: (key: string) => string): Record<strin
       .slice(0, 200),
   )
 
-/** The currencies whose subscriptions have an MRR, but none in US dollars. */
+/** The currencies whose subscriptions have an MRR, but none in the reporting currency. */
 async function currenciesWithoutDollars(view: View): Promise<string[]> {
   const [own, converted] = await Promise.all([
     figures(view, 'mrr', { by: 'currency', money: 'own' }),

@@ -9,7 +9,7 @@ import { pageLink, section, tableSection, tile, tiles, withoutDollars, withoutSa
 import { cell, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import { organizationOf, type View } from '../view.ts'
+import { inCurrency, organizationOf, type View } from '../view.ts'
 import { checklist, isNew } from './checklist.ts'
 import { isHere } from './operations.ts'
 import { soFar } from './so-far.ts'
@@ -59,13 +59,13 @@ export async function today(view: View): Promise<Page> {
     ${withoutDollars(view, sum)}${withoutSandbox(view, sum, whole)}
     ${section(
       `Revenue by ${view.span.by}`,
-      chart(view, 'revenue', seriesTable(view, `Revenue by ${view.span.by}, in US dollars`, lines, [revenue]), {
+      chart(view, 'revenue', seriesTable(view, `Revenue by ${view.span.by}, ${inCurrency(view)}`, lines, [revenue]), {
         kind: 'bar',
         unit: 'usd',
       }),
       {
         actions: to('/revenue') && html`<a href="${to('/revenue')!}">Revenue by product, country, funnel</a>`,
-        note: 'In US dollars. Faint line: the same days of the period before.',
+        note: `${view.reporting.currency === 'USD' ? 'In US dollars' : `In ${view.reporting.currency}`}. Faint line: the same days of the period before.`,
       },
     )}
     ${state ? !isUrgent && now : await projectSection(view)}`

@@ -1,6 +1,7 @@
-// Stores exchange rates, by which amounts are converted to US dollars.
+// Stores exchange rates, by which amounts are converted.
 import type { Db } from '../../../lib/pg/db.ts'
 import { endWhenStalled } from '../../../lib/pg/stalled.ts'
+import type { Query } from '../../../lib/pg/types.ts'
 import type { Rate } from './rate-files.ts'
 
 // Few enough that a statement stays small and far from its timeout, many enough that the ECB's whole history is a hundred
@@ -8,11 +9,19 @@ import type { Rate } from './rate-files.ts'
 const BATCH = 2_500
 const ROWS = 5_000
 
+/** Called in the transaction that stores rates, with the first and the last of their days. */
+type OnStored = (query: Query, organization: string | null, from: string, to: string) => Promise<void>
+
 /**
  * Stores these rates for one organization, or for all there are and those created later, all or none; a rate that is there
  * already is replaced.
  */
-export async function storeRates(db: Db, rates: Rate[], organization: string | null): Promise<void> {
+export async function storeRates(
+  db: Db,
+  rates: Rate[],
+  organization: string | null,
+  onStored?: OnStored,
+): Promise<void> {
   const euros = rates.map(({ day }): Rate => ({ day, currencyCode: 'EUR', perEuro: '1' }))
   // Of a rate that is given twice the last one counts: a statement cannot write one row twice.
   const all = [...new Map([...euros, ...rates].map((rate) => [`${rate.day} ${rate.currencyCode}`, rate])).values()]
@@ -27,6 +36,8 @@ export async function storeRates(db: Db, rates: Rate[], organization: string | n
       for (const some of piecesOf(organizations, Math.floor(ROWS / batch.length)))
         await query(STORE, [...columns, some])
     }
+    const days = all.map(({ day }) => day).sort()
+    if (days.length > 0) await onStored?.(query, organization, days[0]!, days.at(-1)!)
   })
 }
 

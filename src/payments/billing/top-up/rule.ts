@@ -184,7 +184,7 @@ const REMOVE: Statement = {
 
 async function readTopUp(query: Query, params: string[]): Promise<object> {
   const [row] = await query(`select ${topUpRule.namedColumns} from credit_top_ups t where ${IS_KEY}`, params)
-  return topUpRule.readNamed(row!)
+  return JSON.parse(topUpRule.writeNamed(row!).toString())
 }
 
 // A customer has few units.

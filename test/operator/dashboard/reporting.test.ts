@@ -1,0 +1,156 @@
+// The time zone and the reporting currency of a project: set by a form, the API and a command, and what pages and lists show by them.
+import assert from 'node:assert/strict'
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { followProject } from '../../../src/data/figures/follow.ts'
+import { startDashboard } from '../../support/dashboard.ts'
+import { line, textOf } from '../../support/imports.ts'
+import { tundishAgain } from '../../support/resident.ts'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+let key: string
+let path: string
+
+const SALES = [
+  // The last minutes of 24 October in Madrid, and the hour that comes twice.
+  ['t1', '2026-10-24T21:59:00Z', 1000, 'EUR'],
+  ['t2', '2026-10-24T22:01:00Z', 2000, 'EUR'],
+  ['t3', '2026-10-25T00:30:00Z', 400, 'EUR'],
+  ['t4', '2026-10-25T01:30:00Z', 8000, 'EUR'],
+  ['t5', '2026-10-25T22:59:00Z', 16000, 'BRL'],
+] as const
+
+before(async () => {
+  dashboard = await startDashboard()
+  key = (await dashboard.operator('write')).key
+  cookie = await dashboard.signIn(key)
+  path = `project=${dashboard.project.id}`
+  const lines = [
+    line.profile({ id: 'ada' }),
+    ...SALES.map(([id, created_at, price, currency]) =>
+      line.transaction({ id, created_at, price, currency, price_usd: 1, profile_id: 'ada' }),
+    ),
+  ]
+  await call('POST', `/projects/${dashboard.project.id}/import?live=false`, textOf(lines))
+  await follow()
+})
+after(() => dashboard?.stop())
+
+const follow = () => followProject(dashboard.server.db, dashboard.project.id)
+const see = async (page: string) =>
+  (await dashboard.visit(`${page}${page.includes('?') ? '&' : '?'}${path}`, { cookie })).text
+
+async function call(method: string, to: string, body?: string | object) {
+  const response = await fetch(`${dashboard.server.adminUrl}/admin/v1${to}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(body !== undefined && {
+        'content-type': typeof body === 'string' ? 'application/x-ndjson' : 'application/json',
+      }),
+    },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  // biome-ignore lint/suspicious/noExplicitAny: the JSON of any operation.
+  return { status: response.status, body: (await response.json()) as any }
+}
+
+const days = 'from=2026-10-24&to=2026-10-25'
+
+test('400 for a time zone or a currency that does not exist, which changes nothing', async () => {
+  const { project } = dashboard
+  for (const [bad, sentence] of [
+    [
+      { time_zone: 'Europe/Atlantis' },
+      /time_zone must be a name of the IANA time zone database.*got "Europe\/Atlantis"/,
+    ],
+    [{ time_zone: '+02:00' }, /time_zone must be/],
+    [{ time_zone: 'EST5EDT4' }, /time_zone must be/],
+    [{ currency: 'DEM' }, /currency must be a currency of ISO 4217 that is in use.*got "DEM"/],
+    [{ time_zone: 'Europe/Madrid', currency: 'eur' }, /currency must be/],
+  ] as const) {
+    const { status, body } = await call('PUT', `/projects/${project.id}/reporting`, bad)
+    assert.equal(status, 400)
+    assert.match(JSON.stringify(body).replaceAll('\\"', '"'), sentence)
+  }
+  assert.equal((await call('PUT', '/projects/nobody/reporting', { currency: 'EUR' })).status, 404)
+  const { body } = await call('GET', `/projects/${project.id}`)
+  assert.deepEqual([body.time_zone, body.reporting_currency], ['UTC', 'USD'])
+})
+
+test('a form sets both: pages say that figures are computed again, then show them by the days and in the currency', async () => {
+  const form = { time_zone: 'europe/madrid', currency: 'eur' }
+  assert.equal((await dashboard.visit(`/settings/reporting?${path}`, { cookie, form })).status, 303)
+  assert.match(await see('/settings'), /Time zone<\/dt>\s*<dd>Europe\/Madrid/)
+  assert.match(await see(`/revenue?${days}`), /figures are being computed again/)
+  const { body: during } = await call('GET', `/projects/${dashboard.project.id}/figures?metric=revenue&${days}`)
+  assert.equal(during.as_of, null)
+  await follow()
+
+  const page = await see(`/revenue?${days}`)
+  assert.doesNotMatch(page, /being computed again/)
+  assert.match(page, /Days in Europe\/Madrid/)
+  assert.match(page, /Revenue by day, in EUR/)
+  assert.match(page, /<dt>Revenue<\/dt><dd><strong>€114\.00/)
+  assert.match(page, /1 payment, refund or chargeback has no value in EUR/)
+  assert.doesNotMatch(page, /\$\d/)
+  const { body } = await call(
+    'GET',
+    `/projects/${dashboard.project.id}/figures?metric=revenue,without_usd&by=day&${days}`,
+  )
+  assert.deepEqual([body.time_zone, body.as_of === null], ['Europe/Madrid', false])
+  assert.deepEqual(body.data, [
+    { period: '2026-10-24', key: null, currency: 'EUR', values: { revenue: 10, without_usd: 0 } },
+    { period: '2026-10-25', key: null, currency: 'EUR', values: { revenue: 104, without_usd: 1 } },
+  ])
+  const { body: list } = await call('GET', `/projects/${dashboard.project.id}/payments?from=2026-10-25&to=2026-10-25`)
+  assert.deepEqual(list.data.map(({ id }: { id: string }) => id).sort(), ['t2', 't3', 't4', 't5'])
+})
+
+test('a download has the currency in its name and its decimals in its amounts', async () => {
+  const set = await tundishAgain(['project', 'set', dashboard.project.id, '--currency', 'JPY'], dashboard.server.env)
+  assert.deepEqual([set.code, set.stderr], [0, ''])
+  assert.match(set.stdout, /in the time zone Europe\/Madrid and in JPY/)
+  const rates = 'date,currency,per_euro\n2026-10-20,JPY,160.5\n2026-10-20,BRL,6\n'
+  const file = join(await mkdtemp(join(tmpdir(), 'rates-')), 'rates.csv')
+  await writeFile(file, rates)
+  const loaded = await tundishAgain(['rates', 'load', file], dashboard.server.env)
+  assert.equal(loaded.code, 0, loaded.stderr)
+  await follow()
+  const csv = await dashboard.visit(`/revenue?${path}&${days}&csv=revenue`, { cookie })
+  assert.match(csv.headers.get('content-disposition')!, /2026-10-24_2026-10-25_JPY\.csv/)
+  assert.match(csv.text, /2026-10-24,1605,/)
+})
+
+test('sums over projects with several currencies are refused, by project they are not', async () => {
+  const { body: project } = await call('GET', `/projects/${dashboard.project.id}`)
+  const organization = project.organization_id
+  const other = await call('POST', `/organizations/${organization}/projects`, { id: 'dollars' })
+  assert.equal(other.status, 200)
+  const ask = (more: string) => call('GET', `/organizations/${organization}/figures?metric=revenue&${days}${more}`)
+  const { status, body } = await ask('')
+  assert.equal(status, 400)
+  assert.match(JSON.stringify(body), /different reporting currencies \(JPY, USD\)/)
+  assert.deepEqual(
+    (await ask('&by=project')).body.data.map(({ key, currency }: Record<string, string>) => [key, currency]),
+    [[dashboard.project.id, 'JPY']],
+  )
+  assert.equal((await ask('&money=own')).status, 200)
+})
+
+test('the audit log has what was changed', async () => {
+  const { body } = await call('GET', '/audit?action=reporting.set')
+  assert.ok(
+    body.data.some(
+      ({ before, after }: Record<string, object>) =>
+        JSON.stringify([before, after]) ===
+        JSON.stringify([
+          { time_zone: 'UTC', currency: 'USD' },
+          { time_zone: 'Europe/Madrid', currency: 'EUR' },
+        ]),
+    ),
+  )
+})
