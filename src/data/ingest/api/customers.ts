@@ -15,17 +15,30 @@ export interface Customer {
   /** The saved card: the token of the payment provider, and the customer that it is attached to there. */
   payment_method_token?: string
   psp_customer_id?: string
+  /** The provider and the account that have this card, for a customer with cards at several. */
+  psp?: string
+  psp_merchant_id?: string
 }
 
 export interface Customers {
   byOrder: Map<string, Customer>
   byProfile: Map<string, Customer>
   byId: Map<string, Customer>
+  /** The lines with a token, by external_id. */
+  cards: Map<string, Customer[]>
 }
 
-const FIELDS = ['external_id', 'profile_id', 'order_id', 'payment_method_token', 'psp_customer_id'] as const
+const FIELDS = [
+  ...['external_id', 'profile_id', 'order_id', 'payment_method_token', 'psp_customer_id'],
+  ...['psp', 'psp_merchant_id'],
+]
 
-export const noCustomers = (): Customers => ({ byOrder: new Map(), byProfile: new Map(), byId: new Map() })
+export const noCustomers = (): Customers => ({
+  byOrder: new Map(),
+  byProfile: new Map(),
+  byId: new Map(),
+  cards: new Map(),
+})
 
 /** Reads the file of customers: a JSON object a line. Throws a `Refusal` that names the line. */
 export function readCustomers(name: string, text: string): Customers {
@@ -33,7 +46,10 @@ export function readCustomers(name: string, text: string): Customers {
   text.split('\n').forEach((line, n) => {
     if (line.trim() === '') return
     const customer = readCustomer(line, `${name}:${n + 1}`)
-    customers.byId.set(customer.external_id, { ...customers.byId.get(customer.external_id), ...customer })
+    const { external_id, payment_method_token } = customer
+    customers.byId.set(external_id, { ...customers.byId.get(external_id), ...customer })
+    if (payment_method_token !== undefined)
+      customers.cards.set(external_id, [...(customers.cards.get(external_id) ?? []), customer])
     if (customer.profile_id !== undefined) customers.byProfile.set(customer.profile_id, customer)
     if (customer.order_id !== undefined) customers.byOrder.set(customer.order_id.toLowerCase(), customer)
   })
@@ -50,8 +66,7 @@ function readCustomer(line: string, place: string): Customer {
   }
   if (!isJsonObject(value as never)) throw new Refusal(`${place}: a line must be an object with external_id.`)
   for (const [field, given] of Object.entries(value as Json)) {
-    if (!(FIELDS as readonly string[]).includes(field))
-      throw new Refusal(`${place}: the fields of a customer are ${FIELDS.join(', ')}.`)
+    if (!FIELDS.includes(field)) throw new Refusal(`${place}: the fields of a customer are ${FIELDS.join(', ')}.`)
     if (typeof given !== 'string' || given === '') throw new Refusal(`${place}: ${field} must be a text.`)
   }
   const customer = value as unknown as Customer
@@ -117,7 +132,7 @@ export async function nameCustomers(
     const id = given?.external_id ?? textOf(data.external_id) ?? external_id ?? of_profile ?? profile_id
     if (!id) unknown += 1
     data.external_id = id ?? `order-${order}`
-    const card = customers.byId.get(String(data.external_id))
+    const card = customers.cards.get(String(data.external_id))?.findLast((one) => isOfAccount(one, data))
     if (card?.payment_method_token !== undefined && data.status === 'succeeded') {
       data.payment_method_token = card.payment_method_token
       data.psp_customer_id = card.psp_customer_id ?? null
@@ -127,6 +142,11 @@ export async function nameCustomers(
   }
   return { lines: await newLinks(db, target, links), unknown }
 }
+
+/** A card without a provider belongs to every payment of its customer. */
+const isOfAccount = ({ psp, psp_merchant_id }: Customer, payment: Json) =>
+  (psp === undefined || psp === payment.psp) &&
+  (psp_merchant_id === undefined || psp_merchant_id === payment.psp_merchant_id)
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
