@@ -41,7 +41,7 @@ export async function unconnectedListener(side: keyof typeof SIDES = 'public'): 
     metrics: openMetrics(db),
     audit: openAudit(seal, auditHeadsPath(config), log),
     providers: fixedProviders([]),
-    stripeSimulatorUrl: undefined,
+    simulatorUrls: {},
     close: () => db.close(),
   }
   return SIDES[side](app)

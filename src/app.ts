@@ -16,9 +16,10 @@ import { type Db, openDb } from './lib/pg/db.ts'
 import { migrate } from './lib/pg/migrate.ts'
 import { checkPooler, reachable } from './lib/pg/reachable.ts'
 import type { Seal } from './lib/secrets.ts'
+import type { SimulatorUrls } from './payments/providers/adapters.ts'
 import { loadProviders } from './payments/providers/load.ts'
 import type { Providers } from './payments/providers/provider.ts'
-import { openPlayMoney, registered } from './simulators/play-money.ts'
+import { openPlayMoney, PSPS, registered, registeredSimulators } from './simulators/play-money.ts'
 
 export interface App {
   config: Config
@@ -40,8 +41,8 @@ export interface App {
   audit: Audit
   /** The payment providers. The simulator is one of them only if test money is allowed. */
   providers: Providers
-  /** The address of the simulator with Stripe's API, for the demo's second merchant account; undefined if there is none. */
-  stripeSimulatorUrl: (() => string) | undefined
+  /** By psp: the addresses of the simulators with a provider's API, for the demo's other merchant accounts. */
+  simulatorUrls: SimulatorUrls
   close(): Promise<void>
 }
 
@@ -106,8 +107,9 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const audit = openAudit(seal, auditHeadsPath(config), log)
     const simulator = await findSimulator(shared, options)
     if (simulator.close) closers.push(simulator.close)
-    const stripeSimulator = await openStripeSimulator(shared, options)
-    if (stripeSimulator) closers.push(stripeSimulator.close)
+    const simulators = await openSimulators(shared, options)
+    closers.push(...simulators.closers)
+    const { urls: simulatorUrls } = simulators
     const providers = await loadProviders(options, {
       db,
       clock: systemClock,
@@ -115,7 +117,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       deadlineMs: config.providerTimeoutMs,
       simulatorUrl: simulator.url,
       ...{ stripeApiUrl: config.stripeApiUrl, apiUrls: config.apiUrls },
-      stripeSimulatorUrl: stripeSimulator?.url,
+      simulatorUrls,
       wrap: metrics.measure,
     })
     closers.push(async () => providers.close())
@@ -132,7 +134,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       metrics,
       audit,
       providers,
-      stripeSimulatorUrl: stripeSimulator?.url,
+      simulatorUrls,
       close,
     }
   } catch (error) {
@@ -156,12 +158,14 @@ async function findSimulator(
   return { url: config.databaseUrl === undefined ? await registered(db) : undefined }
 }
 
-/** Starts the simulator with Stripe's API for the demo. A short command uses that of a running server. */
-async function openStripeSimulator(
+/** Starts the simulators with a provider's API for the demo. A short command uses those of a running server. */
+async function openSimulators(
   shared: Parameters<typeof openPlayMoney>[0],
   { simulator: run = 'never', worker }: OpenOptions,
-): Promise<{ url: () => string; close(): Promise<void> } | undefined> {
-  if (run === 'always') return openPlayMoney(shared, { dialect: 'stripe', follow: worker !== undefined })
-  const url = await registered(shared.db, 'stripe')
-  return url === undefined ? undefined : { url: () => url, async close() {} }
+): Promise<{ urls: SimulatorUrls; closers: (() => Promise<void>)[] }> {
+  if (run !== 'always') return { urls: await registeredSimulators(shared.db), closers: [] }
+  const open = (dialect: (typeof PSPS)[number]) => openPlayMoney(shared, { dialect, follow: worker !== undefined })
+  const opened = await Promise.all(PSPS.map(open))
+  const urls = Object.fromEntries(PSPS.map((psp, n) => [psp, opened[n]!.url]))
+  return { urls, closers: opened.map(({ close }) => close) }
 }

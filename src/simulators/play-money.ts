@@ -78,6 +78,18 @@ export async function registered(db: Db, dialect: Dialect = 'tundish'): Promise<
   return row?.value ?? undefined
 }
 
+/** By psp: the addresses of the running simulators that have a provider's API. */
+export async function registeredSimulators(db: Db): Promise<Partial<Record<string, () => string>>> {
+  const rows = await db.query('select name, value from instance where name = any($1)', [
+    PSPS.map((psp) => KINDS[psp].name),
+  ])
+  const found = PSPS.map((psp) => [psp, rows.find(({ name }) => name === KINDS[psp].name)?.value] as const)
+  return Object.fromEntries(found.flatMap(([psp, url]) => (url ? [[psp, () => url]] : [])))
+}
+
+/** The demo's simulators that have a provider's API: their dialects are the names of the providers. */
+export const PSPS = ['stripe', 'primer'] as const
+
 async function register(db: Db, dialect: Dialect, url: string): Promise<void> {
   await db.query(
     'insert into instance (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value',

@@ -1,5 +1,5 @@
-// npm run test:deep crash-matrix [-- simulator|stripe|primer|works|'title of a work']: kills a process at every point of every scenario, and
-// checks the result.
+// npm run test:deep crash-matrix [-- simulator|stripe|primer [CARD …]|works|'title of a work']: kills a process at every point of every
+// scenario, or of those with these cards, and checks the result.
 import { globalSetup, globalTeardown } from '../support/global-setup.ts'
 import { describe, Matrix, scenariosOf } from './matrix.ts'
 import type { ProviderName } from './stand.ts'
@@ -15,16 +15,19 @@ try {
   const named = process.argv.slice(2)
   const asked = ROWS.filter(({ title }) => named.some((name) => title.startsWith(name)))
   const isAsked = (part: string) => named.length === 0 || named.includes(part)
-  for (const provider of ['simulator', 'stripe', 'primer'] as const) if (isAsked(provider)) await killRequests(provider)
+  for (const provider of ['simulator', 'stripe', 'primer'] as const)
+    if (isAsked(provider)) await killRequests(provider, named)
   if (isAsked('works')) await killWorks(ROWS)
   else if (asked.length > 0) await killWorks(asked)
 } finally {
   await globalTeardown()
 }
 
-async function killRequests(provider: ProviderName): Promise<void> {
+async function killRequests(provider: ProviderName, named: string[]): Promise<void> {
   const matrix = await Matrix.open(provider)
-  const scenarios = scenariosOf(provider)
+  const all = scenariosOf(provider)
+  const chosen = all.filter(({ token }) => named.includes(token))
+  const scenarios = chosen.length > 0 ? chosen : all
   let cases = 0
   try {
     for (const scenario of scenarios) {
@@ -33,9 +36,10 @@ async function killRequests(provider: ProviderName): Promise<void> {
         process.stdout.write(`${describe(it)}\n`)
         await matrix.crash(it)
       }
+      await matrix.judge()
       cases += points.length
+      process.stdout.write(`${scenario.kind} ${scenario.token}: ${points.length} deaths, all came right.\n`)
     }
-    await matrix.judge()
     process.stdout.write(`${cases} deaths in ${scenarios.length} scenarios: every one came right by itself.\n`)
   } finally {
     await matrix.close()

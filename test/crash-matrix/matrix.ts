@@ -142,11 +142,11 @@ export class Matrix {
     assert.fail(`${describe(it)}: the process lived on`)
   }
 
-  /** Checks all victims after everything has settled without help. */
+  /** Checks all victims since the last time, after everything has settled without help. */
   async judge(): Promise<void> {
     await this.#comeToRest()
     const passerBy = await this.#stand.customer(this.#stand.goodCard)
-    for (const victim of this.#victims) {
+    for (const victim of this.#victims.splice(0)) {
       // Otherwise the circuit opens: many that died before their claim now begin a charge without a response.
       const { body } = await this.#shop.charge(passerBy)
       assert.equal(body.checkout_status, 'succeeded', 'a good card in between')

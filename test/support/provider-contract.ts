@@ -16,6 +16,8 @@ export interface Rig {
   stop(): Promise<void>
   start(): Promise<void>
   cleanUp(): Promise<void>
+  /** Makes the provider forget idempotency keys, as it does after some time. */
+  forgetKeys?(): unknown
 }
 
 /** Cards of the provider's test mode, by what they do. */
@@ -27,6 +29,8 @@ export interface Cards {
   declined: Record<string, string>
   /** The outcome of a charge when the provider is down; `not_begun` if the adapter knows that nothing was sent. */
   whenDown?: 'unknown' | 'not_begun'
+  /** Whether its payments are found by our key, with `findByKey`; then the rig can make it forget keys. */
+  isFoundByKey?: boolean
   /** Undefined for a provider that cannot be made to fail; its failures are not tested. */
   faults?: Faults
 }
@@ -55,8 +59,36 @@ export function providerContract(name: string, open: () => Promise<Rig>, cards: 
     }
 
     chargingTests(() => driver, movements, cards)
+    if (cards.isFoundByKey) keyTests({ rig: () => rig, driver: () => driver, movements }, cards)
     refundTests(() => driver, movements, cards)
     if (cards.faults) troubleTests({ rig: () => rig, driver: () => driver, movements }, cards, cards.faults)
+  })
+}
+
+/** Tests for providers whose payments are found by our key. */
+function keyTests(
+  { rig, driver, movements }: { rig(): Rig; driver(): Charging; movements: Movements },
+  { good }: Cards,
+): void {
+  test('of two payments of a key one is found, and the other can never be confirmed', async () => {
+    const { provider } = driver()
+    const request = chargeRequest(good)
+    const prepare = async () => {
+      const prepared = await provider.prepare!(request)
+      assert.ok(prepared.outcome === 'prepared')
+      return prepared.handle
+    }
+    const handles = [await prepare()]
+    await rig().forgetKeys!()
+    handles.push(await prepare())
+    assert.notEqual(handles[0], handles[1], 'the key is forgotten')
+    const since = new Date(Date.now() - 3_600_000).toISOString()
+    const found = await provider.findByKey!({ ...request, cards: [request] }, { since })
+    assert.ok(found.outcome === 'prepared')
+    const other = handles.find((handle) => handle !== found.handle)!
+    assert.deepEqual(await provider.lookUp({ ...request, handle: other }), { outcome: 'refused' })
+    assertSettled(await provider.confirm!({ ...request, handle: found.handle }), 'succeeded')
+    assert.equal((await movements(request.reference)).length, 1)
   })
 }
 

@@ -7,6 +7,7 @@ import { FULL_ACCESS } from '../../core/tenants/access.ts'
 import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
 import { HTTP_CODES } from '../../lib/http/error-codes.ts'
 import { readQuery } from '../../lib/http/query.ts'
+import { Json } from '../../lib/json/json.ts'
 import { readOwnJson } from '../../lib/json/read.ts'
 import type { ObjectSchema } from '../../lib/shape/schema.ts'
 import { operationsOf } from '../../operator/admin/groups.ts'
@@ -36,7 +37,7 @@ export async function runOperation(
 async function run(operation: Operation, app: App, input: Partial<Input>): Promise<Record<string, unknown>> {
   const whole: Input = { params: {}, query: {}, body: {}, ...input, access: FULL_ACCESS }
   const response = await asCommand(operation, () => perform(operation, app, commandLine(), whole))
-  return readOwnJson(typeof response === 'string' ? response : JSON.stringify(response)) as Record<string, unknown>
+  return readOwnJson(response instanceof Json ? response.text() : JSON.stringify(response)) as Record<string, unknown>
 }
 
 /** Refusals become the errors of the command line, with their exit codes. */

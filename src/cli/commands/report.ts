@@ -18,7 +18,7 @@ import {
   financeTotals,
   type Place,
 } from '../../payments/billing/finance/report.ts'
-import { feesIn, writeSums } from '../../payments/billing/finance/sums.ts'
+import { feesIn, sumsOf } from '../../payments/billing/finance/sums.ts'
 import { action, type Result } from './command.ts'
 import { table } from './text.ts'
 
@@ -61,7 +61,7 @@ async function report({ db }: App, options: Options): Promise<Result> {
     : [financeTotal, await financeTotals(db, org, which)]
   const name = asRows ? 'rows' : 'totals'
   const closed = await closedMonths(db, org, period)
-  const sums = asRows ? {} : (readOwnJson(`{${writeSums(rows)}}`) as object)
+  const sums = asRows ? {} : sumsOf(rows)
   const whole = { ...which, closed, ...sums, [name]: readOwnJson(shape.writeList(rows, '[', ']').toString()) }
   if (format === 'json' || json) return { json: whole, text: JSON.stringify(whole, null, 2) }
   const texts = withFeeColumns(rows.map((row) => withDecimals(namedTexts(shape, row))))

@@ -9,6 +9,7 @@ import { bytesFromPg } from '../../lib/pg/row-bytes.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
 import { CAMPAIGNS } from './people.ts'
+import { addPrimerAccount } from './primer.ts'
 import { demoRecords } from './records.ts'
 import { addStripeAccount } from './stripe.ts'
 import { type Keys, welcome } from './welcome.ts'
@@ -38,6 +39,7 @@ async function makeLocked(app: App, url: string): Promise<void> {
     if (!(await isComplete(app.db))) await make(app)
     await addWriter(app)
     await addStripeAccount(app, url)
+    await addPrimerAccount(app, url)
   } finally {
     // The lock ends with the connection.
     release(true)

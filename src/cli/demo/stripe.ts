@@ -23,26 +23,27 @@ const SECRET_KEY = `${STRIPE_SIMULATOR_KEY}Demo0001`
  * server imports the account and follows it. Without a simulator nothing is done.
  */
 export async function addStripeAccount(app: App, url: string): Promise<void> {
-  const { db, stripeSimulatorUrl } = app
-  if (!stripeSimulatorUrl) return
-  if (!(await isConnected(db))) await connect(app, stripeSimulatorUrl, url)
+  const { db } = app
+  const simulatorUrl = app.simulatorUrls['stripe']?.()
+  if (simulatorUrl === undefined) return
+  if (!(await isConnected(db))) await connect(app, simulatorUrl, url)
   const name = { organizationId: ID, projectId: ID, merchantId: MERCHANT }
   if (await findState(db.query, name)) return
-  const agos = await sellToVisitors(db, stripeSimulatorUrl())
-  if (agos.length > 0) await payOut(stripeSimulatorUrl(), agos)
+  const agos = await sellToVisitors(db, simulatorUrl)
+  if (agos.length > 0) await payOut(simulatorUrl, agos)
   await beginState(db.query, name, { follow: true }, { background: true, firstStep: FIRST_STEP })
 }
 
-async function connect(app: App, stripeSimulatorUrl: () => string, url: string): Promise<void> {
-  const { db, seal, clock, config } = app
-  const card = await saveCard(stripeSimulatorUrl())
-  const webhookSecret = await registerForEvents(stripeSimulatorUrl(), url)
+async function connect(app: App, simulatorUrl: string, url: string): Promise<void> {
+  const { db, seal, clock, config, simulatorUrls } = app
+  const card = await saveCard(simulatorUrl)
+  const webhookSecret = await registerForEvents(simulatorUrl, url)
   const stream = () => Readable.from([paymentLine(card)])
   const { rejects } = await importRecords(app, { projectId: ID }, [{ name: 'the demo', stream }])
   if (rejects.length > 0) throw new Error(`Bug: the demo's payment is refused: ${JSON.stringify(rejects[0])}`)
   const { stripeApiUrl, providerTimeoutMs: deadlineMs } = config
   const name = { organizationId: ID, psp: 'stripe', merchantId: MERCHANT }
-  await connectAccount({ db, seal, clock, stripeApiUrl, stripeSimulatorUrl, deadlineMs }, name, {
+  await connectAccount({ db, seal, clock, stripeApiUrl, simulatorUrls, deadlineMs }, name, {
     secretKey: SECRET_KEY,
     webhookSecrets: [webhookSecret],
     isSandbox: true,

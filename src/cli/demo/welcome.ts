@@ -15,7 +15,7 @@ const NO_KEY = '(none: run "tundish keys regenerate")'
 const NO_WRITER = '(none: run "tundish keys create --project demo --name \'demo writer\' --scope write")'
 
 export function welcome(
-  { config, notice, stripeSimulatorUrl }: Pick<App, 'config' | 'notice' | 'stripeSimulatorUrl'>,
+  { config, notice, simulatorUrls }: Pick<App, 'config' | 'notice' | 'simulatorUrls'>,
   { url, adminUrl }: { url: string; adminUrl: string | undefined },
   keys: Keys,
 ): string {
@@ -25,7 +25,8 @@ export function welcome(
     Reference: `${url}/docs`,
     Guides: `${url}/docs/guides`,
     ...(adminUrl && { 'Operator API': `${adminUrl}/admin/v1, described at ${adminUrl}/docs` }),
-    ...(stripeSimulatorUrl && { 'Stripe simulator': stripeSimulatorUrl() }),
+    ...(simulatorUrls['stripe'] && { 'Stripe simulator': simulatorUrls['stripe']() }),
+    ...(simulatorUrls['primer'] && { 'Primer simulator': simulatorUrls['primer']() }),
     Data: config.databaseUrl ? 'the database of DATABASE_URL' : config.dataDir,
   }
   const secrets = {
@@ -98,7 +99,7 @@ function billingCalls(url: string, key: string): string[] {
     '',
     call('/payment/refund', `'{"external_id":"ada","order_id":"'${order}'"}'`),
     '',
-    'The card of the customer "grace" is charged through the Stripe adapter, at a simulator with Stripe’s API.',
+    'The cards of the customers "grace" and "hedy" are charged through the adapters of Stripe and Primer, at simulators of their APIs.',
   ]
 }
 

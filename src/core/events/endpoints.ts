@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { ApiError } from '../../lib/errors.ts'
 import { isUuid, makeUuid } from '../../lib/ids.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { isPublicAddress } from './address.ts'
 import { eventTypes } from './catalogue.ts'
@@ -20,7 +21,7 @@ export const endpoint = shape('WebhookEndpoint', 'e', {
   id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
   url: text('URL to which deliveries are posted.', { example: 'https://example.com/tundish' }),
   kinds: json('The kinds of events that the endpoint receives; all if the list is empty.', {
-    schema: { type: 'array', items: { type: 'string', enum: eventTypes } },
+    schema: Type.Array(Type.String({ enum: eventTypes })),
     example: ['charge.succeeded'],
   }),
   enabled: boolean('Whether events are delivered to the endpoint.'),

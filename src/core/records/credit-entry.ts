@@ -1,11 +1,11 @@
 // An entry of the ledger of credits, as the billing API and the export show it.
-import { decimal, type Fields, instant, json, object, shape, text } from '../../lib/shape/shape.ts'
+import { decimal, instant, json, object, shape, text } from '../../lib/shape/shape.ts'
 
 /** Without the zeros that the columns add. */
 const credits = (column: string) => `trim_scale(${column})`
 const uuid = (description: string) => text(description, { nullable: true })
 
-const fields: Fields = {
+const fields = {
   created_at: instant('When it was committed; unique and growing in the organization.'),
   entry_id: text('Identifier (UUID).', { example: '0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20' }),
   external_id: text('The customer.', { example: 'ada' }),

@@ -1,5 +1,5 @@
 // Declares a record once: its fields as the API shows them and as the import reads them, its table, references and counters.
-import type { Fields as ShapeFields } from '../../lib/shape/shape.ts'
+import type { Fields as ShapeFields } from '../../lib/shape/fields.ts'
 import { type Fields, fieldsOf, limited, type Stored, type Type } from './import/fields.ts'
 
 export interface Field {

@@ -1,46 +1,84 @@
-// Functions that build JSON Schemas as plain objects, for bodies, queries and the description.
+// Functions that build JSON Schemas as plain objects, for bodies, queries and the description. Each schema knows the type of its values.
+
+declare const TYPE: unique symbol
+declare const OPTIONAL: unique symbol
+
+/** What describes values of the type `T`. The property exists for the compiler only. */
+export interface Typed<T> {
+  readonly [TYPE]?: T
+}
+
+/** The type of the values that a schema or a field describes; of a schema written by hand, `unknown`. */
+export type TypeOf<S> = S extends Typed<infer T> ? T : unknown
 
 /** A JSON Schema with any keywords. */
-export interface Schema {
+export interface Schema<T = unknown> extends Typed<T> {
   type?: unknown
   [keyword: string]: unknown
 }
 
-export interface ObjectSchema extends Schema {
+type Properties = Record<string, Schema>
+
+export interface ObjectSchema<P extends Properties = Properties> extends Schema<ObjectOf<P>> {
   type: 'object'
-  properties: Record<string, Schema>
+  properties: P
   required?: string[]
 }
+
+interface OptionalSchema<T> extends Schema<T> {
+  readonly [OPTIONAL]: true
+}
+
+type Flat<T> = { [K in keyof T]: T[K] }
+type ObjectOf<P> = Flat<
+  { [K in keyof P as P[K] extends OptionalSchema<unknown> ? never : K]: TypeOf<P[K]> } & {
+    [K in keyof P as P[K] extends OptionalSchema<unknown> ? K : never]?: TypeOf<P[K]>
+  }
+>
+
+/** The values of `enum`, if the keywords have it. */
+export type EnumOr<K, Otherwise> = K extends { enum: readonly (infer E)[] } ? E : Otherwise
 
 /** Marks optional properties; JSON Schema lists the required ones on the object instead. */
 const optional = new WeakSet<Schema>()
 
 const typed =
-  (type: string) =>
-  (keywords: object = {}): Schema => ({ type, ...keywords })
+  <T>(type: string) =>
+  (keywords: object = {}): Schema<T> => ({ type, ...keywords })
 
 export const Type = {
-  String: typed('string'),
-  Integer: typed('integer'),
-  Number: typed('number'),
-  Boolean: typed('boolean'),
-  Null: typed('null'),
+  String: <const K extends object>(keywords?: K): Schema<EnumOr<K, string>> => ({ type: 'string', ...keywords }),
+  Integer: typed<number>('integer'),
+  Number: typed<number>('number'),
+  Boolean: typed<boolean>('boolean'),
+  Null: typed<null>('null'),
   Unknown: (keywords: object = {}): Schema => ({ ...keywords }),
-  Literal: (value: string, keywords: object = {}): Schema => ({ type: 'string', const: value, ...keywords }),
-  Array: (items: Schema, keywords: object = {}): Schema => ({ type: 'array', items, ...keywords }),
-  Union: (anyOf: Schema[], keywords: object = {}): Schema => ({ anyOf, ...keywords }),
+  Literal: <const V extends string>(value: V, keywords: object = {}): Schema<V> => ({
+    type: 'string',
+    const: value,
+    ...keywords,
+  }),
+  Array: <S extends Schema>(items: S, keywords: object = {}): Schema<TypeOf<S>[]> => ({
+    type: 'array',
+    items,
+    ...keywords,
+  }),
+  Union: <const S extends readonly Schema[]>(anyOf: S, keywords: object = {}): Schema<TypeOf<S[number]>> => ({
+    anyOf,
+    ...keywords,
+  }),
   /** An object with properties of any name and this schema. */
-  Record: (value: Schema, keywords: object = {}): Schema => ({
+  Record: <S extends Schema>(value: S, keywords: object = {}): Schema<Record<string, TypeOf<S>>> => ({
     type: 'object',
     patternProperties: { '^.*$': value },
     ...keywords,
   }),
-  Object(properties: Record<string, Schema>, keywords: object = {}): ObjectSchema {
+  Object<P extends Properties>(properties: P, keywords: object = {}): ObjectSchema<P> {
     const required = Object.keys(properties).filter((name) => !optional.has(properties[name]!))
     return { type: 'object', ...(required.length > 0 && { required }), properties, ...keywords }
   },
-  Optional(schema: Schema): Schema {
-    const marked = { ...schema }
+  Optional<S extends Schema>(schema: S): OptionalSchema<TypeOf<S>> {
+    const marked = { ...schema } as Schema as OptionalSchema<TypeOf<S>>
     optional.add(marked)
     return marked
   },

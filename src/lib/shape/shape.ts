@@ -1,47 +1,34 @@
-// One declaration of a record → its select list, its JSON Schema, and a writer that turns a row into JSON.
+// One declaration of a record → its select list, its JSON Schema, its type, and what turns a row into JSON or an object.
 import { JsonBytes } from '../json/buffer.ts'
+import { Json } from '../json/json.ts'
 import { packRow, type Row, type TakeRow } from '../pg/row-bytes.ts'
 import type { NamedRow } from '../pg/types.ts'
+import type { FieldOptions, Fields, Leaf, LeafOf, Nested, OrNull, RecordOf } from './fields.ts'
+import { objectSchema } from './record-schema.ts'
+import { readRow } from './row-reader.ts'
 import { type Kind, rowWriter, type Step, type WriteRow } from './row-writer.ts'
 import type { Schema } from './schema.ts'
 
-export interface FieldOptions {
-  /** The SQL expression; by default the column of the field's name in the shape's own table. */
-  sql?: string
-  nullable?: boolean
-  example?: unknown
-  enum?: readonly string[]
-  /** For `json` fields: the schema of the value. */
-  schema?: Record<string, unknown>
-}
-
-interface Leaf extends FieldOptions {
-  kind: Kind
-  description: string
-}
-
-interface Nested {
-  kind: 'object'
-  description: string
-  fields: Fields
-  nullable: boolean
-  /** Its name in the description if several shapes share it; by default the names of the shape and the field. */
-  name: string | undefined
-}
-
-export type Fields = { readonly [name: string]: Leaf | Nested }
-
-export interface Shape {
+/** `T` is the object that a row is. */
+export interface Shape<T = unknown> {
   name: string
   /** The select list, in the order that rows are written. */
   columns: string
-  schema: Schema
+  schema: Schema<T>
+  /** The row as an object; its columns begin at `offset`. */
+  read(row: Row, offset?: number): T
+  /** The rows in two forms. */
+  list(rows: readonly Row[], offset?: number): Json<T[]>
+  /** A row in two forms. */
+  one(row: Row): Json<T>
   /** The row's JSON; its columns begin at `offset`. */
   write(row: Row, offset?: number): Buffer
   /** The select list for named rows: each column has a unique name, so that other columns can be selected as well. */
   namedColumns: string
   /** The JSON of a row that was read with `namedColumns`. */
   writeNamed(row: NamedRow): Buffer
+  /** The same as an object. */
+  readNamed(row: NamedRow): T
   /** Writes the rows, separated by commas, between two texts: `[` and `]`, or more. */
   writeList(rows: readonly Row[], before: string, after: string, offset?: number): JsonBytes
   /** The same for rows that arrive one by one. */
@@ -54,8 +41,12 @@ export interface RowList {
 }
 
 const leaf =
-  (kind: Kind) =>
-  (description: string, options: FieldOptions = {}): Leaf => ({ kind, description, ...options })
+  <K extends Kind>(kind: K) =>
+  <const O extends FieldOptions = object>(description: string, options?: O): Leaf<LeafOf<K, O>> => ({
+    kind,
+    description,
+    ...options,
+  })
 
 export const text = leaf('text')
 /** A date-time, written in UTC with six fraction digits. */
@@ -68,16 +59,17 @@ export const boolean = leaf('boolean')
 export const json = leaf('json')
 
 /** A nested object. When `nullable`, it is null where its first field is null. Shapes that share it give it a `name`. */
-export function object(
+export function object<F extends Fields, const O extends { nullable?: boolean; name?: string } = object>(
   description: string,
-  fields: Fields,
-  { nullable = false, name }: { nullable?: boolean; name?: string } = {},
-): Nested {
+  fields: F,
+  options?: O,
+): Nested<RecordOf<F> | OrNull<O>> {
+  const { nullable = false, name } = options ?? {}
   return { kind: 'object', description, fields, nullable, name }
 }
 
 /** Declares a record. `alias` is the table alias whose columns the fields are, unless they bring their own SQL. */
-export function shape(name: string, alias: string, fields: Fields): Shape {
+export function shape<F extends Fields>(name: string, alias: string, fields: F): Shape<RecordOf<F>> {
   const { columns, steps } = compile(fields, alias)
   const write = rowWriter(steps)
   const writeRow = (row: Row, offset = 0) => {
@@ -87,23 +79,47 @@ export function shape(name: string, alias: string, fields: Fields): Shape {
     json.free()
     return written
   }
+  const read = (row: Row, offset = 0) => readRow(fields, row.texts().slice(offset)) as RecordOf<F>
+  const writeList = (rows: readonly Row[], before: string, after: string, offset = 0) => {
+    const list = beginList(write, before, offset)
+    for (const row of rows) list.add(row)
+    return list.end(after)
+  }
   return {
     name,
     columns: columns.join(', '),
     schema: { title: name, ...objectSchema(fields) },
+    read,
+    list: (rows, offset = 0) =>
+      new Json(
+        () => textOf(writeList(rows, '[', ']', offset)),
+        () => rows.map((row) => read(row, offset)),
+      ),
+    one: (row) =>
+      new Json(
+        () => writeRow(row).toString(),
+        () => read(row),
+      ),
     write: writeRow,
     namedColumns: columns.map((column, n) => `${column} as ${nameOf(n)}`).join(', '),
     writeNamed: (row) => writeRow(packRow(columns.map((_, n) => row[nameOf(n)] ?? null))),
-    writeList(rows, before, after, offset = 0) {
-      const list = beginList(write, before, offset)
-      for (const row of rows) list.add(row)
-      return list.end(after)
-    },
+    readNamed: (row) =>
+      readRow(
+        fields,
+        columns.map((_, n) => row[nameOf(n)] ?? null),
+      ) as RecordOf<F>,
+    writeList,
     beginList: (before, offset = 0) => beginList(write, before, offset),
   }
 }
 
 const nameOf = (column: number) => `c${column}`
+
+function textOf(json: JsonBytes): string {
+  const text = json.toString()
+  json.free()
+  return text
+}
 
 function beginList(write: WriteRow, before: string, offset: number): RowList {
   const json = new JsonBytes().raw(before)
@@ -158,44 +174,4 @@ function compile(fields: Fields, alias: string): { columns: string[]; steps: Ste
   addObject(fields)
   steps.push({ kind: 'end', prefix: prefix() })
   return { columns, steps }
-}
-
-const JSON_TYPES: Record<Exclude<Kind, 'json'>, Record<string, unknown>> = {
-  text: { type: 'string' },
-  instant: { type: 'string', format: 'date-time' },
-  integer: { type: 'integer' },
-  decimal: { type: 'number' },
-  boolean: { type: 'boolean' },
-}
-
-function objectSchema(fields: Fields): Record<string, unknown> {
-  const properties = Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, fieldSchema(field)]))
-  return { type: 'object', properties, required: Object.keys(fields), additionalProperties: false }
-}
-
-function fieldSchema(field: Leaf | Nested): Record<string, unknown> {
-  const { description } = field
-  if (field.kind === 'object') {
-    const title = field.name && { title: field.name }
-    return orNull({ description, ...title, ...objectSchema(field.fields) }, field.nullable)
-  }
-  const base = field.kind === 'json' ? (field.schema ?? { type: 'object' }) : JSON_TYPES[field.kind]
-  const { enum: values, example } = field
-  const schema = {
-    description,
-    ...base,
-    ...(values && { enum: values }),
-    ...(example !== undefined && { examples: [example] }),
-  }
-  return orNull(schema, field.nullable === true)
-}
-
-function orNull(schema: Record<string, unknown>, nullable: boolean): Record<string, unknown> {
-  if (!nullable) return schema
-  const type = [schema.type as string | string[]].flat()
-  return {
-    ...schema,
-    type: type.includes('null') ? type : [...type, 'null'],
-    ...(schema.enum !== undefined && { enum: [...(schema.enum as unknown[]), null] }),
-  }
 }

@@ -7,11 +7,15 @@ import { ApiError } from '../../lib/errors.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
 import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
 const number = (description: string) => Type.Number({ description })
 const nullable = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
-const choice = (names: readonly string[], description: string): Schema => ({ type: 'string', enum: names, description })
+const choice = <const N extends string>(names: readonly N[], description: string): Schema<N> => ({
+  type: 'string',
+  enum: names,
+  description,
+})
 const eachDay = RETURN_DAYS.join(', ')
 
 const row = Type.Object(
@@ -48,7 +52,7 @@ interface Asked {
   test?: boolean
 }
 
-const acquisition: Reading = {
+const acquisition = reading({
   id: 'getAcquisition',
   right: 'figures',
   command: 'figures acquisition',
@@ -97,7 +101,7 @@ const acquisition: Reading = {
     })
     return { from, to: addDays(to, -1), ...now, days_since: daysSince(to, today), data }
   },
-}
+})
 
 /** The whole days that are over since the day before `to`. */
 const daysSince = (to: string, today: string) => Math.max(0, (Date.parse(today) - Date.parse(to)) / DAY_MS)
@@ -123,7 +127,7 @@ interface AskedLifetime extends Asked {
   value?: string
 }
 
-const lifetime: Reading = {
+const lifetime = reading({
   id: 'getLifetime',
   right: 'figures',
   command: 'figures ltv',
@@ -195,6 +199,6 @@ const lifetime: Reading = {
     })
     return { from, to: addDays(to, -1), ...now, data }
   },
-}
+})
 
-export const acquisitions: Operation[] = [acquisition, lifetime]
+export const acquisitions = [acquisition, lifetime] as const

@@ -7,7 +7,7 @@ import { Type } from '../../lib/shape/schema.ts'
 import { isId } from '../../lib/text.ts'
 import { notFound, requireFunnel, requireProject } from './exist.ts'
 import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
 const row = Type.Object(
   {
@@ -38,7 +38,7 @@ interface Asked {
   test?: boolean
 }
 
-const answers: Reading = {
+const answers = reading({
   id: 'getAnswers',
   right: 'figures',
   command: 'figures answers',
@@ -78,7 +78,7 @@ const answers: Reading = {
     const data = found.map(({ element_id, ...one }) => ({ element_id, name: names.get(element_id) ?? null, ...one }))
     return { from: days.from, to: addDays(days.to, -1), time_zone, data }
   },
-}
+})
 
 const NAMES = `
   select element_id, min(element_custom_id) as name
@@ -86,4 +86,4 @@ const NAMES = `
   join replies r on r.project_id = s.project_id and r.session_id = s.id and r.screen_id = $3
   group by element_id`
 
-export const answerOperations: Operation[] = [answers]
+export const answerOperations = [answers] as const

@@ -6,6 +6,7 @@ import { ApiError } from '../../lib/errors.ts'
 import { noRoute, refuseOtherMethods } from '../../lib/http/listener.ts'
 import { problems } from '../../lib/http/problems.ts'
 import { sendJson } from '../../lib/http/send-json.ts'
+import { Json } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { shardHook } from './all-shards.ts'
 import { actorOf, requireOpen, requireOperator } from './authentication.ts'
@@ -40,7 +41,7 @@ function mount(scope: FastifyInstance, app: App, operation: Operation): void {
       }
       refuseNul(input.params)
       const result = await perform(operation, app, actorOf(request, app), input)
-      return typeof result === 'string' ? sendJson(reply, result) : result
+      return result instanceof Json ? sendJson(reply, result.text()) : result
     },
   })
 }

@@ -1,13 +1,16 @@
 // The audit log: its list, and the check of its chain.
 import { auditHeadsPath } from '../../core/audit/audit.ts'
 import { verifyAudit } from '../../core/audit/verify.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
 import { utcDayFilters } from './day-filters.ts'
 import { equals, list } from './list.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
-const object = { schema: { type: 'object', additionalProperties: true }, nullable: true }
+const object = {
+  schema: { type: 'object', additionalProperties: true } as Schema<Record<string, unknown>>,
+  nullable: true,
+}
 
 const entry = shape('AuditEntry', 'a', {
   sequence: integer('Number of the entry, without gaps.', { example: 1 }),
@@ -23,7 +26,7 @@ const entry = shape('AuditEntry', 'a', {
   after: json('State after, or the request.', object),
 })
 
-const verify: Reading = {
+const verify = reading({
   id: 'verifyAudit',
   right: 'setup',
   command: 'audit verify',
@@ -40,9 +43,9 @@ const verify: Reading = {
     { title: 'AuditVerdict', additionalProperties: false },
   ),
   run: ({ db, seal, config }) => verifyAudit(db, seal, auditHeadsPath(config)),
-}
+})
 
-export const auditLog: Operation[] = [
+export const auditLog = [
   list({
     id: 'listAuditEntries',
     right: 'setup',
@@ -63,4 +66,4 @@ export const auditLog: Operation[] = [
     },
   }),
   verify,
-]
+] as const

@@ -1,10 +1,11 @@
 // Entries in the balances of merchant accounts: what was not paid out yet, and what has no payment here.
+import { jsonOf } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { requireOrganization } from './exist.ts'
 import { TAG } from './finance.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
 const PATH = '/organizations/:organization_id/finance/balance-entries'
 
@@ -38,7 +39,7 @@ const entry = shape('BalanceEntry', 'e', {
   }),
 })
 
-const balances: Reading = {
+const balances = reading({
   id: 'getUnpaidBalance',
   right: 'reports',
   command: 'finance balance',
@@ -72,9 +73,9 @@ const balances: Reading = {
   async run({ db }, { params }) {
     await requireOrganization(db.query, params.organization_id!)
     const rows = await db.read({ name: 'sum unpaid balances', text: BALANCES }, [params.organization_id!])
-    return BALANCE.writeList(rows, '{"data":[', ']}').toString()
+    return jsonOf({ data: BALANCE.list(rows) })
   },
-}
+})
 
 const BALANCE = shape('UnpaidBalanceRow', 'e', {
   psp: text(''),
@@ -91,7 +92,7 @@ const BALANCES = `
   where e.organization_id = $1 and e.payout_id is null
   group by e.psp, e.psp_merchant_id, e.currency_code order by e.psp, e.psp_merchant_id, e.currency_code`
 
-export const balanceEntries: Operation[] = [
+export const balanceEntries = [
   list({
     id: 'listBalanceEntries',
     right: 'reports',
@@ -131,4 +132,4 @@ export const balanceEntries: Operation[] = [
     ...ofOrganization,
   }),
   balances,
-]
+] as const

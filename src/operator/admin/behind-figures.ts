@@ -6,7 +6,6 @@ import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { dayFilters, dayFiltersOf, firstVisitFilters, valueFilter, visitFilters } from './day-filters.ts'
 import { equals, type ListDeclaration, list, ofOrganization, ofProject } from './list.ts'
-import type { Operation } from './operation.ts'
 
 const emailOf = (alias: string) =>
   text('E-mail address of the person.', {
@@ -81,7 +80,7 @@ const answerFilter: NonNullable<ListDeclaration['filters']>[string] = {
       and answer.value = coalesce(substring(${value} from '^[^ ]* [^ ]* [^ ]* (.*)$'), ''))`,
 }
 
-export const behindFigures: Operation[] = [
+export const behindFigures = [
   list({
     id: 'listProjectSessions',
     right: 'people',
@@ -154,4 +153,4 @@ export const behindFigures: Operation[] = [
       provider: equals('r.psp', 'Only those at this payment provider.'),
     },
   }),
-]
+] as const

@@ -15,7 +15,7 @@ import type { SentAmount } from '../../payments/billing/credits/amount.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
 import { notFound, requireOrganization } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
-import type { Change, Input, Operation } from './operation.ts'
+import { change, type Input } from './operation.ts'
 
 const cap = shape('ChargeCap', 'k', {
   organization_id: text('The organization.', { example: 'acme' }),
@@ -72,7 +72,7 @@ function readMost(sent: SentAmount, currency: string): string {
 
 const WHERE = 'k.organization_id = $1 and k.scope = $2 and k.per = $3 and k.currency_code = $4'
 
-const setCap: Change = {
+const setCap = change({
   id: 'setChargeCap',
   right: 'manage',
   command: 'credits cap set',
@@ -103,11 +103,11 @@ const setCap: Change = {
     )
     const [row] = await query(`select ${cap.namedColumns} from charge_caps k where ${WHERE}`, key)
     const entry = { action: 'charge_cap.set', target: nameOf(key), ...(before && { before }), after: { most } }
-    return { entry, result: JSON.parse(cap.writeNamed(row!).toString()) }
+    return { entry, result: cap.readNamed(row!) }
   },
-}
+})
 
-const removeCap: Change = {
+const removeCap = change({
   id: 'removeChargeCap',
   right: 'manage',
   command: 'credits cap remove',
@@ -130,11 +130,11 @@ const removeCap: Change = {
     )
     return { entry: { action: 'charge_cap.removed', target: nameOf(key), before: removed[0]! }, result: {} }
   },
-}
+})
 
 const nameOf = ([organization, ...rest]: Key) => targetOf(organization, `cap ${rest.join(' ').trim()}`)
 
-export const chargeCaps: Operation[] = [
+export const chargeCaps = [
   list({
     id: 'listChargeCaps',
     right: 'setup',
@@ -151,4 +151,4 @@ export const chargeCaps: Operation[] = [
   }),
   setCap,
   removeCap,
-]
+] as const

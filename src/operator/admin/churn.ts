@@ -3,10 +3,10 @@ import { readHorizon } from '../../core/lists/horizon.ts'
 import { CHURN_BY, type ChurnQuestion, readChurn } from '../../data/figures/churn.ts'
 import { FORECAST_DAYS, readForecast } from '../../data/figures/forecast.ts'
 import { addDays } from '../../lib/days.ts'
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
 import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
 const count = (description: string) => Type.Integer({ description })
 const number = (description: string) => Type.Number({ description })
@@ -38,7 +38,7 @@ interface Asked {
   test?: boolean
 }
 
-const churn: Reading = {
+const churn = reading({
   id: 'getChurn',
   right: 'figures',
   command: 'figures churn',
@@ -49,12 +49,13 @@ const churn: Reading = {
   description: 'Days in the future are left out. docs/figures.md defines each figure.',
   query: Type.Object({
     ...daysQuery,
-    by: Type.Optional({
-      type: 'string',
-      enum: CHURN_BY,
-      description:
-        'The dimension of the rows; by default one row for all. The `cohort` is the month of the first payment, of a trial that of its beginning.',
-    } as Schema),
+    by: Type.Optional(
+      Type.String({
+        enum: CHURN_BY,
+        description:
+          'The dimension of the rows; by default one row for all. The `cohort` is the month of the first payment, of a trial that of its beginning.',
+      }),
+    ),
     test,
   }),
   response: Type.Object(
@@ -78,7 +79,7 @@ const churn: Reading = {
     const data = await readChurn(db, { projects: [params.project_id!], ...days, ...(by && { by }), test })
     return { from, to: addDays(to, -1), ...now, data }
   },
-}
+})
 
 const day = Type.Object(
   {
@@ -92,7 +93,7 @@ const day = Type.Object(
   { title: 'ForecastDay', additionalProperties: false },
 )
 
-const forecast: Reading = {
+const forecast = reading({
   id: 'getRenewalForecast',
   right: 'figures',
   command: 'figures forecast',
@@ -120,6 +121,6 @@ const forecast: Reading = {
     const { days, ...rates } = await readForecast(db, params.project_id!, today, test)
     return { ...rates, ...now, data: days }
   },
-}
+})
 
-export const churnOperations: Operation[] = [churn, forecast]
+export const churnOperations = [churn, forecast] as const

@@ -5,11 +5,11 @@ import { instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { closeMonth, requireClosable } from '../../payments/billing/finance/close.ts'
 import { monthPeriod } from '../../payments/billing/finance/period.ts'
 import { financeTotals } from '../../payments/billing/finance/report.ts'
-import { writeSums } from '../../payments/billing/finance/sums.ts'
+import { sumsOf } from '../../payments/billing/finance/sums.ts'
 import { requireOrganization } from './exist.ts'
 import { monthField, TAG } from './finance.ts'
 import { list, ofOrganization } from './list.ts'
-import type { Act, Operation } from './operation.ts'
+import { act } from './operation.ts'
 
 const PATH = '/organizations/:organization_id/finance/months'
 
@@ -27,7 +27,7 @@ const closedMonth = shape('FinanceMonth', 'm', {
   }),
 })
 
-const close: Act = {
+const close = act({
   id: 'closeFinanceMonth',
   right: 'books',
   command: 'finance close',
@@ -57,8 +57,8 @@ const close: Act = {
     const first = readMonth('month', String(body.month))
     await requireOrganization(db.query, id)
     await requireClosable(db.query, id, first)
-    const { usd } = JSON.parse(`{${writeSums(await financeTotals(db, id, { ...monthPeriod(first), test: false }))}}`)
-    return `Closes ${body.month} of ${id} permanently, with a net of ${usd.net.toFixed(2)} US dollars. Later changes are booked as corrections in the next month.`
+    const { usd } = sumsOf(await financeTotals(db, id, { ...monthPeriod(first), test: false }))
+    return `Closes ${body.month} of ${id} permanently, with a net of ${Number(usd.net.text).toFixed(2)} US dollars. Later changes are booked as corrections in the next month.`
   },
   async act(app, { params, body }) {
     const id = params.organization_id!
@@ -66,9 +66,9 @@ const close: Act = {
     const { rows, closed_at } = await closeMonth(app, id, readMonth('month', String(body.month)))
     return { month: String(body.month), rows, closed_at }
   },
-}
+})
 
-export const closings: Operation[] = [
+export const closings = [
   list({
     id: 'listFinanceMonths',
     right: 'reports',
@@ -85,4 +85,4 @@ export const closings: Operation[] = [
     ...ofOrganization,
   }),
   close,
-]
+] as const

@@ -3,7 +3,7 @@ import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { connectAccount, disconnectAccount } from '../../payments/providers/connect.ts'
 import { requireOrganization } from './exist.ts'
 import { checkLabel } from './merchant-accounts.ts'
-import type { Input, Operation } from './operation.ts'
+import { act, change, type Input } from './operation.ts'
 
 const PATH = '/organizations/:organization_id/merchant-accounts/:psp/:psp_merchant_id'
 
@@ -28,7 +28,7 @@ const connection = Type.Object(
   { title: 'MerchantAccountCredentials', additionalProperties: false },
 )
 
-const OrNull = (type: Schema, description: string) => Type.Union([type, Type.Null()], { description })
+const OrNull = <T>(type: Schema<T>, description: string) => Type.Union([type, Type.Null()], { description })
 
 const connected = Type.Object(
   {
@@ -68,8 +68,8 @@ interface Credentials {
   webhook_secrets?: string[]
 }
 
-export const connections: Operation[] = [
-  {
+export const connections = [
+  act({
     id: 'connectMerchantAccount',
     right: 'accounts',
     command: CONNECT_COMMAND,
@@ -86,7 +86,7 @@ export const connections: Operation[] = [
       const after = { sandbox, key_last4: secret_key?.slice(-4), webhook_secrets: webhook_secrets?.length }
       return { action: 'merchant_account.connect_asked', target: targetOf(input), after }
     },
-    async act({ db, seal, clock, config }, input) {
+    async act({ db, seal, clock, config, simulatorUrls }, input) {
       const { sandbox, secret_key, webhook_secrets } = input.body as unknown as Credentials
       const name = nameOf(input)
       checkLabel('psp', name.psp)
@@ -94,10 +94,10 @@ export const connections: Operation[] = [
       await requireOrganization(db.query, name.organizationId)
       const { stripeApiUrl, apiUrls, providerTimeoutMs: deadlineMs } = config
       const given = { isSandbox: sandbox, secretKey: secret_key, webhookSecrets: webhook_secrets }
-      return connectAccount({ db, seal, clock, stripeApiUrl, apiUrls, deadlineMs }, name, given)
+      return connectAccount({ db, seal, clock, stripeApiUrl, simulatorUrls, apiUrls, deadlineMs }, name, given)
     },
-  },
-  {
+  }),
+  change({
     id: 'disconnectMerchantAccount',
     right: 'accounts',
     command: 'merchant-account disconnect',
@@ -113,5 +113,5 @@ export const connections: Operation[] = [
       const entry = { action: 'merchant_account.disconnected', target: targetOf(input), before }
       return { entry, result: { disconnected: true } }
     },
-  },
-]
+  }),
+] as const

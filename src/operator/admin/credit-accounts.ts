@@ -1,6 +1,7 @@
 // Credits of customers: balances, entries, grants and corrections, and the organization's setting for refunds.
 import { creditEntry } from '../../core/records/credit-entry.ts'
 import { readDay } from '../../lib/days.ts'
+import { jsonOf } from '../../lib/json/json.ts'
 import type { JsonObject } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { answerOf, responseOf } from '../../payments/billing/credits/api.ts'
@@ -10,13 +11,13 @@ import { askOf, bodies } from '../../payments/billing/credits/requests.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
 import { requireOrganization } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import type { Change, Operation, Reading } from './operation.ts'
+import { type Change, change, reading } from './operation.ts'
 
 const DAY = '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'
 
 const externalId = Type.String({ description: 'The customer.', minLength: 1, maxLength: 256 })
 
-const getBalance: Reading = {
+const getBalance = reading({
   id: 'getCreditBalances',
   right: 'people',
   command: 'credits balance',
@@ -29,11 +30,9 @@ const getBalance: Reading = {
   response: balancesOut,
   async run({ db }, { params, query }) {
     await requireOrganization(db.query, params.organization_id!)
-    const balances = await balancesOf(db.query, params.organization_id!, query.external_id as string)
-    // As text, so that the dashboard reads plain numbers.
-    return JSON.stringify({ balances })
+    return jsonOf({ balances: await balancesOf(db.query, params.organization_id!, query.external_id as string) })
   },
-}
+})
 
 const listEntries = list({
   id: 'listOrganizationCreditEntries',
@@ -62,8 +61,11 @@ const listEntries = list({
   ...ofOrganization,
 })
 
-function correction(operation: 'grant' | 'adjust', about: Pick<Change, 'id' | 'right' | 'summary'>): Change {
-  return {
+function correction<const I extends string>(
+  operation: 'grant' | 'adjust',
+  about: Pick<Change<I>, 'id' | 'right' | 'summary'>,
+) {
+  return change({
     ...about,
     command: `credits ${operation}`,
     method: 'POST',
@@ -83,10 +85,10 @@ function correction(operation: 'grant' | 'adjust', about: Pick<Change, 'id' | 'r
       }
       return { entry, result: answerOf(operation, reply) }
     },
-  }
+  })
 }
 
-const setCredits: Change = {
+const setCredits = change({
   id: 'setCredits',
   right: 'manage',
   command: 'credits set',
@@ -112,12 +114,12 @@ const setCredits: Change = {
     const before = { debt: row!.credits_debt === 't' }
     return { entry: { action: 'credits.set', target: targetOf(organization, 'refunds'), before, after }, result: after }
   },
-}
+})
 
-export const creditAccounts: Operation[] = [
+export const creditAccounts = [
   getBalance,
   listEntries,
   correction('grant', { id: 'grantCustomerCredits', right: 'manage', summary: 'Grant credits to a customer' }),
   correction('adjust', { id: 'adjustCustomerCredits', right: 'manage', summary: 'Correct a customer’s balance' }),
   setCredits,
-]
+] as const

@@ -1,11 +1,12 @@
 // An organization's credits by unit and day: sold, spent, expired, revoked, adjusted, and what is outstanding at the end of the day.
 import { DAY_MS, readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
+import { jsonOf } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { decimal, integer, shape, text } from '../../lib/shape/shape.ts'
 import { PATH, TAG } from './credit-units.ts'
 import { requireOrganization } from './exist.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
 const creditDay = shape('CreditDay', 'd', {
   day: text('The day, in UTC.', { example: '2026-01-31' }),
@@ -49,7 +50,7 @@ const DAYS = `
       rows between unbounded preceding and 1 preceding), 0)) as outstanding
   from moved m join present p on p.unit = m.unit`
 
-const getDays: Reading = {
+const getDays = reading({
   id: 'getCreditDays',
   right: 'figures',
   command: 'credits days',
@@ -85,8 +86,8 @@ const getDays: Reading = {
       },
       [params.organization_id!, from, to, unit],
     )
-    return creditDay.writeList(rows, '{"data":[', ']}').written().toString()
+    return jsonOf({ data: creditDay.list(rows) })
   },
-}
+})
 
-export const creditDays: Operation[] = [getDays]
+export const creditDays = [getDays] as const

@@ -2,7 +2,6 @@
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { PATH, TAG } from './credit-units.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import type { Operation } from './operation.ts'
 
 const customer = {
   external_id: text('The customer.', { example: 'ada' }),
@@ -38,7 +37,7 @@ const ofCustomer = (row: string) => ({
   unit: equals(`${row}.unit`, 'Only those of this unit.'),
 })
 
-export const creditGrants: Operation[] = [
+export const creditGrants = [
   list({
     id: 'listCreditGrants',
     right: 'people',
@@ -71,4 +70,4 @@ export const creditGrants: Operation[] = [
     filters: { ...ofCustomer('h'), status: equals('h.status', 'Only those with this status.') },
     ...ofOrganization,
   }),
-]
+] as const

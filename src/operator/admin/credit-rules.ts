@@ -9,7 +9,7 @@ import { creditsIn } from '../../payments/billing/credits/requests.ts'
 import { lockUnit, PATH, TAG, targetOf } from './credit-units.ts'
 import { notFound } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
-import type { Change, Input, Operation } from './operation.ts'
+import { change, type Input } from './operation.ts'
 
 const rule = shape('CreditRule', 'r', {
   currency_code: text('Currency of the charge.', { example: 'USD' }),
@@ -48,7 +48,7 @@ function ruleOf({ params, body, exact = body }: Input): [string, string, string,
   }
 }
 
-const setRule: Change = {
+const setRule = change({
   id: 'setCreditRule',
   right: 'manage',
   command: 'credits rule set',
@@ -90,9 +90,9 @@ const setRule: Change = {
       ...(before && { before }),
       after: { amount: formatCredits(amount), expires_after: hours },
     }
-    return { entry, result: JSON.parse(rule.writeNamed(row!).toString()) }
+    return { entry, result: rule.readNamed(row!) }
   },
-}
+})
 
 const RULE = 'r.organization_id = $1 and r.currency_code = $2 and r.charged = $3::numeric and r.unit = $4'
 const SET_RULE = `
@@ -104,7 +104,7 @@ const SET_RULE = `
 const nameOf = ([organization, ...rest]: [string, string, string, string]) =>
   targetOf(organization, `rule ${rest.join(' ')}`)
 
-const removeRule: Change = {
+const removeRule = change({
   id: 'removeCreditRule',
   right: 'manage',
   command: 'credits rule remove',
@@ -120,9 +120,9 @@ const removeRule: Change = {
     if (removed.length === 0) throw notFound('rule', key.slice(1).join(' '))
     return { entry: { action: 'credit_rule.removed', target: nameOf(key) }, result: {} }
   },
-}
+})
 
-export const creditRules: Operation[] = [
+export const creditRules = [
   list({
     id: 'listCreditRules',
     right: 'setup',
@@ -139,4 +139,4 @@ export const creditRules: Operation[] = [
   }),
   setRule,
   removeRule,
-]
+] as const

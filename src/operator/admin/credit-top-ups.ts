@@ -5,9 +5,9 @@ import { removeTopUp, setTopUp, topUpIn, topUpName, topUpRule } from '../../paym
 import { PATH, TAG } from './credit-units.ts'
 import { requireOrganization } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import type { Change, Operation } from './operation.ts'
+import { change } from './operation.ts'
 
-const set: Change = {
+const set = change({
   id: 'setCustomerTopUp',
   right: 'manage',
   command: 'credits top-up set',
@@ -22,9 +22,9 @@ const set: Change = {
     await requireOrganization(query, params.organization_id!)
     return setTopUp(query, params.organization_id!, exact as JsonObject)
   },
-}
+})
 
-const remove: Change = {
+const remove = change({
   id: 'removeCustomerTopUp',
   right: 'manage',
   command: 'credits top-up remove',
@@ -38,9 +38,9 @@ const remove: Change = {
     await requireOrganization(query, params.organization_id!)
     return removeTopUp(query, params.organization_id!, exact as JsonObject)
   },
-}
+})
 
-export const creditTopUps: Operation[] = [
+export const creditTopUps = [
   list({
     id: 'listOrganizationTopUps',
     right: 'people',
@@ -62,4 +62,4 @@ export const creditTopUps: Operation[] = [
   }),
   set,
   remove,
-]
+] as const

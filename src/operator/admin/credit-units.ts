@@ -8,7 +8,7 @@ import { creditsIn } from '../../payments/billing/credits/requests.ts'
 import { notFound, requireOrganization } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
 import { nameField } from './names.ts'
-import type { Change, Operation } from './operation.ts'
+import { change } from './operation.ts'
 
 export const TAG = 'Credits'
 export const PATH = '/organizations/:organization_id/credits'
@@ -30,7 +30,7 @@ const lowBelow = Type.Optional({
   type: ['number', 'string', 'null'],
 } as Schema)
 
-const createUnit: Change = {
+const createUnit = change({
   id: 'createCreditUnit',
   right: 'manage',
   command: 'credits unit create',
@@ -74,9 +74,9 @@ const createUnit: Change = {
     }
     return { entry, result: await readUnit(query, organization_id, id) }
   },
-}
+})
 
-const setUnit: Change = {
+const setUnit = change({
   id: 'setCreditUnit',
   right: 'manage',
   command: 'credits unit set',
@@ -108,9 +108,9 @@ const setUnit: Change = {
     }
     return { entry, result: await readUnit(query, organization_id, id) }
   },
-}
+})
 
-export const creditUnits: Operation[] = [
+export const creditUnits = [
   list({
     id: 'listCreditUnits',
     right: 'setup',
@@ -127,7 +127,7 @@ export const creditUnits: Operation[] = [
   }),
   createUnit,
   setUnit,
-]
+] as const
 
 /** The target of an audit entry. */
 export const targetOf = (organization: string, what: string) => `credits of organization ${organization}: ${what}`
@@ -151,10 +151,10 @@ export async function lockUnit(query: Query, organization: string, id: string) {
   return row
 }
 
-async function readUnit(query: Query, organization: string, id: string): Promise<object> {
+async function readUnit(query: Query, organization: string, id: string) {
   const [row] = await query(
     `select ${unit.namedColumns} from credit_units u where u.organization_id = $1 and u.unit = $2`,
     [organization, id],
   )
-  return JSON.parse(unit.writeNamed(row!).toString())
+  return unit.readNamed(row!)
 }

@@ -1,4 +1,5 @@
 // An organization's totals of credits, by unit, and the operations about credits.
+import { jsonOf } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { decimal, integer, shape, text } from '../../lib/shape/shape.ts'
 import { chargeCaps } from './charge-caps.ts'
@@ -9,7 +10,7 @@ import { creditRules } from './credit-rules.ts'
 import { creditTopUps } from './credit-top-ups.ts'
 import { creditUnits, PATH, TAG } from './credit-units.ts'
 import { requireOrganization } from './exist.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
 const totals = shape('CreditTotals', 't', {
   unit: text('Unit.', { example: 'tokens' }),
@@ -33,7 +34,7 @@ const TOTALS = `
   from credit_units u left join credit_accounts a on a.organization_id = u.organization_id and a.unit = u.unit
   where u.organization_id = $1 group by u.unit`
 
-const getTotals: Reading = {
+const getTotals = reading({
   id: 'getCreditTotals',
   right: 'figures',
   command: 'credits show',
@@ -48,11 +49,11 @@ const getTotals: Reading = {
     const rows = await db.readLong({ text: `select ${totals.columns} from (${TOTALS}) t order by t.unit` }, [
       params.organization_id!,
     ])
-    return totals.writeList(rows, '{"data":[', ']}').written().toString()
+    return jsonOf({ data: totals.list(rows) })
   },
-}
+})
 
-export const credits: Operation[] = [
+export const credits = [
   getTotals,
   ...creditDays,
   ...creditAccounts,
@@ -61,4 +62,4 @@ export const credits: Operation[] = [
   ...creditRules,
   ...creditTopUps,
   ...chargeCaps,
-]
+] as const

@@ -26,7 +26,7 @@ export const atProviders = Type.Array(atProvider.schema, {
 const LIST = `select ${atProvider.namedColumns} from provider_erasures e
   where e.project_id = $1 and e.profile_id = $2 order by e.psp, e.psp_merchant_id, e.target`
 
-export async function listAtProviders(query: Query, projectId: string, profileId: string): Promise<object[]> {
+export async function listAtProviders(query: Query, projectId: string, profileId: string) {
   const rows = await query(LIST, [projectId, profileId])
-  return rows.map((row) => JSON.parse(atProvider.writeNamed(row).toString()))
+  return rows.map((row) => atProvider.readNamed(row))
 }

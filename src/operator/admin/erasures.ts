@@ -10,7 +10,7 @@ import { instantFromPg } from '../../lib/time.ts'
 import { atProviders, listAtProviders } from './erasures-at-providers.ts'
 import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
 const receipt = {
   project_id: Type.String({ description: 'Project.' }),
@@ -72,7 +72,7 @@ const erasure = shape('Erasure', 'e', {
   }),
 })
 
-const getErasure: Reading = {
+const getErasure = reading({
   id: 'getErasure',
   right: 'people',
   command: 'profile receipt',
@@ -82,9 +82,9 @@ const getErasure: Reading = {
   summary: 'Get the receipt of an erasure',
   response: Type.Object(receipt, { title: 'Receipt', additionalProperties: false }),
   run: (app, { params }) => receiptOf(app, params.project_id!, params.profile_id!),
-}
+})
 
-const compareLedgers: Reading = {
+const compareLedgers = reading({
   id: 'compareLedgers',
   right: 'people',
   command: 'profile ledgers',
@@ -102,7 +102,7 @@ const compareLedgers: Reading = {
     { title: 'LedgerComparison', additionalProperties: false },
   ),
   run: (app) => cachedComparison(app),
-}
+})
 
 interface Comparison {
   in_database: number
@@ -146,7 +146,7 @@ async function compare(db: App['db'], path: string): Promise<Comparison> {
   }
 }
 
-export const erasures: Operation[] = [
+export const erasures = [
   compareLedgers,
   list({
     id: 'listErasures',
@@ -163,4 +163,4 @@ export const erasures: Operation[] = [
     ...ofProject,
   }),
   getErasure,
-]
+] as const

@@ -2,11 +2,11 @@
 import { eventTypes } from '../../core/events/catalogue.ts'
 import { sendAgain } from '../../core/events/endpoints.ts'
 import { isUuid } from '../../lib/ids.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
 import { notFound } from './exist.ts'
 import { equals, list, ofProject } from './list.ts'
-import type { Change, Operation, Reading } from './operation.ts'
+import { change, reading } from './operation.ts'
 
 const TAG = 'Events'
 const PATH = '/projects/:project_id/events'
@@ -19,7 +19,7 @@ const event = shape('Event', 'v', {
   created_at: instant('When it was written.'),
   pending: boolean('Whether its deliveries have yet to be created.'),
   data: json('The object as the API returned it; after an erasure, only its id.', {
-    schema: { type: 'object', additionalProperties: true },
+    schema: { type: 'object', additionalProperties: true } as Schema<Record<string, unknown>>,
   }),
 })
 
@@ -61,7 +61,7 @@ const FIND = {
   text: `select ${event.columns} from events v where v.project_id = $1 and v.id::text = $2`,
 }
 
-const get: Reading = {
+const get = reading({
   id: 'getEvent',
   right: 'people',
   command: 'event show',
@@ -74,11 +74,11 @@ const get: Reading = {
     const { project_id, event_id } = params as { project_id: string; event_id: string }
     const [row] = isUuid(event_id) ? await db.read(FIND, [project_id, event_id.toLowerCase()]) : []
     if (!row) throw notFound('event', event_id)
-    return event.write(row).toString()
+    return event.one(row)
   },
-}
+})
 
-const send: Change = {
+const send = change({
   id: 'sendEventAgain',
   right: 'send',
   command: 'event send',
@@ -110,9 +110,9 @@ const send: Change = {
       result: { endpoints },
     }
   },
-}
+})
 
-export const events: Operation[] = [
+export const events = [
   list({
     id: 'listEvents',
     right: 'people',
@@ -193,4 +193,4 @@ export const events: Operation[] = [
       project: 'd.project_id',
     },
   }),
-]
+] as const

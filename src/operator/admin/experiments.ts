@@ -5,7 +5,7 @@ import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
 import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
 const integer = (description: string) => Type.Integer({ description })
 const nullable = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
@@ -49,11 +49,10 @@ const variant = Type.Object(
             refund_rate: difference('share of payers who were refunded', SHARES),
             power: nullable('Probability of finding such a difference of the conversion with so many people.'),
             people_needed: nullable('People that this variant still needs to find it with a probability of 80 %.'),
-            verdict: {
-              type: 'string',
+            verdict: Type.String({
               enum: ['better', 'worse', 'none'],
               description: 'Whether the conversion differs: `none` is no verdict yet.',
-            },
+            }),
           },
           { title: 'AgainstControl', additionalProperties: false },
         ),
@@ -90,7 +89,7 @@ interface Asked {
   test?: boolean
 }
 
-const getExperiments: Reading = {
+const getExperiments = reading({
   id: 'getExperimentResults',
   right: 'figures',
   command: 'figures experiments',
@@ -132,7 +131,7 @@ const getExperiments: Reading = {
     })
     return { from, to: addDays(to, -1), ...now, data }
   },
-}
+})
 
 type Result = Awaited<ReturnType<typeof readExperiments>>[number]
 
@@ -149,4 +148,4 @@ const linesOf = ({ experiment_id, control, variants }: Result): object[] =>
     verdict: one.variant === control ? 'control' : (one.against_control?.verdict ?? 'none'),
   }))
 
-export const experimentResults: Operation[] = [getExperiments]
+export const experimentResults = [getExperiments] as const

@@ -8,7 +8,7 @@ import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { day } from './day-filters.ts'
 
 const DIMENSIONS = [
@@ -52,14 +52,14 @@ export const daysQuery = {
 
 /** The dimensions that figures can be filtered by, one at a time. */
 const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
-const filters = Object.fromEntries(
-  FILTERS.map((name) => [
-    name,
-    Type.Optional(
-      Type.String({ description: `Only the figures of this ${name}. One filter can be given.`, maxLength: 256 }),
-    ),
-  ]),
-) as Record<(typeof FILTERS)[number], Schema>
+const filterOf = (name: string) =>
+  Type.Optional(
+    Type.String({ description: `Only the figures of this ${name}. One filter can be given.`, maxLength: 256 }),
+  )
+const filters = Object.fromEntries(FILTERS.map((name) => [name, filterOf(name)])) as Record<string, unknown> as Record<
+  (typeof FILTERS)[number],
+  ReturnType<typeof filterOf>
+>
 
 export const query = Type.Object({
   metric: Type.String({
@@ -77,20 +77,22 @@ export const query = Type.Object({
       },
     }),
   ),
-  compare: Type.Optional({
-    type: 'string',
-    enum: ['previous', 'month', 'year'],
-    description:
-      'Adds the values of an earlier period: as many days before, or the same days a month or a year earlier.',
-  }),
+  compare: Type.Optional(
+    Type.String({
+      enum: ['previous', 'month', 'year'],
+      description:
+        'Adds the values of an earlier period: as many days before, or the same days a month or a year earlier.',
+    }),
+  ),
   ...filters,
-  money: Type.Optional({
-    type: 'string',
-    enum: ['usd', 'own'],
-    default: 'usd',
-    description:
-      '`usd`: in the reporting currency of the project, which is the US dollar unless it has another, without amounts whose rate is unknown; `own`: each currency separately.',
-  }),
+  money: Type.Optional(
+    Type.String({
+      enum: ['usd', 'own'],
+      default: 'usd',
+      description:
+        '`usd`: in the reporting currency of the project, which is the US dollar unless it has another, without amounts whose rate is unknown; `own`: each currency separately.',
+    }),
+  ),
   test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
 })
 

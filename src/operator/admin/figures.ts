@@ -9,14 +9,15 @@ import { rebuildFigures } from '../../data/figures/follow.ts'
 import { readFigures } from '../../data/figures/read.ts'
 import { addDays } from '../../lib/days.ts'
 import type { Param } from '../../lib/pg/types.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { type FiguresRequest, query, questionOf, readQuery, TAG, todayOf } from './figures-query.ts'
-import type { Act, Input, Operation, Reading } from './operation.ts'
+import { act, type Input, reading } from './operation.ts'
 import { reachCondition } from './reach.ts'
 
 const values = { type: 'object', additionalProperties: { type: ['number', 'null'] } }
+type Values = Schema<Record<string, number | null>>
 
 const failedDay = Type.Object(
   {
@@ -57,8 +58,11 @@ const response = Type.Object(
             description:
               'Currency of the money among the values: the reporting currency, with `money=own` that of the amounts.',
           }),
-          values: { ...values, description: 'Value of each metric: money in major units, ratios from 0 to 1.' },
-          previous: Type.Optional({ ...values, description: 'The same values in the period of comparison.' }),
+          values: {
+            ...values,
+            description: 'Value of each metric: money in major units, ratios from 0 to 1.',
+          } as Values,
+          previous: Type.Optional({ ...values, description: 'The same values in the period of comparison.' } as Values),
         },
         { title: 'Figure', additionalProperties: false },
       ),
@@ -123,7 +127,7 @@ const about = {
   checkInput: ({ query }: Input) => void readQuery(query),
 }
 
-const ofProject: Reading = {
+const ofProject = reading({
   ...about,
   id: 'getProjectFigures',
   right: 'figures',
@@ -135,9 +139,9 @@ const ofProject: Reading = {
     await readHorizon(app.db, params.project_id!)
     return figuresOf(app, [params.project_id!], request)
   },
-}
+})
 
-const ofOrganization: Reading = {
+const ofOrganization = reading({
   ...about,
   id: 'getOrganizationFigures',
   right: 'figures',
@@ -157,9 +161,9 @@ const ofOrganization: Reading = {
       request,
     )
   },
-}
+})
 
-const rebuild: Act = {
+const rebuild = act({
   id: 'rebuildFigures',
   right: 'imports',
   command: 'figures rebuild',
@@ -181,6 +185,6 @@ const rebuild: Act = {
     const days = await rebuildFigures(db, params.project_id!)
     return { days, missing: await failedDays(db, [params.project_id!]) }
   },
-}
+})
 
-export const figures: Operation[] = [ofProject, ofOrganization, rebuild]
+export const figures = [ofProject, ofOrganization, rebuild] as const

@@ -3,6 +3,7 @@
 import { hasRight } from '../../core/tenants/access.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
+import { jsonOf } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'
 import { type PeriodGiven, readPeriod } from '../../payments/billing/finance/period.ts'
@@ -15,10 +16,10 @@ import {
   financeTotals,
   type Place,
 } from '../../payments/billing/finance/report.ts'
-import { financeSums, writeSums } from '../../payments/billing/finance/sums.ts'
+import { financeSums, sumsOf } from '../../payments/billing/finance/sums.ts'
 import { day } from './day-filters.ts'
 import { requireOrganization } from './exist.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
 export const TAG = 'Finance'
 const PATH = '/organizations/:organization_id/finance'
@@ -60,7 +61,7 @@ const closedField = Type.Array(
   { description: 'The months of the period that are closed: their rows no longer change.' },
 )
 
-const totals: Reading = {
+const totals = reading({
   id: 'getFinanceReport',
   right: 'reports',
   command: 'report',
@@ -86,12 +87,12 @@ const totals: Reading = {
     const id = params.organization_id!
     await requireOrganization(db.query, id)
     const rows = await financeTotals(db, id, { ...period, test })
-    const before = `${beginning({ organization_id: id, ...period, test, closed: await closedMonths(db, id, period) })},${writeSums(rows)},"totals":[`
-    return financeTotal.writeList(rows, before, ']}').toString()
+    const closed = await closedMonths(db, id, period)
+    return jsonOf({ organization_id: id, ...period, test, closed, ...sumsOf(rows), totals: financeTotal.list(rows) })
   },
-}
+})
 
-const rows: Reading = {
+const rows = reading({
   id: 'listFinanceRows',
   right: 'reports',
   command: 'report',
@@ -126,12 +127,9 @@ const rows: Reading = {
     const found = await financeRows(db, id, { ...period, test }, page, row)
     const served = found.rows.slice(0, limit)
     const next_after = found.rows.length > limit ? textOf(found.places[limit - 1]!) : null
-    const before = `${beginning({ organization_id: id, ...period, test, next_after })},"rows":[`
-    return row.writeList(served, before, ']}').toString()
+    return jsonOf({ organization_id: id, ...period, test, next_after, rows: row.list(served) })
   },
-}
-
-const beginning = (fields: object) => JSON.stringify(fields).slice(0, -1)
+})
 
 const textOf = ({ booked_at, trx_created_at, part }: Place) => `${booked_at}_${trx_created_at}_${part}`
 
@@ -147,4 +145,4 @@ function readAfter(text: string): Place {
   }
 }
 
-export const finance: Operation[] = [totals, rows]
+export const finance = [totals, rows] as const

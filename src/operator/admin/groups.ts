@@ -4,7 +4,7 @@ import type { Operation } from './operation.ts'
 type Module = readonly [words: readonly string[], load: () => Promise<readonly Operation[]>]
 
 /** The API loads all modules (`operations.ts`), a command only those of its first word: this halves its start-up time. */
-export const MODULES: readonly Module[] = [
+export const MODULES = [
   [['search'], async () => (await import('./search.ts')).searching],
   [['profile'], async () => (await import('./people.ts')).people],
   [['profile'], async () => (await import('./erasures.ts')).erasures],
@@ -47,10 +47,11 @@ export const MODULES: readonly Module[] = [
   [['stripe-import'], async () => (await import('./stripe-imports.ts')).stripeImports],
   [['org', 'project'], async () => (await import('./rate-limits.ts')).rateLimits],
   [['audit'], async () => (await import('./audit-log.ts')).auditLog],
-]
+] as const satisfies readonly Module[]
 
 /** The operations whose command begins with this word. */
 export async function operationsOf(group: string): Promise<Operation[]> {
-  const lists = await Promise.all(MODULES.filter(([words]) => words.includes(group)).map(([, load]) => load()))
+  const modules: readonly Module[] = MODULES
+  const lists = await Promise.all(modules.filter(([words]) => words.includes(group)).map(([, load]) => load()))
   return lists.flat().filter(({ command }) => command.split(' ')[0] === group)
 }

@@ -2,19 +2,21 @@
 import { readHorizon } from '../../core/lists/horizon.ts'
 import { HOUR_METRICS, type Hours, type HourValues, readHours } from '../../data/figures/hours.ts'
 import { metrics } from '../../data/figures/metrics.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
 import { nowFields, nowOf, TAG } from './figures-query.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
 const values = Type.Object(
-  Object.fromEntries(HOUR_METRICS.map((name) => [name, Type.Number({ description: metrics[name].definition })])),
+  Object.fromEntries(
+    HOUR_METRICS.map((name) => [name, Type.Number({ description: metrics[name].definition })]),
+  ) as Record<(typeof HOUR_METRICS)[number], Schema<number>>,
   { title: 'HourValues', additionalProperties: false },
 )
 const orNull = Type.Union([values, Type.Null()], { description: 'Null: the hour has not begun.' })
-const daysOf = (each: typeof values | typeof orNull) => ({ today: each, yesterday: each, week_before: each })
+const daysOf = <T>(each: Schema<T>) => ({ today: each, yesterday: each, week_before: each })
 
-const today: Reading = {
+const today = reading({
   id: 'getToday',
   right: 'figures',
   command: 'figures today',
@@ -60,7 +62,7 @@ const today: Reading = {
     ])
     return { ...others, ...now, data: hours }
   },
-}
+})
 
 /** Revenue and sessions of the three days. */
 const line = (hour: unknown, days: Record<'today' | 'yesterday' | 'week_before', HourValues | null>) => ({
@@ -72,4 +74,4 @@ const line = (hour: unknown, days: Record<'today' | 'yesterday' | 'week_before',
   ),
 })
 
-export const hourOperations: Operation[] = [today]
+export const hourOperations = [today] as const

@@ -11,7 +11,7 @@ import { Type } from '../../lib/shape/schema.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { list } from './list.ts'
 import { nameField } from './names.ts'
-import type { Operation } from './operation.ts'
+import { change } from './operation.ts'
 
 const LONGEST_OVERLAP_SECONDS = 365 * DAY_S
 
@@ -48,10 +48,10 @@ type KeyToMake = {
 }
 
 /** The operations on the keys of one kind of tenant. */
-function keysOf(what: 'organization' | 'project'): Operation[] {
+function keysOf<W extends 'organization' | 'project'>(what: W) {
   const param = `${what}_id`
   const path = `/${what}s/:${param}/keys`
-  const title = what === 'organization' ? 'Organization' : 'Project'
+  const title = (what === 'organization' ? 'Organization' : 'Project') as Capitalize<W>
   const about = { tag: 'Keys' }
   const scopes: readonly string[] = what === 'organization' ? ORGANIZATION_SCOPES : PROJECT_SCOPES
   const tenantOf = async (query: Query, params: Record<string, string>): Promise<Tenant> => {
@@ -83,7 +83,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
         await tenantOf(app.db.query, params)
       },
     }),
-    {
+    change({
       ...about,
       id: `create${title}Key`,
       right: 'keys',
@@ -122,8 +122,8 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
         const after = { name, scopes: result.scopes, expires_at: result.expires_at }
         return { entry: { ...entry('created', params, result.id), after }, result }
       },
-    },
-    {
+    }),
+    change({
       ...about,
       id: `rotate${title}Key`,
       right: 'keys',
@@ -152,8 +152,8 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
         const after = { successor: result.id, previous_expires_at: result.previous_expires_at }
         return { entry: { ...entry('rotated', params, params.key_id!), after }, result }
       },
-    },
-    {
+    }),
+    change({
       ...about,
       id: `revoke${title}Key`,
       right: 'keys',
@@ -169,11 +169,11 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
           result: { id: params.key_id! },
         }
       },
-    },
-  ]
+    }),
+  ] as const
 }
 
-export const keys: Operation[] = [
+export const keys = [
   ...keysOf('organization'),
   ...keysOf('project'),
   list({
@@ -191,4 +191,4 @@ export const keys: Operation[] = [
     key: 'k.id',
     isKey: isUuid,
   }),
-]
+] as const

@@ -3,6 +3,7 @@ import type { App } from '../../app.ts'
 import { readCursor, writeCursor } from '../../core/lists/cursor.ts'
 import { hasRight } from '../../core/tenants/access.ts'
 import { ApiError } from '../../lib/errors.ts'
+import { jsonOf } from '../../lib/json/json.ts'
 import type { Param } from '../../lib/pg/types.ts'
 import { type ObjectSchema, type Schema, Type } from '../../lib/shape/schema.ts'
 import type { Shape } from '../../lib/shape/shape.ts'
@@ -11,8 +12,9 @@ import { requireOrganization, requireProject } from './exist.ts'
 import type { Input, Reading } from './operation.ts'
 import { type ReachColumns, reachCondition } from './reach.ts'
 
-export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'response' | 'run' | 'narrows'> {
-  shape: Shape
+export interface ListDeclaration<I extends string = string, T = unknown>
+  extends Omit<Reading<I>, 'method' | 'query' | 'response' | 'run' | 'narrows'> {
+  shape: Shape<T>
   from: string
   /** Lists are ordered by `at`, an instant, if it is given, and then by `key`, a unique text. */
   at?: string
@@ -27,7 +29,7 @@ export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'res
   /** The tenant of each row, where the list has only the rows within the caller's reach. */
   reach?: ReachColumns
   /** The record for roles without the right `people`: without what identifies people. */
-  withoutPeople?: Shape
+  withoutPeople?: Shape<T>
   /** Throws a 404 if the path names an object that does not exist. */
   check?: (app: App, input: Input) => Promise<void>
 }
@@ -63,8 +65,14 @@ const MAX_LIMIT = 100
 // The instant in the cursors of lists without `at`.
 const NO_INSTANT = '1970-01-01T00:00:00.000000Z'
 
+/** What a list returns. */
+export interface Page<T> {
+  data: T[]
+  pagination: { has_more: boolean; next_cursor?: string }
+}
+
 /** Declares a list. */
-export function list(declaration: ListDeclaration): Reading {
+export function list<const I extends string, T>(declaration: ListDeclaration<I, T>): Reading<I, Page<T>> {
   const { shape, filters, check, reach } = declaration
   return {
     ...declaration,
@@ -94,7 +102,7 @@ function listQuery(filters: NonNullable<ListDeclaration['filters']>): ObjectSche
   })
 }
 
-function pageOf(shape: Shape): Schema {
+function pageOf<T>(shape: Shape<T>): Schema<Page<T>> {
   return Type.Object(
     {
       data: Type.Array(shape.schema, { description: 'The items, newest first.' }),
@@ -110,7 +118,7 @@ function pageOf(shape: Shape): Schema {
   )
 }
 
-async function page(app: App, declaration: ListDeclaration, { params, query, access }: Input): Promise<string> {
+async function page<T>(app: App, declaration: ListDeclaration<string, T>, { params, query, access }: Input) {
   const { from, at, key, where, filters = {}, withoutPeople } = declaration
   const shape = withoutPeople && !hasRight(access, 'people') ? withoutPeople : declaration.shape
   const { limit = DEFAULT_LIMIT, cursor: _cursor, ...given } = query as { limit?: number; cursor?: string }
@@ -144,7 +152,7 @@ async function page(app: App, declaration: ListDeclaration, { params, query, acc
   const next =
     last && writeCursor({ at: at ? instantFromPg(last.text(0)!) : NO_INSTANT, id: last.text(1)!, total: 0 }, binding)
   const pagination = { has_more: next !== undefined, ...(next !== undefined && { next_cursor: next }) }
-  return shape.writeList(served, '{"data":[', `],"pagination":${JSON.stringify(pagination)}}`, 2).toString()
+  return jsonOf({ data: shape.list(served, 2), pagination })
 }
 
 type Place = NonNullable<ReturnType<typeof readCursor>>

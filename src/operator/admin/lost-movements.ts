@@ -6,7 +6,7 @@ import { adoptLost } from '../../payments/billing/reconcile/lost.ts'
 import { IS_LOST } from '../../payments/providers/lost-movements.ts'
 import { notFound, requireOrganization } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
-import type { Act, Change, Input, Operation } from './operation.ts'
+import { act, change, type Input } from './operation.ts'
 
 const TAG = 'Orders'
 const PATH = '/organizations/:organization_id/lost-movements'
@@ -31,7 +31,7 @@ const lostMovement = shape('LostMovement', 'l', {
   found_at: instant('When it was found to be lost.'),
 })
 
-const adopt: Act = {
+const adopt = act({
   id: 'adoptLostMovement',
   right: 'manage',
   command: 'reconcile adopt',
@@ -75,9 +75,9 @@ const adopt: Act = {
     const order = await adoptLost(billingContext(app), lost, body.external_id as string | undefined)
     return { order_id: order.order_id, external_id: order.external_id, status: order.status }
   },
-}
+})
 
-const accept: Change = {
+const accept = change({
   id: 'acceptLostMovement',
   right: 'manage',
   command: 'reconcile accept',
@@ -97,13 +97,13 @@ const accept: Change = {
     await requireOrganization(query, key[0]!)
     const [row] = await query(ACCEPT, [...key, String(body.because)])
     if (!row) throw notFound('lost movement', params.transaction_id!)
-    const result = JSON.parse(lostMovement.writeNamed(row).toString())
+    const result = lostMovement.readNamed(row)
     return {
       entry: { action: 'lost_movement.accepted', target: nameOf(params), after: { because: body.because } },
       result,
     }
   },
-}
+})
 
 const FIND = `
   select 1 from lost_movements l where l.organization_id = $1 and l.psp = $2 and l.psp_merchant_id = $3
@@ -117,7 +117,7 @@ const ACCEPT = `
 const nameOf = ({ organization_id, psp, psp_merchant_id, transaction_id }: Input['params']) =>
   `movement ${transaction_id} of merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
 
-export const lostMovements: Operation[] = [
+export const lostMovements = [
   list({
     id: 'listLostMovements',
     right: 'people',
@@ -138,4 +138,4 @@ export const lostMovements: Operation[] = [
   }),
   adopt,
   accept,
-]
+] as const

@@ -7,14 +7,14 @@ import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { isName } from '../../lib/text.ts'
 import { requireOrganization } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
-import type { Change, Operation } from './operation.ts'
+import { change } from './operation.ts'
 
 const merchantAccount = shape('MerchantAccount', 'm', {
   psp: text('Payment provider.', { example: 'simulator' }),
   psp_merchant_id: text('Account at the provider.', { example: 'merchant-1' }),
   region: text('Region.', { nullable: true, example: 'eu' }),
   currencies: json('Currencies that the account offers; all if the list is empty.', {
-    schema: { type: 'array', items: { type: 'string' } },
+    schema: Type.Array(Type.String()),
     example: ['EUR', 'USD'],
   }),
   sandbox: boolean('Whether the account is in the provider’s test mode; null if it was never connected.', {
@@ -38,7 +38,7 @@ const merchantAccount = shape('MerchantAccount', 'm', {
 // As in imports.
 const LONGEST_LABEL = 256
 
-const putMerchantAccount: Change = {
+const putMerchantAccount = change({
   id: 'setMerchantAccount',
   right: 'accounts',
   command: 'merchant-account set',
@@ -71,7 +71,7 @@ const putMerchantAccount: Change = {
     const region = given.region === undefined ? (before?.region ?? null) : given.region
     await query(SET_ACCOUNT, [...key, region, JSON.stringify(currencies)])
     const [row] = await query(FIND_ACCOUNT, key)
-    const result = JSON.parse(merchantAccount.writeNamed(row!).toString())
+    const result = merchantAccount.readNamed(row!)
     const target = `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
     const entry = { action: 'merchant_account.set', target, after: { region, currencies } }
     return {
@@ -81,7 +81,7 @@ const putMerchantAccount: Change = {
       result,
     }
   },
-}
+})
 
 const WHERE = 'm.organization_id = $1 and m.psp = $2 and m.psp_merchant_id = $3'
 const READ_SETTINGS = `select region, currencies from merchant_accounts m where ${WHERE}`
@@ -109,7 +109,7 @@ function checkCurrency(code: string): string {
   return currency
 }
 
-export const merchantAccounts: Operation[] = [
+export const merchantAccounts = [
   list({
     id: 'listMerchantAccounts',
     right: 'setup',
@@ -127,4 +127,4 @@ export const merchantAccounts: Operation[] = [
     ...ofOrganization,
   }),
   putMerchantAccount,
-]
+] as const

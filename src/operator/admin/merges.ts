@@ -4,7 +4,7 @@ import { Type } from '../../lib/shape/schema.ts'
 import { instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { requireProject } from './exist.ts'
 import { list, ofProject } from './list.ts'
-import type { Act, Input, Operation, Reading } from './operation.ts'
+import { act, type Input, reading } from './operation.ts'
 
 /** Fields of a profile `p`. */
 export const aliasFields = {
@@ -15,7 +15,7 @@ export const aliasFields = {
   also_known_as: json('Other ids that stand for it: of merged profiles, and of customers at the payment provider.', {
     sql: `(select coalesce(json_agg(a.alias order by a.alias), '[]') from profile_aliases a
       where a.project_id = p.project_id and a.profile_id = p.id)`,
-    schema: { type: 'array', items: { type: 'string' } },
+    schema: Type.Array(Type.String()),
   }),
 }
 
@@ -43,7 +43,7 @@ const pairOf = ({ params }: Input) => {
   return { projectId: project_id, from: profile_id, into: into_id }
 }
 
-const preview: Reading = {
+const preview = reading({
   id: 'previewMerge',
   right: 'people',
   command: 'profile preview-merge',
@@ -57,9 +57,9 @@ const preview: Reading = {
     await requireProject(db.query, pair.projectId)
     return { from: pair.from, into: pair.into, ...(await previewMerge(db.query, pair)) }
   },
-}
+})
 
-const merge: Act = {
+const merge = act({
   id: 'mergeProfiles',
   right: 'manage',
   command: 'profile merge',
@@ -88,7 +88,7 @@ const merge: Act = {
     await requireProject(db.query, pair.projectId)
     return { from: pair.from, into: pair.into, ...(await mergeProfiles({ db, audit }, actor, pair)) }
   },
-}
+})
 
 const waitingLink = shape('WaitingLink', 'w', {
   record: text('`profile`, `subscription` or `transaction`.'),
@@ -113,4 +113,4 @@ const waiting = list({
   ...ofProject,
 })
 
-export const merges: Operation[] = [preview, merge, waiting]
+export const merges = [preview, merge, waiting] as const

@@ -5,7 +5,6 @@ import { isUuid } from '../../lib/ids.ts'
 import { boolean, decimal, instant, text } from '../../lib/shape/shape.ts'
 import { dayFiltersOf, valueFilter } from './day-filters.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import type { Operation } from './operation.ts'
 
 const TAG = 'Orders'
 
@@ -53,7 +52,7 @@ const [movement, movementWithoutPeople] = withAndWithoutPeople('MoneyBack', 'r',
   ...others,
 })
 
-export const moneyBack: Operation[] = [
+export const moneyBack = [
   list({
     id: 'listRefunds',
     right: 'reports',
@@ -103,4 +102,4 @@ export const moneyBack: Operation[] = [
       provider: equals('r.psp', 'Only those at this payment provider.'),
     },
   }),
-]
+] as const

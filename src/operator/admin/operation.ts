@@ -4,6 +4,7 @@ import { type Actor, addEntry, audited, type Entry } from '../../core/audit/audi
 import type { Access, Right } from '../../core/tenants/access.ts'
 import { refuseLeaving } from '../../core/tenants/leaving.ts'
 import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
+import type { Json } from '../../lib/json/json.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { ObjectSchema, Schema } from '../../lib/shape/schema.ts'
 import { requireReach, requireRight } from './reach.ts'
@@ -19,9 +20,9 @@ export interface Input {
   access: Access
 }
 
-interface Declared {
+interface Declared<I extends string, T> {
   /** The operationId in OpenAPI. */
-  id: string
+  id: I
   /** What a role must have for it. */
   right: Right
   /**
@@ -37,31 +38,31 @@ interface Declared {
   summary: string
   description?: string
   /** The schema of the response. */
-  response: Schema
+  response: Schema<T>
   /** Checks what the schemas cannot, before anything is looked up: a malformed request is a 400 for any tenant. */
   checkInput?(input: Input, app: App): void
 }
 
-/** Changes nothing. Returns an object, or the JSON text of one. */
-export interface Reading extends Declared {
+/** Changes nothing. */
+export interface Reading<I extends string = string, T = unknown> extends Declared<I, T> {
   method: 'GET'
   query?: ObjectSchema
   /** The fields that the table of a list shows at the command line; --json has all. */
   columns?: readonly string[]
   /** The response as the command line shows it without --json, if it is another. */
   shown?(response: Record<string, unknown>): Record<string, unknown>
-  run(app: App, input: Input): Promise<object | string>
+  run(app: App, input: Input): Promise<object | Json<object>>
 }
 
 /** Changes the database in one transaction with its audit entry, which the type requires. */
-export interface Change extends Declared {
+export interface Change<I extends string = string, T = unknown> extends Declared<I, T> {
   method: 'POST' | 'PATCH' | 'PUT' | 'DELETE'
   body?: ObjectSchema
   change(query: Query, input: Input, app: App): Promise<{ entry: Entry; result: object }>
 }
 
 /** Runs more than one transaction. Its audit entry is written first, so that the attempt is known whatever happens. */
-export interface Act extends Declared {
+export interface Act<I extends string = string, T = unknown> extends Declared<I, T> {
   method: 'POST'
   body?: ObjectSchema
   entry(input: Input): Entry
@@ -72,10 +73,20 @@ export interface Act extends Declared {
 
 export type Operation = Reading | Change | Act
 
+// Each declares an operation, and keeps its id and the type of its response for those who call it in this process.
+export const reading = <const I extends string, T>(declared: Reading<I, T>): Reading<I, T> => declared
+export const change = <const I extends string, T>(declared: Change<I, T>): Change<I, T> => declared
+export const act = <const I extends string, T>(declared: Act<I, T>): Act<I, T> => declared
+
 export const isReading = (operation: Operation): operation is Reading => operation.method === 'GET'
 
 /** Performs an operation for the API and for commands. */
-export async function perform(operation: Operation, app: App, actor: Actor, input: Input): Promise<object | string> {
+export async function perform(
+  operation: Operation,
+  app: App,
+  actor: Actor,
+  input: Input,
+): Promise<object | Json<object>> {
   requireRight(operation, input.access)
   try {
     operation.checkInput?.(input, app)

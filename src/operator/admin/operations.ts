@@ -1,5 +1,11 @@
-// All operations of the operator's API, in the order of its description.
+// All operations of the operator's API, in the order of its description, and what each returns.
+import type { TypeOf } from '../../lib/shape/schema.ts'
 import { MODULES } from './groups.ts'
 import type { Operation } from './operation.ts'
 
 export const operations: readonly Operation[] = (await Promise.all(MODULES.map(([, load]) => load()))).flat()
+
+type Declared = Awaited<ReturnType<(typeof MODULES)[number][1]>>[number]
+
+/** What each operation returns, by its id. */
+export type Responses = { [O in Declared as O['id']]: TypeOf<O['response']> }

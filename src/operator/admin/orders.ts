@@ -1,8 +1,9 @@
 // Orders: the list, an order with its timeline, refunding and resolving it, and charges in progress for too long.
 import { ApiError } from '../../lib/errors.ts'
 import { isUuid } from '../../lib/ids.ts'
+import { jsonOf } from '../../lib/json/json.ts'
 import type { JsonObject } from '../../lib/json/read.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
 import { billingContext } from '../../payments/billing/context.ts'
 import { findEither, type Resolution, resolve } from '../../payments/billing/reconcile/resolve.ts'
@@ -11,7 +12,7 @@ import { readRefundRequest, refundIn } from '../../payments/billing/refund/reque
 import { refundOut } from '../../payments/billing/refund/response.ts'
 import { notFound } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import type { Act, Input, Operation, Reading } from './operation.ts'
+import { act, type Input, reading } from './operation.ts'
 import { customerOf } from './order-customer.ts'
 import { listStuck } from './stuck.ts'
 import { readTimeline, timelineEntry } from './timeline.ts'
@@ -53,7 +54,7 @@ const orderDetail = shape('OrderDetail', 'o', {
   resolved_because: text('How the operator who resolved it knew the outcome.', { nullable: true }),
   client_metadata: json('Metadata of the caller; null after an erasure.', {
     nullable: true,
-    schema: { type: 'object', additionalProperties: true },
+    schema: { type: 'object', additionalProperties: true } as Schema<Record<string, unknown>>,
   }),
   consumable_id: text('The consumable it granted.', { sql: 'c.consumable_id', nullable: true }),
   consumable_active: boolean('Whether the consumable is active.', { sql: 'c.is_active', nullable: true }),
@@ -66,7 +67,7 @@ const FIND = {
          where o.organization_id = $1 and o.order_id = $2`,
 }
 
-const get: Reading = {
+const get = reading({
   id: 'getOrder',
   right: 'people',
   narrows: true,
@@ -89,14 +90,13 @@ const get: Reading = {
     if (access.reach) await customerOf({ db }, params, access)
     const [row] = isUuid(order_id) ? await db.read(FIND, [organization_id, order_id]) : []
     if (!row) throw notFound('order', order_id)
-    const timeline = await readTimeline(db, organization_id, order_id)
-    return `{"order":${orderDetail.write(row)},"timeline":${JSON.stringify(timeline)}}`
+    return jsonOf({ order: orderDetail.one(row), timeline: await readTimeline(db, organization_id, order_id) })
   },
-}
+})
 
 const { external_id: _external, order_id: _order, ...refundFields } = refundIn.properties
 
-const refundOrder: Act = {
+const refundOrder = act({
   id: 'refundOrder',
   right: 'refund',
   narrows: true,
@@ -142,12 +142,12 @@ const refundOrder: Act = {
     const request = { ...refundRequest(params, exact, external_id), limits: access.refundLimits }
     return refund(billingContext(app), params.organization_id!, request)
   },
-}
+})
 
 const refundRequest = ({ order_id }: Input['params'], exact: Input['body'], external_id = '') =>
   readRefundRequest({ ...(exact as JsonObject), external_id, order_id: order_id! })
 
-const resolveOrder: Act = {
+const resolveOrder = act({
   id: 'resolveOrder',
   right: 'manage',
   narrows: true,
@@ -160,7 +160,7 @@ const resolveOrder: Act = {
     'The outcome is looked up at the provider once more. If the provider knows it, that outcome is stored and the request is refused.',
   body: Type.Object(
     {
-      as: { type: 'string', enum: ['succeeded', 'failed', 'cancelled'], description: 'The outcome.' },
+      as: Type.String({ enum: ['succeeded', 'failed', 'cancelled'], description: 'The outcome.' }),
       because: Type.String({
         description: 'How you know the outcome; stored with the charge.',
         minLength: 1,
@@ -192,9 +192,9 @@ const resolveOrder: Act = {
     const { row } = await resolve(context, await findEither(app.db, order_id), as, because)
     return { order_id, status: row.status }
   },
-}
+})
 
-export const orders: Operation[] = [
+export const orders = [
   list({
     id: 'listOrders',
     right: 'people',
@@ -235,4 +235,4 @@ export const orders: Operation[] = [
     table: 'o',
     key: 'o.order_id',
   }),
-]
+] as const

@@ -6,12 +6,12 @@ import type { Query } from '../../lib/pg/types.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { notFound, requireOrganization } from './exist.ts'
 import { TAG } from './finance.ts'
-import type { Change, Operation } from './operation.ts'
+import { change } from './operation.ts'
 import { PAYOUTS_PATH, payout } from './payouts.ts'
 
 const PATH = `${PAYOUTS_PATH}/:psp/:psp_merchant_id/:payout_id/bank`
 
-const match: Change = {
+const match = change({
   id: 'matchPayout',
   right: 'books',
   command: 'finance match',
@@ -42,9 +42,9 @@ const match: Change = {
       amount: exact.amount as Parameters<typeof readAmount>[0],
       reference: (body.reference as string | undefined) ?? null,
     }),
-}
+})
 
-const unmatch: Change = {
+const unmatch = change({
   id: 'unmatchPayout',
   right: 'books',
   command: 'finance unmatch',
@@ -54,7 +54,7 @@ const unmatch: Change = {
   summary: 'Remove the line of the bank from a payout',
   response: payout.schema,
   change: (query, { params }) => set(query, params, undefined),
-}
+})
 
 interface Line {
   day: string
@@ -79,7 +79,7 @@ async function set(query: Query, params: Record<string, string>, line: Line | un
       target,
       after: line ? { day: line.day, amount: known.amount!, reference: line.reference } : {},
     },
-    result: JSON.parse(payout.writeNamed(row!).toString()),
+    result: payout.readNamed(row!),
   }
 }
 
@@ -103,4 +103,4 @@ const SET = `
     matched_at = case when $8 then db_clock() end
   where o.organization_id = $1 and o.psp = $2 and o.psp_merchant_id = $3 and o.payout_id = $4 returning ${payout.namedColumns}`
 
-export const payoutMatches: Operation[] = [match, unmatch]
+export const payoutMatches = [match, unmatch] as const

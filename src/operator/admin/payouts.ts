@@ -3,7 +3,6 @@ import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { TAG } from './finance.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import type { Operation } from './operation.ts'
 
 export const PAYOUTS_PATH = '/organizations/:organization_id/finance/payouts'
 
@@ -63,7 +62,7 @@ export const payout = shape('Payout', 'o', {
   matched_at: instant('When an operator noted it.', { nullable: true }),
 })
 
-export const payouts: Operation[] = [
+export const payouts = [
   list({
     id: 'listPayouts',
     right: 'reports',
@@ -101,4 +100,4 @@ export const payouts: Operation[] = [
     },
     ...ofOrganization,
   }),
-]
+] as const

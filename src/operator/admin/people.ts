@@ -1,13 +1,13 @@
 // A person: everything that is stored about them.
 
 import { paidAt } from '../../core/records/payment-time.ts'
-import type { Row } from '../../lib/pg/row-bytes.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { jsonOf } from '../../lib/json/json.ts'
+import { type Schema, Type, type TypeOf } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, type Shape, shape, text } from '../../lib/shape/shape.ts'
 import { savedCardOf } from '../../payments/billing/charge/saved-card.ts'
 import { notFound, requireProject } from './exist.ts'
 import { aliasFields } from './merges.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 import { declined, moneyBack } from './person-payments.ts'
 import { termsOf } from './subscriptions.ts'
 import { twinsOf, twinsSchema } from './twins.ts'
@@ -15,7 +15,7 @@ import { twinsOf, twinsSchema } from './twins.ts'
 const TAG = 'Profiles'
 const PATH = '/projects/:project_id/profiles'
 
-const anything = { type: 'object', additionalProperties: true }
+const anything: Schema<Record<string, unknown>> = { type: 'object', additionalProperties: true }
 
 const profile = shape('PersonProfile', 'p', {
   id: text('Identifier.'),
@@ -36,6 +36,14 @@ const replies = `(select coalesce(json_agg(json_build_object('screen', r.screen_
   'type', r.element_type, 'value', r.value) order by r.screen_index, r.screen_id, r.element_id), '[]')
   from replies r where r.project_id = s.project_id and r.session_id = s.id)`
 
+interface Reply {
+  screen: string
+  element: string
+  name: string | null
+  type: string
+  value: string | string[] | null
+}
+
 const session = shape('PersonSession', 's', {
   id: text('Identifier.'),
   created_at: instant('When it began.'),
@@ -51,7 +59,7 @@ const session = shape('PersonSession', 's', {
   locale: text('Language.', { nullable: true }),
   replies: json('Replies in the order of their screens.', {
     sql: replies,
-    schema: { type: 'array', items: anything },
+    schema: { type: 'array', items: anything } as Schema<Reply[]>,
   }),
 })
 
@@ -127,7 +135,7 @@ const CARD = `
       coalesce(k.expiration_date, r.pm_data_expiration_date) as expiration_date) card`
 
 /** The lists of records in the response: the newest `MAX_RECORDS_OF_A_KIND` of each kind. */
-const PARTS: Record<string, { shape: Shape; from: string; order: string }> = {
+const PARTS = {
   sessions: {
     shape: session,
     from: 'sessions s where s.project_id = $1 and s.profile_id = $2',
@@ -174,11 +182,22 @@ const PARTS: Record<string, { shape: Shape; from: string; order: string }> = {
     from: 'events v where v.project_id = $1 and v.profile_id = $2',
     order: 'v.created_at desc, v.id desc',
   },
+} satisfies Record<string, Part>
+
+interface Part {
+  shape: Shape
+  from: string
+  order: string
 }
+
+type PartSchemas = { [P in keyof typeof PARTS]: Schema<TypeOf<(typeof PARTS)[P]['shape']['schema']>[]> }
+const partSchemas = Object.fromEntries(
+  Object.entries(PARTS).map(([name, { shape }]) => [name, Type.Array(shape.schema, { description: 'Newest first.' })]),
+) as object as PartSchemas
 
 const MAX_RECORDS_OF_A_KIND = 100
 
-const get: Reading = {
+const get = reading({
   id: 'getPerson',
   right: 'people',
   command: 'profile show',
@@ -191,12 +210,7 @@ const get: Reading = {
     {
       profile: profile.schema,
       twins: twinsSchema,
-      ...Object.fromEntries(
-        Object.entries(PARTS).map(([name, { shape }]) => [
-          name,
-          Type.Array(shape.schema, { description: 'Newest first.' }),
-        ]),
-      ),
+      ...partSchemas,
     },
     { title: 'Person', additionalProperties: false },
   ),
@@ -210,20 +224,13 @@ const get: Reading = {
     if (!row) throw notFound('profile', profile_id)
     const twins = await twinsOf({ db }, project_id, profile_id)
     const parts = await Promise.all(
-      Object.entries(PARTS).map(async ([name, { shape, from, order }]) => {
+      Object.entries<Part>(PARTS).map(async ([name, { shape, from, order }]) => {
         const text = `select ${shape.columns} from ${from} order by ${order} limit ${MAX_RECORDS_OF_A_KIND}`
-        return `"${name}":${listText(shape, await db.read({ text }, [project_id, profile_id]))}`
+        return [name, shape.list(await db.read({ text }, [project_id, profile_id]))] as const
       }),
     )
-    return `{"profile":${profile.write(row)},"twins":${JSON.stringify(twins)},${parts.join(',')}}`
+    return jsonOf({ profile: profile.one(row), twins, ...Object.fromEntries(parts) })
   },
-}
+})
 
-function listText(shape: Shape, rows: readonly Row[]): string {
-  const json = shape.writeList(rows, '[', ']')
-  const text = json.written().toString()
-  json.free()
-  return text
-}
-
-export const people: Operation[] = [get]
+export const people = [get] as const

@@ -6,7 +6,7 @@ import { fold } from '../../lib/text.ts'
 import { dayFilters, firstVisitFilters, valueFilter } from './day-filters.ts'
 import { notFound, requireProject } from './exist.ts'
 import { equals, list, ofProject } from './list.ts'
-import type { Act, Operation } from './operation.ts'
+import { act } from './operation.ts'
 import { twinsOf } from './twins.ts'
 
 const profile = shape('ProfileSummary', 'p', {
@@ -51,7 +51,7 @@ const listProfiles = list({
   },
 })
 
-const eraseProfile: Act = {
+const eraseProfile = act({
   id: 'eraseProfile',
   right: 'erase',
   command: 'profile erase',
@@ -118,6 +118,6 @@ const eraseProfile: Act = {
     if (missing.length > 0) throw notFound('profile', profile_id)
     return { id: profile_id, erased, same_person: twins }
   },
-}
+})
 
-export const profiles: Operation[] = [listProfiles, eraseProfile]
+export const profiles = [listProfiles, eraseProfile] as const

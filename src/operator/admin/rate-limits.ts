@@ -5,7 +5,7 @@ import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { requireOrganization, requireProject } from './exist.ts'
-import type { Change, Input } from './operation.ts'
+import { change, type Input } from './operation.ts'
 
 const body = Type.Object(
   {
@@ -34,7 +34,7 @@ const about = {
   checkInput: ({ body }: Input) => checkRateLimit(body.rate_limit as string),
 } as const
 
-const ofOrganization: Change = {
+const ofOrganization = change({
   ...about,
   id: 'setOrganizationRateLimit',
   right: 'manage',
@@ -43,11 +43,11 @@ const ofOrganization: Change = {
   summary: 'Set the rate limit of the keys of an organization',
   async change(query, { params, body }) {
     await requireOrganization(query, params.organization_id!)
-    return change(query, 'organization', params.organization_id!, body)
+    return setLimit(query, 'organization', params.organization_id!, body)
   },
-}
+})
 
-const ofProject: Change = {
+const ofProject = change({
   ...about,
   id: 'setProjectRateLimit',
   right: 'manage',
@@ -56,13 +56,13 @@ const ofProject: Change = {
   summary: 'Set the rate limit of the keys of a project',
   async change(query, { params, body }) {
     await requireProject(query, params.project_id!)
-    return change(query, 'project', params.project_id!, body)
+    return setLimit(query, 'project', params.project_id!, body)
   },
-}
+})
 
-export const rateLimits = [ofOrganization, ofProject]
+export const rateLimits = [ofOrganization, ofProject] as const
 
-async function change(query: Query, owner: 'organization' | 'project', id: string, body: Input['body']) {
+async function setLimit(query: Query, owner: 'organization' | 'project', id: string, body: Input['body']) {
   const { before, after } = await setRateLimit(query, owner, id, body.rate_limit as string)
   const entry = {
     action: 'rate_limit.set',

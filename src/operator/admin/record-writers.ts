@@ -3,9 +3,9 @@ import { REJECT_CODES } from '../../core/records/import/fields.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireProject } from './exist.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
-const writers: Reading = {
+const writers = reading({
   id: 'listRecordWriters',
   command: 'project writers',
   right: 'setup',
@@ -68,7 +68,7 @@ const writers: Reading = {
       })),
     }
   },
-}
+})
 
 const WRITERS = `
   select w.key_id, k.name as key_name, w.day, w.record, max(w.last_seen_at) as last_seen_at,
@@ -80,4 +80,4 @@ const WRITERS = `
   where w.project_id = $1 and w.day > (db_clock() at time zone 'UTC')::date - 30
   group by w.key_id, k.name, w.day, w.record order by w.day desc, w.key_id, w.record limit 1000`
 
-export const recordWriters: Operation[] = [writers]
+export const recordWriters = [writers] as const

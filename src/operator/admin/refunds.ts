@@ -1,6 +1,5 @@
 // Refunds that have been in progress for too long. All others are in the timelines of their orders.
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
-import type { Operation } from './operation.ts'
 import { listStuck } from './stuck.ts'
 
 const refundInProgress = shape('RefundInProgress', 'r', {
@@ -23,7 +22,7 @@ const refundInProgress = shape('RefundInProgress', 'r', {
   next_check_at: instant('When the provider is asked next.', { sql: 'r.next_look_at' }),
 })
 
-export const refunds: Operation[] = [
+export const refunds = [
   listStuck({
     id: 'listStuckRefunds',
     right: 'people',
@@ -46,4 +45,4 @@ export const refunds: Operation[] = [
     table: 'r',
     key: 'r.refund_id',
   }),
-]
+] as const

@@ -6,7 +6,7 @@ import type { Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { shorten } from '../../lib/text.ts'
 import { requireProject } from './exist.ts'
-import type { Change } from './operation.ts'
+import { change } from './operation.ts'
 
 const LOCK_SECONDS = 3
 
@@ -15,7 +15,7 @@ interface Given {
   currency?: string
 }
 
-const setting: Change = {
+const setting = change({
   id: 'setProjectReporting',
   command: 'project set',
   right: 'manage',
@@ -66,11 +66,12 @@ const setting: Change = {
     const [old] = await query(`select ${COLUMNS} from projects where id = $1 for no key update`, [id])
     const [after] = await query(SET, [id, zone, given.currency ?? null])
     await query(MARK, [id])
-    return { entry: { action: 'reporting.set', target: `project ${id}`, before: old!, after: after! }, result: after! }
+    const result = { time_zone: after!.time_zone!, currency: after!.currency! }
+    return { entry: { action: 'reporting.set', target: `project ${id}`, before: old!, after: result }, result }
   },
-}
+})
 
-export const reporting = [setting]
+export const reporting = [setting] as const
 
 const COLUMNS = 'time_zone, reporting_currency as currency'
 const SET = `

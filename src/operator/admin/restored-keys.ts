@@ -2,9 +2,9 @@
 import { confirmMarks } from '../../core/tenants/restored.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import type { Change, Operation } from './operation.ts'
+import { change } from './operation.ts'
 
-const confirmKeys: Change = {
+const confirmKeys = change({
   id: 'confirmRestoredKeys',
   right: 'manage',
   command: 'keys confirm',
@@ -28,6 +28,6 @@ const confirmKeys: Change = {
     const result = { restored_at }
     return { entry: { action: 'keys.confirmed', target: 'restored keys', after: result }, result }
   },
-}
+})
 
-export const restoredKeys: Operation[] = [confirmKeys]
+export const restoredKeys = [confirmKeys] as const

@@ -1,9 +1,9 @@
 // The names of a funnel's screens: what the builder calls them and the questions on them, as replies have them.
 import { Type } from '../../lib/shape/schema.ts'
 import { requireFunnel, requireProject } from './exist.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
-const screens: Reading = {
+const screens = reading({
   id: 'getFunnelScreens',
   right: 'figures',
   command: 'funnel screens',
@@ -35,7 +35,7 @@ const screens: Reading = {
     await requireFunnel(db.query, params.project_id!, params.funnel_id!)
     return { data: await db.query(SCREENS, names) }
   },
-}
+})
 
 const SCREENS = `
   select screen_id, coalesce(min(screen_custom_id), string_agg(distinct element_custom_id, ', ')) as name
@@ -43,4 +43,4 @@ const SCREENS = `
   join replies r on r.project_id = s.project_id and r.session_id = s.id
   group by screen_id order by min(screen_index), screen_id`
 
-export const funnelScreens: Operation[] = [screens]
+export const funnelScreens = [screens] as const

@@ -8,7 +8,7 @@ import type { Param } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { fold, foldQueriedEmail } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 import { type ReachColumns, reachCondition } from './reach.ts'
 
 const MAX_RESULTS = 100
@@ -27,7 +27,7 @@ const KINDS = [
 
 const result = Type.Object(
   {
-    kind: { type: 'string', enum: KINDS, description: 'Kind of the object.' },
+    kind: Type.String({ enum: KINDS, description: 'Kind of the object.' }),
     organization_id: Type.String({ description: 'Organization.' }),
     project_id: Type.String({ description: 'Project.' }),
     id: Type.String({ description: 'Id of the object: the `external_id` of a customer, the `trx_id` of a payment.' }),
@@ -42,7 +42,7 @@ const result = Type.Object(
   { title: 'SearchResult', additionalProperties: false },
 )
 
-const search: Reading = {
+const search = reading({
   id: 'search',
   right: 'people',
   narrows: true,
@@ -67,7 +67,7 @@ const search: Reading = {
   async run({ db }, { query, access }) {
     return { results: await find(db, (query as { q: string }).q, access.reach) }
   },
-}
+})
 
 async function find(db: Db, q: string, reach: Reach | null) {
   const values: Param[] = [q, foldQueriedEmail(q), isUuid(q) ? q : null, MAX_RESULTS]
@@ -203,4 +203,4 @@ const SEARCH = `
   union all
   select 'project', organization_id, id, id, null, null, null, null, created_at from projects where id = $1`
 
-export const searching: Operation[] = [search]
+export const searching = [search] as const

@@ -1,11 +1,11 @@
 // What a new project has, step by step, until its first charge: the checklist of a beginning.
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
-const yes = (description: string): Schema => Type.Boolean({ description })
+const yes = (description: string) => Type.Boolean({ description })
 
-const setup: Reading = {
+const setup = reading({
   id: 'getProjectSetup',
   right: 'figures',
   command: 'project setup',
@@ -45,7 +45,7 @@ const setup: Reading = {
       rates_day: row!.rates_day ?? null,
     }
   },
-}
+})
 
 // Each part reads a few rows of an index: a project with millions of records is answered as quickly.
 const SETUP = `
@@ -66,4 +66,4 @@ const SETUP = `
     (select count(*) from merchant_accounts where organization_id = $2 and connected_at is not null) as merchant_accounts,
     (select max(day)::text from exchange_rates where organization_id = $2 and currency_code = 'USD') as rates_day`
 
-export const projectSetup: Operation[] = [setup]
+export const projectSetup = [setup] as const

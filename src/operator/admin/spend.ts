@@ -7,7 +7,7 @@ import { formatMinor, MoneyError, readAmount, readCurrency, toMinor, tooManyDeci
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
 import { TAG } from './figures-query.ts'
-import type { Change, Operation } from './operation.ts'
+import { change } from './operation.ts'
 
 /** The most rows of a request. A command sends more in several. */
 export const MAX_ROWS = 5000
@@ -61,7 +61,7 @@ function readRow(given: Given, place: string) {
   }
 }
 
-const load: Change = {
+const load = change({
   id: 'loadSpend',
   right: 'imports',
   command: 'figures spend',
@@ -93,11 +93,11 @@ const load: Change = {
     const result = await storeSpend(query, params.project_id!, rowsOf(exact))
     return { entry: { action: 'spend.loaded', target: `project ${params.project_id}`, after: result }, result }
   },
-}
+})
 
 function rowsOf(body: Record<string, unknown>) {
   const rows = body.rows as Given[]
   return rows.map((one, n) => readRow(one, rows.length === 1 ? '' : `rows[${n}].`))
 }
 
-export const spendOperations: Operation[] = [load]
+export const spendOperations = [load] as const

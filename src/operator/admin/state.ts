@@ -6,15 +6,15 @@ import { failedDays } from '../../data/figures/failures.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireProject } from './exist.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
 const TAG = 'State'
-const nullable = (schema: Schema, description: string) => Type.Union([schema, Type.Null()], { description })
+const nullable = <T>(schema: Schema<T>, description: string) => Type.Union([schema, Type.Null()], { description })
 const count = (description: string) => Type.Integer({ description })
 const seconds = (description: string) => nullable(Type.Number(), description)
-const dateTime = { type: 'string', format: 'date-time' }
+const dateTime = Type.String({ format: 'date-time' })
 
-const state: Reading = {
+const state = reading({
   id: 'getProjectState',
   right: 'figures',
   command: 'project state',
@@ -71,7 +71,7 @@ const state: Reading = {
       subscriptions: JSON.parse(subscriptions ?? '{}'),
     }
   },
-}
+})
 
 const STATE = `
   select
@@ -99,7 +99,7 @@ const STATE = `
       count(failing_since) as endpoints_failing
     from webhook_endpoints where project_id = $1 and removed_at is null) endpoints`
 
-const statistics: Reading = {
+const statistics = reading({
   id: 'getWebhookStatistics',
   right: 'setup',
   command: 'webhook statistics',
@@ -152,7 +152,7 @@ const statistics: Reading = {
       })),
     }
   },
-}
+})
 
 const STATISTICS = `
   select e.id as endpoint_id, e.url, e.enabled, e.disabled_because, e.failing_since, waiting, a.*, last_error
@@ -179,7 +179,7 @@ const STATISTICS = `
 
 const nameOf = (description: string) => Type.Record(Type.String(), { description })
 
-const names: Reading = {
+const names = reading({
   id: 'getProjectNames',
   right: 'figures',
   command: 'project names',
@@ -201,7 +201,7 @@ const names: Reading = {
     const { funnels, products, experiments } = row!
     return { funnels: JSON.parse(funnels!), products: JSON.parse(products!), experiments: JSON.parse(experiments!) }
   },
-}
+})
 
 // Only the newest: the dashboard shows an object without a name here by its id.
 const MAX_NAMES = 2000
@@ -212,4 +212,4 @@ const namesIn = (table: string, column: string) => `
 
 const NAMES = `select ${namesIn('funnels', 'title')}, ${namesIn('products', 'name')}, ${namesIn('experiments', 'title')}`
 
-export const projectState: Operation[] = [state, names, statistics]
+export const projectState = [state, names, statistics] as const

@@ -6,18 +6,18 @@ import { FIRST_STEP } from '../../data/ingest/stripe/run.ts'
 import { hasAccount } from '../../data/ingest/stripe/start.ts'
 import { beginState, findState, type ImportState, listStates, stopState } from '../../data/ingest/stripe/state.ts'
 import { ApiError } from '../../lib/errors.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { shorten } from '../../lib/text.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'
 import { notFound, requireProject } from './exist.ts'
-import type { Input, Operation } from './operation.ts'
+import { change, type Input, reading } from './operation.ts'
 
 const PATH = '/projects/:project_id/stripe-imports'
 const ONE = `${PATH}/:psp_merchant_id`
 const TAG = 'Import'
 
 const time = (description: string) => Type.String({ format: 'date-time', description })
-const orNull = (type: string, description: string) => Type.Unknown({ type: [type, 'null'], description })
+const orNull = (description: string): Schema<string | null> => ({ type: ['string', 'null'], description })
 
 const progress = {
   psp_merchant_id: Type.String({ description: 'The merchant account at Stripe.' }),
@@ -28,24 +28,24 @@ const progress = {
   step: Type.String({ description: 'The list that is being read; `events` after the last one.' }),
   read: Type.Integer({ minimum: 0, description: 'Objects read at Stripe.' }),
   rejected: Type.Integer({ minimum: 0, description: 'Objects that could not be imported.' }),
-  since: orNull('string', 'Only objects created at or after this time are read.'),
-  external_id_key: orNull('string', 'The metadata key of a customer at Stripe that holds your id of the customer.'),
+  since: orNull('Only objects created at or after this time are read.'),
+  external_id_key: orNull('The metadata key of a customer at Stripe that holds your id of the customer.'),
   follow: Type.Boolean({ description: 'Whether changes are followed after everything was read.' }),
-  error: orNull('string', 'Why it failed.'),
+  error: orNull('Why it failed.'),
   started_at: time('When it was started.'),
   updated_at: time('When the import last stored its progress.'),
-  finished_at: orNull('string', 'When everything was read.'),
+  finished_at: orNull('When everything was read.'),
 }
 
 const figure = Type.Object(
   {
     kind: Type.String({ description: 'Customers, payments, refunds and so on.' }),
-    month: orNull('string', 'Year and month.'),
-    currency: orNull('string', 'ISO 4217 code.'),
+    month: orNull('Year and month.'),
+    currency: orNull('ISO 4217 code.'),
     stripe_count: Type.Integer({ description: 'Number of objects at Stripe.' }),
-    stripe_sum: orNull('string', 'Sum of their amounts at Stripe, in major units.'),
+    stripe_sum: orNull('Sum of their amounts at Stripe, in major units.'),
     here_count: Type.Integer({ description: 'Number of them in Tundish.' }),
-    here_sum: orNull('string', 'Sum of their amounts in Tundish.'),
+    here_sum: orNull('Sum of their amounts in Tundish.'),
   },
   { title: 'StripeFigure', additionalProperties: false },
 )
@@ -65,8 +65,8 @@ const longResponse = Type.Object(
 
 const target = ({ params }: Input) => `project ${params.project_id}`
 
-export const stripeImports: Operation[] = [
-  {
+export const stripeImports = [
+  change({
     id: 'startStripeImport',
     right: 'imports',
     command: 'stripe-import start',
@@ -129,8 +129,8 @@ export const stripeImports: Operation[] = [
       const after = { merchant_account: psp_merchant_id, ...options }
       return { entry: { action: 'stripe_import.begun', target: target(input), after }, result: shown(state) }
     },
-  },
-  {
+  }),
+  reading({
     id: 'listStripeImports',
     right: 'setup',
     command: 'stripe-import list',
@@ -143,8 +143,8 @@ export const stripeImports: Operation[] = [
       await requireProject(db.query, params.project_id!)
       return { data: (await listStates(db.query, params.project_id!)).map(shown) }
     },
-  },
-  {
+  }),
+  reading({
     id: 'getStripeImport',
     right: 'setup',
     command: 'stripe-import show',
@@ -161,8 +161,8 @@ export const stripeImports: Operation[] = [
       const { rejects, differences, figures } = reportOf(state.tally)
       return { ...shown(state), rejects, differences, figures }
     },
-  },
-  {
+  }),
+  change({
     id: 'stopStripeImport',
     right: 'imports',
     command: 'stripe-import stop',
@@ -183,8 +183,8 @@ export const stripeImports: Operation[] = [
       const after = { merchant_account: name.merchantId, stopped }
       return { entry: { action: 'stripe_import.stopped', target: target(input), after }, result: { stopped } }
     },
-  },
-]
+  }),
+] as const
 
 async function nameOf(query: Parameters<typeof requireProject>[0], { params }: Input) {
   const { project_id, psp_merchant_id } = params as Record<'project_id' | 'psp_merchant_id', string>

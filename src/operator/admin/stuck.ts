@@ -2,11 +2,10 @@
 import { isUuid } from '../../lib/ids.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { type ListDeclaration, list } from './list.ts'
-import type { Reading } from './operation.ts'
 
-interface StuckDeclaration
+interface StuckDeclaration<I extends string, T>
   extends Pick<
-    ListDeclaration,
+    ListDeclaration<I, T>,
     'id' | 'right' | 'command' | 'columns' | 'path' | 'summary' | 'shape' | 'from' | 'key' | 'reach'
   > {
   /** The alias in `from` of the table with the rows in progress. */
@@ -14,7 +13,7 @@ interface StuckDeclaration
 }
 
 /** Declares the list of rows whose outcome has been unknown for too long. */
-export function listStuck({ table, ...about }: StuckDeclaration): Reading {
+export function listStuck<const I extends string, T>({ table, ...about }: StuckDeclaration<I, T>) {
   return list({
     ...about,
     tag: 'Orders',

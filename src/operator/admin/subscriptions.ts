@@ -7,7 +7,6 @@ import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts
 import { fold } from '../../lib/text.ts'
 import { dayFilters, firstVisitFilters, valueFilter } from './day-filters.ts'
 import { equals, list, ofProject } from './list.ts'
-import type { Operation } from './operation.ts'
 
 /** The fields of a subscription about its product and price, from the table `alias`. */
 export const termsOf = (alias: string) => ({
@@ -37,7 +36,7 @@ const subscription = shape('SubscriptionSummary', 's', {
   }),
 })
 
-export const subscriptions: Operation[] = [
+export const subscriptions = [
   list({
     id: 'listProjectSubscriptions',
     right: 'people',
@@ -85,4 +84,4 @@ export const subscriptions: Operation[] = [
       },
     },
   }),
-]
+] as const

@@ -2,9 +2,9 @@
 import { Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireProject } from './exist.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 
-const readers: Reading = {
+const readers = reading({
   id: 'listSyncReaders',
   right: 'setup',
   command: 'project readers',
@@ -54,7 +54,7 @@ const readers: Reading = {
       })),
     }
   },
-}
+})
 
 const READERS = `
   select r.project_id, r.key_id, k.name as key_name, r.list, r.last_seen_at, r.window_to, r.rows_of_day,
@@ -63,4 +63,4 @@ const READERS = `
   where r.project_id = $1 and r.last_seen_at > db_clock() - interval '30 days'
   order by r.window_to, r.list limit 1000`
 
-export const syncReaders: Operation[] = [readers]
+export const syncReaders = [readers] as const

@@ -13,12 +13,12 @@ import {
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { JsonNumber } from '../../lib/json/read.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { notFound, requireOrganization } from './exist.ts'
 import { equals, list } from './list.ts'
 import { nameField, newId } from './names.ts'
-import type { Change, Operation, Reading } from './operation.ts'
+import { change, reading } from './operation.ts'
 
 /** In the form that `org set --rate-limit` takes. */
 const rateLimit = (table: string) =>
@@ -37,10 +37,11 @@ const organization = shape('Organization', 'o', {
   rate_limit: rateLimit('o'),
   one_off_charge_enabled: boolean('Whether custom charges are allowed.'),
   erase_at_provider: text('Whether an erasure reaches the payment provider: `off`, `on` or `delete`.', {
+    enum: ['off', 'on', 'delete'],
     example: 'off',
   }),
   one_off_charge_max_amount: json('Largest amount of a charge in major units, by currency; `*` is for all others.', {
-    schema: { type: 'object', additionalProperties: { type: 'string' } },
+    schema: { type: 'object', additionalProperties: { type: 'string' } } as Schema<Record<string, string>>,
     example: { '*': '1000', JPY: '50000' },
   }),
 })
@@ -58,17 +59,18 @@ const project = shape('Project', 'p', {
   reporting_currency: text('Currency that its figures convert amounts to.', { example: 'USD' }),
 })
 
-const made = (what: 'organization' | 'project') =>
-  Type.Object(
-    {
-      id: Type.String({ description: `Identifier of the ${what}.` }),
-      secret_key: Type.String({ description: 'Its first secret key, shown only now.' }),
-      ...(what === 'project' && {
-        webhook_secret: Type.String({ description: 'The same key in the form that webhook libraries take.' }),
-      }),
-    },
-    { title: `${what[0]!.toUpperCase()}${what.slice(1)}Made`, additionalProperties: false },
-  )
+const made = (what: 'organization' | 'project') => ({
+  id: Type.String({ description: `Identifier of the ${what}.` }),
+  secret_key: Type.String({ description: 'Its first secret key, shown only now.' }),
+})
+const organizationMade = Type.Object(made('organization'), { title: 'OrganizationMade', additionalProperties: false })
+const projectMade = Type.Object(
+  {
+    ...made('project'),
+    webhook_secret: Type.String({ description: 'The same key in the form that webhook libraries take.' }),
+  },
+  { title: 'ProjectMade', additionalProperties: false },
+)
 
 const name = Type.Optional(nameField('Display name.'))
 
@@ -78,7 +80,7 @@ const FIND_ORGANIZATION = {
 }
 const FIND_PROJECT = { name: 'find project', text: `select ${project.columns} from projects p where p.id = $1` }
 
-const getOrganization: Reading = {
+const getOrganization = reading({
   id: 'getOrganization',
   right: 'figures',
   narrows: true,
@@ -91,11 +93,11 @@ const getOrganization: Reading = {
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_ORGANIZATION, [params.organization_id!])
     if (!row) throw notFound('organization', params.organization_id!)
-    return organization.write(row).toString()
+    return organization.one(row)
   },
-}
+})
 
-const getProject: Reading = {
+const getProject = reading({
   id: 'getProject',
   right: 'figures',
   command: 'project show',
@@ -107,11 +109,11 @@ const getProject: Reading = {
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_PROJECT, [params.project_id!])
     if (!row) throw notFound('project', params.project_id!)
-    return project.write(row).toString()
+    return project.one(row)
   },
-}
+})
 
-const postOrganization: Change = {
+const postOrganization = change({
   id: 'createOrganization',
   right: 'manage',
   command: 'org create',
@@ -123,15 +125,15 @@ const postOrganization: Change = {
     { id: newId('Id of the organization.'), name },
     { title: 'NewOrganization', additionalProperties: false },
   ),
-  response: made('organization'),
+  response: organizationMade,
   async change(query, { body }, { seal }) {
     const given = body as { id: string; name?: string }
     const result = await createOrganization(within(query), seal, given)
     return { entry: { action: 'organization.created', target: `organization ${given.id}`, after: given }, result }
   },
-}
+})
 
-const postProject: Change = {
+const postProject = change({
   id: 'createProject',
   right: 'manage',
   command: 'project create',
@@ -140,7 +142,7 @@ const postProject: Change = {
   tag: 'Tenants',
   summary: 'Create a project with its first key',
   body: Type.Object({ id: newId('Id of the project.'), name }, { title: 'NewProject', additionalProperties: false }),
-  response: made('project'),
+  response: projectMade,
   checkInput: ({ body }) => checkTenant('project', body as { id: string; name?: string }),
   async change(query, { params, body }, { seal }) {
     await requireOrganization(query, params.organization_id!)
@@ -148,7 +150,7 @@ const postProject: Change = {
     const result = await createProject(within(query), seal, given)
     return { entry: { action: 'project.created', target: `project ${given.id}`, after: given }, result }
   },
-}
+})
 
 // Readable by `readAmount`; the number of decimals that the currency allows is not described.
 const LIMIT = '^[0-9]{1,15}([.][0-9]{1,9})?$'
@@ -157,7 +159,7 @@ const limit = Type.Union(
   { description: 'An amount in major units.' },
 )
 
-const patchOrganization: Change = {
+const patchOrganization = change({
   id: 'setOrganization',
   right: 'manage',
   command: 'org set',
@@ -199,7 +201,7 @@ const patchOrganization: Change = {
     const { id: _id, ...after } = result
     return { entry: { action: 'organization.set', target: `organization ${organization_id}`, before, after }, result }
   },
-}
+})
 
 /** The maxima as texts: `500`, or `JPY=50000`. */
 function maxAmountsOf({ one_off_charge_max_amount = {} }: Record<string, unknown>): string[] {
@@ -233,7 +235,7 @@ const named = (table: string) => ({
   where: (value: string) => isNamed(table, value),
 })
 
-export const tenants: Operation[] = [
+export const tenants = [
   list({
     id: 'listOrganizations',
     right: 'figures',
@@ -270,4 +272,4 @@ export const tenants: Operation[] = [
   }),
   postProject,
   getProject,
-]
+] as const

@@ -4,6 +4,8 @@ import { withAndWithoutPeople } from '../../core/records/without-people.ts'
 import { hasRight } from '../../core/tenants/access.ts'
 import { allCurrencies } from '../../lib/currencies.ts'
 import { addDays } from '../../lib/days.ts'
+import { jsonOf } from '../../lib/json/json.ts'
+import { JsonNumber } from '../../lib/json/read.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { NamedRow, Param, Statement } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -12,7 +14,7 @@ import { readPeriod } from '../../payments/billing/finance/period.ts'
 import { closedMonths } from '../../payments/billing/finance/report.ts'
 import { notFound, requireOrganization } from './exist.ts'
 import { monthField, TAG } from './finance.ts'
-import type { Operation, Reading } from './operation.ts'
+import { reading } from './operation.ts'
 import { DIFFERENCES, type Difference, WITH_ITEMS } from './tie-out-items.ts'
 
 const PATH = '/organizations/:organization_id/finance/tie-out'
@@ -36,7 +38,7 @@ const sides = {
   difference: money('The first less the second: the sum of the differences.'),
 }
 
-const tieOut: Reading = {
+const tieOut = reading({
   id: 'getTieOut',
   right: 'reports',
   command: 'finance tie-out',
@@ -98,28 +100,37 @@ const tieOut: Reading = {
       db.query(SUMS, values),
       closedMonths(db, params.organization_id!, readPeriod({ month })),
     ])
-    const before = JSON.stringify({ organization_id: params.organization_id, month, closed: closed.length > 0 })
     const currencies = rows
       .filter(({ what }) => what === 'currency')
-      .map((row) => `{"currency_code":"${row.currency}",${write(row, [...SIDES, ...WITHOUT])}}`)
-    const dollars = write(rows.find(({ what }) => what === 'usd')!, SIDES)
+      .map((row) => ({ currency_code: row.currency!, ...amountsOf(row, [...SIDES, ...WITHOUT]) }))
     const differences = rows
       .filter(({ what }) => what === 'difference')
       .sort((a, b) => NAMES.indexOf(a.name as Difference) - NAMES.indexOf(b.name as Difference))
-      .map(
-        ({ name, currency, rows: n, dashboard, finance }) =>
-          `{"name":"${name}","meaning":${JSON.stringify(DIFFERENCES[name as Difference])},"currency_code":"${currency}","rows":${n},"amount":${plain(dashboard!)},"amount_usd":${plain(finance!)}}`,
-      )
-    return `${before.slice(0, -1)},"currencies":[${currencies.join(',')}],"usd":{${dollars}},"differences":[${differences.join(',')}]}`
+      .map(({ name, currency, rows: n, dashboard, finance }) => ({
+        name: name as Difference,
+        meaning: DIFFERENCES[name as Difference],
+        currency_code: currency!,
+        rows: Number(n),
+        amount: plain(dashboard!),
+        amount_usd: plain(finance!),
+      }))
+    return jsonOf({
+      organization_id: params.organization_id!,
+      month,
+      closed: closed.length > 0,
+      currencies,
+      usd: amountsOf(rows.find(({ what }) => what === 'usd')!, SIDES),
+      differences,
+    })
   },
-}
+})
 
 const SIDES = ['dashboard', 'finance', 'difference']
 const WITHOUT = ['dashboard_without_usd', 'finance_without_usd']
 
-const write = (row: NamedRow, names: string[]) => names.map((name) => `"${name}":${plain(row[name]!)}`).join(',')
+const amountsOf = (row: NamedRow, names: string[]) => Object.fromEntries(names.map((name) => [name, plain(row[name]!)]))
 /** Without the zeros that a division leaves. */
-const plain = (text: string) => (text.includes('.') ? text.replace(/\.?0+$/, '') : text)
+const plain = (text: string) => new JsonNumber(text.includes('.') ? text.replace(/\.?0+$/, '') : text)
 
 async function valuesOf(db: Db, id: string, { month, project_id }: Asked): Promise<Param[]> {
   const { from, to } = readPeriod({ month })
@@ -181,7 +192,7 @@ const [row, rowWithoutPeople] = withAndWithoutPeople('TieOutRow', 'i', ['profile
   external_id: text('The caller’s id of the customer.', { nullable: true, example: 'ada' }),
 })
 
-const rows: Reading = {
+const rows = reading({
   id: 'listTieOutRows',
   right: 'reports',
   command: 'finance differences',
@@ -193,7 +204,7 @@ const rows: Reading = {
   columns: ['name', 'project_id', 'transaction_id', 'trx_id', 'currency_code', 'dashboard', 'finance', 'difference'],
   query: Type.Object({
     ...asked,
-    name: Type.Optional({ type: 'string', enum: NAMES, description: 'Only this difference.' }),
+    name: Type.Optional(Type.String({ enum: NAMES, description: 'Only this difference.' })),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: MAX_ROWS, default: 100, description: 'How many rows at most.' }),
     ),
@@ -207,9 +218,9 @@ const rows: Reading = {
     const { name, limit = 100, ...of } = query as unknown as Asked & { name?: string; limit?: number }
     const shape = hasRight(access, 'people') ? row : rowWithoutPeople
     const values = [...(await valuesOf(db, params.organization_id!, of)), name ?? null, limit]
-    return shape.writeList(await db.read(ROWS.get(shape)!, values), '{"data":[', ']}').toString()
+    return jsonOf({ data: shape.list(await db.read(ROWS.get(shape)!, values)) })
   },
-}
+})
 
 const rowsAs = (shape: Shape): Statement => ({
   name: shape === row ? 'list a tie-out' : 'list a tie-out without people',
@@ -220,4 +231,4 @@ const rowsAs = (shape: Shape): Statement => ({
 })
 const ROWS = new Map([row, rowWithoutPeople].map((shape) => [shape, rowsAs(shape)]))
 
-export const tieOuts: Operation[] = [tieOut, rows]
+export const tieOuts = [tieOut, rows] as const

@@ -17,7 +17,7 @@ import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { notFound, requireProject } from './exist.ts'
 import { list, ofProject } from './list.ts'
-import type { Change, Input, Operation, Reading } from './operation.ts'
+import { change, type Input, reading } from './operation.ts'
 
 const TAG = 'Webhooks'
 const PATH = '/projects/:project_id/webhooks'
@@ -54,15 +54,15 @@ const settingsOf = ({ url, kinds, enabled }: NamedRow) => ({
   enabled: enabled === 't',
 })
 
-async function readEndpoint(query: Query, { project_id }: Record<string, string>, id: string): Promise<object> {
+async function readEndpoint(query: Query, { project_id }: Record<string, string>, id: string) {
   const text = `select ${endpoint.namedColumns} from webhook_endpoints e
     where e.project_id = $1 and e.id = $2 and e.removed_at is null`
   const [row] = isUuid(id) ? await query(text, [project_id!, id]) : []
   if (!row) throw notFound('webhook endpoint', id)
-  return JSON.parse(endpoint.writeNamed(row).toString())
+  return endpoint.readNamed(row)
 }
 
-const create: Change = {
+const create = change({
   id: 'createWebhook',
   right: 'webhooks',
   command: 'webhook create',
@@ -84,9 +84,9 @@ const create: Change = {
     const result = await readEndpoint(query, params, id)
     return { entry: { action: 'webhook.created', target: target(params, id), after }, result }
   },
-}
+})
 
-const get: Reading = {
+const get = reading({
   id: 'getWebhook',
   right: 'setup',
   command: 'webhook show',
@@ -96,9 +96,9 @@ const get: Reading = {
   summary: 'Get a webhook endpoint',
   response: endpoint.schema,
   run: ({ db }, { params }) => readEndpoint(db.query, params, params.webhook_id!),
-}
+})
 
-const set: Change = {
+const set = change({
   id: 'setWebhook',
   right: 'webhooks',
   command: 'webhook set',
@@ -127,9 +127,9 @@ const set: Change = {
     const result = await readEndpoint(query, params, webhook_id)
     return { entry: { action: 'webhook.set', target: target(params), before, after }, result }
   },
-}
+})
 
-const remove: Change = {
+const remove = change({
   id: 'removeWebhook',
   right: 'webhooks',
   command: 'webhook remove',
@@ -144,9 +144,9 @@ const remove: Change = {
     await removeEndpoint(query, project_id, webhook_id)
     return { entry: { action: 'webhook.removed', target: target(params), before }, result: { id: webhook_id } }
   },
-}
+})
 
-const sendTestEvent: Change = {
+const sendTestEvent = change({
   id: 'testWebhook',
   right: 'webhooks',
   command: 'webhook test',
@@ -160,9 +160,9 @@ const sendTestEvent: Change = {
     const event_id = await sendTest(query, params.project_id!, params.webhook_id!)
     return { entry: { action: 'webhook.tested', target: target(params), after: { event_id } }, result: { event_id } }
   },
-}
+})
 
-export const webhooks: Operation[] = [
+export const webhooks = [
   list({
     id: 'listWebhooks',
     right: 'setup',
@@ -184,4 +184,4 @@ export const webhooks: Operation[] = [
   set,
   remove,
   sendTestEvent,
-]
+] as const

@@ -1,13 +1,13 @@
 // Whether the keys of a project may write what decides whose card is charged.
 import { Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import type { Change } from './operation.ts'
+import { change } from './operation.ts'
 
 const write_payments = Type.Boolean({
   description: 'Whether keys of the project may write payments, customers and merchant accounts by `POST /records`.',
 })
 
-const setting: Change = {
+const setting = change({
   id: 'setProjectWritePayments',
   command: 'project set',
   right: 'manage',
@@ -34,6 +34,6 @@ const setting: Change = {
     }
     return { entry, result: { write_payments: after } }
   },
-}
+})
 
-export const writePayments = [setting]
+export const writePayments = [setting] as const

@@ -4,22 +4,33 @@ import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { bodyCheck } from '../../lib/http/body.ts'
+import { Json } from '../../lib/json/json.ts'
+import type { Page } from '../admin/list.ts'
 import { type Input, isReading, type Operation, perform } from '../admin/operation.ts'
-import { operations } from '../admin/operations.ts'
+import { operations, type Responses } from '../admin/operations.ts'
 import { requireRight } from '../admin/reach.ts'
 import type { Session } from './sessions.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the type of a result is the response schema of its operation.
 export type Result = any
 
+/** What an operation returns: `Response<'getProject'>`. */
+export type Response<I extends keyof Responses> = Responses[I]
+
+/** The operations that are lists in pages. */
+export type ListId = { [I in keyof Responses]: Responses[I] extends Page<unknown> ? I : never }[keyof Responses]
+
+/** An item of a list: `Item<'listOrders'>`. */
+export type Item<I extends ListId> = Responses[I]['data'][number]
+
 /** Performs the operation with this id, such as `getProject`. */
-export type Call = (id: string, input?: Partial<Input>) => Promise<Result>
+export type Call = <I extends keyof Responses>(id: I, input?: Partial<Input>) => Promise<Responses[I]>
 
 /** Returns the function that calls operations as this operator. */
 export const openCall =
   (app: App, actor: Actor, session: Session): Call =>
-  (id, input = {}) =>
-    callOperation(app, actor, session, id, input)
+  <I extends keyof Responses>(id: I, input = {}) =>
+    callOperation(app, actor, session, id, input) as Promise<Responses[I]>
 
 async function callOperation(app: App, actor: Actor, session: Session, id: string, input: Partial<Input>) {
   const operation = operations.find((one) => one.id === id)
@@ -28,7 +39,7 @@ async function callOperation(app: App, actor: Actor, session: Session, id: strin
   const whole: Input = { params: {}, query: {}, body: {}, ...input, access: session.access }
   checkInput(operation, whole)
   const result = await perform(operation, app, actor, whole)
-  return typeof result === 'string' ? JSON.parse(result) : result
+  return result instanceof Json ? result.value() : result
 }
 
 const checks = new Map<string, (value: unknown) => void>()
@@ -47,21 +58,21 @@ function checkInput(operation: Operation, { params, query, body }: Input): void 
 const MAX_ITEMS = 1000
 
 /** Reads all pages of a list, up to a thousand items. */
-export const allOf = async (call: Call, id: string, input: Partial<Input> = {}): Promise<Result[]> =>
+export const allOf = async <I extends ListId>(call: Call, id: I, input: Partial<Input> = {}): Promise<Item<I>[]> =>
   (await rowsOf(call, id, input, MAX_ITEMS)).items
 
 /** Reads the pages of a list until it ends or has `max` items. */
-export async function rowsOf(
+export async function rowsOf<I extends ListId>(
   call: Call,
-  id: string,
+  id: I,
   input: Partial<Input>,
   max: number,
-): Promise<{ items: Result[]; isWhole: boolean }> {
-  const items: Result[] = []
+): Promise<{ items: Item<I>[]; isWhole: boolean }> {
+  const items: Item<I>[] = []
   let cursor: string | undefined
   do {
     const query = { ...input.query, limit: 100, ...(cursor !== undefined && { cursor }) }
-    const { data, pagination } = await call(id, { ...input, query })
+    const { data, pagination }: Page<Item<I>> = await call(id, { ...input, query })
     items.push(...data)
     cursor = pagination.next_cursor
   } while (cursor !== undefined && items.length < max)

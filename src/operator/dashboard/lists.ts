@@ -1,6 +1,8 @@
 // Lists in pages: the shown page, or all rows for a download as CSV, and the links between pages.
+
+import type { Page } from '../admin/list.ts'
 import type { Input } from '../admin/operation.ts'
-import { type Result, rowsOf } from './call.ts'
+import { type Item, type ListId, rowsOf } from './call.ts'
 import { html, type Piece } from './html.ts'
 import { allChoices, type View } from './view.ts'
 
@@ -8,8 +10,8 @@ const ROWS = 20
 // A longer download would take many seconds. The APIs and `tundish sync` have no limit.
 const MAX_CSV_ROWS = 10_000
 
-export interface Listed {
-  data: Result[]
+export interface Listed<T = unknown> {
+  data: T[]
   /** Undefined on the last page. */
   next: string | undefined
   /** The query parameter with the position in this list, because a page may have two lists. */
@@ -17,20 +19,20 @@ export interface Listed {
 }
 
 /** Reads the shown page of a list. If the table is downloaded as CSV, reads all pages, up to 10,000 rows. */
-export async function listed(
+export async function listed<I extends ListId>(
   view: View,
   table: string,
-  operation: string,
+  operation: I,
   { params = {}, query = {} }: Partial<Pick<Input, 'params' | 'query'>>,
   { rows = ROWS, cursor = 'cursor' } = {},
-): Promise<Listed> {
+): Promise<Listed<Item<I>>> {
   if (view.query.get('csv') === table) {
     const { items, isWhole } = await rowsOf(view.call, operation, { params, query }, MAX_CSV_ROWS)
     if (!isWhole) view.cuts.set(table, items.length)
     return { data: items, next: undefined, cursor }
   }
   const position = view.query.get(cursor)
-  const { data, pagination }: Result = await view.call(operation, {
+  const { data, pagination }: Page<Item<I>> = await view.call(operation, {
     params,
     query: { ...query, limit: rows, ...(position && { cursor: position }) },
   })

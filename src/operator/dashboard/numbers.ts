@@ -34,8 +34,8 @@ export async function figures(view: View, metric: string, query: FigureQuery = {
   const { span, test } = view
   const { by, compare, funnel, money = 'usd', from = span.from, to = span.to } = query
   const [operation, params] = view.project
-    ? ['getProjectFigures', { project_id: view.project.id }]
-    : ['getOrganizationFigures', { organization_id: organizationOf(view).id }]
+    ? (['getProjectFigures', { project_id: view.project.id }] as const)
+    : (['getOrganizationFigures', { organization_id: organizationOf(view).id }] as const)
   const read = async (filter: Record<string, string>): Promise<Figure[]> => {
     const result: Result = await view.call(operation, {
       params,

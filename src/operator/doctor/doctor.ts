@@ -13,7 +13,7 @@ import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../../lib/secre
 import { rejectWhenAborted } from '../../lib/when-aborted.ts'
 import { CredentialsUnreadable } from '../../payments/providers/account.ts'
 import { openProviders } from '../../payments/providers/open.ts'
-import { registered } from '../../simulators/play-money.ts'
+import { registered, registeredSimulators } from '../../simulators/play-money.ts'
 import { checkClock, checkMigrations, checkReplication, checkServer, checkSync } from './database.ts'
 import { checkFailovers } from './failover.ts'
 import { checkFigures } from './figures.ts'
@@ -186,7 +186,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
 
 async function checkProvidersOf(config: Config, db: Db, seal: Seal | undefined): Promise<Finding[]> {
   const simulatorUrl = config.simulatorUrl ?? (config.databaseUrl ? undefined : await registered(db))
-  const stripeSimulator = await registered(db, 'stripe')
+  const simulators = await registeredSimulators(db)
   const providers = openProviders({
     db,
     clock: systemClock,
@@ -195,7 +195,7 @@ async function checkProvidersOf(config: Config, db: Db, seal: Seal | undefined):
     simulatorUrl,
     stripeApiUrl: config.stripeApiUrl,
     apiUrls: config.apiUrls,
-    stripeSimulatorUrl: stripeSimulator === undefined ? undefined : () => stripeSimulator,
+    simulatorUrls: simulators,
   })
   try {
     return await checkProviders(db, providers, config.simulatorUrl !== undefined)

@@ -18,13 +18,15 @@ import { StripeProvider } from './stripe/stripe.ts'
 export interface AdapterOptions extends GuardOptions {
   /** Another base URL of Stripe's API, for tests. */
   stripeApiUrl?: string | undefined
-  /** The address of the demo's simulator with Stripe's API; only keys that Stripe never issues are sent there. */
-  stripeSimulatorUrl?: (() => string) | undefined
+  /** By psp: the addresses of the demo's simulators. Only keys that the provider never issues are sent there. */
+  simulatorUrls?: SimulatorUrls | undefined
   /** By psp: other addresses of the other providers' APIs, for tests and the demo. */
   apiUrls?: ApiUrls | undefined
 }
 
 export type ApiUrls = Readonly<Partial<Record<string, string | (() => string)>>>
+
+export type SimulatorUrls = Readonly<Partial<Record<string, () => string>>>
 
 export interface Adapter {
   /** The provider's name in messages. */
@@ -62,8 +64,9 @@ export interface Adapter {
   ): Promise<AccountDescription | NotBegun | Unknown>
 }
 
-/** The prefix of secret keys of the demo's simulator. They are never sent to Stripe, nor Stripe's keys to the simulator. */
+/** The prefix of secret keys of the demo's simulators. They are never sent to the provider, nor the provider's keys to a simulator. */
 export const STRIPE_SIMULATOR_KEY = 'sk_test_tundish'
+export const PRIMER_SIMULATOR_KEY = 'tundish-simulator-'
 // No program listens on this port, so a demo key without a simulator fails to connect instead of reaching Stripe.
 const NOWHERE = 'http://127.0.0.1:9'
 
@@ -96,17 +99,17 @@ const stripe: Adapter = {
 /** Where Stripe's API is for this key; undefined: at Stripe. */
 export function stripeApiFor(
   secretKey: string,
-  { stripeApiUrl, stripeSimulatorUrl }: Pick<AdapterOptions, 'stripeApiUrl' | 'stripeSimulatorUrl'>,
+  { stripeApiUrl, simulatorUrls }: Pick<AdapterOptions, 'stripeApiUrl' | 'simulatorUrls'>,
 ): string | (() => string) | undefined {
   const isPlayMoney = secretKey.startsWith(STRIPE_SIMULATOR_KEY)
-  return isPlayMoney ? (stripeSimulatorUrl ?? stripeApiUrl ?? NOWHERE) : stripeApiUrl
+  return isPlayMoney ? (simulatorUrls?.['stripe'] ?? stripeApiUrl ?? NOWHERE) : stripeApiUrl
 }
 
 function openStripe(
   account: Parameters<Adapter['open']>[0],
-  { stripeApiUrl, stripeSimulatorUrl, apiUrls: _others, ...guard }: AdapterOptions,
+  { stripeApiUrl, simulatorUrls, apiUrls: _others, ...guard }: AdapterOptions,
 ) {
-  const apiUrl = stripeApiFor(account.secretKey, { stripeApiUrl, stripeSimulatorUrl })
+  const apiUrl = stripeApiFor(account.secretKey, { stripeApiUrl, simulatorUrls })
   const maxPerSecond = STRIPE_CALLS_PER_SECOND[account.isSandbox ? 'sandbox' : 'live']
   return new StripeProvider({
     ...guard,
@@ -140,9 +143,10 @@ const primer: Adapter = {
 
 function openPrimer(
   { secretKey, merchantId, isSandbox, currencies }: Parameters<Adapter['open']>[0],
-  { stripeApiUrl: _url, stripeSimulatorUrl: _simulator, apiUrls, ...guard }: AdapterOptions,
+  { stripeApiUrl: _url, simulatorUrls, apiUrls, ...guard }: AdapterOptions,
 ) {
-  const apiUrl = apiUrls?.['primer']
+  const isPlayMoney = secretKey.startsWith(PRIMER_SIMULATOR_KEY)
+  const apiUrl = isPlayMoney ? (simulatorUrls?.['primer'] ?? apiUrls?.['primer'] ?? NOWHERE) : apiUrls?.['primer']
   const maxPerSecond = PRIMER_CALLS_PER_SECOND[isSandbox ? 'sandbox' : 'live']
   const account = { apiKey: secretKey, merchantId, isSandbox, currencies }
   return new PrimerProvider({ ...guard, ...account, maxPerSecond, ...(apiUrl !== undefined && { apiUrl }) })

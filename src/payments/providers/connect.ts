@@ -13,7 +13,7 @@ import {
   webhookSecretsIn,
   webhookSecretsOf,
 } from './account.ts'
-import { type Adapter, type ApiUrls, adapters } from './adapters.ts'
+import { type Adapter, type ApiUrls, adapters, type SimulatorUrls } from './adapters.ts'
 import type { AccountDescription } from './outcomes.ts'
 
 export interface Connecting {
@@ -30,7 +30,7 @@ export interface ConnectContext {
   seal: Seal
   clock: Clock
   stripeApiUrl: string | undefined
-  stripeSimulatorUrl?: (() => string) | undefined
+  simulatorUrls?: SimulatorUrls | undefined
   apiUrls?: ApiUrls | undefined
   deadlineMs: number
 }
@@ -218,12 +218,12 @@ const wrongAccount = (known: string, given: string) =>
   )
 
 async function describe(
-  { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl, apiUrls }: ConnectContext,
+  { clock, deadlineMs, stripeApiUrl, simulatorUrls, apiUrls }: ConnectContext,
   { title, describe }: Adapter,
   { merchantId }: AccountName,
   { secretKey, isSandbox }: Connecting,
 ): Promise<AccountDescription> {
-  const addresses = { stripeApiUrl, stripeSimulatorUrl, apiUrls }
+  const addresses = { stripeApiUrl, simulatorUrls, apiUrls }
   const account = await describe(secretKey!, { clock, deadlineMs, isSandbox, ...addresses })
   if (account.outcome === 'not_begun' && account.cause === 'credentials')
     throw new ApiError(

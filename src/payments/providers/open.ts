@@ -4,7 +4,7 @@ import { createFreshCache } from '../../lib/fresh-cache.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Seal } from '../../lib/secrets.ts'
 import { type Account, type AccountName, findAccount, listAccounts } from './account.ts'
-import { type ApiUrls, adapters } from './adapters.ts'
+import { type ApiUrls, adapters, type SimulatorUrls } from './adapters.ts'
 import { defaultMaxInFlight } from './guard.ts'
 import { EVERY_MERCHANT, type Provider, type Providers } from './provider.ts'
 import { SimulatorProvider } from './simulator.ts'
@@ -20,7 +20,7 @@ export interface ProvidersOptions {
   /** The address of the simulator; undefined if no simulator may be used. */
   simulatorUrl: string | (() => string) | undefined
   stripeApiUrl?: string | undefined
-  stripeSimulatorUrl?: (() => string) | undefined
+  simulatorUrls?: SimulatorUrls | undefined
   /** By psp: other addresses of the other providers' APIs, for tests and the demo. */
   apiUrls?: ApiUrls | undefined
   /** Wraps each opened provider, for metrics. */
@@ -78,8 +78,8 @@ export function openProviders(options: ProvidersOptions): OpenProviders {
 
   function openAccount(account: Account): Provider | undefined {
     const adapter = adapters[account.psp]
-    const { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl, apiUrls } = options
-    const open = () => adapter!.open(account, { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl, apiUrls })
+    const { clock, deadlineMs, stripeApiUrl, simulatorUrls, apiUrls } = options
+    const open = () => adapter!.open(account, { clock, deadlineMs, stripeApiUrl, simulatorUrls, apiUrls })
     return adapter && getOrOpen(keyOf(account), account.organizationId, account.version, open)
   }
 

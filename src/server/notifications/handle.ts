@@ -16,7 +16,7 @@ import { storeFeesOfOrder } from './fees.ts'
 import { updateSavedCard } from './saved-card.ts'
 
 export type NotificationContext = BillingContext &
-  Pick<App, 'log' | 'audit' | 'seal' | 'config' | 'stripeSimulatorUrl'> & {
+  Pick<App, 'log' | 'audit' | 'seal' | 'config' | 'simulatorUrls'> & {
     /** Counts a notification, by subject and outcome, for metrics. */
     countNotification(
       psp: string,

@@ -1,6 +1,6 @@
 // The lists of the dialect: payments as summaries, late by a minute as Primer says, and the saved tokens of a customer.
 import { invalid } from './errors.ts'
-import { cardOf } from './payments.ts'
+import { cardOf } from './methods.ts'
 import type { Payment, State } from './state.ts'
 
 const FILTERS = ['order_id', 'customer_id', 'from_date', 'to_date', 'status', 'limit', 'cursor']

@@ -1,6 +1,7 @@
 // Payments of the dialect: created, captured, cancelled and refunded, as the workflow of an account would do.
 import { readCurrency } from '../../lib/money.ts'
 import { invalid, notFound, PrimerError } from './errors.ts'
+import { methodOf } from './methods.ts'
 import type { Payment, State, Status, Transaction } from './state.ts'
 import { type Behaviour, behaviourOf, type Decline } from './tokens.ts'
 
@@ -128,34 +129,6 @@ function attempt(
     ...(decline !== null && { processorStatusReason: decline }),
   }
 }
-
-function methodOf(token: string, paymentType: unknown): Payment['paymentMethod'] {
-  return {
-    ...(typeof paymentType === 'string' && { paymentType }),
-    paymentMethodToken: token,
-    isVaulted: true,
-    analyticsId: 'VtkMDAxZW5isH0HsbbNxZ3lo',
-    paymentMethodType: 'PAYMENT_CARD',
-    authorizationType: 'FINAL',
-    paymentMethodData: cardOf(),
-    threeDSecureAuthentication: { responseCode: 'NOT_PERFORMED' },
-  }
-}
-
-export const cardOf = () => ({
-  ...{ first6Digits: '411111', last4Digits: '1111', expirationMonth: '12', expirationYear: '2034' },
-  ...{ cardholderName: 'Ada Example', network: 'Visa', isNetworkTokenized: false },
-  binData: {
-    ...{ network: 'VISA', issuerCountryCode: 'US', issuerName: 'EXAMPLE BANK', issuerCurrencyCode: 'USD' },
-    ...{ regionalRestriction: 'NONE', accountNumberType: 'PRIMARY_ACCOUNT_NUMBER', accountFundingType: 'CREDIT' },
-    ...{
-      prepaidReloadableIndicator: 'NOT_APPLICABLE',
-      productUsageType: 'CONSUMER',
-      productCode: 'F',
-      productName: 'VISA CLASSIC',
-    },
-  },
-})
 
 export function existing(state: State, id: string): Payment {
   const payment = state.find(id)

@@ -13,7 +13,7 @@ let server: TestServer
 before(async () => {
   simulator = await openStripeSimulator()
   server = await startTestServer({ STRIPE_API_URL: simulator.url })
-  const app = { ...server.app, stripeSimulatorUrl: () => simulator.url }
+  const app = { ...server.app, simulatorUrls: { stripe: () => simulator.url } }
   await prepareDemo(app, { url: server.url, adminUrl: undefined })
 })
 after(async () => {

@@ -41,15 +41,16 @@ export function paymentLines(payment: Payment, target: PrimerTarget, isSaved: bo
   const hasSucceeded = status === 'SETTLED' || status === 'PARTIALLY_SETTLED'
   const hasFailed = status === 'DECLINED' || status === 'FAILED'
   const { failedAttempts, isFallback } = attemptsOf(payment)
-  const rows: Line[] = failedAttempts.map((attempt, n) =>
+  const is_cit = isCit(payment) ?? null
+  const rows: Line[] = failedAttempts.map(({ details, isFallback: is_fallback }, n) =>
     row(payment, target, {
-      ...{ purpose: 'failure', id: `${payment.id} attempt ${n}`, at: attempt.details.psp_date },
-      ...{ minor: asked.amountMinor, status: 'failed', more: { ...attempt.details, is_fallback: attempt.isFallback } },
+      ...{ purpose: 'failure', id: `${payment.id} attempt ${n}`, at: details.psp_date },
+      ...{ minor: asked.amountMinor, status: 'failed', more: { ...details, is_fallback, is_cit } },
     }),
   )
   if (!hasSucceeded && !hasFailed) return rows
   const minor = hasSucceeded ? charged(payment) : asked.amountMinor
-  const details = { ...detailsOf(payment, hasFailed), is_fallback: isFallback, is_cit: isCit(payment) ?? null }
+  const details = { ...detailsOf(payment, hasFailed), is_fallback: isFallback, is_cit }
   const token = hasSucceeded && isSaved ? payment.token : null
   rows.push(
     row(payment, target, {

@@ -16,7 +16,7 @@ import { openSource } from './start.ts'
 import { backgroundStates, findState, followersOf, type ImportState, saveState, targetOptions } from './state.ts'
 import { emptyTally } from './tally.ts'
 
-type Shared = Pick<App, 'db' | 'audit' | 'seal' | 'config' | 'clock' | 'log' | 'stripeSimulatorUrl' | 'providers'>
+type Shared = Pick<App, 'db' | 'audit' | 'seal' | 'config' | 'clock' | 'log' | 'simulatorUrls' | 'providers'>
 
 const PAUSE_MS = 2000
 // Each holds a connection and reads at its own rate.

@@ -9,7 +9,7 @@ import type { ImportName } from './state.ts'
 
 const PSP = 'stripe'
 
-type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'stripeSimulatorUrl'>
+type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'simulatorUrls'>
 
 /** Throws a `Refusal` unless the project is one of the organization. */
 export async function requireProjectOf(
@@ -92,7 +92,7 @@ export async function openSource(
 
 /** The same with a separate key, for reading only; returns the account's id at Stripe, too. */
 export async function openWithKey(
-  app: Pick<Shared, 'config' | 'clock' | 'stripeSimulatorUrl'>,
+  app: Pick<Shared, 'config' | 'clock' | 'simulatorUrls'>,
   secretKey: string,
   signal: AbortSignal,
 ): Promise<{ source: StripeSource; accountId: string }> {
@@ -106,11 +106,11 @@ export async function openWithKey(
 }
 
 function sourceFor(
-  { config, clock, stripeSimulatorUrl }: Pick<Shared, 'config' | 'clock' | 'stripeSimulatorUrl'>,
+  { config, clock, simulatorUrls }: Pick<Shared, 'config' | 'clock' | 'simulatorUrls'>,
   secretKey: string,
   signal: AbortSignal,
   takeTurn?: SourceOptions['takeTurn'],
 ): StripeSource {
-  const apiUrl = stripeApiFor(secretKey, { stripeApiUrl: config.stripeApiUrl, stripeSimulatorUrl })
+  const apiUrl = stripeApiFor(secretKey, { stripeApiUrl: config.stripeApiUrl, simulatorUrls })
   return new StripeSource({ secretKey, apiUrl, clock, signal, takeTurn })
 }

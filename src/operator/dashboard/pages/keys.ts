@@ -103,9 +103,9 @@ const limitsOf = ({ refund_limits }: Result): Piece =>
   }</span>`
 
 /** How the ids of the operations name the owner: `createProjectKey`. */
-const OPERATIONS = { organization: 'Organization', project: 'Project' }
+const OPERATIONS = { organization: 'Organization', project: 'Project' } as const
 
-function ownerOf(view: View): { owner: Owner; title: string; params: Record<string, string> } {
+function ownerOf(view: View) {
   const owner: Owner = view.params.owner === 'organization' ? 'organization' : 'project'
   const params = { [`${owner}_id`]: view.params.owner_id!, ...(view.params.key_id && { key_id: view.params.key_id }) }
   return { owner, title: OPERATIONS[owner], params }
@@ -143,13 +143,13 @@ export async function makeKey(view: View, form: URLSearchParams): Promise<Page> 
     ...(scope.length > 0 && { scope }),
     ...(expires && { expires_seconds: Number(expires) }),
   }
-  return shownKey(view, await view.call(`create${title}Key`, { params, body }))
+  return shownKey(view, await view.call(`create${title}Key` as const, { params, body }))
 }
 
 export async function rotateKey(view: View, form: URLSearchParams): Promise<Page> {
   const { title, params } = ownerOf(view)
   const overlap_seconds = Number(form.get('overlap') ?? '0')
-  return shownKey(view, await view.call(`rotate${title}Key`, { params, body: { overlap_seconds } }))
+  return shownKey(view, await view.call(`rotate${title}Key` as const, { params, body: { overlap_seconds } }))
 }
 
 const shownKey = (view: View, key: Result): Page =>
@@ -161,6 +161,6 @@ const shownKey = (view: View, key: Result): Page =>
 
 export async function revokeKey(view: View): Promise<string> {
   const { title, params } = ownerOf(view)
-  await view.call(`revoke${title}Key`, { params })
+  await view.call(`revoke${title}Key` as const, { params })
   return view.href('/keys', { done: 'revoked' })
 }

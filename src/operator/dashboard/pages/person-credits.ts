@@ -1,6 +1,6 @@
 // The credits of a person: balances, grants, holds, automatic top-ups and entries, and the forms that grant and correct.
 import { randomUUID } from 'node:crypto'
-import type { Result } from '../call.ts'
+import type { Item, ListId, Result } from '../call.ts'
 import { id, number, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, section, selectField, tableSection, textField } from '../parts.ts'
@@ -33,8 +33,8 @@ interface Customer {
 
 async function readCustomer(view: View, params: Record<string, string>, externalId: string): Promise<Customer> {
   const query = { external_id: externalId }
-  const listOf = async (operation: string, more = {}) =>
-    (await view.call(operation, { params, query: { ...query, ...more } })).data as Result[]
+  const listOf = async <I extends ListId>(operation: I, more = {}): Promise<Item<I>[]> =>
+    (await view.call(operation, { params, query: { ...query, ...more } })).data
   const [{ balances }, grants, holds, rules, entries] = await Promise.all([
     view.call('getCreditBalances', { params, query }),
     listOf('listCreditGrants'),
@@ -150,7 +150,13 @@ export const grantToPerson = (view: View, form: URLSearchParams) =>
 export const adjustOfPerson = (view: View, form: URLSearchParams) =>
   send(view, form, 'adjustCustomerCredits', 'adjusted', { reason: form.get('reason') ?? '' })
 
-async function send(view: View, form: URLSearchParams, operation: string, done: string, more: object): Promise<string> {
+async function send(
+  view: View,
+  form: URLSearchParams,
+  operation: 'grantCustomerCredits' | 'adjustCustomerCredits',
+  done: string,
+  more: object,
+): Promise<string> {
   const fields = ['external_id', 'unit', 'amount', 'idempotency_key'].map((name) => [
     name,
     form.get(name)?.trim() ?? '',

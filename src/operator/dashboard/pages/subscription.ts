@@ -1,6 +1,5 @@
 // One subscription: its terms, the person, and its payments.
 import { ApiError } from '../../../lib/errors.ts'
-import type { Result } from '../call.ts'
 import { day, id, status, time } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
@@ -15,13 +14,12 @@ export async function subscription(view: View): Promise<Page> {
   const { subscription_id } = view.params as { subscription_id: string }
   if (!view.project) return { title: 'Subscription', body: noProject(view) }
   const params = { project_id: view.project.id }
-  const [names, { data }, payments]: [Awaited<ReturnType<typeof namesOf>>, Result, Awaited<ReturnType<typeof listed>>] =
-    await Promise.all([
-      namesOf(view),
-      view.call('listProjectSubscriptions', { params, query: { id: subscription_id, limit: 1 } }),
-      listed(view, 'payments', 'listProjectPayments', { params, query: { subscription: subscription_id } }),
-    ])
-  const [one] = data as Result[]
+  const [names, { data }, payments] = await Promise.all([
+    namesOf(view),
+    view.call('listProjectSubscriptions', { params, query: { id: subscription_id, limit: 1 } }),
+    listed(view, 'payments', 'listProjectPayments', { params, query: { subscription: subscription_id } }),
+  ])
+  const [one] = data
   if (!one)
     throw new ApiError(404, 'object_not_found', `There is no subscription "${subscription_id}" in this project.`)
   const [price] = priceCells(one)

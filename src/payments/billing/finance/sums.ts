@@ -1,16 +1,14 @@
 // The sums of a finance report over its merchant accounts: by currency, and in US dollars with what has no rate.
-import { type JsonNumber, numberText, readJson } from '../../../lib/json/read.ts'
+import { JsonNumber, numberText, readJson } from '../../../lib/json/read.ts'
 import { readDecimal } from '../../../lib/money.ts'
 import type { Row } from '../../../lib/pg/row-bytes.ts'
 import { Type } from '../../../lib/shape/schema.ts'
 import { financeTotal } from './report.ts'
 
 const MONEY = ['gross', 'refunded', 'charged_back', 'corrected', 'net'] as const
-type Money = (typeof MONEY)[number]
 
-const amounts = Object.fromEntries(
-  MONEY.map((name) => [name, Type.Number({ description: `The sum of \`${name}\`.`, examples: [1240.5] })]),
-)
+const sumOf = (name: string) => Type.Number({ description: `The sum of \`${name}\`.`, examples: [1240.5] })
+const amounts = byName(MONEY, sumOf)
 
 const without = {
   without_usd: Type.Integer({ description: 'How many movements have no value in US dollars.' }),
@@ -59,12 +57,12 @@ class Sum {
     this.#total += digits * 10n ** BigInt(SCALE - scale)
   }
 
-  toString(): string {
+  toJson(): JsonNumber {
     const size = this.#total < 0n ? -this.#total : this.#total
     const fraction = String(size % UNIT)
       .padStart(SCALE, '0')
       .replace(/0+$/, '')
-    return `${this.#total < 0n ? '-' : ''}${size / UNIT}${fraction && `.${fraction}`}`
+    return new JsonNumber(`${this.#total < 0n ? '-' : ''}${size / UNIT}${fraction && `.${fraction}`}`)
   }
 }
 
@@ -78,13 +76,13 @@ class Sums {
     sum.add(text)
   }
 
-  of(name: string): string {
-    return String(this.#sums.get(name) ?? '0')
+  of(name: string): JsonNumber {
+    return (this.#sums.get(name) ?? new Sum()).toJson()
   }
 }
 
-/** The JSON of the fields of `financeSums`, from rows of `financeTotal`; without the braces around them. */
-export function writeSums(rows: readonly Row[]): string {
+/** The fields of `financeSums`, from rows of `financeTotal`. */
+export function sumsOf(rows: readonly Row[]) {
   const names = Object.keys(financeTotal.schema.properties as object)
   const currencies = new Map<string, Sums>()
   const fees = new Map<string, Sum>()
@@ -103,14 +101,22 @@ export function writeSums(rows: readonly Row[]): string {
       sum.add(fee)
     }
   }
-  const fields = (sums: Sums, all: readonly string[]) => all.map((name) => `"${name}":${sums.of(name)}`).join(',')
   const sorted = <T>(map: Map<string, T>) => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
-  const each = sorted(currencies).map(
-    ([currency, sums]) =>
-      `{"currency_code":"${currency}",${fields(sums, ['payments', ...MONEY, 'without_usd', 'net_without_usd'])}}`,
-  )
-  const kept = sorted(fees).map(([currency, sum]) => `{"fee":${sum},"fee_currency":"${currency}"}`)
-  return `"currencies":[${each.join(',')}],"fees":[${kept.join(',')}],"usd":{${fields(dollars, MONEY satisfies readonly Money[])}}`
+  return {
+    currencies: sorted(currencies).map(([currency_code, sums]) => ({
+      currency_code,
+      payments: sums.of('payments'),
+      ...byName(MONEY, (name) => sums.of(name)),
+      without_usd: sums.of('without_usd'),
+      net_without_usd: sums.of('net_without_usd'),
+    })),
+    fees: sorted(fees).map(([fee_currency, sum]) => ({ fee: sum.toJson(), fee_currency })),
+    usd: byName(MONEY, (name) => dollars.of(name)),
+  }
+}
+
+function byName<N extends string, T>(names: readonly N[], make: (name: N) => T): Record<N, T> {
+  return Object.fromEntries(names.map((name) => [name, make(name)])) as Record<N, T>
 }
 
 /** The fees of a total, as its column has them. */

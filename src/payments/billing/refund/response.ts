@@ -10,13 +10,12 @@ export const refundOut = Type.Object(
   {
     refund_id: uuidIn('Identifier of the refund.'),
     order_id: uuidIn('Order of the charge.'),
-    refund_status: {
-      type: 'string',
+    refund_status: Type.String({
       enum: ['processing', 'succeeded', 'failed'],
       examples: ['succeeded'],
       description:
         '`processing`: the outcome is not known yet, and will be looked up. A refund that succeeded can still fail later, with the event `refund.failed`.',
-    },
+    }),
     amount: Type.Number({ description: 'Amount of this refund, in major units.', examples: [10.5] }),
     currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
     amount_refunded: Type.Number({

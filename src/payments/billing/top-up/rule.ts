@@ -184,7 +184,7 @@ const REMOVE: Statement = {
 
 async function readTopUp(query: Query, params: string[]): Promise<object> {
   const [row] = await query(`select ${topUpRule.namedColumns} from credit_top_ups t where ${IS_KEY}`, params)
-  return JSON.parse(topUpRule.writeNamed(row!).toString())
+  return topUpRule.readNamed(row!)
 }
 
 // A customer has few units.

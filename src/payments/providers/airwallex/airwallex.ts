@@ -13,7 +13,7 @@ import {
 } from '../provider.ts'
 import { causeOfError } from '../transport.ts'
 import { AIRWALLEX_API_URL, AirwallexApi, type Fields } from './api.ts'
-import { confirm, find, lookUp, prepare, refuse } from './charges.ts'
+import { confirm, findByKey, lookUp, prepare, refuse } from './charges.ts'
 import { ownIds, readIntent, sumIn, timeOf } from './objects.ts'
 import { lookUpRefund, readRefund, refund, refundsOf } from './refunds.ts'
 
@@ -88,14 +88,7 @@ export class AirwallexProvider implements Provider {
   }
 
   findByKey(request: Reference, _span: Span, signal?: AbortSignal) {
-    const found = async (deadline: AbortSignal) => {
-      const [intent] = await find(this.#api, request.key, deadline)
-      if (!intent || intent.status === 'CANCELLED') return { outcome: 'not_found' as const }
-      const verdict = await lookUp(this.#api, { ...request, handle: intent.id }, deadline)
-      if (verdict.outcome === 'unconfirmed') return { outcome: 'prepared' as const, handle: intent.id }
-      return verdict.outcome === 'refused' ? { outcome: 'not_found' as const } : verdict
-    }
-    return this.#guard.find(found, signal)
+    return this.#guard.find((deadline) => findByKey(this.#api, request, deadline), signal)
   }
 
   refund(request: RefundRequest, signal?: AbortSignal) {

@@ -43,19 +43,44 @@ const prepared = ({ id, customer }: Intent): Prepared => ({
 
 /** The payment that was created under the key before: a retry, or a lost order. Another amount is a conflict. */
 async function findRepeated(api: AirwallexApi, request: ChargeRequest, signal: AbortSignal) {
-  const [intent] = await find(api, request.key, signal)
+  const intent = await find(api, request, signal)
   if (!intent) return { outcome: 'unknown' as const, why: 'the key was used, and its payment is not listed' }
   const { amountMinor, currencyCode } = intent.asked
   const isSame = amountMinor === request.amountMinor && currencyCode === request.currencyCode
   return isSame ? prepared(intent) : { outcome: 'conflict' as const }
 }
 
-/** The payments of a key, that which may have charged first. */
-export async function find(api: AirwallexApi, key: string, signal: AbortSignal): Promise<Intent[]> {
-  const found: Intent[] = []
-  for await (const item of api.all('/payment_intents', { merchant_order_id: key }, signal)) found.push(readIntent(item))
-  const rank = ({ status }: Intent) => (status === 'SUCCEEDED' ? 0 : status === 'CANCELLED' ? 2 : 1)
-  return found.sort((one, other) => rank(one) - rank(other))
+/**
+ * The payment of a key that charged or may charge. There may be several, because a call whose response was lost is repeated after
+ * Airwallex has forgotten its id: the others are cancelled.
+ */
+async function find(api: AirwallexApi, reference: Reference, signal: AbortSignal): Promise<Intent | undefined> {
+  const found: { intent: Intent; outcome: Verdict['outcome'] }[] = []
+  for await (const item of api.all('/payment_intents', { merchant_order_id: reference.key }, signal)) {
+    const intent = readIntent(item)
+    found.push({ intent, outcome: judge(intent, reference).outcome })
+  }
+  const [best, ...others] = found.sort((one, other) => RANK[one.outcome] - RANK[other.outcome])
+  for (const { intent, outcome } of others)
+    if (intent.status !== 'CANCELLED' && (outcome === 'failed' || outcome === 'unconfirmed'))
+      await cancelForGood(api, intent, reference, signal)
+  return best?.intent
+}
+
+const RANK: Record<Verdict['outcome'], number> = { succeeded: 0, unknown: 1, failed: 2, unconfirmed: 3, refused: 4 }
+
+/** Finds the payment under our key, for an order whose handle was lost. */
+export async function findByKey(
+  api: AirwallexApi,
+  request: Reference,
+  signal: AbortSignal,
+): Promise<Prepared | Settled | NotFound | Unknown> {
+  const intent = await find(api, request, signal)
+  if (!intent) return { outcome: 'not_found' }
+  const verdict = await conclude(api, intent, request, signal)
+  if (verdict.outcome === 'unconfirmed') return prepared(intent)
+  // A cancelled payment can no longer charge, so another may be made.
+  return verdict.outcome === 'refused' ? { outcome: 'not_found' } : verdict
 }
 
 function notBegunOrRejected(request: ChargeRequest, { status, error }: AirwallexResponse): Settled | NotBegun {
@@ -132,6 +157,12 @@ async function cancel(api: AirwallexApi, id: string, { key }: Reference, signal:
   if (status === 200) return readIntent(answer)
   if (status === 400 || status === 409) return retrieve(api, id, signal)
   throw responseError(status, error)
+}
+
+/** Throws unless the payment is cancelled. */
+async function cancelForGood(api: AirwallexApi, { id }: Intent, reference: Reference, signal: AbortSignal) {
+  const { status } = await cancel(api, id, reference, signal)
+  if (status !== 'CANCELLED') throw new ProviderError(`another payment of the key could not be cancelled (${status})`)
 }
 
 /** The outcome of a payment. One that failed is cancelled first, so that it can never be confirmed again. */

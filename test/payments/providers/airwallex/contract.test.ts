@@ -12,6 +12,7 @@ providerContract(
   },
   {
     good: 'cst_good',
+    isFoundByKey: true,
     mostMinor: 999_999_999_999n,
     declined: {
       cst_insufficient_funds: 'insufficient_funds',

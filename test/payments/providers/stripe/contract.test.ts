@@ -8,10 +8,15 @@ providerContract(
   async () => {
     const { url, ...simulator } = await openStripeSimulator()
     const account = { secretKey: TEST_KEY, apiUrl: url, merchantId: 'acct_1', isSandbox: true }
-    return { ...simulator, provider: (limits) => new StripeProvider({ ...account, ...limits }) }
+    return {
+      ...simulator,
+      provider: (limits) => new StripeProvider({ ...account, ...limits }),
+      forgetKeys: () => simulator.control('/clock', { advance_ms: 25 * 3_600_000 }),
+    }
   },
   {
     good: 'pm_card_visa',
+    isFoundByKey: true,
     mostMinor: 99_999_999n,
     declined: {
       pm_card_chargeDeclined: 'generic_decline',

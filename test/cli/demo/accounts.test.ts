@@ -1,4 +1,4 @@
-// The demo's second merchant account: its customer is charged through the Stripe adapter, at a simulator of its own.
+// The demo's other merchant accounts: their customers are charged through the adapters of Stripe and Primer, at simulators of their own.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -7,16 +7,20 @@ import { after, before, test } from 'node:test'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { tundish } from '../../support/cli.ts'
 import { until } from '../../support/cluster.ts'
+import { openPrimerSimulator } from '../../support/primer-simulator.ts'
 import { type Json, startTestServer, type TestServer } from '../../support/server.ts'
 import { openStripeSimulator, type StripeSimulator } from '../../support/stripe-simulator.ts'
 
 let simulator: StripeSimulator
+let primer: Awaited<ReturnType<typeof openPrimerSimulator>>
 let server: TestServer
 let key: string
 before(async () => {
   simulator = await openStripeSimulator()
-  server = await startTestServer({ STRIPE_API_URL: simulator.url })
-  const app = { ...server.app, stripeSimulatorUrl: () => simulator.url }
+  primer = await openPrimerSimulator()
+  server = await startTestServer({ STRIPE_API_URL: simulator.url, PRIMER_API_URL: primer.url })
+  const simulatorUrls = { stripe: () => simulator.url, primer: () => primer.url }
+  const app = { ...server.app, simulatorUrls }
   const text = await prepareDemo(app, { url: server.url, adminUrl: undefined })
   assert.equal(await prepareDemo(app, { url: server.url, adminUrl: undefined }), text)
   key = /service-secret-key +(secret_\S+)/.exec(text)![1]!
@@ -24,7 +28,17 @@ before(async () => {
 after(async () => {
   await server.stop()
   await simulator.cleanUp()
+  await primer.cleanUp()
 })
+
+const call = async (path: string, body: object) =>
+  (
+    await server.call(`/demo/v1${path}`, {
+      method: 'POST',
+      body,
+      headers: ['service-secret-key', key, 'Content-Type', 'application/json'],
+    })
+  ).body
 
 test("grace is charged through Stripe's simulator, once for a key, as the customer that she is there", async () => {
   const charge = () =>
@@ -77,4 +91,46 @@ test('the finance report has the fee of her payment, and none of those at the si
   const simulated = (await rows()).filter(({ psp }) => psp === 'simulator')
   assert.ok(simulated.length > 0)
   assert.deepEqual([...new Set(simulated.map(({ fee }) => fee))], [null])
+})
+
+test("hedy is charged through Primer's simulator: her attempts, a refund and a dispute are in the report", async () => {
+  const charged = async (idempotency_key: string) => {
+    const charge = { external_id: 'hedy', amount: '9.99', currency_code: 'USD', idempotency_key }
+    const { checkout_status, order_id } = await call('/payment/one_off_charge', charge)
+    assert.equal(checkout_status, 'succeeded')
+    return String(order_id)
+  }
+  const rowsOf = async (more: object): Promise<Json[]> =>
+    (await call('/transaction_report', { last_transaction_date: '2020-01-01T00:00:00Z', ...more })).transactions
+  const brief = (row: Json) => [
+    row.psp_transaction_type,
+    row.status,
+    row.is_fallback,
+    row.is_cit,
+    row.threeds_response_code,
+  ]
+
+  const [refunded, disputed] = [await charged('first'), await charged('second')]
+  const refund = await call('/payment/refund', { external_id: 'hedy', order_id: refunded })
+  assert.equal(refund.refund_status, 'succeeded')
+  const rows = await rowsOf({ order_id: refunded })
+  assert.deepEqual(rows.map(brief), [
+    ['sale', 'failed', false, false, 'NOT_PERFORMED'],
+    ['sale', 'succeeded', true, false, 'NOT_PERFORMED'],
+    ['refund', 'refunded', false, false, 'NOT_PERFORMED'],
+  ])
+  assert.deepEqual([rows[1]!.network, rows[1]!.pm_data_bin_issuer_name], ['Visa', 'EXAMPLE BANK'])
+  const payment = (await rowsOf({ order_id: disputed }))[1]!.psp_transaction_id
+  await primer.control('/disputes', { id: payment, status: 'LOST' })
+  await until('the chargeback', async () =>
+    (await rowsOf({ order_id: disputed })).some((row) => row.psp_transaction_type === 'chargeback'),
+  )
+  // What she bought herself, when the card was saved.
+  const imported = (await rowsOf({ last_transaction_date: new Date(Date.now() - 3_600_000).toISOString() })).filter(
+    ({ psp, is_cit }) => psp === 'primer' && is_cit,
+  )
+  assert.deepEqual(imported.map(brief), [
+    ['sale', 'failed', false, true, 'AUTH_SUCCESS'],
+    ['sale', 'succeeded', true, true, 'AUTH_SUCCESS'],
+  ])
 })
