@@ -7,6 +7,20 @@ const checks = ['test/payments/billing/charge-checks.test.ts']
 const unsent = ['test/payments/billing/unsent-refunds.test.ts']
 
 export const billingMutants: Mutants = {
+  'card-by-time-of-row': {
+    does: 'charges the card of the payment that was stored last, not of the one that was made last',
+    file: 'payments/billing/charge/saved-card.ts',
+    code: `order by \${paidAt('r')} desc, r.trx_created_at desc limit 1`,
+    bug: `order by r.trx_created_at desc limit 1`,
+    foundBy: 'simulation',
+  },
+  'detached-card-charged': {
+    does: 'charges a card that was detached if a row that was stored since still names it',
+    file: 'payments/billing/charge/saved-card.ts',
+    code: `where d.organization_id = r.organization_id and d.token = r.payment_method_token`,
+    bug: `where d.organization_id = r.organization_id and d.token = '' and r.payment_method_token <> ''`,
+    foundBy: 'simulation',
+  },
   'conflict-without-pause': {
     does: 'sends a refund again at once, again and again, if the provider has another one under its key',
     file: 'payments/billing/movement/check-status.ts',

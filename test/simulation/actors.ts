@@ -1,34 +1,14 @@
 // Actors besides customers: imports, erasures, operators who reconcile and resolve, readers of the sync and the report.
 import { Readable } from 'node:stream'
-import type { Audit } from '../../src/core/audit/audit.ts'
 import { erase } from '../../src/core/erasure/erasure.ts'
 import { readHorizon } from '../../src/core/lists/horizon.ts'
 import { importRecords } from '../../src/data/ingest/load.ts'
-import { ApiError, Refusal } from '../../src/lib/errors.ts'
 import { reconcile } from '../../src/payments/billing/reconcile/reconcile.ts'
 import { findEither, resolve } from '../../src/payments/billing/reconcile/resolve.ts'
-import { ProviderError } from '../../src/payments/providers/provider.ts'
+import { payElsewhere } from './cards.ts'
 import type { Server } from './clients.ts'
-import type { Database } from './database.ts'
-import type { Invariants } from './invariants.ts'
-import type { Ledger } from './ledger.ts'
-import { TWO_STEP_ACCOUNTS } from './provider.ts'
-import type { Scheduler } from './scheduler.ts'
-import { isLoss } from './session.ts'
-import { payAt, type Shop } from './shops.ts'
+import { onServer, type Stage } from './stage.ts'
 import { instantOf } from './virtual-clock.ts'
-
-export interface Stage {
-  scheduler: Scheduler
-  database: Database
-  running: () => ReadonlySet<Server>
-  shop: Shop
-  ledger: Ledger
-  invariants: Invariants
-  audit: Audit
-  erasureLedger: string
-  violated(text: string): void
-}
 
 const ACTOR = { kind: 'tundish', id: 'simulation', source: 'simulation' } as const
 
@@ -52,23 +32,6 @@ export async function happen(stage: Stage): Promise<void> {
   else if (chance < 0.85) await onServer(stage, 'resolve', (server) => endByHand(stage, server))
   else if (chance < 0.92) await stage.scheduler.asStep(() => payElsewhere(stage))
   else await onServer(stage, `erase in ${project}`, (server) => eraseOne(stage, server, project))
-}
-
-/** Runs on a live process. Refusals, lost connections and dead processes are expected; any other error is a bug. */
-export async function onServer(stage: Stage, what: string, work: (server: Server) => Promise<unknown>): Promise<void> {
-  const { scheduler, running, violated } = stage
-  if (running().size === 0) return
-  const server = scheduler.random.pick([...running()])
-  scheduler.tell(`${what} on ${server.process.name}`)
-  await work(server).then(
-    () => scheduler.tell(`${what}: done`),
-    (error: Error) => {
-      scheduler.tell(`${what}: ${error.message}`)
-      const isExpected =
-        error instanceof ApiError || error instanceof Refusal || error instanceof ProviderError || isLoss(error)
-      if (!isExpected && server.process.isAlive) violated(`an error of ours: ${error.stack}`)
-    },
-  )
 }
 
 /** A reader requests the horizon of a project, and relies on it from now on. */
@@ -133,15 +96,6 @@ const payment = (externalId: string, orderId: string, at: string, n: number) =>
     psp_transaction_type: 'sale',
     trx_created_at: at,
   })
-
-/** A customer of the two-step provider pays at one of its accounts, and the payment is imported; within a step. */
-export async function payElsewhere({ scheduler, database, shop }: Stage): Promise<void> {
-  const customers = shop.customers.filter(({ merchant }) => merchant === 'm2')
-  if (customers.length === 0) return
-  const [customer, account] = [scheduler.random.pick(customers), scheduler.random.pick([...TWO_STEP_ACCOUNTS])]
-  scheduler.tell(`${customer.externalId} pays at ${account}`)
-  await payAt(database, scheduler.nowMs, shop.organization, customer, account)
-}
 
 async function eraseOne({ scheduler, shop, audit, erasureLedger }: Stage, { context }: Server, project: string) {
   const profiles = shop.customers.filter((one) => one.project === project && one.profile !== null)

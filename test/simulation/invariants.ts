@@ -1,4 +1,5 @@
 // The invariants of an organization after every transaction of a simulation, and at its end.
+import type { Cards } from './cards.ts'
 import { creditRules } from './credit-rules.ts'
 import type { Database } from './database.ts'
 import type { Ledger, Movement } from './ledger.ts'
@@ -16,6 +17,7 @@ export class Invariants {
   readonly #database: Database
   readonly #shop: Shop
   readonly #ledger: Ledger
+  readonly #cards: Cards
   readonly #final = new Map<string, string>()
   readonly #promised = new Map<string, Told>()
   readonly #gone = new Set<string>()
@@ -25,10 +27,11 @@ export class Invariants {
   /** The entries of credits that clients were told of. */
   #told: () => readonly string[] = () => []
 
-  constructor(database: Database, shop: Shop, ledger: Ledger) {
+  constructor(database: Database, shop: Shop, ledger: Ledger, cards: Cards) {
     this.#database = database
     this.#shop = shop
     this.#ledger = ledger
+    this.#cards = cards
   }
 
   /** Must be called before the first check. */
@@ -75,6 +78,7 @@ export class Invariants {
       ...state.orders.map((order) => () => this.#order(order, state, isAtRest)),
       ...state.refunds.map((refund) => () => this.#refund(refund, isAtRest)),
       () => customers(state),
+      () => this.#cards.rule(state.orders),
       ...moneyRules(state, this.#ledger),
       ...creditRules(state.credits, this.#told(), isAtRest),
       () => this.#report(state),

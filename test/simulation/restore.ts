@@ -2,10 +2,12 @@
 import type { NamedAccount } from '../../src/operations/backup/accounts.ts'
 import { reconcile } from '../../src/payments/billing/reconcile/reconcile.ts'
 import { storeLost } from '../../src/payments/providers/lost-movements.ts'
-import { follow, onServer, payElsewhere, type Stage } from './actors.ts'
+import { follow } from './actors.ts'
 import type { Backup } from './backup.ts'
+import { followCustomer, inTwoSteps, payElsewhere } from './cards.ts'
 import type { Clients } from './clients.ts'
 import { TWO_STEP_ACCOUNTS, TWO_STEPS, WITHHOLDING_ACCOUNT } from './provider.ts'
+import { onServer, type Stage } from './stage.ts'
 import { instantOf } from './virtual-clock.ts'
 
 /** One organization of the seed. */
@@ -57,6 +59,7 @@ async function restore({ tenants, stopAll, restored }: Plan, backup: Backup): Pr
     for (const project of stage.shop.projects) void follow(stage, project, FOLLOWED)
   }
   void followAccount(tenants[0]!.stage)
+  void readAgain(tenants[0]!.stage)
   void reconcileUntilListed(tenants[0]!.stage, instantOf(backup.atMs - 3600 * 1000))
 }
 
@@ -85,6 +88,15 @@ async function followAccount(stage: Stage): Promise<void> {
     const lost = charges.filter(({ reference }) => !known.has(reference!))
     await storeLost(db.query, { organizationId: shop.organization, psp: TWO_STEPS, merchantId }, lost)
   })
+}
+
+/** A follower reads the payments that the backup lacks, long after they were made. */
+async function readAgain(stage: Stage): Promise<void> {
+  const { scheduler, shop } = stage
+  for (const customer of inTwoSteps(shop.customers)) {
+    await scheduler.sleep(scheduler.random.between(1, 120_000))
+    await followCustomer(stage, customer)
+  }
 }
 
 const KNOWN_ORDERS = {

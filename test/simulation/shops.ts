@@ -73,16 +73,20 @@ export async function openShop(database: Database, { organization, projects, cus
 
 const PSP_OF = { m1: ONE_STEP, m2: TWO_STEPS, [WITHHOLDING_ACCOUNT]: WITHHOLDING } as const
 
-/** A customer pays at an account of the two-step provider, so that its card there is the saved one from now on. */
+/** The token of each customer's first card. */
+export const FIRST_CARD = 'card'
+
+/** Stores a payment at an account of the two-step provider, so that its card there is the saved one from now on. */
 export async function payAt(
   database: Database,
   nowMs: number,
   organization: string,
   customer: Customer,
   merchant: string,
+  { id, token }: { id: string; token: string },
 ) {
   await database.ask(nowMs, ACCOUNT, [organization, TWO_STEPS, merchant])
-  await database.ask(nowMs, PAYMENT, [organization, customer.externalId, TWO_STEPS, merchant])
+  await database.ask(nowMs, PAYMENT, [organization, customer.externalId, TWO_STEPS, merchant, id, token])
 }
 
 const ACCOUNT = {
@@ -98,9 +102,9 @@ const PAYMENT = {
   text: `
     insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
       amount, currency_code, status, psp, psp_merchant_id, psp_transaction_type, payment_method_token, psp_date)
-    select $1, $2, true, db_clock(), gen_random_uuid(), gen_random_uuid(),
+    select $1, $2, true, db_clock(), $5::uuid, $5::uuid,
       timestamptz '2019-01-01' + (select count(*) from report_transactions where organization_id = $1) * interval '1 second',
-      5, 'EUR', 'succeeded', $3, $4, 'sale', 'card', db_clock()`,
+      5, 'EUR', 'succeeded', $3, $4, 'sale', $6, db_clock()`,
 }
 
 const TENANTS = {
@@ -157,6 +161,6 @@ const CARDS = {
     insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
       amount, currency_code, status, psp, psp_merchant_id, psp_transaction_type, payment_method_token)
     select $1, external_id, true, db_clock(), gen_random_uuid(), gen_random_uuid(),
-      timestamptz '2020-01-01' + n * interval '1 day', 5, 'EUR', 'succeeded', psp, merchant, 'sale', 'card'
+      timestamptz '2020-01-01' + n * interval '1 day', 5, 'EUR', 'succeeded', psp, merchant, 'sale', '${FIRST_CARD}'
     from unnest($2::text[], $3::text[], $4::text[]) with ordinality c (external_id, merchant, psp, n)`,
 }

@@ -12,6 +12,11 @@ export interface OrderState {
   idempotency_key: string
   provider_key: string
   merchant: string
+  /** Of the card that is charged; empty if the order was made for a charge that was lost. */
+  token: string
+  created_ms: number
+  /** The time of its payment, if it succeeded. */
+  paid_ms: number | null
   status: string
   minor: number
   refunded: number
@@ -117,11 +122,17 @@ const EVENTS = (id: string) => `
   (select coalesce(json_agg(e.type order by e.sequence), '[]') from events e
    where e.project_id = any(t.projects) and e.object_id = ${id})`
 
+/** Virtual time in milliseconds, with fractions. */
+const MS = (at: string) => `extract(epoch from ${at} - timestamptz '${instantOf(0)}') * 1000`
+
 const STATE = `
     select json_build_object(
       'orders', (select coalesce(json_agg(json_build_object(
           'order_id', o.order_id, 'external_id', o.external_id, 'project', o.project_id, 'idempotency_key', o.idempotency_key,
           'provider_key', o.provider_key, 'merchant', o.psp_merchant_id, 'status', o.status,
+          'token', o.payment_method_token, 'created_ms', ${MS('o.created_at')},
+          'paid_ms', (select ${MS('r.trx_created_at')} from report_transactions r where r.organization_id = t.organization
+            and r.order_id = o.order_id and not r.imported and r.psp_transaction_type = 'sale' and r.status = 'succeeded'),
           'minor', (o.amount * 100)::int, 'refunded', (o.amount_refunded * 100)::int,
           'refunded_hard', (o.amount_refunded_hard * 100)::int,
           'has_metadata', o.client_metadata is not null,

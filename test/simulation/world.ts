@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Audit, openAudit } from '../../src/core/audit/audit.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
-import { follow, happen, type Stage } from './actors.ts'
+import { follow, happen } from './actors.ts'
+import { Cards, readKept, replaceCards } from './cards.ts'
 import { Clients, type Server } from './clients.ts'
 import { CreditClients } from './credits.ts'
 import type { Database } from './database.ts'
@@ -20,6 +21,7 @@ import { Process, Scheduler, settleDown } from './scheduler.ts'
 import { beginIds } from './seeded-ids.ts'
 import { startServer } from './server.ts'
 import { hasWithholding, openShop, type Shop, shopsOf } from './shops.ts'
+import type { Stage } from './stage.ts'
 import { Reader } from './state.ts'
 
 export interface Outcome {
@@ -41,6 +43,8 @@ const CHECKED = 0.3
 const RESTORED = 0.25
 // How often a follower reads each project.
 const FOLLOWED = 12
+// The part of the organizations of which a customer replaces cards.
+const REPLACED = 0.4
 // The number of actions other than purchases.
 const HAPPENINGS = { least: 2, most: 7, withinMs: 60_000 }
 
@@ -68,6 +72,7 @@ export const restoresBackup = (seed: number) => new Random(seed).chance(RESTORED
 /** One organization of the seed with its rules. */
 interface Tenant {
   shop: Shop
+  cards: Cards
   invariants: Invariants
 }
 
@@ -99,7 +104,10 @@ class World {
     this.#random = new Random(seed)
     this.#isTimePassing = seed % 2 === 1
     this.#scheduler = new Scheduler(this.#random)
-    this.#tenants = shopsOf(seed).map((shop) => ({ shop, invariants: new Invariants(database, shop, this.#ledger) }))
+    this.#tenants = shopsOf(seed).map((shop) => {
+      const cards = new Cards()
+      return { shop, cards, invariants: new Invariants(database, shop, this.#ledger, cards) }
+    })
     this.#reader = new Reader(
       database,
       this.#tenants.map(({ shop }) => shop),
@@ -123,7 +131,7 @@ class World {
   }
 
   /** Runs purchases and other actions. */
-  #open({ shop, invariants }: Tenant): { stage: Stage; clients: Clients } {
+  #open({ shop, cards, invariants }: Tenant): { stage: Stage; clients: Clients } {
     const violated = (text: string) => this.#violate(text)
     const running = () => this.#running
     const clients = new Clients(this.#scheduler, shop.organization, running, violated)
@@ -140,11 +148,13 @@ class World {
       running,
       shop,
       ledger: this.#ledger,
+      cards,
       invariants,
       audit: this.#audit,
       erasureLedger: this.#erasureLedger,
       violated,
     }
+    if (this.#random.chance(REPLACED)) void replaceCards(stage, clients)
     for (const project of shop.projects) void follow(stage, project, FOLLOWED)
     for (let n = 0; n < this.#random.between(HAPPENINGS.least, HAPPENINGS.most); n++) {
       this.#scheduler.add(undefined, this.#random.between(1, HAPPENINGS.withinMs), () => void happen(stage))
@@ -208,7 +218,11 @@ class World {
   async #restored(): Promise<void> {
     const promises = this.#tenants.flatMap(({ invariants }) => invariants.promises())
     const picture = await this.#reader.read(this.#scheduler.nowMs, promises)
-    for (const [n, { invariants }] of this.#tenants.entries()) invariants.restored(picture.states[n]!, picture)
+    for (const [n, { shop, cards, invariants }] of this.#tenants.entries()) {
+      invariants.restored(picture.states[n]!, picture)
+      const { nowMs } = this.#scheduler
+      cards.restored(nowMs, await readKept(this.#database, nowMs, shop.organization))
+    }
     for (const clients of this.#credits) clients.restored()
   }
 
