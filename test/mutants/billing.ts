@@ -19,7 +19,7 @@ export const billingMutants: Mutants = {
     file: 'payments/billing/charge/saved-card.ts',
     code: `where d.organization_id = r.organization_id and d.token = r.payment_method_token`,
     bug: `where d.organization_id = r.organization_id and d.token = '' and r.payment_method_token <> ''`,
-    foundBy: 'simulation',
+    foundBy: ['test/server/notifications/stripe.test.ts'],
   },
   'conflict-without-pause': {
     does: 'sends a refund again at once, again and again, if the provider has another one under its key',

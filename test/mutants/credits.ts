@@ -56,6 +56,20 @@ export const creditMutants: Mutants = {
     bug: `if (share > lot.revoked) this.#revoke(lot, share,`,
     foundBy: ofCharges,
   },
+  'disputed-credits-left': {
+    does: 'leaves the credits of a charge whose money a dispute has taken',
+    file: 'payments/billing/ledger/dispute.ts',
+    code: `const isTaken = change.takes || order.is_disputed_otherwise\n  const part`,
+    bug: `const isTaken = change.takes && order.is_disputed_otherwise\n  const part`,
+    foundBy: 'simulation',
+  },
+  'entries-of-credits-go-back': {
+    does: 'stamps an entry before the one before it when the clock of the database is set back',
+    file: 'payments/billing/credits/save.ts',
+    code: `set last_entry_at = greatest(db_clock(), c.last_entry_at + interval '1 microsecond')`,
+    bug: `set last_entry_at = greatest(db_clock(), least(c.last_entry_at, db_clock()) + interval '1 microsecond')`,
+    foundBy: 'simulation',
+  },
   'share-of-credits-not-rounded': {
     does: 'revokes a share with more decimals than the unit has',
     file: 'payments/billing/credits/amount.ts',

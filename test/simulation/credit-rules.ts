@@ -57,6 +57,8 @@ interface GrantingOrder {
   minor: number
   asked: number
   refunded_hard: number
+  /** Whether a dispute has taken its money. */
+  is_taken: boolean
   /** What its request grants; null if it does not say so. */
   grants: number | null
 }
@@ -128,16 +130,19 @@ function lotOf(lot: Lot, { entries }: CreditState): Broken {
 
 /** A success grants once what its request says, in proportion to what was charged, and a refund revokes its share. */
 function grantedBy(order: GrantingOrder, { lots }: CreditState): Broken {
-  const { order_id, status, minor, asked, refunded_hard, grants } = order
+  const { order_id, status, minor, asked, refunded_hard, is_taken, grants } = order
   const mine = lots.filter((lot) => lot.order_id === order_id)
   const due = status === 'succeeded' && grants !== null ? Math.floor((grants * Math.min(minor, asked)) / asked) : 0
   const granted = mine.map(({ amount }) => amount)
   if (granted.length > 1 || sumOf(granted) !== due) return `a ${status} order that grants ${due} granted ${granted}`
   const [lot] = mine
   if (!lot) return undefined
-  const share = refunded_hard >= minor ? due : Math.floor((due * refunded_hard) / minor)
+  const share = refunded_hard >= minor || is_taken ? due : Math.floor((due * refunded_hard) / minor)
   const isRight = lot.can_expire ? lot.revoked <= share : lot.revoked === share
-  return !isRight && `${lot.revoked} of ${due} is revoked after refunds of ${refunded_hard} of ${minor}`
+  return (
+    !isRight &&
+    `${lot.revoked} of ${due} is revoked after refunds of ${refunded_hard} of ${minor}${is_taken ? ' and a dispute' : ''}`
+  )
 }
 
 /** Each key made one entry, and each entry with a key belongs to it. */
@@ -187,6 +192,10 @@ function restOf({ lots, holds }: CreditState): Broken {
   return late && `${late.remaining} of the grant ${late.grant_id} has expired and is still there`
 }
 
+/** SQL: whether a dispute of an order `o` of the organization `t` has taken its money. */
+const IS_TAKEN = `exists (select from disputes d where d.organization_id = t.organization and d.order_id = o.order_id
+  and d.funds_withdrawn_at is not null and (d.funds_reinstated_at is null or d.status = 'lost'))`
+
 /** SQL: the state of an organization `t`, as JSON. */
 export const CREDITS = `json_build_object('organization', t.organization,
   'accounts', (select coalesce(json_agg(json_build_object('customer', external_id, 'balance', balance::int, 'held', held::int,
@@ -205,8 +214,8 @@ export const CREDITS = `json_build_object('organization', t.organization,
       'hold_id', hold_id) order by external_id, idempotency_key), '[]') from credit_keys where organization_id = t.organization),
   'orders', (select coalesce(json_agg(json_build_object('customer', external_id, 'order_id', order_id, 'key', idempotency_key,
       'status', status, 'minor', (amount * 100)::int, 'asked', (coalesce(asked_amount, amount) * 100)::int,
-      'refunded_hard', (amount_refunded_hard * 100)::int, 'grants', (grants -> 0 ->> 'amount')::int) order by order_id), '[]')
-    from orders where organization_id = t.organization),
+      'refunded_hard', (amount_refunded_hard * 100)::int, 'is_taken', ${IS_TAKEN}, 'grants', (grants -> 0 ->> 'amount')::int) order by order_id), '[]')
+    from orders o where organization_id = t.organization),
   'top_ups', (select coalesce(json_agg(json_build_object('customer', external_id, 'status', status, 'turn', turn,
       'below', below::int, 'grants', grants::int, 'is_full', used_of_day >= most_per_day or used_of_month >= most_per_month)
       order by external_id), '[]') from credit_top_ups where organization_id = t.organization))`

@@ -35,6 +35,7 @@ export class Database {
   /** All tables before the first seed. */
   readonly #empty: Backup
   #timeMs = 0
+  #behindMs = 0
   #sessions = new Set<Session>()
   /** Whether locks may have become free since the blocked statements were checked. */
   #hasChanged = false
@@ -62,6 +63,7 @@ export class Database {
   /** Removes the state of the previous seed; a seed that restores a backup begins with empty tables. */
   async begin(isEmpty = false): Promise<void> {
     await this.#endAll()
+    this.#behindMs = 0
     await this.setTime(0)
     if (isEmpty) await this.#alone((query) => loadBackup(query, this.#empty))
     for (const text of FORGET) await this.#monitor.query(text)
@@ -70,7 +72,7 @@ export class Database {
   /** A backup of all tables as they are now. */
   async backUp(nowMs: number): Promise<Backup> {
     await this.setTime(nowMs)
-    return takeBackup(queryOf(this.#monitor), nowMs)
+    return takeBackup(queryOf(this.#monitor), nowMs - this.#behindMs)
   }
 
   /** Restores a backup in one step, while all processes are dead. */
@@ -82,7 +84,7 @@ export class Database {
   ): Promise<void> {
     await this.#endAll()
     await this.setTime(nowMs)
-    await this.#monitor.query(setBeginning(nowMs))
+    await this.#monitor.query(setBeginning(nowMs - this.#behindMs))
     await restoreBackup(queryOf(this.#monitor), backup, erasureLedger, accounts)
   }
 
@@ -148,14 +150,26 @@ export class Database {
     await this.#monitor.end()
   }
 
-  async setTime(ms: number): Promise<void> {
+  /** How far the clock of the database is behind. */
+  get behindMs(): number {
+    return this.#behindMs
+  }
+
+  /** Sets the clock of the database back, as a correction of the machine's clock or a failover does. It never goes forward to where it was. */
+  setBack(byMs: number): void {
+    this.#behindMs += byMs
+  }
+
+  async setTime(nowMs: number): Promise<void> {
+    const ms = nowMs - this.#behindMs
     if (ms === this.#timeMs) return
     this.#timeMs = ms
     await this.#monitor.query(setTime(ms))
   }
 
   /** The statements that a connection runs before a transaction that begins at this time. */
-  #beginAt(ms: number): string {
+  #beginAt(nowMs: number): string {
+    const ms = nowMs - this.#behindMs
     if (ms === this.#timeMs) return setBeginning(ms)
     this.#timeMs = ms
     return `${setTime(ms)}; ${setBeginning(ms)}`

@@ -2,6 +2,7 @@
 import type { Cards } from './cards.ts'
 import { creditRules } from './credit-rules.ts'
 import type { Database } from './database.ts'
+import { disputeRules } from './disputes.ts'
 import type { Ledger, Movement } from './ledger.ts'
 import { moneyRules } from './money-rules.ts'
 import { type Broken, first } from './rules.ts'
@@ -80,6 +81,7 @@ export class Invariants {
       () => customers(state),
       () => this.#cards.rule(state.orders),
       ...moneyRules(state, this.#ledger),
+      ...disputeRules(state, this.#ledger, isAtRest),
       ...creditRules(state.credits, this.#told(), isAtRest),
       () => this.#report(state),
       () => this.#transactions(state),
@@ -98,7 +100,8 @@ export class Invariants {
   #order(order: OrderState, { refunds }: State, isAtRest: boolean): Broken {
     const { order_id, status, consumables, active, minor } = order
     const isSuccess = status === 'succeeded'
-    const isRevoked = order.refunded_hard === minor
+    const isTaken = order.disputes.some((one) => one.is_withdrawn && (!one.is_reinstated || one.status === 'lost'))
+    const isRevoked = order.refunded_hard === minor || isTaken
     const mine = refunds.filter((refund) => refund.order_id === order_id)
     const open = mine.filter((refund) => refund.status !== 'failed')
     const done = mine.filter((refund) => refund.status === 'succeeded')
@@ -211,13 +214,17 @@ function reportOf({ status, minor, rows }: OrderState, refunds: RefundState[]): 
           `${soft ? 'soft_refund' : 'refund'} ${status === 'succeeded' ? 'refunded' : 'failed'} ${minor}`,
       ),
   ].sort()
-  const found = rows.map((row) => `${row.type} ${row.status} ${row.minor}`).sort()
+  const found = rows
+    .filter(({ type }) => !type.startsWith('chargeback'))
+    .map((row) => `${row.type} ${row.status} ${row.minor}`)
+    .sort()
   return differs(found, due) && `the report says ${found.join(', ')} instead of ${due.join(', ')}`
 }
 
 function eventsOf({ status, events }: OrderState): Broken {
   const due = status === 'processing' ? [] : [`charge.${status}`]
-  return differs(events, due) && `${status} order with the events ${events}`
+  const found = events.filter((type) => !type.startsWith('charge.dispute'))
+  return differs(found, due) && `${status} order with the events ${events}`
 }
 
 function customers({ orders }: State): Broken {

@@ -11,6 +11,7 @@ import type {
 } from '../../src/payments/providers/outcomes.ts'
 import {
   type ChargeRequest,
+  type Dispute,
   noDetails,
   type RefundAtProvider,
   type RefundRequest,
@@ -71,6 +72,7 @@ export class Ledger {
   readonly #entries = new Map<string, Entry>()
   /** Prepared payments by their handles; a key has several if the provider had forgotten it in between. */
   readonly #payments = new Map<string, Payment>()
+  readonly #disputes = new Map<string, Dispute & { merchantId: string }>()
   /** Charges in two steps that were declined, which the provider lists, too. */
   readonly #declined: Movement[] = []
 
@@ -216,6 +218,36 @@ export class Ledger {
         at: instantOf(one.atMs),
         details: { ...noDetails, psp_transaction_id: one.transactionId },
       }))
+  }
+
+  /** A charge is disputed, and the bank may take its money at once. */
+  dispute(nowMs: number, chargeTransactionId: string, fundsWithdrawn: boolean): void {
+    const { amountMinor, merchantId } = this.movements.find(
+      ({ transactionId }) => transactionId === chargeTransactionId,
+    )!
+    const about = { disputeId: `dispute-${chargeTransactionId}`, chargeTransactionId, amountMinor, merchantId }
+    const state = { status: 'open' as const, fundsWithdrawn, reinstatedMinor: 0n, reason: 'fraudulent' }
+    this.#disputes.set(chargeTransactionId, { ...about, ...state, currencyCode: 'EUR', at: instantOf(nowMs) })
+  }
+
+  /** The bank decides; of a dispute that is won it may return the money. */
+  decide(chargeTransactionId: string, status: 'won' | 'lost', returns: boolean): void {
+    const before = this.#disputes.get(chargeTransactionId)!
+    const isReturned = status === 'won' && returns && before.fundsWithdrawn
+    this.#disputes.set(chargeTransactionId, {
+      ...before,
+      status,
+      reinstatedMinor: isReturned ? before.amountMinor : 0n,
+    })
+  }
+
+  disputesOf(chargeTransactionId: string): Dispute[] {
+    const found = this.#disputes.get(chargeTransactionId)
+    return found ? [found] : []
+  }
+
+  listDisputes(merchantId: string, since: string): Dispute[] {
+    return [...this.#disputes.values()].filter((one) => one.merchantId === merchantId && one.at >= since)
   }
 
   /** The movements that a provider lists for a reconciliation. */

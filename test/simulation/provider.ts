@@ -146,8 +146,12 @@ export function providersOf(behind: Behind): Provider[] {
         return ledger.cancel(handle!)
       }),
     findByKey: ({ key }, span) => call('find by key', () => ledger.findByKey({ key, merchantId }, span)),
+    disputesOf: ({ chargeTransactionId }) => call('disputes of a charge', () => ledger.disputesOf(chargeTransactionId)),
     async *list(since) {
       yield* ledger.list(TWO_STEPS, merchantId, since)
+    },
+    async *listDisputes(since) {
+      yield* ledger.listDisputes(merchantId, since)
     },
   })
   const once = (type: 'charge' | 'refund', about: Reference) =>

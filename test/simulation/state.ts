@@ -26,6 +26,9 @@ export interface OrderState {
   /** The amounts of its consumables, and how many of them are active. */
   consumables: number[]
   active: number
+  /** The provider's id of its charge. */
+  charge: string | null
+  disputes: { id: string; status: string; is_withdrawn: boolean; is_reinstated: boolean }[]
   /** Rows of the report: type and cents. */
   rows: { type: string; status: string; minor: number }[]
   /** The events of the order and of its consumable, in their order. */
@@ -142,6 +145,10 @@ const STATE = `
             where x.organization_id = t.organization and x.order_id = o.order_id),
           'active', (select count(*) from consumables x
             where x.organization_id = t.organization and x.order_id = o.order_id and x.is_active),
+          'charge', o.charge_transaction_id,
+          'disputes', (select coalesce(json_agg(json_build_object('id', d.dispute_id, 'status', d.status,
+              'is_withdrawn', d.funds_withdrawn_at is not null, 'is_reinstated', d.funds_reinstated_at is not null) order by d.dispute_id), '[]')
+            from disputes d where d.organization_id = t.organization and d.order_id = o.order_id),
           'rows', (select coalesce(json_agg(json_build_object('type', r.psp_transaction_type, 'status', r.status,
               'minor', (r.amount * 100)::int) order by r.trx_created_at), '[]')
             from report_transactions r where r.organization_id = t.organization and r.order_id = o.order_id and not r.imported),

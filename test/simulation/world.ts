@@ -9,6 +9,7 @@ import { Cards, readKept, replaceCards } from './cards.ts'
 import { Clients, type Server } from './clients.ts'
 import { CreditClients } from './credits.ts'
 import type { Database } from './database.ts'
+import { dispute } from './disputes.ts'
 import { CALM, crash, faultsOf, strike } from './faults.ts'
 import { checkReplaced } from './hooks.ts'
 import { Invariants } from './invariants.ts'
@@ -43,8 +44,15 @@ const CHECKED = 0.3
 const RESTORED = 0.25
 // How often a follower reads each project.
 const FOLLOWED = 12
+// The part of the seeds in which everything stands still for a while, and that in which the clock of the database is set back.
+const STANDING_STILL = 0.15
+const SET_BACK = 0.15
+const LONGEST_STILL_MS = 2 * 3600 * 1000
+const FURTHEST_BACK_MS = 30_000
 // The part of the organizations of which a customer replaces cards.
 const REPLACED = 0.4
+// The most disputes of an organization.
+const MOST_DISPUTES = 2
 // The number of actions other than purchases.
 const HAPPENINGS = { least: 2, most: 7, withinMs: 60_000 }
 
@@ -127,7 +135,27 @@ class World {
     Object.assign(this.#faults, faultsOf(this.#random))
     for (let n = 0; n < this.#random.between(2, 3); n++) this.#start()
     const tenants = this.#tenants.map((tenant) => this.#open(tenant))
+    this.#planJumps()
     if (isRestored) planRestore({ tenants, stopAll: () => this.#stopAll(), restored: () => this.#restored() })
+  }
+
+  /** Time passes at once, as for a suspended machine, or the clock of the database is set back and stays behind. */
+  #planJumps(): void {
+    const { random } = this.#scheduler
+    const within = () => random.between(1, HAPPENINGS.withinMs)
+    if (random.chance(STANDING_STILL))
+      this.#scheduler.add(undefined, within(), () => {
+        this.#scheduler.tell('everything stands still')
+        this.#scheduler.nowMs += random.between(1, LONGEST_STILL_MS)
+      })
+    if (!random.chance(SET_BACK)) return
+    // Cards are compared by the provider's clock.
+    for (const { cards } of this.#tenants) cards.isJudged = false
+    this.#scheduler.add(undefined, within(), () => {
+      const byMs = random.between(1, Math.min(FURTHEST_BACK_MS, this.#scheduler.nowMs))
+      this.#scheduler.tell(`the clock of the database is set back by ${byMs} ms`)
+      this.#database.setBack(byMs)
+    })
   }
 
   /** Runs purchases and other actions. */
@@ -155,6 +183,8 @@ class World {
       violated,
     }
     if (this.#random.chance(REPLACED)) void replaceCards(stage, clients)
+    for (let n = this.#random.between(0, MOST_DISPUTES); n > 0; n--)
+      this.#scheduler.add(undefined, this.#random.between(1, HAPPENINGS.withinMs), () => void dispute(stage))
     for (const project of shop.projects) void follow(stage, project, FOLLOWED)
     for (let n = 0; n < this.#random.between(HAPPENINGS.least, HAPPENINGS.most); n++) {
       this.#scheduler.add(undefined, this.#random.between(1, HAPPENINGS.withinMs), () => void happen(stage))
@@ -210,7 +240,8 @@ class World {
       const violation = invariants.check(states[n]!, picture, isAtRest)
       if (violation !== undefined) this.#violate(violation)
     }
-    this.#scheduler.dueMs = Math.min(...states.map(({ due_ms }) => due_ms ?? Number.POSITIVE_INFINITY))
+    const dueMs = Math.min(...states.map(({ due_ms }) => due_ms ?? Number.POSITIVE_INFINITY))
+    this.#scheduler.dueMs = dueMs + this.#database.behindMs
     const stray = isAtRest && strayMoney(states, this.#ledger)
     if (stray) this.#violate(stray)
   }
