@@ -70,15 +70,18 @@ export async function addOperations(group: Command, except: readonly string[] = 
   // Keys are an organization's or a project's: two operations, one command.
   for (const [words, alike] of Map.groupBy(mine, ({ command }) => command)) {
     const [, ...names] = words.split(' ')
-    addCommand(subgroupOf(group, names.slice(0, -1)).command(names.at(-1)!), alike)
+    addCommand(subgroupOf(group, names.slice(0, -1), mine).command(names.at(-1)!), alike)
   }
 }
 
 /** The group of `credits unit create` in `credits`. */
-function subgroupOf(group: Command, names: string[]): Command {
+function subgroupOf(group: Command, names: string[], all: Operation[]): Command {
   return names.reduce((parent, name) => {
     const known = parent.commands.find((one) => one.name() === name)
-    return known ?? parent.command(name).description(`Commands of a ${name}: create, list, …`)
+    const verbs = all
+      .filter(({ command }) => command.split(' ').at(-2) === name)
+      .map(({ command }) => command.split(' ').at(-1)!)
+    return known ?? parent.command(name).description(`Commands of a ${name}: ${[...new Set(verbs)].join(', ')}`)
   }, group)
 }
 

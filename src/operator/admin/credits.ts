@@ -14,19 +14,20 @@ import { reading } from './operation.ts'
 
 const totals = shape('CreditTotals', 't', {
   unit: text('Unit.', { example: 'tokens' }),
-  sold: decimal('Granted by charges and requests, without what was revoked.', { example: 1000 }),
+  sold: decimal('Granted by charges and requests.', { example: 1000 }),
   spent: decimal('Spent.', { example: 400 }),
   expired: decimal('Expired.', { example: 100 }),
-  revoked: decimal('Taken back after refunds and disputes.', { example: 0 }),
+  revoked: decimal('Taken back after refunds and disputes, without what was given back.', { example: 0 }),
   adjusted: decimal('Corrections, which may be negative.', { example: 0 }),
   outstanding: decimal('What customers can still use: a liability.', { example: 500 }),
   debts: decimal('What customers owe after refunds of spent credits.', { example: 0 }),
   customers: integer('Customers who have something left.', { example: 12 }),
 })
 
-// What has expired is booked within seconds; until then it counts as outstanding.
+// Sold and adjusted, less spent, expired and revoked, is what is outstanding less the debts. What has expired is booked within seconds;
+// until then it counts as outstanding.
 const TOTALS = `
-  select u.unit, trim_scale(coalesce(sum(a.granted - a.revoked), 0)) as sold, trim_scale(coalesce(sum(a.spent), 0)) as spent,
+  select u.unit, trim_scale(coalesce(sum(a.granted), 0)) as sold, trim_scale(coalesce(sum(a.spent), 0)) as spent,
     trim_scale(coalesce(sum(a.expired), 0)) as expired, trim_scale(coalesce(sum(a.revoked), 0)) as revoked,
     trim_scale(coalesce(sum(a.adjusted), 0)) as adjusted,
     trim_scale(coalesce(sum(greatest(a.balance, 0)), 0)) as outstanding,
@@ -42,7 +43,7 @@ const getTotals = reading({
   path: PATH,
   tag: TAG,
   summary: 'Get what an organization has sold, and what is outstanding, by unit',
-  columns: ['unit', 'sold', 'spent', 'expired', 'outstanding', 'debts', 'customers'],
+  columns: ['unit', 'sold', 'spent', 'expired', 'revoked', 'adjusted', 'outstanding', 'debts', 'customers'],
   response: Type.Object({ data: Type.Array(totals.schema) }, { title: 'CreditTotalsOut' }),
   async run({ db }, { params }) {
     await requireOrganization(db.query, params.organization_id!)

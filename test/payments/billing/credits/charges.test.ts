@@ -217,3 +217,21 @@ describe('a dispute', () => {
     ])
   })
 })
+
+test('the figures of each unit are those of its days, and add up to what is outstanding, also after refunds and disputes', async () => {
+  const path = `/organizations/${shop.id}/credits`
+  const totals = (await billing.server.admin(path)).body.data as Record<string, number>[]
+  const days = (await billing.server.admin(`${path}/days?from=2026-01-01`)).body.data as Record<string, number>[]
+  for (const one of totals) {
+    const mine = days.filter(({ unit }) => unit === one.unit)
+    for (const name of ['sold', 'spent', 'expired', 'revoked', 'adjusted'])
+      assert.equal(
+        one[name],
+        mine.reduce((sum, day) => sum + day[name]!, 0),
+        `${one.unit} ${name}`,
+      )
+    const left = one.sold! - one.spent! - one.expired! - one.revoked! + one.adjusted!
+    assert.equal(left, one.outstanding! - one.debts!, `${one.unit}`)
+  }
+  assert.ok(totals.some(({ revoked }) => revoked! > 0))
+})
