@@ -5,6 +5,7 @@ import { makeUuid, uuidOf } from '../../lib/ids.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Row } from '../../lib/pg/row-bytes.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
+import type { Schema } from '../../lib/shape/schema.ts'
 import { instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { type Access, type Reach, type RefundLimits, ROLES, type Role } from './access.ts'
 import { hashKey } from './key-text.ts'
@@ -29,7 +30,7 @@ export const operatorKey = shape('OperatorKey', 'k', {
   }),
   refund_limits: json('The most that `support` may refund of one charge, by currency; null for other roles.', {
     nullable: true,
-    schema: { type: 'object', additionalProperties: { type: 'string' } },
+    schema: { type: 'object', additionalProperties: { type: 'string' } } as Schema<Record<string, string>>,
     example: { USD: '50' },
   }),
   created_at: instant('When it was created.'),

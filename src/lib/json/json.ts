@@ -36,8 +36,10 @@ type Plain<T> =
 export function jsonOf<T extends object>(fields: T): Json<Plain<T>> {
   return new Json(
     () => {
-      const given = Object.entries(fields).filter(([, value]) => value !== undefined)
-      const texts = given.map(([name, value]) => [name, value instanceof Json ? value.text() : JSON.stringify(value)])
+      const texts = givenOf(fields).map(([name, value]) => [
+        name,
+        value instanceof Json ? value.text() : JSON.stringify(value),
+      ])
       return `{${texts.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(',')}}`
     },
     () => plain(fields) as Plain<T>,
@@ -50,5 +52,7 @@ function plain(value: unknown): unknown {
   if (value instanceof JsonNumber) return Number(value.text)
   if (Array.isArray(value)) return value.map(plain)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plain(inner)]))
+  return Object.fromEntries(givenOf(value).map(([name, inner]) => [name, plain(inner)]))
 }
+
+const givenOf = (value: object) => Object.entries(value).filter(([, inner]) => inner !== undefined)

@@ -15,12 +15,11 @@ const row = Type.Object(
     name: Type.Union([Type.String(), Type.Null()], {
       description: 'The custom id of the question in the newest 300 sessions of the funnel; null if it has none.',
     }),
-    kind: {
-      type: 'string',
+    kind: Type.String({
       enum: ['all', ...KINDS],
       description:
         '`all`: every reply; `value`: a choice; `written`: a text, which is not shown; `empty`; `other`: choices beyond the 1,000 most frequent of a day; `erased`.',
-    },
+    }),
     value: Type.String({ description: 'The choice, cut to 100 characters; empty for all other kinds.' }),
     sessions: Type.Integer({ description: 'Sessions with this answer.' }),
     share: Type.Union([Type.Number(), Type.Null()], {

@@ -1,6 +1,6 @@
 // The timeline of an order: its claim, provider calls, payments, refunds, events and deliveries, sorted by time.
 import type { Db } from '../../lib/pg/db.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 
 export const timelineEntry = Type.Object(
@@ -10,7 +10,9 @@ export const timelineEntry = Type.Object(
       description:
         '`claimed`, `provider_called`, `settled`, `payment`, `refund_begun`, `refund_settled`, `event`, `delivery`.',
     }),
-    detail: Type.Record(Type.Unknown(), { description: 'Fields of the entry, depending on `what`.' }),
+    detail: Type.Record(Type.Unknown(), {
+      description: 'Fields of the entry, depending on `what`.',
+    }) as Schema as Schema<TimelineDetail>,
   },
   { title: 'TimelineEntry', additionalProperties: false },
 )
@@ -18,7 +20,30 @@ export const timelineEntry = Type.Object(
 interface TimelineEntry {
   at: string
   what: string
-  detail: Record<string, unknown>
+  detail: TimelineDetail
+}
+
+/** The fields of all kinds of entries. */
+interface TimelineDetail {
+  amount?: string
+  currency_code?: string
+  idempotency_key?: string
+  psp?: string
+  psp_transaction_id?: string | null
+  call?: string
+  outcome?: string | null
+  duration_ms?: number
+  type?: string
+  status?: string
+  status_checks?: number
+  reason?: string | null
+  because?: string | null
+  refund_id?: string | null
+  soft_refund?: boolean
+  event_id?: string
+  endpoint_id?: string
+  sequence?: number
+  attempts?: number
 }
 
 const MAX_ENTRIES = 1000

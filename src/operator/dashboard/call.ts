@@ -11,9 +11,6 @@ import { operations, type Responses } from '../admin/operations.ts'
 import { requireRight } from '../admin/reach.ts'
 import type { Session } from './sessions.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: the type of a result is the response schema of its operation.
-export type Result = any
-
 /** What an operation returns: `Response<'getProject'>`. */
 export type Response<I extends keyof Responses> = Responses[I]
 

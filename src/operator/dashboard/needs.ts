@@ -1,13 +1,13 @@
 // What each page and form of the dashboard needs: the operation that it is about. Pages and forms that an operator may not use are not
 // linked or shown; the operation itself refuses them too.
 import type { Access } from '../../core/tenants/access.ts'
-import { operations } from '../admin/operations.ts'
+import { operations, type Responses } from '../admin/operations.ts'
 import { isOpenTo } from '../admin/reach.ts'
 
 type Need = Parameters<typeof isOpenTo>[0]
 
 /** By path; a text is the id of an operation. */
-type Needs = Readonly<Record<string, string | Need>>
+type Needs = Readonly<Record<string, keyof Responses | Need>>
 
 /** A page that shows what no operation has. The path is that of an operation with the same reach. */
 const OWN = {
@@ -99,7 +99,7 @@ interface Who {
   organizationId: string | undefined
 }
 
-export function mayCall({ access, organizationId }: Who, need: string | Need): boolean {
+export function mayCall({ access, organizationId }: Who, need: keyof Responses | Need): boolean {
   const operation = typeof need === 'string' ? operationOf(need) : need
   if (!isOpenTo(operation, access)) return false
   const isOfWhole = operation.path.includes(':organization_id') && !operation.narrows
@@ -132,7 +132,7 @@ function matches(pattern: string, path: string): boolean {
   return wanted.length === given.length && wanted.every((part, n) => part.startsWith(':') || part === given[n])
 }
 
-function operationOf(id: string) {
+function operationOf(id: keyof Responses) {
   const operation = operations.find((one) => one.id === id)
   if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
   return operation

@@ -1,7 +1,6 @@
 // Reads figures for pages by the operations of the API, and turns them into tables.
 import { addDays } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
-import type { Result } from './call.ts'
 import { money, number, percent } from './format.ts'
 import type { Piece } from './html.ts'
 import { comparable, type Span } from './period.ts'
@@ -37,7 +36,7 @@ export async function figures(view: View, metric: string, query: FigureQuery = {
     ? (['getProjectFigures', { project_id: view.project.id }] as const)
     : (['getOrganizationFigures', { organization_id: organizationOf(view).id }] as const)
   const read = async (filter: Record<string, string>): Promise<Figure[]> => {
-    const result: Result = await view.call(operation, {
+    const result = await view.call(operation, {
       params,
       query: {
         metric,

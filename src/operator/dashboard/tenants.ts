@@ -1,17 +1,9 @@
 // The chosen project or organization of a page, and the others that the chooser offers.
 import { ApiError } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import type { Call } from './call.ts'
+import type { Call, Item } from './call.ts'
 
-export interface Project {
-  id: string
-  organization_id: string
-  name: string
-  rate_limit: string
-  write_payments: boolean
-  time_zone: string
-  reporting_currency: string
-}
+export type Project = Item<'listProjects'>
 
 /** What the chooser shows of an organization. */
 export interface Named {
@@ -19,12 +11,7 @@ export interface Named {
   name: string
 }
 
-export interface Organization extends Named {
-  rate_limit: string
-  one_off_charge_enabled: boolean
-  one_off_charge_max_amount: Record<string, string>
-  erase_at_provider: 'off' | 'on' | 'delete'
-}
+export type Organization = Item<'listOrganizations'>
 
 export interface Tenants {
   /** The newest projects, at most a hundred; if there are more, also the chosen one and others of its organization. */

@@ -3,6 +3,7 @@ import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
 import { type ReportingNow, reportingNow } from '../../data/figures/settings.ts'
 import { ApiError } from '../../lib/errors.ts'
+import type { Responses } from '../admin/operations.ts'
 import { type Call, openCall } from './call.ts'
 import { chosenFilter, FILTERED_BY, type PageFilter } from './dimensions.ts'
 import { html, type Piece } from './html.ts'
@@ -34,7 +35,7 @@ export interface View extends PageRequest, Tenants {
   /** Whether sandbox and preview data is included. */
   test: boolean
   /** Whether the operator may call the operation for the chosen organization and project. */
-  may(operation: string): boolean
+  may(operation: keyof Responses): boolean
   /** Whether the operator may open the page with this path; the links to others are left out. */
   mayOpen(path: string): boolean
   /** Whether the operator may send the form with this path. */

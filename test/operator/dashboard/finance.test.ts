@@ -1,6 +1,8 @@
 // The page Finance shows what its operation and its command have; its CSV has every row; the button closes the month.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { FULL_ACCESS } from '../../../src/core/tenants/access.ts'
+import { openCall } from '../../../src/operator/dashboard/call.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import type { Json } from '../../support/server.ts'
 
@@ -64,6 +66,21 @@ test('the CSV has every row of the operation, with a byte order mark and a name 
     lines.map((line) => Number(line.split(',')[at])),
     rows.map(({ amount }: Json) => amount),
   )
+})
+
+test('a page reads the objects that the API returns as text, by the ids of operations only', async () => {
+  const actor = { kind: 'operator key', id: 'key', source: 'here' } as const
+  const call = openCall(server.app, actor, { id: 'key', name: 'Ada', access: FULL_ACCESS, actor })
+  const params = { organization_id: organizationId }
+  const query = { month: '2025-10' }
+  assert.deepEqual(await call('getFinanceReport', { params, query }), await get('?month=2025-10'))
+  assert.deepEqual(await call('listFinanceRows', { params, query }), await get('/rows?month=2025-10'))
+  assert.deepEqual(await call('getTieOut', { params, query }), await get('/tie-out?month=2025-10'))
+  assert.deepEqual(await call('listProjects'), (await server.admin('/projects')).body)
+  const one = { project_id: projectId }
+  assert.deepEqual(await call('getProject', { params: one }), (await server.admin(`/projects/${projectId}`)).body)
+  // @ts-expect-error: the id is misspelt, and the compiler says so.
+  await assert.rejects(call('getProjekt', { params: one }), /there is no operation getProjekt/)
 })
 
 test('an operator without the right sees no button; the button closes the month, and the page says so', async () => {

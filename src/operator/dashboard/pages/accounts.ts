@@ -1,6 +1,6 @@
 // Merchant accounts: the list, and the forms that add, connect and disconnect one.
 import { adapters } from '../../../payments/providers/adapters.ts'
-import { allOf, type Result } from '../call.ts'
+import { allOf, type Item } from '../call.ts'
 import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, facts, hiddenField, pageLink, selectField, tableSection, textField } from '../parts.ts'
@@ -68,7 +68,7 @@ function currenciesOf(codes: string[]): Piece {
     : html`<details><summary>${plural(codes.length, 'currency', 'currencies')}</summary>${all}</details>`
 }
 
-function actionsOf(view: View, one: Result): Piece {
+function actionsOf(view: View, one: Item<'listMerchantAccounts'>): Piece {
   if (!Object.hasOwn(PROVIDERS, one.psp)) return ''
   const which = html`${hiddenField('psp', one.psp)}${hiddenField('psp_merchant_id', one.psp_merchant_id)}`
   const mode = one.sandbox === false ? '' : '1'
@@ -105,7 +105,7 @@ const credentials = ({ isNew, mode }: { isNew: boolean; mode?: string }) =>
 export async function connect(view: View, form: URLSearchParams): Promise<Page> {
   const secrets = valuesOf(form, 'webhook_secrets')
   const secretKey = form.get('secret_key')?.trim()
-  const found: Result = await view.call('connectMerchantAccount', {
+  const found = await view.call('connectMerchantAccount', {
     params: nameOf(view, form),
     body: {
       sandbox: form.get('sandbox') === '1',
@@ -126,7 +126,7 @@ export async function connect(view: View, form: URLSearchParams): Promise<Page> 
             : found.charges_enabled
               ? 'yes'
               : 'not yet, according to the provider',
-        ...(found.missing_permissions?.length > 0 && { 'Missing permissions': found.missing_permissions.join(', ') }),
+        ...(found.missing_permissions?.length && { 'Missing permissions': found.missing_permissions.join(', ') }),
         Currencies: currenciesOf(found.currencies),
         'Webhook signing secrets': number(found.webhook_secrets),
         'Webhook path': id(found.notifications_path),

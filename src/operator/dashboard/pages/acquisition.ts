@@ -1,14 +1,16 @@
 // Acquisition: what customers cost, what they bring back, and what they are worth by cohort.
 import { addDays } from '../../../lib/days.ts'
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { filterTo } from '../filter.ts'
 import { country, money, number } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
-import { type Column, cell, named, type Table } from '../sheet.ts'
+import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { inCurrency, type View } from '../view.ts'
+
+type Return = Response<'getAcquisition'>['data'][number]
 
 const BY = { source: 'Source', campaign: 'Campaign', funnel: 'Funnel' } as const
 type By = keyof typeof BY
@@ -21,13 +23,14 @@ export async function acquisition(view: View): Promise<Page> {
   const query = { from, to: addDays(to, -1), test: view.test }
   const params = { project_id: view.project.id }
   const by = (Object.keys(BY) as By[]).find((name) => name === view.query.get('split')) ?? 'source'
-  const [all, each, names]: [Result, Result, Names] = await Promise.all([
+  const [all, each, names] = await Promise.all([
     view.call('getAcquisition', { params, query }),
     view.call('getAcquisition', { params, query: { ...query, by } }),
     namesOf(view),
   ])
   const [sum] = all.data
-  const values = { ...sum, roas: sum?.roas.at(-1) ?? null }
+  const { key: _key, returned: _returned, roas, ...sums } = sum ?? {}
+  const values = { ...sums, roas: roas?.at(-1) ?? null }
   const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
   const incomplete = DAYS.filter((day) => all.days_since < day)
   return {
@@ -59,14 +62,14 @@ export async function acquisition(view: View): Promise<Page> {
   }
 }
 
-const spendNote = (view: View, sum: Result | undefined): Piece =>
+const spendNote = (view: View, sum: Return | undefined): Piece =>
   sum && sum.spend_without_usd > 0
     ? `without ${number(sum.spend_without_usd)} amounts that have no value ${inCurrency(view)}`
     : 'on advertising'
 
-function returnTable(view: View, by: By, rows: Result[], sum: Result | undefined, names: Names): Table {
+function returnTable(view: View, by: By, rows: Return[], sum: Return | undefined, names: Names): Table {
   const labels = ['Spend', 'People', 'Customers', 'Cost of a customer', ...DAYS.map((day) => `Day ${day}`), 'Payback']
-  const cells = (row: Result) => [
+  const cells = (row: Return) => [
     valueCell('usd', row.spend || null),
     valueCell('number', row.people),
     valueCell('number', row.customers),
@@ -78,18 +81,18 @@ function returnTable(view: View, by: By, rows: Result[], sum: Result | undefined
   return {
     caption: `By ${BY[by].toLowerCase()}`,
     columns: [{ label: BY[by] }, ...labels.map((label): Column => ({ label, number: true }))],
-    rows: [
-      ...rows.map((row) => [
-        named(filterTo(view, '/revenue', by, row.key, nameOf(by, row.key, names)), row.key),
-        ...cells(row),
-      ]),
-      ...total,
-    ],
+    rows: [...rows.map((row) => [keyCell(view, by, row.key, names), ...cells(row)]), ...total],
   }
 }
 
-const paybackOf = ({ payback_days, spend }: Result): Piece =>
+const paybackOf = ({ payback_days, spend }: Return): Piece =>
   payback_days !== null ? `${payback_days} days` : spend > 0 ? 'not yet' : '–'
+
+/** The value of a dimension, which is null only for all of them together. */
+function keyCell(view: View, by: string, key: string | null, names: Names): Cell {
+  const value = key ?? ''
+  return named(filterTo(view, '/revenue', by, value, nameOf(by, value, names)), value)
+}
 
 const nameOf = (by: string, key: string, { funnels, products }: Names): string => {
   if (key === '') return 'none'
@@ -121,7 +124,7 @@ export async function worth(view: View): Promise<Page | string> {
   const asked = view.query.get('split') ?? 'cohort'
   const split = asked in WORTH_BY && (asked !== 'product' || since === 'payment') ? asked : 'cohort'
   const { from, to } = view.span
-  const [result, names]: [Result, Names] = await Promise.all([
+  const [result, names] = await Promise.all([
     view.call('getLifetime', {
       params: { project_id: view.project.id },
       query: { from, to: addDays(to, -1), since, cohort, test: view.test, ...(split !== 'cohort' && { by: split }) },
@@ -130,7 +133,7 @@ export async function worth(view: View): Promise<Page | string> {
   ])
   const choice = (name: string, chosen: string, options: Record<string, string>) =>
     choices(view, options, chosen, (key) => ({ since, cohort, split, [name]: key }))
-  const rows: Result[] = result.data.slice(0, 100)
+  const rows = result.data.slice(0, 100)
   return {
     title,
     hasPeriod: true,
@@ -151,7 +154,7 @@ export async function worth(view: View): Promise<Page | string> {
 const without = (all: Record<string, string>, name: string) =>
   Object.fromEntries(Object.entries(all).filter(([key]) => key !== name))
 
-function worthTable(view: View, split: string, rows: Result[], names: Names): Table {
+function worthTable(view: View, split: string, rows: Response<'getLifetime'>['data'], names: Names): Table {
   const months = Math.min(SHOWN_MONTHS, Math.max(0, ...rows.map(({ worth }) => worth.length)))
   const heads = Array.from({ length: months }, (_, month) => `Month ${month + 1}`)
   return {
@@ -161,7 +164,7 @@ function worthTable(view: View, split: string, rows: Result[], names: Names): Ta
       ...['People', ...heads].map((label): Column => ({ label, number: true })),
     ],
     rows: rows.map(({ cohort, key, people, worth, complete }) => [
-      split === 'cohort' ? cohort : named(filterTo(view, '/revenue', split, key, nameOf(split, key, names)), key),
+      split === 'cohort' ? cohort : keyCell(view, split, key, names),
       valueCell('number', people),
       ...heads.map((_, month) => faded(worth[month], month >= complete, view.reporting.currency)),
     ]),

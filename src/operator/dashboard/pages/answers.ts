@@ -1,6 +1,6 @@
 // The answers of a screen: what people reply to each question, and which answers lead to a payment.
 import { addDays } from '../../../lib/days.ts'
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { bar, number, percent, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { namesOf, valueCell } from '../numbers.ts'
@@ -10,11 +10,13 @@ import { noProject, type Page } from '../shell.ts'
 import { pathOf, type View } from '../view.ts'
 import { FEW_SESSIONS, namesOfScreens } from './funnels.ts'
 
+type Answer = Response<'getAnswers'>['data'][number]
+
 export async function answers(view: View): Promise<Page> {
   const title = 'Answers'
   if (!view.project) return { title, body: noProject(view) }
   const { funnel_id, screen_id } = view.params as { funnel_id: string; screen_id: string }
-  const [{ data }, names, screens]: [Result, Result, Map<string, string>] = await Promise.all([
+  const [{ data }, names, screens] = await Promise.all([
     view.call('getAnswers', {
       params: { project_id: view.project.id, funnel_id, screen_id },
       query: { from: view.span.from, to: addDays(view.span.to, -1), test: view.test },
@@ -22,7 +24,7 @@ export async function answers(view: View): Promise<Page> {
     namesOf(view),
     namesOfScreens(view, funnel_id),
   ])
-  const questions = [...Map.groupBy(data as Result[], ({ element_id }) => element_id as string).values()]
+  const questions = [...Map.groupBy(data, ({ element_id }) => element_id).values()]
   const empty = html`<p>No session that began in this period replied on this screen. Choose a longer period.</p>`
   return {
     title: screens.get(screen_id) ?? screen_id,
@@ -42,10 +44,10 @@ const KINDS: Record<string, string> = {
   erased: 'Erased',
 }
 
-function questionOf(view: View, rows: Result[]): Html {
+function questionOf(view: View, rows: Answer[]): Html {
   const all = rows.find(({ kind }) => kind === 'all')
   const given = rows.filter(({ kind }) => kind !== 'all')
-  const { element_id, name } = rows[0]
+  const { element_id, name } = rows[0]!
   const title = name === null ? element_id : words(name)
   const content: Table = {
     caption: `Answers to ${title}`,
@@ -63,7 +65,7 @@ function questionOf(view: View, rows: Result[]): Html {
 }
 
 /** Says what a value of the table is not. */
-function noteOf(given: Result[]): Piece {
+function noteOf(given: Answer[]): Piece {
   const has = (kind: string) => given.some((row) => row.kind === kind)
   const isSeveral = given.reduce((sum, { share }) => sum + (share ?? 0), 0) > 1.0001
   const other = given.find(({ kind }) => kind === 'other')
@@ -72,10 +74,10 @@ function noteOf(given: Result[]): Piece {
     ${other && html` <strong>${number(other.sessions)} choices are not named: of each day and project, the 1,000 most frequent answers are kept.</strong>`}`
 }
 
-const nameOf = ({ kind, value }: Result): string => (kind === 'value' ? value : (KINDS[kind] ?? kind))
+const nameOf = ({ kind, value }: Answer): string => (kind === 'value' ? value : (KINDS[kind] ?? kind))
 
 /** The answer, linked to its sessions; the choices that are not named have none. */
-function answerLink(view: View, row: Result): Piece {
+function answerLink(view: View, row: Answer): Piece {
   const { kind, value, element_id } = row
   const text = kind === 'value' ? words(value) : html`<em>${nameOf(row)}</em>`
   if (kind === 'other' || !view.mayOpen('/sessions')) return text
@@ -84,7 +86,7 @@ function answerLink(view: View, row: Result): Piece {
   return html`<a href="${view.href('/sessions', { funnel: funnel_id!, answer })}">${text}</a>`
 }
 
-function cells(row: Result) {
+function cells(row: Answer) {
   const isFew = row.sessions < FEW_SESSIONS
   return [
     isFew

@@ -1,14 +1,17 @@
 // One charge with its timeline, and the forms that refund or resolve it.
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { id, milliseconds, moment, money, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, customerLink, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import type { Page } from '../shell.ts'
 import { pathOf, type View } from '../view.ts'
 
+type Order = Response<'getOrder'>['order']
+type Entry = Response<'getOrder'>['timeline'][number]
+
 export async function charge(view: View): Promise<Page> {
   const { organization_id, order_id } = view.params as { organization_id: string; order_id: string }
-  const { order, timeline }: Result = await view.call('getOrder', { params: { organization_id, order_id } })
+  const { order, timeline } = await view.call('getOrder', { params: { organization_id, order_id } })
   const form = formOf(view, order)
   return {
     title: 'Charge',
@@ -37,13 +40,13 @@ export async function charge(view: View): Promise<Page> {
 }
 
 /** How much of the charge was refunded, in words. */
-function refundStatus({ amount, amount_refunded }: Result): Piece {
+function refundStatus({ amount, amount_refunded }: Order): Piece {
   if (amount_refunded === 0) return ''
   return status(amount_refunded < amount ? 'partially refunded' : 'refunded')
 }
 
 /** The form that refunds a successful charge, or resolves one in progress. */
-function formOf(view: View, order: Result): Piece {
+function formOf(view: View, order: Order): Piece {
   const left = Math.round((order.amount - order.amount_refunded) * 1e4) / 1e4
   if (order.status === 'processing') return resolveForm(view, order)
   const most = Math.min(left, limitOf(view, order))
@@ -51,12 +54,12 @@ function formOf(view: View, order: Result): Piece {
 }
 
 /** What the operator may still refund of the charge. */
-function limitOf({ session: { access } }: View, { currency_code, amount_refunded }: Result): number {
+function limitOf({ session: { access } }: View, { currency_code, amount_refunded }: Order): number {
   if (access.refundLimits === null) return Number.POSITIVE_INFINITY
   return Math.round((Number(access.refundLimits[currency_code] ?? 0) - amount_refunded) * 1e4) / 1e4
 }
 
-const refundForm = (view: View, order: Result, left: number) =>
+const refundForm = (view: View, order: Order, left: number) =>
   actionForm(view, {
     action: addressOf(view, order, 'refund'),
     button: 'Refund',
@@ -68,7 +71,7 @@ const refundForm = (view: View, order: Result, left: number) =>
       ${hiddenField('idempotency_key', `dashboard-${order.amount_refunded}-${order.order_id.slice(0, 8)}-${Date.now()}`)}`,
   })
 
-const resolveForm = (view: View, order: Result) =>
+const resolveForm = (view: View, order: Order) =>
   actionForm(view, {
     action: addressOf(view, order, 'resolve'),
     button: 'Resolve manually',
@@ -78,7 +81,7 @@ const resolveForm = (view: View, order: Result) =>
     fields: html`${selectField('as', 'Outcome', { succeeded: 'It succeeded', failed: 'It failed', cancelled: 'It was never charged' })}${textField('because', 'How do you know?', { required: true })}`,
   })
 
-const addressOf = (view: View, { organization_id, order_id }: Result, action: string) =>
+const addressOf = (view: View, { organization_id, order_id }: Order, action: string) =>
   view.href(pathOf('charges', organization_id, order_id, action))
 
 const STEPS: Record<string, string> = {
@@ -102,8 +105,8 @@ const DETAILS: Record<string, string> = {
   call: 'request',
 }
 
-function timelineOf(view: View, timeline: Result[], currency: string): Piece {
-  const kindOf = (event_id: string) =>
+function timelineOf(view: View, timeline: Entry[], currency: string): Piece {
+  const kindOf = (event_id: string | undefined) =>
     timeline.find(({ what, detail }) => what === 'event' && detail.event_id === event_id)
   return html`<ol class="timeline">${timeline.map(({ at, what, detail }) => {
     const { event_id, type, ...rest } = detail
@@ -116,7 +119,7 @@ function timelineOf(view: View, timeline: Result[], currency: string): Piece {
 }
 
 /** The values of a step. Refunds have no currency: theirs is that of the charge. The sequence of an event is on its page. */
-function detailOf(detail: Record<string, Result>, currency: string): Piece {
+function detailOf(detail: Entry['detail'], currency: string): Piece {
   const {
     duration_ms,
     outcome,
@@ -127,12 +130,13 @@ function detailOf(detail: Record<string, Result>, currency: string): Piece {
     sequence: _sequence,
     ...rest
   } = detail
-  const others = Object.entries({ ...rest, ...(status_checks > 0 && { status_checks }) }).filter(
+  const others = Object.entries({ ...rest, ...(status_checks && { status_checks }) }).filter(
     ([, value]) => value !== null && value !== '' && value !== false,
   )
-  return html`${(outcome || state) && status(spaced(outcome ?? state))} ${amount && money(amount, currency_code ?? currency)}
+  const result = outcome || state
+  return html`${result && status(spaced(result))} ${amount && money(amount, currency_code ?? currency)}
     ${duration_ms !== undefined && html`<span class="quiet">${milliseconds(duration_ms)}</span>`}
-    ${others.map(([name, value]) => html`<span class="detail"><span class="quiet">${DETAILS[name] ?? spaced(name)}</span> ${CODES.has(name) ? spaced(value) : String(value)}</span> `)}`
+    ${others.map(([name, value]) => html`<span class="detail"><span class="quiet">${DETAILS[name] ?? spaced(name)}</span> ${CODES.has(name) ? spaced(String(value)) : String(value)}</span> `)}`
 }
 
 /** Details whose values are names of ours, such as `look_up`. */

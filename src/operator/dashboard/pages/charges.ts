@@ -1,5 +1,5 @@
 // Charges: acceptance rate, decline reasons, and the list.
-import type { Result } from '../call.ts'
+import type { Item, Response } from '../call.ts'
 import { bar, id, moment, money, number, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
@@ -66,7 +66,7 @@ export async function charges(view: View): Promise<Page> {
 }
 
 /** The charges that were made with the billing API. */
-function customCharges(view: View, list: Listed): Piece {
+function customCharges(view: View, list: Listed<Item<'listOrders'>>): Piece {
   const isFiltered = Object.keys(chosenFilters(view, ...CHARGE_FILTERS)).length > 0
   return tableSection(view, 'charges', orderTable(view, 'Custom charges', list.data), {
     above: filters(view, [
@@ -198,7 +198,9 @@ function declineTypes(found: Figure[]): Piece {
   )
 }
 
-export function orderTable(view: View, caption: string, data: Result[]): Table {
+type ShownOrder = Item<'listOrders'> | Response<'getPerson'>['orders'][number]
+
+export function orderTable(view: View, caption: string, data: ShownOrder[]): Table {
   return {
     caption,
     columns: [

@@ -1,6 +1,5 @@
 // The beginning of a project: a checklist with the state of each step, in place of figures that would all be 0.
 import { addDays } from '../../../lib/days.ts'
-import type { Result } from '../call.ts'
 import { dateOf } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { figures } from '../numbers.ts'
@@ -25,7 +24,7 @@ const hasAny = (values: Record<string, number | null> = {}) =>
   Object.values(values).some((value) => value !== null && value > 0)
 
 export async function checklist(view: View, projectId: string): Promise<Piece> {
-  const has: Result = await view.call('getProjectSetup', { params: { project_id: projectId } })
+  const has = await view.call('getProjectSetup', { params: { project_id: projectId } })
   const link = (path: string, text: string): Piece =>
     view.mayOpen(path) ? html`<a href="${view.href(path)}">${text}</a>` : text
   const step = (isDone: boolean, title: string, text: Piece) =>

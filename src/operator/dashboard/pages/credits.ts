@@ -1,5 +1,5 @@
 // Credits of an organization: by unit, by day, automatic top-ups, and the entries behind the figures.
-import type { Result } from '../call.ts'
+import type { Item, Response } from '../call.ts'
 import { number, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
@@ -30,7 +30,7 @@ export async function credits(view: View): Promise<Page> {
       : undefined,
   ])
   if (totals.data.length === 0) return { title, body: noUnits(view) }
-  const units = Object.fromEntries(totals.data.map(({ unit }: Result) => [unit, unit]))
+  const units = Object.fromEntries(totals.data.map(({ unit }) => [unit, unit]))
   return {
     title,
     hasPeriod: true,
@@ -65,9 +65,10 @@ const noUnits = ({ organization }: View) =>
     <code>tundish credits unit create tokens --org ${organization!.id}</code></p></div>`
 
 const numbers = (...labels: string[]) => labels.map((label) => ({ label, number: true }))
-const counts = (row: Result, ...names: string[]) => names.map((name) => cell(number(row[name]), row[name]))
+const counts = <N extends string>(row: Record<N, number | null>, ...names: N[]) =>
+  names.map((name) => cell(number(row[name]), row[name]))
 
-const unitTable = (view: View, data: Result[]): Table => ({
+const unitTable = (view: View, data: Response<'getCreditTotals'>['data']): Table => ({
   caption: 'By unit',
   columns: [
     { label: 'Unit' },
@@ -79,7 +80,7 @@ const unitTable = (view: View, data: Result[]): Table => ({
   ]),
 })
 
-const dayTable = (view: View, data: Result[]): Table => ({
+const dayTable = (view: View, data: Response<'getCreditDays'>['data']): Table => ({
   caption: 'By day',
   columns: [
     ...['Day', 'Unit'].map((label) => ({ label })),
@@ -93,7 +94,7 @@ const dayTable = (view: View, data: Result[]): Table => ({
 })
 
 /** Rules of automatic top-ups; also on the page of a person. */
-export const topUpTable = (view: View, data: Result[]): Table => ({
+export const topUpTable = (view: View, data: Item<'listOrganizationTopUps'>[]): Table => ({
   caption: 'Automatic top-ups',
   columns: [
     ...['Customer', 'Unit', 'Status'].map((label) => ({ label })),
@@ -115,7 +116,7 @@ export const topUpTable = (view: View, data: Result[]): Table => ({
 })
 
 /** Entries of the ledger; also on the page of a person. */
-export const entryTable = (view: View, data: Result[]): Table => ({
+export const entryTable = (view: View, data: Item<'listOrganizationCreditEntries'>[]): Table => ({
   caption: 'Entries',
   columns: [
     ...['When', 'Customer', 'Unit', 'Cause'].map((label) => ({ label })),

@@ -1,9 +1,9 @@
 // Erasures: the list with their status at payment providers, receipts, and the form that erases a person.
 import { ApiError } from '../../../lib/errors.ts'
-import type { Result } from '../call.ts'
+import type { Item, Response } from '../call.ts'
 import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { type Listed, listed, pageLinks } from '../lists.ts'
+import { listed, pageLinks } from '../lists.ts'
 import { facts, tableSection } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -23,7 +23,7 @@ export async function erasePerson(view: View, form: URLSearchParams): Promise<st
 export async function erasures(view: View): Promise<Page> {
   if (!view.project) return { title: 'Erasures', body: noProject(view) }
   const project_id = view.project.id
-  const [list, state, ledgers]: [Listed, Result, Result] = await Promise.all([
+  const [list, state, ledgers] = await Promise.all([
     listed(view, 'erasures', 'listErasures', { params: { project_id } }, { rows: 50 }),
     view.call('getProjectState', { params: { project_id } }),
     view.may('compareLedgers') && view.call('compareLedgers'),
@@ -31,7 +31,7 @@ export async function erasures(view: View): Promise<Page> {
   const content: Table = {
     caption: 'Erased people',
     columns: ['Person', 'Erased', 'Profile', 'At payment providers', 'Receipt'].map((label) => ({ label })),
-    rows: list.data.map((one: Result) => [
+    rows: list.data.map((one) => [
       cell(id(one.profile_id, view.href(pathOf('people', one.profile_id))), one.profile_id),
       time(one.erased_at),
       one.is_known ? 'kept without personal data' : 'not in the database',
@@ -39,7 +39,7 @@ export async function erasures(view: View): Promise<Page> {
       html`<a href="${view.href(pathOf('erasures', one.profile_id))}">Receipt</a>`,
     ]),
   }
-  const pending = list.data.filter((one: Result) => one.at_provider_pending > 0).length
+  const pending = list.data.filter((one) => one.at_provider_pending > 0).length
   const isPart = list.next !== undefined || view.query.has('cursor')
   const agree = ledgers && ledgers.missing_in_database === 0 && ledgers.missing_in_file === 0
   return {
@@ -59,7 +59,7 @@ export async function erasures(view: View): Promise<Page> {
   }
 }
 
-function providersOf({ at_provider, at_provider_pending, at_provider_unreachable }: Result): Piece {
+function providersOf({ at_provider, at_provider_pending, at_provider_unreachable }: Item<'listErasures'>): Piece {
   if (at_provider === 0) return html`<span class="quiet">no requests</span>`
   if (at_provider_unreachable > 0)
     return html`${status('unreachable')} ${number(at_provider_unreachable)} of ${number(at_provider)}`
@@ -70,7 +70,7 @@ function providersOf({ at_provider, at_provider_pending, at_provider_unreachable
 
 export async function receipt(view: View): Promise<Page> {
   const { profile_id } = view.params as { profile_id: string }
-  const one: Result = await view.call('getErasure', { params: { project_id: projectOf(view).id, profile_id } })
+  const one = await view.call('getErasure', { params: { project_id: projectOf(view).id, profile_id } })
   return {
     title: 'Receipt of an erasure',
     actions: html`<a href="${view.href('/erasures')}">All erasures</a>`,
@@ -87,7 +87,7 @@ export async function receipt(view: View): Promise<Page> {
 const sameNote = (view: View, ids: string[]) =>
   html`<p class="note unprinted">Not erased: other profiles with the e-mail address or the customer of this person. ${ids.map((one) => html`${id(one, view.href(pathOf('people', one)))} `)}</p>`
 
-const atProviderTable = (data: Result[]): Table => ({
+const atProviderTable = (data: Response<'getErasure'>['at_provider']): Table => ({
   caption: 'At payment providers',
   columns: ['Provider', 'Account', 'Customer or card', 'Action', 'Status', 'Done'].map((label) => ({ label })),
   rows: data.map((one) => [

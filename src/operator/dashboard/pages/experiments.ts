@@ -1,6 +1,6 @@
 // Experiments: which variant won, or that nothing is known yet.
 import { addDays } from '../../../lib/days.ts'
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { money, number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { valueCell } from '../numbers.ts'
@@ -10,16 +10,18 @@ import { noProject, type Page } from '../shell.ts'
 import type { View } from '../view.ts'
 import { hasChosenPeriod, YEAR } from './acquisition.ts'
 
+type Experiment = Response<'getExperimentResults'>['data'][number]
+
 export async function experiments(view: View): Promise<Page | string> {
   const title = 'Experiments'
   if (!view.project) return { title, body: noProject(view) }
   if (!hasChosenPeriod(view)) return view.href(view.path, YEAR)
   const { from, to } = view.span
-  const result: Result = await view.call('getExperimentResults', {
+  const result = await view.call('getExperimentResults', {
     params: { project_id: view.project.id },
     query: { from, to: addDays(to, -1), test: view.test },
   })
-  const seen = (result.data as Result[]).filter(({ people }) => people > 0)
+  const seen = result.data.filter(({ people }) => people > 0)
   return {
     title,
     hasPeriod: true,
@@ -37,18 +39,19 @@ export async function experiments(view: View): Promise<Page | string> {
 }
 
 /** The answer in a sentence. */
-function verdictOf({ variants, control, wrong_split, split_p }: Result): Piece {
+function verdictOf({ variants, control, wrong_split, split_p }: Experiment): Piece {
   if (wrong_split)
     return `No verdict: the variants have too unequal numbers of people (p = ${shownP(split_p)}). Check how visitors are divided and recorded.`
-  const compared = (variants as Result[]).filter(({ against_control }) => against_control)
+  const compared = variants.flatMap(({ variant, conversion, against_control: against }) =>
+    against ? [{ variant, conversion: conversion ?? 0, against }] : [],
+  )
   if (control === null || compared.length === 0) return 'Nothing to compare: sessions have no second variant.'
   const best = compared
-    .filter(({ against_control }) => against_control.verdict === 'better')
+    .filter(({ against }) => against.verdict === 'better')
     .sort((a, b) => b.conversion - a.conversion)[0]
   if (best) return `“${best.variant}” is better than “${control}”: ${percentOf(best.conversion)} of people paid.`
-  if (compared.every(({ against_control }) => against_control.verdict === 'worse'))
-    return `“${control}” is better than all others.`
-  const [needed] = compared.flatMap(({ against_control }) => against_control.people_needed ?? [])
+  if (compared.every(({ against }) => against.verdict === 'worse')) return `“${control}” is better than all others.`
+  const [needed] = compared.flatMap(({ against }) => against.people_needed ?? [])
   return needed
     ? `No verdict yet: a difference as small as this needs ${needed.toLocaleString('en-US')} more people in each variant.`
     : 'No verdict yet.'
@@ -75,11 +78,11 @@ const COLUMNS: Column[] = [
   { label: 'Power', csvOnly: true },
 ]
 
-function variantTable({ variants, control, experiment_id, title }: Result, currency: string): Table {
+function variantTable({ variants, control, experiment_id, title }: Experiment, currency: string): Table {
   return {
     caption: title ?? experiment_id,
     columns: COLUMNS,
-    rows: (variants as Result[]).map((one) => {
+    rows: variants.map((one) => {
       const { conversion, revenue_per_person, power } = one.against_control ?? {}
       return [
         cell(

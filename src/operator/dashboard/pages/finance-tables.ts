@@ -1,10 +1,13 @@
 // What the pages about finance share: the month, amounts, and the tables of accounts and movements.
 import { addMonths } from '../../../lib/days.ts'
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { country, dateOf, id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { amountCells, amountColumns, type Cell, type Column, cell, type Table } from '../sheet.ts'
 import type { View } from '../view.ts'
+
+type Report = Response<'getFinanceReport'>
+type Row = Response<'listFinanceRows'>['rows'][number]
 
 /** The last month that is over. */
 export const lastMonth = ({ span }: View) => monthBefore(span.today.slice(0, 7), 1)
@@ -15,21 +18,21 @@ export const monthBefore = (month: string, count: number) => addMonths(`${month}
 export const amount = (value: number | null, currency: string): Cell =>
   cell(value === 0 ? '–' : money(value, currency), value === null ? null : plainMoney(value, currency))
 
-const account = (one: Result): Piece =>
+const account = (one: Report['totals'][number]): Piece =>
   html`${words(one.psp)}${one.psp_merchant_id && html` ${one.psp_merchant_id}`}${one.provider_account && html` <span class="quiet">${one.provider_account}</span>`}`
 
-export function accountTable({ totals, currencies, fees, usd }: Result): Table {
-  const feeCurrencies: string[] = fees.map(({ fee_currency }: Result) => fee_currency)
-  const payments = currencies.reduce((sum: number, one: Result) => sum + one.payments, 0)
-  const corrects = totals.some(({ corrections }: Result) => corrections > 0)
-  const numbers = (one: Result): Cell[] => [
+export function accountTable({ totals, currencies, fees, usd }: Report): Table {
+  const feeCurrencies: string[] = fees.map(({ fee_currency }) => fee_currency)
+  const payments = currencies.reduce((sum, one) => sum + one.payments, 0)
+  const corrects = totals.some(({ corrections }) => corrections > 0)
+  const numbers = (one: Report['usd'] & { currency_code: string }): Cell[] => [
     amount(one.net, one.currency_code),
     amount(one.gross, one.currency_code),
     amount(one.refunded, one.currency_code),
     amount(one.charged_back, one.currency_code),
     ...(corrects ? [amount(one.corrected, one.currency_code)] : []),
   ]
-  const feeOf = (list: Result[], currency: string) => {
+  const feeOf = (list: Report['fees'], currency: string) => {
     const found = list.find(({ fee_currency }) => fee_currency === currency)
     return found ? amount(found.fee, currency) : cell('–', null)
   }
@@ -45,7 +48,7 @@ export function accountTable({ totals, currencies, fees, usd }: Result): Table {
       { label: 'Net in USD', number: true },
     ],
     rows: [
-      ...totals.map((one: Result) => [
+      ...totals.map((one) => [
         cell(account(one), [one.psp, one.psp_merchant_id].filter(Boolean).join(' ')),
         one.currency_code,
         ...numbers(one),
@@ -53,7 +56,7 @@ export function accountTable({ totals, currencies, fees, usd }: Result): Table {
         cell(number(one.payments), one.payments),
         amount(one.net_usd, 'USD'),
       ]),
-      ...(totals.length > currencies.length ? currencies : []).map((one: Result) => [
+      ...(totals.length > currencies.length ? currencies : []).map((one) => [
         cell(html`<strong>All accounts, ${one.currency_code}</strong>`, 'All accounts'),
         one.currency_code,
         ...numbers(one),
@@ -77,7 +80,7 @@ export function accountTable({ totals, currencies, fees, usd }: Result): Table {
   }
 }
 
-export function rowTable(view: View, rows: Result[]): Table {
+export function rowTable(view: View, rows: Row[]): Table {
   const feeCurrencies = [...new Set(rows.flatMap(({ fee_currency }) => fee_currency ?? []))].sort()
   return {
     caption: 'Movements',

@@ -1,6 +1,6 @@
 // The tie-out of a month as a table, and the page with the rows of its differences.
 import { readPeriod } from '../../../payments/billing/finance/period.ts'
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { id, money, monthOf, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { tableSection } from '../parts.ts'
@@ -9,8 +9,10 @@ import type { Page } from '../shell.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 import { amount, lastMonth } from './finance-tables.ts'
 
-export function tieOut(view: View, tied: Result, month: string): Piece {
-  const named = Map.groupBy(tied.differences as Result[], ({ name }) => name)
+type TieOut = Response<'getTieOut'>
+
+export function tieOut(view: View, tied: TieOut, month: string): Piece {
+  const named = Map.groupBy(tied.differences, ({ name }) => name)
   const lines = [...named].map(([name, all]): (Cell | Piece)[] => {
     const dollarsOf = all.reduce((sum, { amount_usd }) => sum + Math.round(amount_usd * 1e4), 0) / 1e4
     const rows = all.reduce((sum, one) => sum + one.rows, 0)
@@ -31,10 +33,8 @@ export function tieOut(view: View, tied: Result, month: string): Piece {
     cell(html`<strong>${text}</strong>`, text),
     amount(value, 'USD'),
     cell(
-      tied.currencies.map((one: Result, n: number) => [n > 0 && ', ', money(one[column], one.currency_code)]),
-      tied.currencies
-        .map((one: Result) => `${one.currency_code} ${plainMoney(one[column], one.currency_code)}`)
-        .join('; '),
+      tied.currencies.map((one, n) => [n > 0 && ', ', money(one[column], one.currency_code)]),
+      tied.currencies.map((one) => `${one.currency_code} ${plainMoney(one[column], one.currency_code)}`).join('; '),
     ),
     cell('', null),
   ]
@@ -57,12 +57,12 @@ export function tieOut(view: View, tied: Result, month: string): Piece {
     ${tableSection(view, 'tie-out-currencies', currencyTable(tied), { empty: html`<p>No revenue in this month.</p>` })}`
 }
 
-function currencyTable({ currencies }: Result): Table {
+function currencyTable({ currencies }: TieOut): Table {
   const labels = ['Difference', 'Dashboard', 'Finance']
   return {
     caption: 'By currency',
     columns: [{ label: 'Currency' }, ...labels.map((label) => ({ label, number: true }))],
-    rows: currencies.map(({ currency_code, dashboard, finance, difference }: Result) => [
+    rows: currencies.map(({ currency_code, dashboard, finance, difference }) => [
       currency_code,
       ...[difference, dashboard, finance].map((value) => amount(value, currency_code)),
     ]),
@@ -89,7 +89,7 @@ export async function differences(view: View): Promise<Page> {
       { label: 'Customer', right: 'people' },
       { label: 'When' },
     ],
-    rows: data.map((one: Result) => [
+    rows: data.map((one) => [
       words(one.name),
       ...amountCells({ amount: one.difference, currency_code: one.currency_code }),
       amount(one.dashboard, one.currency_code),

@@ -1,6 +1,6 @@
 // Finance: what a month brought in, by merchant account and currency; how it agrees with the dashboard; its rows; closing it.
 import { type Period, readPeriod } from '../../../payments/billing/finance/period.ts'
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { dollars, money, monthOf, percent, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, tableSection, tiles } from '../parts.ts'
@@ -8,6 +8,8 @@ import { noProject, type Page } from '../shell.ts'
 import { allChoices, hiddenParameters, organizationOf, type View } from '../view.ts'
 import { accountTable, lastMonth, monthBefore, rowTable } from './finance-tables.ts'
 import { tieOut } from './finance-tie-out.ts'
+
+type Row = Response<'listFinanceRows'>['rows'][number]
 
 const SHOWN_ROWS = 20
 const MAX_CSV_ROWS = 100_000
@@ -65,8 +67,8 @@ function monthChooser(view: View, month: string): Piece {
     </form>`
 }
 
-function sumTiles({ usd, fees, currencies }: Result): Piece {
-  const payments = currencies.reduce((sum: number, one: Result) => sum + one.payments, 0)
+function sumTiles({ usd, fees, currencies }: Response<'getFinanceReport'>): Piece {
+  const payments = currencies.reduce((sum, one) => sum + one.payments, 0)
   const one = (label: string, value: Piece, note: Piece) =>
     html`<div class="tile"><dt>${label}</dt><dd><strong>${value}</strong> <span class="quiet">${note}</span></dd></div>`
   const share = (part: number) => usd.gross > 0 && html`${percent(-part / usd.gross)} of gross`
@@ -77,20 +79,18 @@ function sumTiles({ usd, fees, currencies }: Result): Piece {
     one('Chargebacks', dollars(usd.charged_back), share(usd.charged_back)),
     one(
       'Fees',
-      fees.length === 0
-        ? '–'
-        : fees.map(({ fee, fee_currency }: Result, n: number) => [n > 0 && html`<br>`, money(fee, fee_currency)]),
+      fees.length === 0 ? '–' : fees.map(({ fee, fee_currency }, n) => [n > 0 && html`<br>`, money(fee, fee_currency)]),
       fees.length === 0 && 'none is known',
     ),
   )
 }
 
 /** Says how much the tiles in US dollars lack. */
-function withoutRate({ currencies }: Result): Piece {
-  const missing = currencies.filter(({ without_usd }: Result) => without_usd > 0)
+function withoutRate({ currencies }: Response<'getFinanceReport'>): Piece {
+  const missing = currencies.filter(({ without_usd }) => without_usd > 0)
   if (missing.length === 0) return ''
   const each = missing.map(
-    ({ without_usd, net_without_usd, currency_code }: Result, n: number) =>
+    ({ without_usd, net_without_usd, currency_code }, n) =>
       html`${n > 0 && ', '}${money(net_without_usd, currency_code)} (${plural(without_usd, 'movement')})`,
   )
   return html`<p class="note">Without a value in US dollars, and so not in the figures above: ${each}. <a href="/docs/guides/commands#rates">Load exchange rates</a>, or import payments with their value.</p>`
@@ -106,17 +106,17 @@ async function rowsOf(
   view: View,
   params: Record<string, string>,
   query: Asked,
-): Promise<{ data: Result[]; next: string | null }> {
-  const call = (more: object): Promise<Result> => view.call('listFinanceRows', { params, query: { ...query, ...more } })
+): Promise<{ data: Row[]; next: string | null }> {
+  const call = (more: object) => view.call('listFinanceRows', { params, query: { ...query, ...more } })
   if (view.query.get('csv') !== 'rows') {
     const after = view.query.get('after')
     const { rows, next_after } = await call({ limit: SHOWN_ROWS, ...(after && { after }) })
     return { data: rows, next: next_after }
   }
-  const data: Result[] = []
+  const data: Row[] = []
   let next: string | null = null
   do {
-    const page: Result = await call({ limit: 1000, ...(next && { after: next }) })
+    const page: Response<'listFinanceRows'> = await call({ limit: 1000, ...(next && { after: next }) })
     data.push(...page.rows)
     next = page.next_after
   } while (next && data.length < MAX_CSV_ROWS)

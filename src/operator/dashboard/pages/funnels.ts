@@ -1,6 +1,5 @@
 // Funnels: how many sessions reach each step, over all funnels and in one.
 import { ApiError } from '../../../lib/errors.ts'
-import type { Result } from '../call.ts'
 import { filterTo } from '../filter.ts'
 import { bar, country, language, percent, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
@@ -189,8 +188,8 @@ function screensOf(view: View, sum: Figure, screens: Figure[], names: Map<string
 /** The names of the funnel's screens by their ids, where they have one; none for all projects together. */
 export async function namesOfScreens(view: View, funnel_id: string): Promise<Map<string, string>> {
   if (!view.project) return new Map()
-  const { data }: Result = await view.call('getFunnelScreens', { params: { project_id: view.project.id, funnel_id } })
-  return new Map((data as Result[]).flatMap(({ screen_id, name }) => (name ? [[screen_id, words(name)]] : [])))
+  const { data } = await view.call('getFunnelScreens', { params: { project_id: view.project.id, funnel_id } })
+  return new Map(data.flatMap(({ screen_id, name }) => (name ? [[screen_id, words(name)]] : [])))
 }
 
 /** A screen, linked to its answers. */

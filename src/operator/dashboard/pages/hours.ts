@@ -1,5 +1,5 @@
 // Today by hour: how is today, compared with yesterday and the same weekday, up to this hour?
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { html } from '../html.ts'
 import { type Figure, type Unit, valueCell } from '../numbers.ts'
 import { choices, section, tableSection, tile, tiles } from '../parts.ts'
@@ -17,7 +17,7 @@ type Day = keyof typeof DAYS
 export async function hours(view: View): Promise<Page> {
   const title = 'Today by hour'
   if (!view.project) return { title, body: noProject(view) }
-  const { hour, so_far, data }: Result = await view.call('getToday', {
+  const { hour, so_far, data } = await view.call('getToday', {
     params: { project_id: view.project.id },
     query: { test: view.test },
   })
@@ -40,7 +40,7 @@ export async function hours(view: View): Promise<Page> {
       { label: 'Hour' },
       ...Object.values(DAYS).map((label): Column => ({ label, number: true, earlier: label !== DAYS.today })),
     ],
-    rows: (data as Result[]).map((one) => [
+    rows: data.map((one) => [
       cell(clock(one.hour), clock(one.hour)),
       ...(Object.keys(DAYS) as Day[]).map((day) => valueCell(unit, one[day]?.[metric] ?? null)),
     ]),
@@ -60,7 +60,7 @@ export async function hours(view: View): Promise<Page> {
   }
 }
 
-function soFarTable(sums: Result): Table {
+function soFarTable(sums: Response<'getToday'>['so_far']): Table {
   return {
     caption: 'Until this hour',
     columns: [{ label: 'Figure' }, ...Object.values(DAYS).map((label): Column => ({ label, number: true }))],

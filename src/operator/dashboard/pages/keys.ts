@@ -1,11 +1,13 @@
 // Keys: those of the project and its organization can be created, rotated and revoked; operator keys are only listed.
-import { allOf, type Result } from '../call.ts'
+import { allOf, type Item, type Response } from '../call.ts'
 import { id, status, time } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { actionForm, facts, selectField, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
+
+type NewKey = Pick<Response<'createProjectKey'>, 'id' | 'secret_key' | 'webhook_secret'>
 
 type Owner = 'organization' | 'project'
 
@@ -27,7 +29,13 @@ export async function keys(view: View): Promise<Page> {
   }
 }
 
-function owned(view: View, owner: Owner, one: { id: string; name: string }, data: Result[], note: string): Html {
+function owned(
+  view: View,
+  owner: Owner,
+  one: { id: string; name: string },
+  data: Item<'listProjectKeys'>[],
+  note: string,
+): Html {
   const path = pathOf('keys', owner, one.id)
   const content: Table = {
     caption: `Keys of the ${owner} ${one.name || one.id}`,
@@ -77,9 +85,10 @@ const scopeFields = (owner: Owner) =>
       html`<p class="field"><label><input type="checkbox" name="scope" value="${scope}"> ${what}</label></p>`,
   )}<p class="quiet">Without a choice the key may do everything.</p></fieldset>`
 
-const isExpired = ({ expires_at }: Result) => expires_at !== null && Date.parse(expires_at) <= Date.now()
+const isExpired = ({ expires_at }: { expires_at: string | null }) =>
+  expires_at !== null && Date.parse(expires_at) <= Date.now()
 
-const operatorTable = (data: Result[]): Table => ({
+const operatorTable = (data: Item<'listOperators'>[]): Table => ({
   caption: 'Operator keys',
   columns: ['Name', 'Key', 'Role', 'Reach', 'Created', 'Last used', 'Expires'].map((label) => ({ label })),
   rows: data.map((one) => [
@@ -94,10 +103,10 @@ const operatorTable = (data: Result[]): Table => ({
 })
 
 /** What `support` may refund of one charge. */
-const limitsOf = ({ refund_limits }: Result): Piece =>
+const limitsOf = ({ refund_limits }: Item<'listOperators'>): Piece =>
   refund_limits &&
   html`<br><span class="quiet">${
-    Object.entries(refund_limits as Record<string, string>)
+    Object.entries(refund_limits)
       .map(([currency, amount]) => `refunds up to ${amount} ${currency}`)
       .join(', ') || 'no refunds'
   }</span>`
@@ -120,7 +129,7 @@ interface Made {
 }
 
 /** The page that shows a new key. It is the response to the form: the key is not stored, and cannot be shown again. */
-export function shown({ id: ownId, secret_key, webhook_secret }: Result, { title, message, next }: Made): Page {
+export function shown({ id: ownId, secret_key, webhook_secret }: NewKey, { title, message, next }: Made): Page {
   return {
     title,
     body: html`<p class="done" role="status">${message} is shown only now: store it where you keep secrets.</p>
@@ -152,7 +161,7 @@ export async function rotateKey(view: View, form: URLSearchParams): Promise<Page
   return shownKey(view, await view.call(`rotate${title}Key` as const, { params, body: { overlap_seconds } }))
 }
 
-const shownKey = (view: View, key: Result): Page =>
+const shownKey = (view: View, key: Response<'createProjectKey'>): Page =>
   shown(key, {
     title: 'New key',
     message: `The key ${key.name ? `“${key.name}” ` : ''}was created. It`,

@@ -1,6 +1,6 @@
 // Movements: where the MRR came from and where it went. Churn: who leaves, why, and what is due next.
 import { addDays } from '../../../lib/days.ts'
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { country, money, number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import {
@@ -20,6 +20,9 @@ import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { inCurrency, type View } from '../view.ts'
 import { hasChosenPeriod, YEAR } from './acquisition.ts'
+
+type Churn = Response<'getChurn'>['data'][number]
+type Due = Exclude<keyof Response<'getRenewalForecast'>['data'][number], 'day'>
 
 const MOVEMENTS: Record<string, string> = {
   new: 'New',
@@ -125,14 +128,15 @@ export async function churn(view: View): Promise<Page> {
   const query = { from, to: addDays(to, -1), test: view.test }
   const params = { project_id: view.project.id }
   const by = (Object.keys(CHURN_BY) as By[]).find((name) => name === view.query.get('split')) ?? 'product'
-  const [all, each, next, names]: [Result, Result, Result, Names] = await Promise.all([
+  const [all, each, next, names] = await Promise.all([
     view.call('getChurn', { params, query }),
     view.call('getChurn', { params, query: { ...query, by } }),
     view.call('getRenewalForecast', { params, query: { test: view.test } }),
     namesOf(view),
   ])
-  const sum: Result = all.data[0] ?? {}
-  const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values: sum as Figure['values'] }
+  const [sum] = all.data
+  const { key: _key, ...values } = sum ?? {}
+  const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
   return {
     title,
     hasPeriod: true,
@@ -162,7 +166,7 @@ const NOTE: Partial<Record<By, string>> = {
   reason: 'Of all subscriptions that ended; churn is each reason’s part of it.',
 }
 
-function churnTable(by: By, rows: Result[], sum: Result, names: Names): Table {
+function churnTable(by: By, rows: Churn[], sum: Churn | undefined, names: Names): Table {
   const isByReason = by === 'reason'
   const labels = [
     'Ended',
@@ -170,7 +174,7 @@ function churnTable(by: By, rows: Result[], sum: Result, names: Names): Table {
     'MRR lost',
     ...(isByReason ? [] : ['Paying before', 'Trials', 'Paid', 'Trial to paid']),
   ]
-  const cells = (row: Result) => [
+  const cells = (row: Churn) => [
     valueCell('number', row.ended),
     valueCell('percent', row.churn_rate),
     valueCell('usd', row.mrr_lost),
@@ -187,8 +191,8 @@ function churnTable(by: By, rows: Result[], sum: Result, names: Names): Table {
     caption: `Churn by ${by}`,
     columns: [{ label: CHURN_BY[by] }, ...labels.map((label): Column => ({ label, number: true }))],
     rows: [
-      ...rows.map((row) => [cell(nameOf(by, row.key, names), row.key), ...cells(row)]),
-      ...(rows.length > 1 ? [['Total', ...cells(sum)]] : []),
+      ...rows.map((row) => [cell(nameOf(by, row.key ?? '', names), row.key), ...cells(row)]),
+      ...(sum && rows.length > 1 ? [['Total', ...cells(sum)]] : []),
     ],
   }
 }
@@ -200,10 +204,13 @@ const nameOf = (by: By, key: string, { funnels, products }: Names): string => {
   return (by === 'funnel' ? funnels[key] : by === 'product' ? products[key] : key) ?? key
 }
 
-function forecastOf(view: View, { renewal_rate, trial_rate, without_usd, data }: Result): Piece {
-  const rows: Result[] = data.filter((one: Result) => one.renewals > 0 || one.trials > 0)
-  const total = (name: string) => roundMoney(rows.reduce((sum, one) => sum + (one[name] ?? 0), 0))
-  const cells = (one: (name: string) => number | null) => [
+function forecastOf(
+  view: View,
+  { renewal_rate, trial_rate, without_usd, data }: Response<'getRenewalForecast'>,
+): Piece {
+  const rows = data.filter((one) => one.renewals > 0 || one.trials > 0)
+  const total = (name: Due) => roundMoney(rows.reduce((sum, one) => sum + (one[name] ?? 0), 0))
+  const cells = (one: (name: Due) => number | null) => [
     valueCell('usd', one('expected')),
     valueCell('number', one('renewals')),
     valueCell('usd', one('renewals_due')),

@@ -2,11 +2,11 @@
 
 import { DAY_S } from '../../../lib/days.ts'
 import type { Finding } from '../../doctor/finding.ts'
-import { allOf, type Result } from '../call.ts'
+import { allOf, type Item, type Response } from '../call.ts'
 import { examineNow, findingsOf } from '../findings.ts'
 import { duration, id, number, plural, status, time } from '../format.ts'
 import { html } from '../html.ts'
-import { type Listed, listed, pageLinks } from '../lists.ts'
+import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, facts, filters, tableSection } from '../parts.ts'
 import { type Cell, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -16,7 +16,7 @@ import { projectOf, type View } from '../view.ts'
 export async function sync(view: View): Promise<Page> {
   if (!view.project) return { title: 'Sync', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
-  const [state, readers, writers]: Result[] = await Promise.all([
+  const [state, readers, writers] = await Promise.all([
     view.call('getProjectState', { params }),
     view.call('listSyncReaders', { params }),
     view.call('listRecordWriters', { params }),
@@ -28,7 +28,7 @@ export async function sync(view: View): Promise<Page> {
       { label: 'Lag', number: true },
       { label: 'Rows today', number: true },
     ],
-    rows: readers.data.map((one: Result) => [
+    rows: readers.data.map((one) => [
       cell(html`${one.key_name || 'First key'}<br>${id(one.key_id)}`, one.key_id),
       one.list,
       time(one.last_seen_at),
@@ -56,7 +56,7 @@ export async function sync(view: View): Promise<Page> {
   }
 }
 
-const writerTable = (data: Result[]): Table => ({
+const writerTable = (data: Response<'listRecordWriters'>['data']): Table => ({
   caption: 'Writers',
   columns: [
     ...['Key', 'Last seen', 'Day', 'Records'].map((label) => ({ label })),
@@ -71,13 +71,13 @@ const writerTable = (data: Result[]): Table => ({
     one.record || 'of no kind',
     cell(number(one.accepted), one.accepted),
     cell(number(one.rejected), one.rejected),
-    one.reasons.map(({ code, reason, records }: Result) => `${records} × ${code}: ${reason}`).join(' '),
+    one.reasons.map(({ code, reason, records }) => `${records} × ${code}: ${reason}`).join(' '),
   ]),
 })
 
 export async function audit(view: View): Promise<Page> {
   const query = chosenFilters(view, 'target', 'actor', 'action', 'from', 'to')
-  const [list, operators, verdict]: [Listed, Result[], Result] = await Promise.all([
+  const [list, operators, verdict] = await Promise.all([
     listed(view, 'audit', 'listAuditEntries', { query }, { rows: 50 }),
     allOf(view.call, 'listOperators'),
     view.query.has('verify') ? view.call('verifyAudit') : undefined,
@@ -90,7 +90,7 @@ export async function audit(view: View): Promise<Page> {
       { label: 'No.', number: true },
       ...['Time', 'Actor', 'Source', 'Action', 'Target', 'Change'].map((label) => ({ label })),
     ],
-    rows: list.data.map((one: Result) => [
+    rows: list.data.map((one) => [
       cell(number(one.sequence), one.sequence),
       time(one.at),
       cell(
@@ -123,12 +123,12 @@ export async function audit(view: View): Promise<Page> {
 }
 
 /** The keys of operators, and the chosen actor, who may be a person or a key that is gone. */
-const namesOfActors = (operators: Result[], chosen: string | undefined): Record<string, string> => ({
+const namesOfActors = (operators: Item<'listOperators'>[], chosen: string | undefined): Record<string, string> => ({
   ...Object.fromEntries(operators.map(({ id, name }) => [id, name])),
   ...(chosen !== undefined && !operators.some((one) => one.id === chosen) && { [chosen]: chosen }),
 })
 
-function change({ before, after }: Result): Cell {
+function change({ before, after }: Item<'listAuditEntries'>): Cell {
   const texts = Object.entries({ before, after }).flatMap(([when, value]) =>
     value ? [`${when} ${JSON.stringify(value)}`] : [],
   )

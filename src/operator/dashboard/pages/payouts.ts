@@ -1,5 +1,5 @@
 // Payouts: what reached the bank, what each consists of, and what is still at the provider.
-import type { Result } from '../call.ts'
+import type { Item, Response } from '../call.ts'
 import { dateOf, id, money, number, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
@@ -8,6 +8,8 @@ import { amountCells, amountColumns, type Cell, cell, type Table } from '../shee
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, type View } from '../view.ts'
 import { amount } from './finance-tables.ts'
+
+type Account = Pick<Item<'listPayouts'>, 'psp' | 'psp_merchant_id' | 'test'>
 
 const MATCHED = { true: 'Found at the bank', false: 'Not found yet' }
 
@@ -55,13 +57,13 @@ export async function payouts(view: View): Promise<Page> {
   }
 }
 
-const account = ({ psp, psp_merchant_id, test }: Result): Cell =>
+const account = ({ psp, psp_merchant_id, test }: Account): Cell =>
   cell(
     html`${words(psp)} ${psp_merchant_id}${test && html` <span class="badge flat">test</span>`}`,
     `${psp} ${psp_merchant_id}${test ? ' (test)' : ''}`,
   )
 
-function balanceTable(data: Result[]): Table {
+function balanceTable(data: Response<'getUnpaidBalance'>['data']): Table {
   return {
     caption: 'Not paid out yet',
     columns: [
@@ -87,7 +89,7 @@ const PARTS = {
   adjusted: 'Adjustments',
 }
 
-function payoutTable(view: View, data: Result[]): Table {
+function payoutTable(view: View, data: Item<'listPayouts'>[]): Table {
   return {
     caption: 'Payouts',
     columns: [
@@ -110,7 +112,7 @@ function payoutTable(view: View, data: Result[]): Table {
           : '–',
         one.bank_day,
       ),
-      ...Object.keys(PARTS).map((name) => amount(one[name], one.currency_code)),
+      ...(Object.keys(PARTS) as (keyof typeof PARTS)[]).map((name) => amount(one[name], one.currency_code)),
       amount(one.difference, one.currency_code),
       cell(dateOf(one.arrives_on, view.span.today), one.arrives_on),
       account(one),
@@ -119,8 +121,8 @@ function payoutTable(view: View, data: Result[]): Table {
   }
 }
 
-function bankForm(view: View, one: Result): Piece {
-  const which = ['psp', 'psp_merchant_id', 'payout_id'].map((name) => hiddenField(name, one[name]))
+function bankForm(view: View, one: Item<'listPayouts'>): Piece {
+  const which = (['psp', 'psp_merchant_id', 'payout_id'] as const).map((name) => hiddenField(name, one[name]))
   if (one.matched_at)
     return actionForm(view, {
       action: view.href('/payouts/unmatch'),
@@ -139,9 +141,9 @@ function bankForm(view: View, one: Result): Piece {
   })
 }
 
-const textOfAmount = ({ amount: value, currency_code }: Result) => String(money(value, currency_code))
+const textOfAmount = ({ amount: value, currency_code }: Item<'listPayouts'>) => String(money(value, currency_code))
 
-function entryTable(data: Result[]): Table {
+function entryTable(data: Item<'listBalanceEntries'>[]): Table {
   return {
     caption: 'Entries',
     columns: [

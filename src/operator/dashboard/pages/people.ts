@@ -1,5 +1,5 @@
 // People: the newest of the project, and the search by e-mail or any id.
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { country, cut, id, language, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
@@ -10,10 +10,12 @@ import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { pathOf, type View } from '../view.ts'
 
+type Found = Response<'search'>['results'][number]
+
 export async function people(view: View): Promise<Page | string> {
   const q = view.query.get('q')?.trim() ?? ''
   if (q === '') return { title: 'People', body: html`<p class="quiet">${HINT}</p>${await newest(view)}` }
-  const { results }: Result = await view.call('search', { query: { q } })
+  const { results } = await view.call('search', { query: { q } })
   if (results.length === 0) return { title: 'People', body: nothingFound(view, q) }
   const only = onlyPage(view, results)
   if (only !== undefined && !view.query.has('csv')) return only
@@ -21,7 +23,7 @@ export async function people(view: View): Promise<Page | string> {
   const content: Table = {
     caption: `Results for “${q}”`,
     columns: ['Type', 'ID', 'E-mail', 'Status', 'Project', 'Created'].map((label) => ({ label })),
-    rows: results.map((one: Result) => [
+    rows: results.map((one) => [
       one.kind.replace(/^./, (letter: string) => letter.toUpperCase()),
       cell(id(one.id, linkOf(view, one)), one.id),
       one.email ?? '',
@@ -70,7 +72,7 @@ const nothingFound = (view: View, q: string) =>
   html`<div class="empty" id="found"><h2>No results for “${q}”</h2><p>Search for an e-mail address, the beginning of a word of it before the @ (three letters or more), or a full ID. An erased person can only be found by ID.</p>${searchElsewhere(view)}</div>`
 
 /** The page that shows everything found, if there is one: a person is found with their orders, which their page shows too. */
-function onlyPage(view: View, results: Result[]): string | undefined {
+function onlyPage(view: View, results: Found[]): string | undefined {
   const others = results.filter(({ kind }) => kind !== 'order')
   const pages = new Set((others.length > 0 ? others : results).map((one) => linkOf(view, one)))
   return pages.size === 1 ? [...pages][0] : undefined
@@ -79,11 +81,11 @@ function onlyPage(view: View, results: Result[]): string | undefined {
 /** The page that shows the object: for a record of a person, the person's page; for a custom charge, the charge's. */
 function linkOf(
   view: View,
-  { kind, id, project_id, organization_id, profile_id, order_id }: Result,
+  { kind, id, project_id, organization_id, profile_id, order_id }: Found,
 ): string | undefined {
   if (kind === 'project') return view.href('/', { project: id })
   if (profile_id) return view.href(pathOf('people', profile_id), { project: project_id })
-  return HAVE_ORDERS.has(kind)
+  return HAVE_ORDERS.has(kind) && order_id
     ? view.href(pathOf('charges', organization_id, order_id), { project: project_id })
     : undefined
 }

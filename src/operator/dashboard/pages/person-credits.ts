@@ -1,6 +1,6 @@
 // The credits of a person: balances, grants, holds, automatic top-ups and entries, and the forms that grant and correct.
 import { randomUUID } from 'node:crypto'
-import type { Item, ListId, Result } from '../call.ts'
+import type { Item, ListId, Response } from '../call.ts'
 import { id, number, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, section, selectField, tableSection, textField } from '../parts.ts'
@@ -12,7 +12,7 @@ import { entryTable, topUpTable } from './credits.ts'
 const MAX_CUSTOMERS = 5
 
 /** The sections about credits; nothing in an organization without units. */
-export async function creditsOf(view: View, customers: Result[]): Promise<Piece> {
+export async function creditsOf(view: View, customers: Response<'getPerson'>['customers']): Promise<Piece> {
   if (!view.may('listCreditUnits')) return ''
   const params = { organization_id: organizationOf(view).id }
   const { data: units } = await view.call('listCreditUnits', { params })
@@ -24,11 +24,11 @@ export async function creditsOf(view: View, customers: Result[]): Promise<Piece>
 
 interface Customer {
   externalId: string
-  balances: Result[]
-  grants: Result[]
-  holds: Result[]
-  rules: Result[]
-  entries: Result[]
+  balances: Response<'getCreditBalances'>['balances']
+  grants: Item<'listCreditGrants'>[]
+  holds: Item<'listCreditHolds'>[]
+  rules: Item<'listOrganizationTopUps'>[]
+  entries: Item<'listOrganizationCreditEntries'>[]
 }
 
 async function readCustomer(view: View, params: Record<string, string>, externalId: string): Promise<Customer> {
@@ -45,7 +45,7 @@ async function readCustomer(view: View, params: Record<string, string>, external
   return { externalId, balances, grants, holds, rules, entries }
 }
 
-function sectionsOf(view: View, customer: Customer, units: Result[], suffix: string): Piece {
+function sectionsOf(view: View, customer: Customer, units: Item<'listCreditUnits'>[], suffix: string): Piece {
   const { externalId, balances, grants, holds, rules, entries } = customer
   const list = (name: string, content: Table) =>
     content.rows.length > 0 && tableSection(view, `${name}${suffix}`, content, { short: true })
@@ -63,9 +63,10 @@ function sectionsOf(view: View, customer: Customer, units: Result[], suffix: str
 }
 
 const numbers = (...labels: string[]) => labels.map((label) => ({ label, number: true }))
-const counts = (row: Result, ...names: string[]) => names.map((name) => cell(number(row[name]), row[name]))
+const counts = <N extends string>(row: Record<N, number | null>, ...names: N[]) =>
+  names.map((name) => cell(number(row[name]), row[name]))
 
-const balanceTable = (data: Result[]): Table => ({
+const balanceTable = (data: Customer['balances']): Table => ({
   caption: 'Balances',
   columns: [{ label: 'Unit' }, ...numbers('Balance', 'Held', 'Available', 'Expires next'), { label: 'On' }],
   rows: data.map((one) => [
@@ -76,7 +77,7 @@ const balanceTable = (data: Result[]): Table => ({
   ]),
 })
 
-const grantTable = (view: View, data: Result[]): Table => ({
+const grantTable = (view: View, data: Customer['grants']): Table => ({
   caption: 'Grants of credits',
   columns: [
     ...['Granted', 'Unit'].map((label) => ({ label })),
@@ -89,13 +90,16 @@ const grantTable = (view: View, data: Result[]): Table => ({
     ...counts(one, 'amount', 'remaining', 'expired', 'revoked'),
     time(one.expires_at),
     cell(
-      id(one.order_id, one.order_id && view.href(pathOf('charges', organizationOf(view).id, one.order_id))),
+      id(
+        one.order_id,
+        one.order_id === null ? undefined : view.href(pathOf('charges', organizationOf(view).id, one.order_id)),
+      ),
       one.order_id,
     ),
   ]),
 })
 
-const holdTable = (data: Result[]): Table => ({
+const holdTable = (data: Customer['holds']): Table => ({
   caption: 'Open holds of credits',
   columns: [
     ...['Began', 'Unit'].map((label) => ({ label })),
@@ -112,7 +116,7 @@ const holdTable = (data: Result[]): Table => ({
   ]),
 })
 
-function forms(view: View, externalId: string, units: Result[]): Piece {
+function forms(view: View, externalId: string, units: Item<'listCreditUnits'>[]): Piece {
   const unit = selectField('unit', 'Unit', Object.fromEntries(units.map((one) => [one.unit, one.name])))
   // The key is that of the form: sent twice, it is done once.
   const hidden = () =>
@@ -133,7 +137,7 @@ function forms(view: View, externalId: string, units: Result[]): Piece {
   })}`
 }
 
-const removal = (view: View, externalId: string, rules: Result[]): Piece =>
+const removal = (view: View, externalId: string, rules: Item<'listOrganizationTopUps'>[]): Piece =>
   actionForm(view, {
     action: view.href(pathOf('people', view.params.profile_id!, 'credits', 'top-up')),
     button: 'Remove the top-up',

@@ -1,13 +1,17 @@
 // The history of a person: what happened to them, newest first, from all kinds of their records.
 import { INCOMING } from '../../../core/records/payment-move.ts'
 import { minorUnits } from '../../../lib/money.ts'
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { country, minorMoney, money, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Names, nameOfFunnel } from '../numbers.ts'
 import { section } from '../parts.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 import { reasonOf } from './refunds.ts'
+
+type Person = Response<'getPerson'>
+/** Movements of money have their time from the provider. */
+type Dated = { created_at: string } | { paid_at: string }
 
 interface Moment {
   at: string
@@ -22,7 +26,7 @@ const SHOWN = 10
 // The operation returns the newest hundred records of each kind.
 const MAX_RECORDS = 100
 
-export function historyOf(view: View, found: Result, names: Names): Piece {
+export function historyOf(view: View, found: Person, names: Names): Piece {
   const start = completeSince(found)
   const all = momentsOf(view, found, names)
     .filter(({ at }) => at >= start)
@@ -36,20 +40,14 @@ export function historyOf(view: View, found: Result, names: Names): Piece {
 }
 
 /** The instant since which all lists are complete: before it, the history would have gaps. */
-function completeSince(found: Result): string {
-  const lists: Result[][] = [
-    'sessions',
-    'subscriptions',
-    'transactions',
-    'declined_payments',
-    'money_back',
-    'orders',
-  ].map((name) => found[name])
-  const oldest = lists.filter(({ length }) => length >= MAX_RECORDS).map((all) => instantOf(all.at(-1)))
+function completeSince(found: Person): string {
+  const { sessions, subscriptions, transactions, declined_payments, money_back, orders } = found
+  const lists: Dated[][] = [sessions, subscriptions, transactions, declined_payments, money_back, orders]
+  const oldest = lists.flatMap((all) => (all.length >= MAX_RECORDS ? instantOf(all.at(-1)!) : []))
   return oldest.sort().at(-1) ?? ''
 }
 
-const instantOf = ({ created_at, paid_at }: Result): string => created_at ?? paid_at
+const instantOf = (one: Dated): string => ('created_at' in one ? one.created_at : one.paid_at)
 
 const list = (moments: Moment[]) =>
   html`<ol class="timeline">${moments.map(
@@ -57,43 +55,48 @@ const list = (moments: Moment[]) =>
       html`<li${tone && html` class="${tone}"`}>${time(at)} <strong>${what}</strong> <span>${detail}</span></li>`,
   )}</ol>`
 
-function momentsOf(view: View, found: Result, names: Names): Moment[] {
+function momentsOf(view: View, found: Person, names: Names): Moment[] {
   const { profile, sessions, subscriptions, transactions, declined_payments, money_back, orders } = found
   // The payment report may name subscriptions by ids of the payment provider.
-  const productOf = (id: string | null): string =>
-    subscriptions.find((one: Result) => one.id === id)?.product_name ?? ''
+  const productOf = (id: string | null): string => subscriptions.find((one) => one.id === id)?.product_name ?? ''
   return [
     ...(profile.anonymized_at ? [{ at: profile.anonymized_at, what: 'Erased' }] : []),
-    ...sessions.map((one: Result) => ({
+    ...sessions.map((one) => ({
       at: one.created_at,
       what: 'Session began',
       detail: [nameOfFunnel(names, one.funnel_id), one.country && country(one.country)].filter(Boolean).join(', '),
     })),
-    ...subscriptions.flatMap((one: Result) => subscriptionMoments(one)),
-    ...transactions.map((one: Result) => ({
+    ...subscriptions.flatMap((one) => subscriptionMoments(one)),
+    ...transactions.map((one) => ({
       at: one.created_at,
       what: 'Paid',
       detail: html`${minorMoney(one.price, one.currency)} ${quiet(productOf(one.subscription_id))}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`,
     })),
-    ...declined_payments.map((one: Result) => ({
+    ...declined_payments.map((one) => ({
       at: one.paid_at,
       what: 'Payment declined',
       tone: 'poor' as const,
       detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))} ${quiet(productOf(one.subscription_id))}`,
     })),
-    ...money_back.map((one: Result) => ({
+    ...money_back.map((one) => ({
       at: one.paid_at,
       what: words(one.psp_transaction_type),
       tone: MONEY_BACK_TONES[one.psp_transaction_type],
       detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))}`,
     })),
-    ...orders.flatMap((one: Result) => orderMoments(view, one)),
+    ...orders.flatMap((one) => orderMoments(view, one)),
   ]
 }
 
 const MONEY_BACK_TONES: Record<string, Moment['tone']> = { refund: 'warn', chargeback: 'poor' }
 
-function subscriptionMoments({ created_at, cancelled_at, period_ends_at, status, product_name }: Result): Moment[] {
+function subscriptionMoments({
+  created_at,
+  cancelled_at,
+  period_ends_at,
+  status,
+  product_name,
+}: Person['subscriptions'][number]): Moment[] {
   const now = new Date().toISOString()
   const detail = quiet(product_name)
   return [
@@ -109,7 +112,7 @@ function subscriptionMoments({ created_at, cancelled_at, period_ends_at, status,
 const HAVE_ENDED = new Set(['cancelled', 'expired', 'unpaid'])
 
 /** A charge that succeeded or was declined is among the payments already. */
-function orderMoments(view: View, one: Result): Moment[] {
+function orderMoments(view: View, one: Person['orders'][number]): Moment[] {
   if (one.status !== 'processing' && one.status !== 'cancelled') return []
   const href = view.href(pathOf('charges', organizationOf(view).id, one.order_id))
   const detail = html`<a href="${href}">${money(one.amount, one.currency_code)}</a> ${status(one.status)}`
@@ -119,7 +122,7 @@ function orderMoments(view: View, one: Result): Moment[] {
 const quiet = (text: string) => html`<span class="quiet">${text}</span>`
 
 /** The sum of a person's payments in each currency, less what went back, without those in a sandbox. */
-export function paidOf({ transactions, money_back }: Result): Piece {
+export function paidOf({ transactions, money_back }: Person): Piece {
   if (transactions.length >= MAX_RECORDS) return `${MAX_RECORDS} payments or more`
   const paid = new Map<string, number>()
   const back = new Map<string, number>()
@@ -128,7 +131,7 @@ export function paidOf({ transactions, money_back }: Result): Piece {
   for (const { price, currency, sandbox } of transactions) if (!sandbox) add(paid, currency, price)
   for (const { amount, currency_code, move } of money_back) {
     const minor = Math.round(amount * 10 ** (minorUnits(currency_code) ?? 2))
-    if (move !== null) add(back, currency_code, INCOMING.includes(move) ? -minor : minor)
+    if (move !== null) add(back, currency_code, (INCOMING as readonly string[]).includes(move) ? -minor : minor)
   }
   const currencies = [...new Set([...paid.keys(), ...back.keys()])]
   if (currencies.length === 0) return '–'

@@ -1,13 +1,13 @@
 // The other profiles of a person, and the form that merges two profiles.
 import { ApiError } from '../../../lib/errors.ts'
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { id } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, section, textField } from '../parts.ts'
 import { pathOf, projectOf, type View } from '../view.ts'
 
 /** Profiles that are probably the same person. */
-export function twinsOf(view: View, twins: Result[]): Piece {
+export function twinsOf(view: View, twins: Response<'getPerson'>['twins']): Piece {
   if (twins.length === 0) return ''
   const links = twins.map(
     ({ id: other, reason, merge_from, merge_into }) =>

@@ -1,5 +1,5 @@
 // One person with all their records, and the form that erases them.
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { country, cut, day, id, language, plural, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Names, nameOfFunnel, namesOf } from '../numbers.ts'
@@ -15,11 +15,14 @@ import { reasonOf } from './refunds.ts'
 import { subscriptionLink } from './sessions.ts'
 import { priceCells, priceColumns } from './subscriptions.ts'
 
+type Person = Response<'getPerson'>
+type Reply = Person['sessions'][number]['replies'][number]
+
 export async function person(view: View): Promise<Page> {
   const { profile_id } = view.params as { profile_id: string }
   if (!view.project) return { title: 'Person', body: noProject(view) }
   const project_id = view.project.id
-  const [names, found]: [Names, Result] = await Promise.all([
+  const [names, found] = await Promise.all([
     namesOf(view),
     view.call('getPerson', { params: { project_id, profile_id } }),
   ])
@@ -61,20 +64,20 @@ export async function person(view: View): Promise<Page> {
 }
 
 /** Last on the page, because it is rare and cannot be undone. */
-function erasureOf(view: View, profileId: string, twins: Result[]): Piece {
+function erasureOf(view: View, profileId: string, twins: Person['twins']): Piece {
   const { erase_at_provider } = organizationOf(view)
   const form = actionForm(view, {
     action: view.href(pathOf('people', profileId, 'erase')),
     button: 'Erase this person',
     danger: true,
     explanation: html`Permanently deletes the e-mail, phone, IP addresses, browser details, cookies and all replies of this person. This cannot be undone. Transactions, subscriptions and orders are kept. ${AT_PROVIDER[erase_at_provider]} Type <code>${profileId}</code> to confirm.`,
-    fields: html`${twins.length > 0 && html`<p class="field"><label><input type="checkbox" name="with_twins" value="1"> Also erase ${twins.length === 1 ? html`the other profile of this person, ${id(twins[0].id)}` : html`the ${twins.length} other profiles of this person`}</label></p>`}${textField('confirm', 'Profile ID', { required: true })}`,
+    fields: html`${twins.length > 0 && html`<p class="field"><label><input type="checkbox" name="with_twins" value="1"> Also erase ${twins.length === 1 ? html`the other profile of this person, ${id(twins[0]!.id)}` : html`the ${twins.length} other profiles of this person`}</label></p>`}${textField('confirm', 'Profile ID', { required: true })}`,
   })
   return html`<div id="erasure">${section('Erasure', form, { note: 'For a person who asks for their data to be deleted.' })}</div>`
 }
 
 /** Purchases and payments, then sessions with replies, then events. */
-function recordsOf(view: View, found: Result, names: Names): Piece {
+function recordsOf(view: View, found: Person, names: Names): Piece {
   const isErased = found.profile.anonymized_at !== null
   return html`${list(view, 'subscriptions', subscriptionTable(view, found.subscriptions))}
       ${list(view, 'transactions', transactionTable(view, found.transactions))}
@@ -88,8 +91,8 @@ function recordsOf(view: View, found: Result, names: Names): Piece {
           ...amountColumns('Paid'),
         ],
         rows: found.orders
-          .filter((one: Result) => one.consumable_id)
-          .map((one: Result) => [
+          .filter((one) => one.consumable_id)
+          .map((one) => [
             cell(id(one.consumable_id), one.consumable_id),
             status(one.consumable_active ? 'active' : 'revoked'),
             cell(id(one.order_id, view.href(pathOf('charges', one.organization_id, one.order_id))), one.order_id),
@@ -100,7 +103,7 @@ function recordsOf(view: View, found: Result, names: Names): Piece {
       ${list(view, 'customers', {
         caption: 'Billing customers',
         columns: ['Customer', 'E-mail', 'Saved card', 'Created'].map((label) => ({ label })),
-        rows: found.customers.map((one: Result) => [
+        rows: found.customers.map((one) => [
           cell(id(one.external_id), one.external_id),
           one.email ?? '',
           cardOf(one),
@@ -111,7 +114,7 @@ function recordsOf(view: View, found: Result, names: Names): Piece {
       ${list(view, 'events', {
         caption: 'Events',
         columns: ['Event', 'Type', 'Object', 'Created'].map((label) => ({ label })),
-        rows: found.events.map((one: Result) => [
+        rows: found.events.map((one) => [
           cell(id(one.id, view.href(`/webhooks/events/${one.id}`)), one.id),
           one.type,
           one.object_id,
@@ -120,7 +123,7 @@ function recordsOf(view: View, found: Result, names: Names): Piece {
       })}`
 }
 
-const cardOf = ({ card_network, card_last4, card_expires }: Result): string =>
+const cardOf = ({ card_network, card_last4, card_expires }: Person['customers'][number]): string =>
   [card_network, card_last4 && `…${card_last4}`, card_expires && `until ${card_expires}`].filter(Boolean).join(' ')
 
 const AT_PROVIDER: Record<string, string> = {
@@ -133,7 +136,7 @@ const AT_PROVIDER: Record<string, string> = {
 const list = (view: View, name: string, content: Table): Piece =>
   content.rows.length > 0 && tableSection(view, name, content, { short: true })
 
-function sessionsOf(sessions: Result[], names: Names, isErased: boolean): Piece {
+function sessionsOf(sessions: Person['sessions'], names: Names, isErased: boolean): Piece {
   if (sessions.length === 0) return html`<div class="empty"><p>No sessions.</p></div>`
   return sessions.map(
     (
@@ -143,7 +146,7 @@ function sessionsOf(sessions: Result[], names: Names, isErased: boolean): Piece 
       ${facts({
         Session: id(one.id),
         Version: one.funnel_version ?? '–',
-        Experiment: names.experiments[one.experiment_id] ?? one.experiment_id ?? '–',
+        Experiment: names.experiments[one.experiment_id ?? ''] ?? one.experiment_id ?? '–',
         'Landing page': one.origin ?? '–',
         Location: [one.postal_code, one.city, one.country].filter(Boolean).join(' ') || '–',
         'IP address': one.ip ?? '–',
@@ -151,16 +154,16 @@ function sessionsOf(sessions: Result[], names: Names, isErased: boolean): Piece 
       })}
       ${
         one.replies.length > 0
-          ? html`<dl class="replies">${one.replies.map((reply: Result) => html`<div><dt title="${reply.element}">${reply.name ? words(reply.name) : reply.element}</dt><dd>${isErased ? html`<span class="quiet">erased</span>` : answerOf(reply.value)}</dd></div>`)}</dl>`
+          ? html`<dl class="replies">${one.replies.map((reply) => html`<div><dt title="${reply.element}">${reply.name ? words(reply.name) : reply.element}</dt><dd>${isErased ? html`<span class="quiet">erased</span>` : answerOf(reply.value)}</dd></div>`)}</dl>`
           : ''
       }</details>`,
   )
 }
 
-const answerOf = (value: Result): Piece =>
+const answerOf = (value: Reply['value']): Piece =>
   value === null ? html`<span class="quiet">no answer</span>` : Array.isArray(value) ? value.join(', ') : String(value)
 
-const subscriptionTable = (view: View, data: Result[]): Table => ({
+const subscriptionTable = (view: View, data: Person['subscriptions']): Table => ({
   caption: 'Subscriptions',
   columns: [
     ...['Subscription', 'Status', 'Product'].map((label) => ({ label })),
@@ -179,14 +182,14 @@ const subscriptionTable = (view: View, data: Result[]): Table => ({
 })
 
 /** Declined payments: renewals with the card and the reason, and custom charges. */
-const declinedTable = (view: View, { declined_payments, orders }: Result): Table => ({
+const declinedTable = (view: View, { declined_payments, orders }: Person): Table => ({
   caption: 'Declined payments',
   columns: [
     { label: 'Order' },
     ...amountColumns('Amount'),
     ...['When', 'Reason', 'Decline type', 'Card', 'Subscription', 'Provider'].map((label) => ({ label })),
   ],
-  rows: declined_payments.map((one: Result) => [
+  rows: declined_payments.map((one) => [
     orderCell(view, one.order_id, orders),
     ...amountCells(one),
     time(one.paid_at),
@@ -199,7 +202,7 @@ const declinedTable = (view: View, { declined_payments, orders }: Result): Table
 })
 
 /** An order, linked to its page if it is a custom charge: imported payments have an order, but no page. */
-function orderCell(view: View, orderId: string, orders: Result[]) {
+function orderCell(view: View, orderId: string, orders: Person['orders']) {
   const hasPage = orders.some(({ order_id }) => order_id === orderId)
   return cell(
     id(orderId, hasPage ? view.href(pathOf('charges', organizationOf(view).id, orderId)) : undefined),
@@ -207,7 +210,7 @@ function orderCell(view: View, orderId: string, orders: Result[]) {
   )
 }
 
-function moneyBackTable(view: View, { money_back, orders }: Result): Table {
+function moneyBackTable(view: View, { money_back, orders }: Person): Table {
   return {
     caption: 'Refunds and disputes',
     columns: [
@@ -215,7 +218,7 @@ function moneyBackTable(view: View, { money_back, orders }: Result): Table {
       ...amountColumns('Amount'),
       ...['When', 'Reason', 'Order', 'Provider'].map((label) => ({ label })),
     ],
-    rows: money_back.map((one: Result) => [
+    rows: money_back.map((one) => [
       words(one.psp_transaction_type),
       ...amountCells(one),
       time(one.paid_at),
@@ -226,7 +229,7 @@ function moneyBackTable(view: View, { money_back, orders }: Result): Table {
   }
 }
 
-const transactionTable = (view: View, data: Result[]): Table => ({
+const transactionTable = (view: View, data: Person['transactions']): Table => ({
   caption: 'Transactions',
   columns: [
     { label: 'Transaction' },

@@ -1,5 +1,5 @@
 // Projects and organizations: a list that can be searched by id or name, and the forms that create them.
-import type { Result } from '../call.ts'
+import type { Item, Response } from '../call.ts'
 import { id, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
@@ -9,6 +9,8 @@ import type { Page } from '../shell.ts'
 import { wholeOf } from '../tenants.ts'
 import type { View } from '../view.ts'
 import { shown } from './keys.ts'
+
+type Made = Response<'createOrganization'> & Partial<Response<'createProject'>>
 
 const ROWS = 50
 
@@ -39,7 +41,7 @@ const emptyText = ({ search }: Record<string, string>): Piece =>
     ? html`<p>No projects match.</p>`
     : html`<h3>No projects yet</h3><p>Create an organization, then its projects. Payments belong to the organization.</p>`
 
-function projectTable(view: View, data: Result[]): Table {
+function projectTable(view: View, data: Item<'listProjects'>[]): Table {
   const nameOf = (organization: string): Piece =>
     view.organizations.find(({ id }) => id === organization)?.name || organization
   return {
@@ -54,7 +56,7 @@ function projectTable(view: View, data: Result[]): Table {
   }
 }
 
-const organizationTable = (view: View, data: Result[]): Table => ({
+const organizationTable = (view: View, data: Item<'listOrganizations'>[]): Table => ({
   caption: 'Organizations',
   columns: ['Organization', 'ID', 'Created'].map((label) => ({ label })),
   rows: data.map((one) => [
@@ -103,7 +105,7 @@ export async function makeProject(view: View, form: URLSearchParams): Promise<Pa
 }
 
 /** The page after an organization or a project was created. `place` selects it in links. */
-function shownOwner(view: View, owner: string, { id, name }: NewOwner, made: Result, place: string): Page {
+function shownOwner(view: View, owner: string, { id, name }: NewOwner, made: Made, place: string): Page {
   return shown(made, {
     title: owner === 'project' ? 'New project' : 'New organization',
     message: `The ${owner} “${name ?? id}” was created. Its first key`,

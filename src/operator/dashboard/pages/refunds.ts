@@ -1,5 +1,5 @@
 // Refunds and disputes: their share of revenue, their reasons, and the lists.
-import type { Result } from '../call.ts'
+import type { Item } from '../call.ts'
 import { id, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
@@ -10,6 +10,11 @@ import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { allChoices, inCurrency, organizationOf, pathOf, type View } from '../view.ts'
 import { daysOf } from './sessions.ts'
+
+interface Reason {
+  psp_reason_message: string | null
+  psp_reason_code: string | null
+}
 
 const TYPES = { refund: 'Refunds', chargeback: 'Chargebacks', chargeback_reversal: 'Won disputes' }
 
@@ -91,7 +96,7 @@ function reasonTable(view: View, found: Figure[]): Table {
   }
 }
 
-function refundTable(view: View, data: Result[]): Table {
+function refundTable(view: View, data: Item<'listRefunds'>[]): Table {
   return {
     caption: 'Refunds of custom charges',
     columns: [
@@ -119,11 +124,11 @@ const chargeLink = (view: View, orderId: string) =>
   view.may('getOrder') ? view.href(pathOf('charges', organizationOf(view).id, orderId)) : undefined
 
 /** The provider's reason for a refund, dispute or decline. */
-export const reasonOf = ({ psp_reason_message, psp_reason_code }: Result): string =>
+export const reasonOf = ({ psp_reason_message, psp_reason_code }: Reason): string =>
   psp_reason_message ?? (psp_reason_code ? words(psp_reason_code) : '')
 
 /** The report calls every movement back `refunded`; a dispute is not a refund. */
-const statusOf = ({ psp_transaction_type, status }: Result): string =>
+const statusOf = ({ psp_transaction_type, status }: Item<'listMoneyBack'>): string =>
   status !== 'refunded' || psp_transaction_type === 'refund'
     ? status
     : psp_transaction_type === 'chargeback'
@@ -131,10 +136,10 @@ const statusOf = ({ psp_transaction_type, status }: Result): string =>
       : 'won'
 
 /** The payment that the money went back of: the page of a custom charge, or the payments of its customer. */
-const paymentLink = (view: View, { order_id }: Result) =>
+const paymentLink = (view: View, { order_id }: { order_id: string }) =>
   id(order_id, view.mayOpen('/people') ? view.href('/people', { q: order_id }) : undefined)
 
-function movementTable(view: View, data: Result[]): Table {
+function movementTable(view: View, data: Item<'listMoneyBack'>[]): Table {
   return {
     caption: 'Refunds and disputes in the payment report',
     columns: [

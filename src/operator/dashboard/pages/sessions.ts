@@ -1,6 +1,5 @@
 // The sessions and payments behind figures: lists with the period and the filters of the page that led to them.
 import { addDays } from '../../../lib/days.ts'
-import type { Result } from '../call.ts'
 import { FILTERED_BY, type PageFilter } from '../dimensions.ts'
 import { country, cut, id, language, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -15,7 +14,7 @@ import { pathOf, type View } from '../view.ts'
 export const daysOf = ({ span: { from, to } }: View) => ({ from, to: addDays(to, -1) })
 
 /** A person, by the e-mail address if it is known. */
-const personLink = (view: View, { profile_id, email }: Result) =>
+const personLink = (view: View, { profile_id, email }: { profile_id: string; email: string | null }) =>
   named(
     html`<a class="cut" href="${view.href(pathOf('people', profile_id))}" title="${email ?? profile_id}">${email ?? profile_id}</a>`,
     profile_id,
@@ -93,7 +92,7 @@ function answerNote(view: View): Piece {
   return html`Only sessions with ${given} to ${question} on ${screen}. <a href="${view.href(view.path)}">Show all</a>`
 }
 
-const funnelOf = (names: Names, { funnel_id }: Result) =>
+const funnelOf = (names: Names, { funnel_id }: { funnel_id: string | null }) =>
   funnel_id === null ? '' : named(cut(nameOfFunnel(names, funnel_id)!), funnel_id)
 
 export async function payments(view: View): Promise<Page> {

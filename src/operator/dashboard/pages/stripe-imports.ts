@@ -1,6 +1,6 @@
 // The section about imports from Stripe on the page of merchant accounts.
 import { readMinor } from '../../../lib/money.ts'
-import type { Result } from '../call.ts'
+import type { Item } from '../call.ts'
 import { id, minorMoney, number, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, selectField, tableSection, textField } from '../parts.ts'
@@ -10,9 +10,9 @@ import { projectOf, type View } from '../view.ts'
 const PATH = '/merchant-accounts'
 
 /** The imports of Stripe accounts into the project, at most one for each account, and the form that starts one. */
-export async function importsOf(view: View, accounts: Result[]): Promise<Piece> {
+export async function importsOf(view: View, accounts: Item<'listMerchantAccounts'>[]): Promise<Piece> {
   const params = { project_id: projectOf(view).id }
-  const { data }: Result = await view.call('listStripeImports', { params })
+  const { data } = await view.call('listStripeImports', { params })
   const connected = accounts.filter(({ psp, connected_at }) => psp === 'stripe' && connected_at)
   if (data.length === 0 && connected.length === 0) return ''
   const content: Table = {
@@ -22,7 +22,7 @@ export async function importsOf(view: View, accounts: Result[]): Promise<Piece> 
       ...['Read', 'Rejected'].map((label) => ({ label, number: true })),
       { label: 'Actions', actions: ['/merchant-accounts/import', '/merchant-accounts/import/stop'] },
     ],
-    rows: data.map((one: Result) => [
+    rows: data.map((one) => [
       cell(id(one.psp_merchant_id), one.psp_merchant_id),
       html`${status(one.status)} ${one.error && html`<span class="quiet">${one.error}</span>`}`,
       one.step ?? '',
@@ -41,7 +41,7 @@ export async function importsOf(view: View, accounts: Result[]): Promise<Piece> 
     ]),
   }
   const names = Object.fromEntries(connected.map(({ psp_merchant_id }) => [psp_merchant_id, psp_merchant_id]))
-  const sums = await Promise.all(data.filter((one: Result) => one.finished_at).map((one: Result) => sumsOf(view, one)))
+  const sums = await Promise.all(data.filter((one) => one.finished_at).map((one) => sumsOf(view, one)))
   return html`${tableSection(view, 'stripe-imports', content, {
     empty: html`<p>No imports from Stripe into this project yet.</p>`,
     below:
@@ -57,10 +57,10 @@ export async function importsOf(view: View, accounts: Result[]): Promise<Piece> 
 }
 
 /** The numbers and sums of a finished import, at Stripe and here, over all months. */
-async function sumsOf(view: View, { psp_merchant_id }: Result): Promise<Piece> {
+async function sumsOf(view: View, { psp_merchant_id }: { psp_merchant_id: string }): Promise<Piece> {
   const params = { project_id: projectOf(view).id, psp_merchant_id }
-  const { figures, differences }: Result = await view.call('getStripeImport', { params })
-  const groups = Map.groupBy(figures as Result[], ({ kind, currency }) => `${kind} ${currency ?? ''}`)
+  const { figures, differences } = await view.call('getStripeImport', { params })
+  const groups = Map.groupBy(figures, ({ kind, currency }) => `${kind} ${currency ?? ''}`)
   const content: Table = {
     caption: `Import of ${psp_merchant_id}`,
     columns: [
@@ -69,9 +69,9 @@ async function sumsOf(view: View, { psp_merchant_id }: Result): Promise<Piece> {
       ...['At Stripe', 'Sum at Stripe', 'Here', 'Sum here'].map((label) => ({ label, number: true })),
     ],
     rows: [...groups.values()].map((own) => {
-      const [{ kind, currency }] = own
-      const count = (field: string) => own.reduce((all, one) => all + one[field], 0)
-      const sum = (field: string) =>
+      const { kind, currency } = own[0]!
+      const count = (field: 'stripe_count' | 'here_count') => own.reduce((all, one) => all + one[field], 0)
+      const sum = (field: 'stripe_sum' | 'here_sum') =>
         currency === null
           ? cell('', null)
           : amountCell(

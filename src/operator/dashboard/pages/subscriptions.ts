@@ -1,6 +1,6 @@
 // Subscriptions: created, ended and paying over time, MRR, trials, retention by cohort, and the list.
 import { addDays, FIRST_DAY, readDay } from '../../../lib/days.ts'
-import type { Result } from '../call.ts'
+import type { Item } from '../call.ts'
 import { country, cut, day, id, number, status, time, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
@@ -11,6 +11,11 @@ import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { inCurrency, pathOf, projectOf, type View } from '../view.ts'
 import { cohorts } from './retention.ts'
+
+type Terms = Pick<
+  Item<'listProjectSubscriptions'>,
+  'price' | 'currency' | 'billing_interval' | 'billing_interval_count'
+>
 
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
 const FILTERS = [
@@ -38,7 +43,7 @@ export async function subscriptions(view: View): Promise<Page> {
     currenciesWithoutDollars(view),
     figures(view, 'new_subscriptions,began_paying,ended,trials,trial_conversion', { by: view.span.by }),
     figures(view, 'mrr,paying,without_payment,over', { by: view.span.by }),
-    view.call('getProjectState', { params }) as Promise<Result>,
+    view.call('getProjectState', { params }),
     figures(view, 'began_paying', { by: 'cohort', ...years }),
     figures(view, 'ended', { by: 'month,cohort', ...years }),
     figures(all, 'sales', { by: 'country', ...years }),
@@ -180,7 +185,7 @@ function statusCounts(counts: Record<string, number>, view: View): Piece {
   )}</ul>`
 }
 
-function listTable(view: View, data: Result[]): Table {
+function listTable(view: View, data: Item<'listProjectSubscriptions'>[]): Table {
   return {
     caption: 'Subscriptions',
     columns: [
@@ -204,7 +209,7 @@ function listTable(view: View, data: Result[]): Table {
 export const priceColumns = [...amountColumns('Price'), { label: 'Interval', csvOnly: true }]
 
 /** The price of a subscription and how often it is paid. */
-export function priceCells(one: Result): Table['rows'][0] {
+export function priceCells(one: Terms): Table['rows'][0] {
   const { billing_interval_count: count, billing_interval: unit } = one
   const interval = count > 1 ? `${count} ${unit}s` : unit
   return minorCells(one, html` <span class="quiet per">/ ${interval}</span>`).concat(interval)

@@ -1,6 +1,6 @@
 // Today: the main figures compared with the period before, and what needs attention right now.
 import { addDays } from '../../../lib/days.ts'
-import type { Result } from '../call.ts'
+import type { Response } from '../call.ts'
 import { knownFindings } from '../findings.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -14,6 +14,8 @@ import { checklist, isNew } from './checklist.ts'
 import { isHere } from './operations.ts'
 import { soFar } from './so-far.ts'
 
+type State = Response<'getProjectState'>
+
 const SLOW_LAG_SECONDS = 60
 // A charge that takes longer needs attention; the doctor has the same limit.
 const LONG_IN_PROGRESS_MS = 10 * 60_000
@@ -22,7 +24,7 @@ export async function today(view: View): Promise<Page> {
   const { project, organization } = view
   const title = project || !organization ? 'Today' : `Today, all projects of ${organization.name || organization.id}`
   if (!organization || !hasProjects(view)) return { title, body: noProject(view) }
-  const state: Result = project && (await view.call('getProjectState', { params: { project_id: project.id } }))
+  const state = project && (await view.call('getProjectState', { params: { project_id: project.id } }))
   const now = state && section('Right now', rightNow(view, state))
   if (project && (await isNew(view)))
     return { title, body: html`${alarm(view)}${await checklist(view, project.id)}${now}` }
@@ -82,13 +84,13 @@ function alarm(view: View): Piece {
   )
 }
 
-const isLong = ({ oldest_charge_at: at }: Result) => at !== null && Date.parse(at) < Date.now() - LONG_IN_PROGRESS_MS
-const failingOf = ({ endpoints_failing, endpoints_disabled }: Result): number => endpoints_failing + endpoints_disabled
+const isLong = ({ oldest_charge_at: at }: State) => at !== null && Date.parse(at) < Date.now() - LONG_IN_PROGRESS_MS
+const failingOf = ({ endpoints_failing, endpoints_disabled }: State): number => endpoints_failing + endpoints_disabled
 
 /** For a whole organization: its projects in one table. */
 async function projectSection(view: View): Promise<Piece> {
   const { from, to } = view.span
-  const { missing }: Result = await view.call('getOrganizationFigures', {
+  const { missing } = await view.call('getOrganizationFigures', {
     params: { organization_id: organizationOf(view).id },
     query: { metric: 'sales', from, to: addDays(to, -1) },
   })
@@ -119,12 +121,12 @@ async function projectSection(view: View): Promise<Piece> {
         valueCell('usd', values.mrr ?? 0),
       ]),
   }
-  const failed = missing.map(({ project_id, day }: Result) => html`<li>${nameOf(project_id)}: ${day}</li>`)
+  const failed = missing.map(({ project_id, day }) => html`<li>${nameOf(project_id)}: ${day}</li>`)
   return html`${failed.length > 0 && section('Days that cannot be computed', html`<ul>${failed}</ul>`, { note: 'Changes of these days are not counted.' })}
     ${tableSection(view, 'projects', content)}`
 }
 
-function rightNow(view: View, state: Result): Piece {
+function rightNow(view: View, state: State): Piece {
   const { endpoints, endpoints_failing, figures_missing } = state
   const lag = state.horizon_lag_seconds as number
   const failing = failingOf(state)
@@ -155,7 +157,7 @@ function notComputed(days: string[]): Piece {
   return html`${days[0]!}${more} cannot be computed: changes of them are not counted.`
 }
 
-function inProgress({ charges_in_progress: charges, oldest_charge_at, refunds_in_progress }: Result): Piece {
+function inProgress({ charges_in_progress: charges, oldest_charge_at, refunds_in_progress }: State): Piece {
   const refunds = refunds_in_progress > 0 && plural(refunds_in_progress, 'refund')
   if (charges === 0) return refunds ? html`No charges, but ${refunds}.` : 'None.'
   // Those that are pending at the provider, as a bank debit is for days, are not among the oldest.

@@ -1,19 +1,21 @@
 // Webhooks: endpoints with their success rates, deliveries, and one event with its attempts.
-import type { Result } from '../call.ts'
+import type { Item, Response } from '../call.ts'
 import { cut, id, milliseconds, moment, number, percent, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { type Listed, listed, pageLinks } from '../lists.ts'
+import { listed, pageLinks } from '../lists.ts'
 import { actionForm, facts, section, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, pathOf, projectOf, type View } from '../view.ts'
+
+type Endpoint = Response<'getWebhookStatistics'>['data'][number]
 
 export async function webhooks(view: View): Promise<Page> {
   if (!view.project) return { title: 'Webhooks', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
   const [state, endpoint] = [view.query.get('state'), view.query.get('endpoint')]
   const filter = { ...(state && { status: state }), ...(endpoint && { endpoint_id: endpoint }) }
-  const [statistics, deliveries]: [Result, Listed] = await Promise.all([
+  const [statistics, deliveries] = await Promise.all([
     view.call('getWebhookStatistics', { params }),
     listed(view, 'deliveries', 'listDeliveries', { params, query: filter }),
   ])
@@ -25,7 +27,7 @@ export async function webhooks(view: View): Promise<Page> {
       { label: 'Last error' },
       { label: 'Actions', actions: ['/webhooks/one/switch'] },
     ],
-    rows: statistics.data.map((one: Result) => [
+    rows: statistics.data.map((one) => [
       cell(
         html`<a class="cut" href="${view.href('/webhooks', { endpoint: one.endpoint_id })}" title="${one.url}">${one.url}</a>${id(one.endpoint_id)}`,
         one.url,
@@ -73,7 +75,7 @@ function statusLinks(view: View, state: string | null): Piece {
   return html`<p class="chips">${[null, 'pending', 'failed', 'succeeded'].map(link)}</p>`
 }
 
-const onlyTo = (view: View, endpoint: string, all: Result[]): Piece =>
+const onlyTo = (view: View, endpoint: string, all: Endpoint[]): Piece =>
   html`Only deliveries to ${all.find(({ endpoint_id }) => endpoint_id === endpoint)?.url ?? endpoint}. <a href="${view.href(view.path)}">Show all</a>`
 
 const DISABLED_BECAUSE: Record<string, string> = {
@@ -82,14 +84,14 @@ const DISABLED_BECAUSE: Record<string, string> = {
   failing: 'after failing for five days',
 }
 
-function switches(view: View, { endpoint_id, enabled }: Result): Piece {
+function switches(view: View, { endpoint_id, enabled }: Endpoint): Piece {
   if (!view.maySend(`/webhooks/${endpoint_id}/switch`)) return ''
   return html`<div class="acts"><form method="post" action="${view.href(`/webhooks/${endpoint_id}/switch`)}" hx-boost="false"><input type="hidden" name="enabled" value="${enabled ? '' : '1'}"><button class="link">${enabled ? 'Disable' : 'Enable'}</button></form>
     ${enabled && html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/test`)}" hx-boost="false"><button class="link">Send a test event</button></form>`}
     ${actionForm(view, { action: view.href(`/webhooks/${endpoint_id}/remove`), button: 'Remove', danger: true, explanation: 'The endpoint receives no more events, and its deliveries are deleted.' })}</div>`
 }
 
-function deliveryTable(view: View, data: Result[]): Table {
+function deliveryTable(view: View, data: Item<'listDeliveries'>[]): Table {
   return {
     caption: 'Deliveries',
     columns: [
@@ -110,20 +112,20 @@ function deliveryTable(view: View, data: Result[]): Table {
 
 export async function event(view: View): Promise<Page> {
   const params = { project_id: projectOf(view).id, event_id: view.params.event_id! }
-  const [found, attempts, deliveries]: Result[] = await Promise.all([
+  const [found, attempts, deliveries] = await Promise.all([
     view.call('getEvent', { params }),
     view.call('listAttempts', { params, query: { limit: 100 } }),
     view.call('listDeliveries', { params, query: { event_id: params.event_id, limit: 100 } }),
   ])
   const urlOf = (endpoint: string): string =>
-    deliveries.data.find(({ endpoint_id }: Result) => endpoint_id === endpoint)?.url ?? endpoint
+    deliveries.data.find(({ endpoint_id }) => endpoint_id === endpoint)?.url ?? endpoint
   const content: Table = {
     caption: 'Attempts',
     columns: [
       ...['Time', 'Endpoint', 'Response', 'Response body'].map((label) => ({ label })),
       { label: 'Duration', number: true },
     ],
-    rows: attempts.data.map((one: Result) => [
+    rows: attempts.data.map((one) => [
       moment(one.attempted_at),
       cell(cut(urlOf(one.endpoint_id)), urlOf(one.endpoint_id)),
       one.status ? `HTTP ${one.status}` : one.error,
@@ -144,7 +146,7 @@ export async function event(view: View): Promise<Page> {
 }
 
 /** The body of the request, with the data in it. */
-const envelopeOf = (project_id: string, { id, type, created_at, sequence, data }: Result) => ({
+const envelopeOf = (project_id: string, { id, type, created_at, sequence, data }: Response<'getEvent'>) => ({
   id,
   type,
   created_at,
@@ -154,10 +156,11 @@ const envelopeOf = (project_id: string, { id, type, created_at, sequence, data }
 })
 
 /** The page of the charge or person of an event, which its data names unless it was erased. */
-function objectPage(view: View, { type, object_id, data }: Result): string | undefined {
-  if (data.order_id) return view.href(pathOf('charges', organizationOf(view).id, data.order_id))
+function objectPage(view: View, { type, object_id, data }: Response<'getEvent'>): string | undefined {
+  if (typeof data.order_id === 'string') return view.href(pathOf('charges', organizationOf(view).id, data.order_id))
   const profile = type.startsWith('profile.') ? object_id : data.profile_id
-  return profile && view.href(pathOf('people', profile))
+  if (typeof profile !== 'string') return undefined
+  return view.href(pathOf('people', profile))
 }
 
 export async function addEndpoint(view: View, form: URLSearchParams): Promise<string> {
