@@ -29,18 +29,22 @@ async function killRequests(provider: ProviderName, named: string[]): Promise<vo
   const chosen = all.filter(({ token }) => named.includes(token))
   const scenarios = chosen.length > 0 ? chosen : all
   let cases = 0
+  // On a busy machine a provider's call may time out before the point, at each attempt.
+  const notReached: string[] = []
   try {
     for (const scenario of scenarios) {
       const points = await matrix.points(scenario)
       for (const it of points) {
         process.stdout.write(`${describe(it)}\n`)
-        await matrix.crash(it)
+        await matrix.crash(it).catch((error: Error) => notReached.push(error.message))
       }
       await matrix.judge()
       cases += points.length
       process.stdout.write(`${scenario.kind} ${scenario.token}: ${points.length} deaths, all came right.\n`)
     }
-    process.stdout.write(`${cases} deaths in ${scenarios.length} scenarios: every one came right by itself.\n`)
+    const reached = cases - notReached.length
+    process.stdout.write(`${reached} deaths in ${scenarios.length} scenarios: every one came right by itself.\n`)
+    if (notReached.length > 0) throw new Error(`not reached, try again:\n${notReached.join('\n')}`)
   } finally {
     await matrix.close()
   }

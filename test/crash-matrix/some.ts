@@ -6,7 +6,7 @@ import type { ProviderName } from './stand.ts'
 // These scenarios cover all paths of a request.
 const CHOSEN: Record<ProviderName, string[]> = {
   simulator: ['pm_card_visa', 'sim_charge_then_drop', 'sim_drop_no_charge', 'sim_late_300ms', 'sim_refund_then_drop'],
-  primer: ['tok_visa', 'tok_authorized', 'tok_drop_after', 'tok_late_300ms', 'tok_refund_drop_after'],
+  primer: ['tok_visa', 'tok_authorized', 'tok_drop_after', 'tok_refund_drop_after'],
   stripe: ['pm_card_visa', 'pm_card_chargeDeclined', 'pm_sim_confirm_late_300ms', 'pm_sim_refund_drop_after'],
 }
 // Each scenario is tried with every second of the points around the provider's calls and the storing of the handle, in turns. Every
