@@ -5,6 +5,7 @@ import { profileRecord } from '../records/profile.ts'
 import { erasedColumns, hasPersonalData } from '../records/record.ts'
 import { replyRecord } from '../records/reply.ts'
 import { sessionRecord } from '../records/session.ts'
+import { dayIn, zoneOf } from '../tenants/reporting.ts'
 import { QUEUE_AT_PROVIDER } from './provider-targets.ts'
 
 // $1 is the project, $2 the profiles, $3 the least stamp.
@@ -42,7 +43,7 @@ const emptied = (ids: string) => [
 /** Marks the days whose figures of answers count them as erased from now on. */
 const markAnswers = (replies: string) => `
   insert into figure_marks (project_id, family, day)
-  select distinct $1, 'visits', (s.created_at at time zone 'UTC')::date from sessions s
+  select distinct $1, 'visits', ${dayIn('s.created_at', zoneOf('$1'))} from sessions s
   where s.project_id = $1 and s.profile_id = any($2) and isfinite(s.created_at) and exists (
     select from replies r where r.project_id = $1 and r.session_id = s.id and ${replies})`
 

@@ -5,6 +5,7 @@ import { experiments } from './experiments.ts'
 import type { Family } from './family.ts'
 import { payments } from './payments.ts'
 import { renewals } from './renewals.ts'
+import { returned } from './returned.ts'
 import { sales } from './sales.ts'
 import { spend } from './spend.ts'
 import { subscriptions } from './subscriptions.ts'
@@ -18,6 +19,7 @@ export const families: readonly Family[] = [
   spend,
   sales,
   worth,
+  returned,
   payments,
   declines,
   subscriptions,

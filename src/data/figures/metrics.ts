@@ -2,6 +2,7 @@
 import { declines } from './declines.ts'
 import type { Family } from './family.ts'
 import { payments } from './payments.ts'
+import { returned } from './returned.ts'
 import { sales } from './sales.ts'
 import { spend } from './spend.ts'
 import { subscriptions } from './subscriptions.ts'
@@ -93,6 +94,26 @@ const SUMS = {
   recovered_amount: money(declines, ['recovered_amount'], 'The amount of those that were paid within 30 days.'),
   declines_without_usd: count(declines, 'without_usd', 'First declines without a value in the reporting currency.'),
 
+  payments: count(returned, 'payments', 'Successful payments of the payment report.'),
+  paid_amount: money(returned, ['amount'], 'The amount of these payments.'),
+  refunded_payments: count(returned, 'refunded_payments', 'Those of them of which something was refunded, whenever.'),
+  refunded_amount: money(returned, ['refunded'], 'The amount that was refunded of these payments.'),
+  disputed_payments: count(
+    returned,
+    'disputed_payments',
+    'Those of them that were disputed, also if the dispute was won.',
+  ),
+  disputed_amount: money(
+    returned,
+    ['charged_back'],
+    'The amount that disputes withdrew of these payments, less what won disputes returned.',
+  ),
+  payments_without_usd: count(
+    returned,
+    'without_usd',
+    'These payments, refunds and disputes without a value in the reporting currency.',
+  ),
+
   new_subscriptions: count(subscriptions, 'started', 'Subscriptions that were created.'),
   trials: count(subscriptions, 'trials', 'Subscriptions that were created with a trial.'),
   converted: count(subscriptions, 'converted', 'Trials of these days whose subscription was paid for later.'),
@@ -164,6 +185,25 @@ const QUOTIENTS = {
     'recovered',
     'first_declines',
     'The share of payments with a declined first attempt that were paid within 30 days.',
+  ),
+  refund_rate_by_count: ratio(
+    returned,
+    'refunded_payments',
+    'payments',
+    'The share of payments of which something was refunded, whenever.',
+  ),
+  refund_rate_by_money: ratio(
+    returned,
+    'refunded_amount',
+    'paid_amount',
+    'The share of the money of payments that was refunded.',
+  ),
+  dispute_rate_by_count: ratio(returned, 'disputed_payments', 'payments', 'The share of payments that were disputed.'),
+  dispute_rate_by_money: ratio(
+    returned,
+    'disputed_amount',
+    'paid_amount',
+    'The share of the money of payments that disputes withdrew.',
   ),
   trial_conversion: ratio(
     subscriptions,

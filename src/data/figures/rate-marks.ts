@@ -33,6 +33,12 @@ const MARK = `
     from p join report_transactions r on r.organization_id = p.organization_id and ${converted(paidAt('r'))}
     cross join (values ('sales'), ('declines')) f (family)
     union
+    -- What goes back counts on the day of its payment.
+    select p.id, 'sales', ${dayIn(paidAt('o'), 'p.zone')}
+    from p join report_transactions r on r.organization_id = p.organization_id and ${converted(paidAt('r'))}
+      and r.psp_transaction_type <> 'sale'
+    join report_transactions o on o.organization_id = r.organization_id and o.order_id = r.order_id
+    union
     select p.id, 'visits', s.day from p join spend s on s.project_id = p.id and s.day >= $2::date and s.day <= ${UNTIL}
     union
     select p.id, 'experiments', e.day from p join figures_experiments e on e.project_id = p.id and e.split = ''

@@ -65,10 +65,12 @@ const MARK = `
     select c.organization_id, c.last_trx_created_at as until, coalesce(f.reported, '-infinity') as reported
     from organization_clocks c left join figure_reports f using (organization_id) where ${HAS_NEWS} limit $1
   ), news as materialized (
-    select c.project_id, c.profile_id, c.zone, due.organization_id, r.external_id, r.at, r.paid_at
+    select c.project_id, c.profile_id, c.zone, due.organization_id, r.external_id, r.at, r.paid_at, r.returned_of
     from due
     cross join lateral (
-      select r.external_id, r.trx_created_at as at, ${paidAt('r')} as paid_at from report_transactions r
+      select r.external_id, r.trx_created_at as at, ${paidAt('r')} as paid_at,
+        case when r.psp_transaction_type <> 'sale' then r.order_id end as returned_of
+      from report_transactions r
       where r.organization_id = due.organization_id and r.trx_created_at > due.reported
         and r.trx_created_at <= due.until and not r.imported
       order by r.trx_created_at offset 0) r
@@ -95,6 +97,10 @@ const MARK = `
           order by t.created_at, t.id limit 2) two) < 2) begun
     join report_transactions o on o.organization_id = begun.organization_id and o.external_id = begun.external_id
       and (o.psp_transaction_type <> 'sale' or o.status = 'succeeded')
+    union all
+    -- What goes back belongs to the day of its payment too.
+    select news.project_id, 'sales', ${dayIn(paidAt('o'), 'news.zone')}
+    from news join report_transactions o on o.organization_id = news.organization_id and o.order_id = news.returned_of
     union all
     select news.project_id, 'declines', ${dayIn(paidAt('o'), 'news.zone')}
     from news join report_transactions o on ${declinesAround('o', 'news.organization_id', 'news.external_id', 'news.paid_at')}

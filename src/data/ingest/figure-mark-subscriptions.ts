@@ -1,4 +1,5 @@
 // The rule of figure marks for subscriptions, and the days that several rules mark.
+import { paidAt } from '../../core/records/payment-time.ts'
 import type { Scope } from '../../core/records/record.ts'
 import { dayIn, zoneOf } from '../../core/tenants/reporting.ts'
 import { DUE } from '../figures/renewals.ts'
@@ -44,6 +45,12 @@ export const besideSubscription = (
    cross join lateral (values (o.created_at), (${end('o')}), ((
      select f.created_at from transactions f where f.project_id = ${project} and f.subscription_id = o.id and ${pays('f', 'o')}
      order by f.created_at, f.id limit 1))) d (at) where d.at >= who.since`
+
+/** SQL: the days of the payments of the report that name the subscription, which have its product. */
+const namingPayments = (from: string, organization: string, where = 'true') =>
+  `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
+   on r.organization_id = ${organization} and r.meta_subs_id = s.id
+   where ${where} and (r.psp_transaction_type <> 'sale' or r.status = 'succeeded')`
 
 export const subscription: Rule = {
   changed: (from, scope) => {
@@ -91,9 +98,11 @@ export const subscription: Rule = {
         scope,
         differ('product_id'),
       ),
+      namingPayments(from, scope.organization_id, differ('product_id')),
     ]
   },
-  added: (from, { project_id }) => [
+  added: (from, { project_id, organization_id }) => [
+    namingPayments(from, organization_id),
     `select 'renewals', s.period_ends_at from ${from} where s.status in ${DUE} and s.renews`,
     `select 'subscriptions', d.at from ${from} cross join lateral (values (s.created_at), (${end('s')})) d (at)`,
     besideSubscription(from, 's.profile_id', 's.id', project_id, 'true'),

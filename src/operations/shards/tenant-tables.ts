@@ -42,6 +42,7 @@ const AHEAD = new Set([
   'figures_experiments',
   'figures_payments',
   'figures_renewals',
+  'figures_returned',
   'figures_sales',
   'figures_screens',
   'figures_spend',

@@ -120,8 +120,8 @@ const CONNECT = `
       from projects p join figures_sales s on s.project_id = p.id
       where p.organization_id = $1 and s.split = 'provider' and s.key = $2
       union
-      select y.project_id, 'payments', y.day
-      from projects p join figures_payments y on y.project_id = p.id
+      select y.project_id, e.family, y.day from projects p join figures_payments y on y.project_id = p.id
+      cross join (values ('payments'), ('sales')) e (family)
       where p.organization_id = $1 and y.split = 'provider' and y.key = $2
       union
       select z.project_id, 'declines', z.day from projects p join figures_declines z on z.project_id = p.id

@@ -61,6 +61,7 @@ const IMPERSONAL: Record<string, string> = {
   figures_experiments: 'project_id split key subkey',
   figures_payments: 'project_id split key subkey',
   figures_renewals: 'project_id split key subkey currency',
+  figures_returned: 'project_id split key subkey currency',
   figures_sales: 'project_id split key subkey currency',
   figures_screens: 'project_id split key subkey',
   figures_spend: 'project_id split key subkey currency',

@@ -218,6 +218,39 @@ describe('the figures of the demo on pages', () => {
       assert.match(text, new RegExp(`>${status}</span></a> <strong>${Number(n).toLocaleString('en-US')}<`))
   })
 
+  test('refund and dispute rates: what went back of the payments of the period, by product and cohort', async () => {
+    const payments = `
+      select r.order_id, coalesce(r.psp_date, r.trx_created_at) as at, r.amount_usd * 100 as cents, coalesce(u.product_id, '') as product,
+        (select to_char(min(coalesce(f.psp_date, f.trx_created_at)) at time zone 'UTC', 'YYYY-MM') from report_transactions f
+         where f.external_id = r.external_id and f.psp_transaction_type = 'sale' and f.status = 'succeeded') as cohort,
+        coalesce((select sum(b.amount_usd) * 100 from report_transactions b where b.order_id = r.order_id and b.psp_transaction_type = 'refund'), 0) as refunded,
+        coalesce((select sum(b.amount_usd) * 100 from report_transactions b where b.order_id = r.order_id and b.psp_transaction_type = 'chargeback'), 0) as disputed
+      from report_transactions r join customers c using (organization_id, external_id)
+      left join transactions t on t.project_id = 'demo' and t.profile_id = c.profile_id and t.created_at = coalesce(r.psp_date, r.trx_created_at)
+      left join subscriptions u on u.project_id = 'demo' and u.id = t.subscription_id
+      where c.project_id = 'demo' and r.psp_transaction_type = 'sale' and r.status = 'succeeded'`
+    const own = await facts(payments)
+    const sum = (rows: Fact[], name: string) => Math.round(rows.reduce((all, one) => all + Number(one[name]), 0)) / 100
+    const valuesOf = (rows: Fact[]) => [
+      rows.length,
+      cents(rows),
+      rows.filter(({ refunded }) => Number(refunded) > 0).length / rows.length,
+      sum(rows, 'refunded'),
+      rows.filter(({ disputed }) => Number(disputed) > 0).length / rows.length,
+      sum(rows, 'disputed'),
+    ]
+    assert.ok(sum(own, 'refunded') > 0 && sum(own, 'disputed') > 0)
+    for (const by of ['product', 'cohort'] as const) {
+      const rows = rowsOf(await page('/refunds', `${PERIOD}&split=${by}`), 'rates')
+      const wanted = [...Map.groupBy(own, (one) => one[by] ?? '').values(), own].map(valuesOf)
+      const shown = rows.map(([, byCount, , disputes, , count, paid, refunded, disputed]) =>
+        [count, paid, byCount, refunded, disputes, disputed].map(Number),
+      )
+      const order = (all: number[][]) => all.map((one) => one.map((value) => (value || 0).toFixed(2)).join(' ')).sort()
+      assert.deepEqual(order(shown), order(wanted), by)
+    }
+  })
+
   test('charges and refunds: attempts by month, decline reasons, reasons of refunds and disputes', async () => {
     const attempts = await facts(ATTEMPTS)
     const text = await page('/charges')

@@ -1,4 +1,4 @@
-// Refunds and disputes: their share of revenue, their reasons, and the lists.
+// Refunds and disputes: their share of revenue, of the payments that they belong to, their reasons, and the lists.
 import type { Item } from '../call.ts'
 import { id, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
@@ -9,6 +9,7 @@ import { amountCells, amountColumns, cell, named, type Table } from '../sheet.ts
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { allChoices, inCurrency, organizationOf, pathOf, type View } from '../view.ts'
+import { returnRates } from './return-rates.ts'
 import { daysOf } from './sessions.ts'
 
 interface Reason {
@@ -22,10 +23,11 @@ export async function refunds(view: View): Promise<Page> {
   if (!view.organization) return { title: 'Refunds and disputes', body: noProject(view) }
   const params = { organization_id: view.organization.id }
   const ofProject = view.project ? { project_id: view.project.id } : {}
-  const [sum, lines, reasons, made, back] = await Promise.all([
+  const [sum, lines, reasons, rates, made, back] = await Promise.all([
     total(view, 'refunds,refund_count,refund_rate,chargebacks,chargeback_count,chargeback_rate,without_usd'),
     figures(view, 'refunds,chargebacks,refund_rate', { by: view.span.by }),
     figures(view, 'refunds,refund_count,chargebacks,chargeback_count', { by: 'reason' }),
+    returnRates(view),
     listed(view, 'refunds', 'listRefunds', { params, query: ofProject }, { cursor: 'refunds' }),
     listed(view, 'movements', 'listMoneyBack', {
       params,
@@ -57,6 +59,7 @@ export async function refunds(view: View): Promise<Page> {
           { kind: 'stacked', unit: 'usd' },
         ),
       )}
+      ${rates}
       ${tableSection(view, 'reasons', reasonTable(view, reasons), { empty: html`<p>No refunds or disputes in this period.</p>`, note: 'Reason codes of the payment provider.' })}
       ${tableSection(view, 'refunds', refundTable(view, made.data), { empty: html`<p>No refunds of custom charges yet. A charge can be refunded on its page.</p>`, below: pageLinks(view, made) })}
       ${tableSection(view, 'movements', movementTable(view, back.data), {
