@@ -32,6 +32,7 @@ export const FLOORS: Readonly<Record<string, string[]>> = {
   shards: ['operations/shards'],
   operator: ['operator/admin'],
   doctor: ['operator/doctor'],
+  alerts: ['operator/alerts'],
   dashboard: ['operator/dashboard'],
   serving: ['server/listeners', 'server/workers'],
   commands: ['cli/commands'],

@@ -4,6 +4,7 @@ import { type OidcSettings, readOidc } from './core/tenants/oidc-settings.ts'
 import { UsageError } from './lib/errors.ts'
 import type { ListenerBounds } from './lib/http/bounds.ts'
 import { readProxies, type TrustedProxies } from './lib/http/client-address.ts'
+import { type MailSettings, readDashboardUrl, readMail } from './lib/mail-settings.ts'
 import { mistakesIn } from './lib/pg/database-url.ts'
 import { masterKeyFrom } from './lib/secrets.ts'
 import { settingReader } from './lib/setting-files.ts'
@@ -22,6 +23,10 @@ export interface Config {
   adminHostNames: string[]
   /** Where people sign in to the dashboard; undefined for operator keys only. */
   oidc: OidcSettings | undefined
+  /** Where operators open the dashboard; undefined: messages have no links. */
+  dashboardUrl: string | undefined
+  /** The server that sends e-mails; undefined: none are sent. */
+  mail: MailSettings | undefined
   /** The dashboards of all shards, to be linked to each other. */
   shardDashboards: ShardDashboard[]
   dataDir: string
@@ -171,6 +176,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       },
       mistakes,
     ),
+    dashboardUrl: readDashboardUrl(text('DASHBOARD_URL'), mistakes),
+    mail: readMail({ url: text('SMTP_URL'), from: text('SMTP_FROM') }, mistakes),
     shardDashboards: shardDashboards(),
     dataDir,
     databaseUrl: databaseUrl('DATABASE_URL'),

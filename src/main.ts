@@ -58,6 +58,7 @@ const COMMANDS: Record<string, Record<string, Load | string>> = {
   Numbers: {
     figures: () => import('./cli/commands/figures.ts'),
     report: () => import('./cli/commands/report.ts'),
+    alert: 'Alerts on figures and the morning digest: rules, destinations, messages',
     finance: 'Tie out a month with the dashboard, close it, and match payouts',
   },
   'Several databases': {

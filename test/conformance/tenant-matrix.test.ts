@@ -165,6 +165,8 @@ const OBJECT_PARAMS: Record<string, keyof Tenant> = {
   screen_id: 'mark',
   order_id: 'order',
   event_id: 'event',
+  alert_id: 'mark',
+  destination_id: 'mark',
   webhook_id: 'webhook',
   key_id: 'spareKey',
 }

@@ -144,6 +144,20 @@ export const RULES: Record<string, Rule> = {
   removeWebhook: item,
   testWebhook: item,
 
+  listAlerts: list,
+  putAlert: { foreign: { like: 'own' }, body: () => ({ metric: 'sessions', condition: 'below', threshold: 5 }) },
+  removeAlert: item,
+  getAlertSettings: sums,
+  putAlertSettings: set({ digest_hour: 7 }),
+  listAlertDestinations: list,
+  putAlertDestination: {
+    foreign: { like: 'own' },
+    body: () => ({ kind: 'slack', address: 'http://127.0.0.1:9/alerts' }),
+  },
+  removeAlertDestination: item,
+  listAlertMessages: list,
+  sendAlertNow: { foreign: absent(404), body: (it) => ({ destination_id: it.mark }) },
+
   listEvents: filtered((it) => ({ object_id: it.mark })),
   getEvent: item,
   sendEventAgain: { ...item, body: (it) => ({ endpoint_id: it.webhook }) },

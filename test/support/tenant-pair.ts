@@ -121,6 +121,7 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
     [project],
   )
   await db.query('update secret_keys set name = $1 where organization_id = $1', [mark])
+  await addAlerts(db, names)
   const webhook = await makeWebhook(db, names)
   const event = await makeEvent(db, names, webhook)
   return { ...names, organizationKey, projectKey, webhook, event, spareKey: '' }
@@ -166,6 +167,7 @@ async function addCredits(
 export async function withFresh(billing: Billing, tenant: TenantWithKeys, path: string): Promise<TenantWithKeys> {
   const { app, db } = billing.server
   const fresh = { ...tenant }
+  if (path.includes('/alert')) await addAlerts(db, tenant)
   if (path.includes('{webhook_id}')) fresh.webhook = await makeWebhook(db, tenant)
   if (path.includes('{key_id}')) {
     const holder = {
@@ -215,6 +217,34 @@ function records(mark: string) {
     subscriptions: of({ ...refers, product_id: mark }),
     transactions: of({ ...refers, subscription_id: mark }),
   }
+}
+
+/** A rule, a destination and a message with the name of the tenant, and no others. */
+async function addAlerts(db: Db, { project, mark }: Pick<Tenant, 'project' | 'mark'>): Promise<void> {
+  for (const table of ['alert_messages', 'alert_destinations', 'alert_rules'])
+    await db.query(`delete from ${table} where project_id = $1`, [project])
+  for (const [table, columns, values] of [
+    ['alert_settings', 'next_check_at', `db_clock() + interval '5 minutes'`],
+    [
+      'alert_rules',
+      'id, metric, condition, threshold, today, from_hour, created_at, updated_at',
+      `$2, 'sessions', 'below', 0, false, 0, db_clock(), db_clock()`,
+    ],
+    [
+      'alert_destinations',
+      'id, kind, address, shown, created_at, updated_at',
+      `$2, 'webhook', '', 'http://127.0.0.1:9/' || $2, db_clock(), db_clock()`,
+    ],
+    [
+      'alert_messages',
+      'id, destination_id, kind, day, content, status, created_at, scheduled_at, finished_at',
+      `gen_random_uuid(), $2, 'digest', '2026-01-02', jsonb_build_object('title', $2::text), 'sent', db_clock(), db_clock(), db_clock()`,
+    ],
+  ] as const)
+    await db.query(
+      `insert into ${table} (project_id, ${columns}) select $1, ${values} where $2::text is not null on conflict do nothing`,
+      [project, mark],
+    )
 }
 
 const makeWebhook = (db: Db, { project, mark }: Pick<Tenant, 'project' | 'mark'>) =>

@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import type { Command } from 'commander'
 import { UsageError } from '../../lib/errors.ts'
 import { adoptNextMasterKeyIn, masterKeyFrom, openSeal, writeNextMasterKeyIn } from '../../lib/secrets.ts'
-import { replaceMasterKey } from '../../operations/master-key/replace.ts'
+import { type Replaced, replaceMasterKey } from '../../operations/master-key/replace.ts'
 import { action } from './command.ts'
 import { commandLine } from './operations.ts'
 import { readSecret } from './secrets.ts'
@@ -52,8 +52,8 @@ async function newKey(file: string | undefined, isSetting: boolean): Promise<Buf
   )
 }
 
-const sentence = ({ secret_keys, merchant_accounts }: { secret_keys: number; merchant_accounts: number }) =>
-  `The master key is replaced. Secret keys: ${secret_keys}, merchant accounts: ${merchant_accounts}.`
+const sentence = ({ secret_keys, merchant_accounts, alert_destinations }: Replaced) =>
+  `The master key is replaced. Secret keys: ${secret_keys}, merchant accounts: ${merchant_accounts}, alert destinations: ${alert_destinations}.`
 
 const KEEP = 'Keep the old key as long as you keep backups that were made with it.'
 const SET_KEY = 'Set MASTER_KEY to the new key before you start a process.'

@@ -167,24 +167,24 @@ const MAX_URL_CHARACTERS = 2048
 const LOCAL =
   'For a program on this machine, run "tundish webhook listen --forward-to URL", or set WEBHOOK_ALLOW_PRIVATE=true.'
 
-/** The normalized address, or a 400 for one that is visibly wrong. Host names are checked at each delivery. */
-export function checkEndpointUrl(given: string, { allowPrivate }: UrlRules): string {
+/** The normalized address, or a 400 for one that is visibly wrong, which calls it `name`. Host names are checked at each delivery. */
+export function checkEndpointUrl(given: string, { allowPrivate }: UrlRules, name = 'url'): string {
   const url = URL.canParse(given) ? new URL(given) : undefined
   const rule = allowPrivate ? 'begin with https:// or http://' : 'begin with https://'
   const protocols = allowPrivate ? ['https:', 'http:'] : ['https:']
   if (!url || !protocols.includes(url.protocol)) {
     const hint = url?.protocol === 'http:' ? ` ${LOCAL}` : ''
-    throw new ApiError(400, 'invalid_endpoint_url', `url must be a URL and ${rule}.${hint}`)
+    throw new ApiError(400, 'invalid_endpoint_url', `${name} must be a URL and ${rule}.${hint}`)
   }
   if (url.username || url.password)
-    throw new ApiError(400, 'invalid_endpoint_url', 'url must not contain a user name or password.')
-  if (url.hash) throw new ApiError(400, 'invalid_endpoint_url', 'url must not contain a fragment (#).')
+    throw new ApiError(400, 'invalid_endpoint_url', `${name} must not contain a user name or password.`)
+  if (url.hash) throw new ApiError(400, 'invalid_endpoint_url', `${name} must not contain a fragment (#).`)
   if (url.href.length > MAX_URL_CHARACTERS)
-    throw new ApiError(400, 'invalid_endpoint_url', `url must have at most ${MAX_URL_CHARACTERS} characters.`)
+    throw new ApiError(400, 'invalid_endpoint_url', `${name} must have at most ${MAX_URL_CHARACTERS} characters.`)
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const isPublic = isIP(host) ? isPublicAddress(host) : !/(^|\.)localhost\.?$/i.test(host)
   if (!allowPrivate && !isPublic)
-    throw new ApiError(400, 'endpoint_address_not_public', `url must have a public address. ${LOCAL}`)
+    throw new ApiError(400, 'endpoint_address_not_public', `${name} must have a public address. ${LOCAL}`)
   return url.href
 }
 

@@ -39,6 +39,7 @@ const GAUGES = {
   deliveries_s: ['tundish_webhook_oldest_seconds', 'Age of the oldest of these deliveries.'],
   deliveries_due_s: ['tundish_webhook_overdue_seconds', 'How overdue the oldest due delivery is.'],
   endpoints: ['tundish_webhook_endpoints_failing', 'Endpoints whose last delivery failed.'],
+  alerts: ['tundish_alert_destinations_failing', 'Destinations of alerts whose last message failed.'],
   horizon_s: [
     'tundish_sync_horizon_lag_seconds',
     'Age of the oldest transaction that writes records; the sync horizon of its project is that far behind.',
@@ -113,6 +114,7 @@ const STATE = `
     deliveries.n as deliveries, ${age('deliveries.since')} as deliveries_s,
     greatest(0, ${age('deliveries.due')}) as deliveries_due_s,
     (select count(*) from webhook_endpoints where enabled and failing_since is not null) as endpoints,
+    (select count(*) from alert_destinations where failing_since is not null) as alerts,
     (select ${age('min(a.xact_start)')} from pg_locks l join pg_stat_activity a using (pid)
      where l.locktype = 'advisory' and l.objsubid = 2 and l.granted and l.classid = write_lock_class()
        and l.database = (select oid from pg_database where datname = current_database())) as horizon_s

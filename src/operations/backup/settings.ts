@@ -47,6 +47,9 @@ const SETTINGS = `
   union all select 'webhook endpoint', e.id::text, p.organization_id, e.project_id, e.url, null,
     jsonb_build_object('url', e.url, 'enabled', e.enabled, 'kinds', e.kinds)
   from webhook_endpoints e join projects p on p.id = e.project_id where e.removed_at is null
+  union all select 'alert destination', concat_ws('/', a.project_id, a.id), p.organization_id, a.project_id, a.shown, null,
+    jsonb_build_object('address', a.shown, 'receives', a.receives)
+  from alert_destinations a join projects p on p.id = a.project_id
   union all select 'merchant account', concat_ws('/', m.organization_id, m.psp, m.psp_merchant_id), m.organization_id,
     null, null, null, '{}'
   from merchant_accounts m where m.credentials is not null

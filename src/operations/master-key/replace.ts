@@ -2,6 +2,7 @@
 import type { App } from '../../app.ts'
 import { type Actor, auditHeadsPath, openAudit } from '../../core/audit/audit.ts'
 import { replaceChainKey } from '../../core/audit/chain-keys.ts'
+import { resealAddresses } from '../../core/events/alert-addresses.ts'
 import { resealKeys } from '../../core/tenants/reseal.ts'
 import { Refusal } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
@@ -19,10 +20,11 @@ interface Options {
 export interface Replaced {
   secret_keys: number
   merchant_accounts: number
+  alert_destinations: number
 }
 
 /**
- * Seals keys of tenants and credentials of merchant accounts under `to`, keeps the key of the audit log's earlier entries,
+ * Seals keys of tenants, credentials of merchant accounts and addresses of alerts under `to`, keeps the key of the audit log's earlier entries,
  * and records the replacement in the log. Throws a `Refusal`, and changes nothing, while other processes are connected:
  * they would go on with the old key.
  */
@@ -39,6 +41,7 @@ export async function replaceMasterKey(
     const replaced = {
       secret_keys: await resealKeys(query, app.seal, to),
       merchant_accounts: await resealAccounts(query, app.seal, to),
+      alert_destinations: await resealAddresses(query, app.seal, to),
     }
     await replaceChainKey(query, app.seal, to)
     const entry = { action: 'master_key.replaced', target: 'installation', after: replaced }

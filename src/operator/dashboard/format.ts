@@ -157,6 +157,7 @@ export function id(text: string | null | undefined, href?: string): Piece {
 const TONES: Record<string, string> = {
   active: 'good',
   succeeded: 'good',
+  sent: 'good',
   enabled: 'good',
   published: 'good',
   ok: 'good',

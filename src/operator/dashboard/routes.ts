@@ -2,6 +2,7 @@
 
 import { connect, disconnect, merchantAccounts, setMerchantAccount } from './pages/accounts.ts'
 import { acquisition, worth } from './pages/acquisition.ts'
+import { alerts, putDestination, putRule, removeDestination, removeRule, saveHours, sendNow } from './pages/alerts.ts'
 import { answers } from './pages/answers.ts'
 import { charge, refundCharge, resolveCharge } from './pages/charge.ts'
 import { charges } from './pages/charges.ts'
@@ -84,6 +85,7 @@ export const pages: Record<string, Route> = {
   '/people/:profile_id': person,
   '/erasures': erasures,
   '/erasures/:profile_id': receipt,
+  '/alerts': alerts,
   '/webhooks': webhooks,
   '/webhooks/events/:event_id': event,
   '/sync': sync,
@@ -106,6 +108,12 @@ export const actions: Record<string, Form> = {
   '/finance/close': closeMonth,
   '/payouts/match': matchPayout,
   '/payouts/unmatch': unmatchPayout,
+  '/alerts/new': putRule,
+  '/alerts/:alert_id/remove': removeRule,
+  '/alerts/destinations/new': putDestination,
+  '/alerts/destinations/:destination_id/remove': removeDestination,
+  '/alerts/hours': saveHours,
+  '/alerts/send': sendNow,
   '/webhooks/new': addEndpoint,
   '/webhooks/:webhook_id/switch': switchEndpoint,
   '/webhooks/:webhook_id/test': testEndpoint,

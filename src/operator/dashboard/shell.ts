@@ -61,6 +61,7 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
   [
     'Operations',
     [
+      ['/alerts', 'Alerts'],
       ['/webhooks', 'Webhooks'],
       ['/sync', 'Sync'],
       ['/doctor', 'Doctor'],
@@ -190,8 +191,11 @@ const DONE: Record<string, string> = {
   resolved: 'The charge was resolved.',
   sent: 'The event will be delivered again.',
   tested: 'A test event was queued.',
+  alerted: 'A digest was queued: below are the messages with their outcome.',
   switched: 'The endpoint was updated.',
   removed: 'The endpoint was removed.',
+  'rule-removed': 'The rule was removed.',
+  'destination-removed': 'The destination was removed, with its messages.',
   added: 'The endpoint was added.',
   saved: 'The settings were saved.',
   revoked: 'The key was revoked. Requests with it are refused.',

@@ -14,6 +14,7 @@ import { rejectWhenAborted } from '../../lib/when-aborted.ts'
 import { CredentialsUnreadable } from '../../payments/providers/account.ts'
 import { openProviders } from '../../payments/providers/open.ts'
 import { registered, registeredSimulators } from '../../simulators/play-money.ts'
+import { checkAlerts } from './alerts.ts'
 import { checkClock, checkMigrations, checkReplication, checkServer, checkSync } from './database.ts'
 import { checkFailovers } from './failover.ts'
 import { checkFigures } from './figures.ts'
@@ -179,6 +180,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkProvidersOf(config, db, seal)),
     ...(await checkAccounts(db)),
     ...(await checkImports(db)),
+    ...(await checkAlerts(db)),
     ...(await checkCharges(db)),
     ...(await checkMismatches(db)),
   ]

@@ -1,6 +1,6 @@
 // The doctor's findings, cached for ten minutes: an examination takes seconds, because it counts all records.
 import type { App } from '../../app.ts'
-import { examine, type Finding } from '../doctor/doctor.ts'
+import { examine, type Finding } from './doctor.ts'
 
 export interface Findings {
   at: string

@@ -22,6 +22,7 @@ import { openListener, refuseOtherMethods } from '../../lib/http/listener.ts'
 import { describePages } from '../../lib/http/reference-page.ts'
 import { watchFailovers } from '../../operations/failover/watch.ts'
 import { adminListener } from '../../operator/admin/listener.ts'
+import { sendAlerts } from '../../operator/alerts/run.ts'
 import { dashboard, pageNotFound } from '../../operator/dashboard/dashboard.ts'
 import { billingApi } from '../../payments/billing/api.ts'
 import { billingContext } from '../../payments/billing/context.ts'
@@ -103,6 +104,7 @@ export function startWork(app: App): () => Promise<void> {
     followFigures(app),
     describeSessions(app),
     carryOutImports(app),
+    sendAlerts(app),
     expireSubscriptions(app),
     ...(app.embedded ? [] : [watchFailovers(app)]),
   ]

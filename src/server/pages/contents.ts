@@ -45,6 +45,7 @@ export const CONTENTS: readonly Group[] = [
     title: 'Run the business',
     entries: [
       entry('figures', 'Metrics by day with their definitions.'),
+      entry('alerts', 'Messages when a figure is out of line, and a digest every morning.'),
       entry('finance', 'A month’s sums by currency and payment provider, for bookkeeping.'),
       entry('erasure', 'Right-to-erasure requests, also after a restored backup.'),
       entry('operators', 'The operator’s API: find a person, refund a charge, rotate a key.'),

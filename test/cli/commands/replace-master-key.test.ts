@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test'
 import { type App, openApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
 import { audited } from '../../../src/core/audit/audit.ts'
+import { openAddress, sealAddress } from '../../../src/core/events/alert-addresses.ts'
 import { signingKeys } from '../../../src/core/events/signing-keys.ts'
 import { openLog } from '../../../src/lib/log.ts'
 import { openSeal } from '../../../src/lib/secrets.ts'
@@ -45,10 +46,12 @@ after(async () => {
 /** What the database holds sealed, opened with this key. */
 async function secretsOf({ db }: App, masterKey: string) {
   const seal = sealOf(masterKey)
+  const [chat] = await db.query('select address from alert_destinations where project_id = $1', ['shop'])
   return {
     signing: await signingKeys({ db, seal }, new Set(['shop'])),
     provider: (await findAccount(db, seal, ACCOUNT))?.secretKey,
     notifications: await findWebhookSecrets(db, seal, ACCOUNT),
+    chat: chat && openAddress(seal, 'shop', 'team', chat.address!),
   }
 }
 
@@ -82,8 +85,14 @@ test('refused while another process runs; then everything is decrypted with the 
       app.seal.seal(JSON.stringify(['whsec_one', 'whsec_two']), webhookSecretsOf(ACCOUNT)),
     ],
   )
+  await app.db.query(
+    `insert into alert_destinations (project_id, id, kind, address, shown, created_at, updated_at)
+     values ('shop', 'team', 'slack', $1, '', db_clock(), db_clock())`,
+    [sealAddress(app.seal, 'shop', 'team', 'https://chat.example.com/secret')],
+  )
   const before = await secretsOf(app, FIRST)
   assert.equal(before.provider, 'sk_test_secret')
+  assert.equal(before.chat, 'https://chat.example.com/secret')
 
   const refused = await run(FIRST, ['master-key', 'replace', '--to', '-'], SECOND)
   assert.equal(refused.code, 1)
@@ -93,7 +102,7 @@ test('refused while another process runs; then everything is decrypted with the 
 
   const replaced = await run(FIRST, ['master-key', 'replace', '--to', '-', '--others-are-stopped', '--json'], SECOND)
   assert.deepEqual([replaced.code, replaced.stderr], [0, ''])
-  assert.deepEqual(JSON.parse(replaced.stdout), { secret_keys: 2, merchant_accounts: 1 })
+  assert.deepEqual(JSON.parse(replaced.stdout), { secret_keys: 2, merchant_accounts: 1, alert_destinations: 1 })
   assert.deepEqual(await secretsOf(app, SECOND), before)
   await assert.rejects(secretsOf(app, FIRST))
   await assert.rejects(addEntry(app), { code: 'master_key_replaced', status: 503 })

@@ -68,6 +68,11 @@ const IMPERSONAL: Record<string, string> = {
   figures_subscriptions: 'project_id split key subkey currency',
   figures_visits: 'project_id split key subkey',
   figures_worth: 'project_id split key subkey currency base',
+  // Of operators; messages have sums alone.
+  alert_settings: 'project_id',
+  alert_destinations: 'project_id id kind address shown receives last_error',
+  alert_rules: 'project_id id metric condition dimension value problem',
+  alert_messages: 'project_id destination_id kind rule_id content status error',
   balance_entries:
     'organization_id psp psp_merchant_id entry_id payout_id type category currency_code source description',
   provider_payouts: 'organization_id psp psp_merchant_id payout_id currency_code status failure_code bank_reference',

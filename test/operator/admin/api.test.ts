@@ -192,6 +192,24 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
   setWebhook: async () => [`/projects/${PROJECT}/webhooks/${await webhookId()}`, { kinds: ['charge.failed'] }],
   removeWebhook: async () => [`/projects/${PROJECT}/webhooks/${await webhookId()}`, undefined],
   testWebhook: async () => [`/projects/${PROJECT}/webhooks/${await webhookId()}/test`, undefined],
+  putAlert: async () => [`/projects/${PROJECT}/alerts/low`, LOW],
+  removeAlert: async () => {
+    await admin.call('PUT', `/projects/${PROJECT}/alerts/removed`, LOW)
+    return [`/projects/${PROJECT}/alerts/removed`, undefined]
+  },
+  putAlertSettings: async () => [
+    `/projects/${PROJECT}/alert-settings`,
+    { digest_hour: 7, quiet_from: 22, quiet_to: 6 },
+  ],
+  putAlertDestination: async () => [`/projects/${PROJECT}/alert-destinations/team`, CHAT],
+  removeAlertDestination: async () => {
+    await admin.call('PUT', `/projects/${PROJECT}/alert-destinations/removed`, CHAT)
+    return [`/projects/${PROJECT}/alert-destinations/removed`, undefined]
+  },
+  sendAlertNow: async () => {
+    await admin.call('PUT', `/projects/${PROJECT}/alert-destinations/now`, CHAT)
+    return [`/projects/${PROJECT}/alert-messages`, { destination_id: 'now' }]
+  },
   sendEventAgain: async () => {
     await webhookId()
     return [`/projects/${PROJECT}/events/${await events.event()}/send`, undefined]
@@ -221,6 +239,8 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
   ],
 }
 
+const LOW = { metric: 'revenue', condition: 'below', threshold: '1000.50' }
+const CHAT = { kind: 'slack', address: 'http://127.0.0.1:9/services/secret', receives: ['digest'] }
 const CREDITS = `/organizations/${ORGANIZATION}/credits`
 const TOP_UP = { below: 5, amount: 5, currency_code: 'usd', grants: 10, most_per_day: 1, most_per_month: 2 }
 let units = 0

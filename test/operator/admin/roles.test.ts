@@ -17,6 +17,7 @@ const KEYS = ['Organization', 'Project'].flatMap((what) => [`create${what}Key`, 
 const CHANGES: Record<Exclude<Role, 'owner'>, string[]> = {
   developer: [
     ...KEYS,
+    ...['putAlert', 'removeAlert', 'putAlertSettings', 'putAlertDestination', 'removeAlertDestination', 'sendAlertNow'],
     ...['createWebhook', 'setWebhook', 'removeWebhook', 'testWebhook', 'sendEventAgain'],
     ...['startStripeImport', 'stopStripeImport', 'importRecords', 'loadSpend', 'rebuildFigures'],
     ...['setMerchantAccount', 'connectMerchantAccount', 'disconnectMerchantAccount'],

@@ -36,6 +36,7 @@ const PAGES = [
   '/finance/differences',
   '/payouts',
   '/people?q=user_1',
+  '/alerts',
   '/webhooks',
   '/sync',
   '/erasures',

@@ -21,6 +21,13 @@ export async function objectPages({ app, db }: TestServer): Promise<string[]> {
     id: string
   }
   await call('testWebhook', { params: { ...params, webhook_id: endpoint.id } })
+  const low = { metric: 'revenue', condition: 'below', threshold: 1000 }
+  await call('putAlert', { params: { ...params, alert_id: 'low-revenue' }, body: low })
+  await call('putAlertDestination', {
+    params: { ...params, destination_id: 'team' },
+    body: { kind: 'slack', address: 'https://127.0.0.1.nip.example/services/T0/B0/secret' },
+  })
+  await call('sendAlertNow', { params })
   const [made] = await db.query(
     `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code, status,
        psp, psp_merchant_id, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
@@ -68,6 +75,6 @@ export async function longTexts({ db, project: open }: TestServer): Promise<stri
       subscriptions: [{ id: 'sub', profile_id: profile, price: 999_999_999_999, session_id: 'session' }],
     },
   )
-  const lists = 'funnels revenue subscriptions charges refunds webhooks projects keys merchant-accounts settings'
+  const lists = 'funnels revenue subscriptions charges refunds alerts webhooks projects keys merchant-accounts settings'
   return ['', ...lists.split(' '), `people/${profile}`].map((path) => `/${path}?project=${id}`)
 }

@@ -2,8 +2,8 @@
 
 import { DAY_S } from '../../../lib/days.ts'
 import type { Finding } from '../../doctor/finding.ts'
+import { examineNow, findingsOf } from '../../doctor/kept-findings.ts'
 import { allOf, type Item, type Response } from '../call.ts'
-import { examineNow, findingsOf } from '../findings.ts'
 import { duration, id, number, plural, status, time } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'

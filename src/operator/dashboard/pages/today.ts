@@ -1,7 +1,7 @@
 // Today: the main figures compared with the period before, and what needs attention right now.
 import { addDays } from '../../../lib/days.ts'
+import { knownFindings } from '../../doctor/kept-findings.ts'
 import type { Response } from '../call.ts'
-import { knownFindings } from '../findings.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { endOfPeriod, figures, seriesTable, total, valueCell } from '../numbers.ts'

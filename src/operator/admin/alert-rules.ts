@@ -1,0 +1,230 @@
+// Rules that send a message when a figure of a project is below or above a number, or has changed.
+import { HOUR_METRICS } from '../../data/figures/hours.ts'
+import { metricNames } from '../../data/figures/metrics.ts'
+import { ApiError } from '../../lib/errors.ts'
+import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
+import { MoneyError, readAmount } from '../../lib/money.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
+import { ALERTS_TAG, checkAlertId, ensureAlertSettings, invalid } from './alert-settings.ts'
+import { notFound, requireProject } from './exist.ts'
+import { readQuery } from './figures-query.ts'
+import { list, ofProject } from './list.ts'
+import { change, type Input } from './operation.ts'
+
+const PATH = '/projects/:project_id/alerts'
+const ONE = `${PATH}/:alert_id`
+const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
+const MAX_RULES = 100
+
+const rule = shape('AlertRule', 'r', {
+  id: text('Name of the rule, unique in the project.', { example: 'low-revenue' }),
+  metric: text('The metric of the figures.', { example: 'revenue' }),
+  condition: text(
+    'When a message is sent: the figure is `below` or `above` the threshold, or its `change` against the same weekday a week earlier reaches it.',
+    { enum: ['below', 'above', 'change'] },
+  ),
+  threshold: decimal(
+    'In the unit of the metric: money in major units, rates from 0 to 1. For `change`, percent; negative for a drop.',
+    { example: 1000 },
+  ),
+  today: boolean('Whether it is checked on the present day instead of on the day before.'),
+  from_hour: integer('For `today`: from which hour on.'),
+  dimension: text('The dimension that the figure is filtered by.', { nullable: true, example: 'funnel' }),
+  value: text('Its value.', { nullable: true, example: 'sleep' }),
+  checked_day: text('The last day that was decided.', {
+    nullable: true,
+    sql: `to_char(r.checked_day, 'YYYY-MM-DD')`,
+    example: '2026-10-25',
+  }),
+  last_value: decimal('The figure of that day.', { nullable: true, example: 812.5 }),
+  fired_at: instant('When it last sent a message.', { nullable: true }),
+  problem: text('Why it cannot be checked.', { nullable: true, example: 'There is no metric "gross".' }),
+  created_at: instant('When it was created.'),
+  updated_at: instant('When it was last changed.'),
+})
+
+interface Given extends Partial<Record<(typeof FILTERS)[number], string>> {
+  metric: string
+  condition: 'below' | 'above' | 'change'
+  threshold: number | string
+  today?: boolean
+  from_hour?: number
+}
+
+const body = Type.Object(
+  {
+    metric: Type.String({
+      description: 'The metric of the figures.',
+      examples: ['revenue'],
+      maxLength: 64,
+      [DECLARED_ONLY]: { enum: metricNames },
+    }),
+    condition: Type.String({
+      enum: ['below', 'above', 'change'],
+      description: 'Below or above the threshold, or changed by it against the same weekday a week earlier.',
+    }),
+    threshold: {
+      type: ['number', 'string'],
+      description:
+        'In the unit of the metric: money in major units, rates from 0 to 1. For a change, percent; negative for a drop.',
+      examples: [1000],
+    } as Schema,
+    today: Type.Optional(
+      Type.Boolean({ default: false, description: 'Whether to check the present day instead of the day before.' }),
+    ),
+    from_hour: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 23,
+        description: 'For today: from which hour on. Required unless the condition is above.',
+      }),
+    ),
+    ...Object.fromEntries(
+      FILTERS.map((name) => [
+        name,
+        Type.Optional(
+          Type.String({ description: `Only the figure of this ${name}. One filter can be given.`, maxLength: 256 }),
+        ),
+      ]),
+    ),
+  },
+  { title: 'AlertRuleSettings', additionalProperties: false },
+)
+
+/** Checks what the schema cannot, and returns what is stored. Throws a 400. */
+function read({ body, exact = body }: Input) {
+  const { metric, condition, today = false, from_hour, ...others } = body as unknown as Given
+  const filters = Object.fromEntries(
+    FILTERS.flatMap((name) => (others[name] === undefined ? [] : [[name, others[name]]])),
+  )
+  const { about } = readQuery({ metric, ...filters })
+  if (about.metrics.length !== 1) throw invalid(`metric must be one metric, got "${metric}".`)
+  if (!today && from_hour !== undefined) throw invalid('from_hour needs today: other rules are about whole days.')
+  if (today && condition !== 'above' && from_hour === undefined)
+    throw invalid(
+      `from_hour is required: early in the day a figure is always ${condition === 'below' ? 'low' : 'different'}.`,
+    )
+  if (today && condition === 'change' && (about.filter || !(HOUR_METRICS as readonly string[]).includes(metric)))
+    throw invalid(`A change of today needs a metric by hour, without a filter: ${HOUR_METRICS.join(', ')}.`)
+  const threshold = readThreshold(exact.threshold)
+  if (condition === 'change' && Number(threshold) === 0) throw invalid('threshold must not be 0 for a change.')
+  return { metric, condition, threshold, today, fromHour: from_hour ?? 0, filter: about.filter ?? null }
+}
+
+/** A decimal number as text. Only an amount in a number may have a sign, so that of a string is read here. */
+function readThreshold(given: unknown): string {
+  const negative = typeof given === 'string' && given.startsWith('-')
+  try {
+    const { digits, scale } = readAmount((negative ? given.slice(1) : given) as Parameters<typeof readAmount>[0])
+    const plain = (digits < 0n ? -digits : digits).toString().padStart(scale + 1, '0')
+    if (plain.length > 20 || scale > 6) throw invalid('threshold must have at most 14 digits and 6 decimals.')
+    const [whole, decimals] = scale === 0 ? [plain, ''] : [plain.slice(0, -scale), `.${plain.slice(-scale)}`]
+    return `${negative || digits < 0n ? '-' : ''}${whole}${decimals}`
+  } catch (error) {
+    throw error instanceof MoneyError ? invalid(`threshold ${error.message}.`) : error
+  }
+}
+
+const target = (params: Record<string, string>) => `alert ${params.alert_id} of project ${params.project_id}`
+const KEPT = 'metric, condition, threshold, today, from_hour, dimension, value'
+
+async function find(query: Query, { project_id, alert_id }: Record<string, string>) {
+  const [row] = await query(`select ${KEPT} from alert_rules where project_id = $1 and id = $2 for update`, [
+    project_id!,
+    alert_id!,
+  ])
+  return row
+}
+
+const put = change({
+  id: 'putAlert',
+  right: 'webhooks',
+  command: 'alert set',
+  method: 'PUT',
+  path: ONE,
+  tag: ALERTS_TAG,
+  summary: 'Set an alert',
+  description:
+    'Creates the rule, or replaces it. A rule is checked once a day, when the figures of the day are complete; one that is new or changed, at once.',
+  body,
+  response: rule.schema,
+  checkInput(input) {
+    checkAlertId('alert_id', input.params.alert_id!)
+    read(input)
+  },
+  async change(query, input) {
+    const { params } = input
+    const { metric, condition, threshold, today, fromHour, filter } = read(input)
+    await requireProject(query, params.project_id!)
+    await ensureAlertSettings(query, params.project_id!)
+    const before = await find(query, params)
+    if (!before) await refuseTooMany(query, params.project_id!)
+    const values = [threshold, today, fromHour, filter?.dimension ?? null, filter?.value ?? null]
+    await query(PUT, [params.project_id!, params.alert_id!, metric, condition, ...values])
+    const [row] = await query(
+      `select ${rule.namedColumns}, ${KEPT} from alert_rules r where r.project_id = $1 and r.id = $2`,
+      [params.project_id!, params.alert_id!],
+    )
+    const after = Object.fromEntries(KEPT.split(', ').map((name) => [name, row![name]]))
+    const entry = { action: 'alert.set', target: target(params), ...(before && { before }), after }
+    return { entry, result: rule.readNamed(row!) }
+  },
+})
+
+// A rule that is other than before is decided anew; the unique index of messages keeps it at one message a day.
+const PUT = `
+  insert into alert_rules as r
+    (project_id, id, metric, condition, threshold, today, from_hour, dimension, value, created_at, updated_at)
+  select $1, $2, $3, $4, $5::numeric, $6, $7, $8, $9, at, at from (select db_clock() as at) now
+  on conflict (project_id, id) do update set metric = excluded.metric, condition = excluded.condition,
+    threshold = excluded.threshold, today = excluded.today, from_hour = excluded.from_hour,
+    dimension = excluded.dimension, value = excluded.value, problem = null, updated_at = excluded.updated_at,
+    checked_day = case when (r.metric, r.condition, r.threshold, r.today, r.dimension, r.value) is not distinct from
+      (excluded.metric, excluded.condition, excluded.threshold, excluded.today, excluded.dimension, excluded.value)
+      then r.checked_day end`
+
+async function refuseTooMany(query: Query, projectId: string): Promise<void> {
+  const [count] = await query('select count(*) as n from alert_rules where project_id = $1', [projectId])
+  if (Number(count!.n) >= MAX_RULES)
+    throw new ApiError(409, 'operation_refused', `A project has at most ${MAX_RULES} alerts.`)
+}
+
+const remove = change({
+  id: 'removeAlert',
+  right: 'webhooks',
+  command: 'alert remove',
+  method: 'DELETE',
+  path: ONE,
+  tag: ALERTS_TAG,
+  summary: 'Remove an alert',
+  response: Type.Object({ id: Type.String({ description: 'The rule.' }) }, { title: 'AlertRemoved' }),
+  async change(query, { params }) {
+    await requireProject(query, params.project_id!)
+    const before = await find(query, params)
+    if (!before) throw notFound('alert', params.alert_id!)
+    await query('delete from alert_rules where project_id = $1 and id = $2', [params.project_id!, params.alert_id!])
+    return { entry: { action: 'alert.removed', target: target(params), before }, result: { id: params.alert_id! } }
+  },
+})
+
+export const alertRules = [
+  list({
+    id: 'listAlerts',
+    right: 'setup',
+    command: 'alert list',
+    columns: ['id', 'metric', 'condition', 'threshold', 'checked_day', 'last_value', 'fired_at', 'problem'],
+    path: PATH,
+    tag: ALERTS_TAG,
+    summary: 'List alerts',
+    shape: rule,
+    from: 'alert_rules r',
+    at: 'r.created_at',
+    key: 'r.id',
+    where: 'r.project_id = $1',
+    ...ofProject,
+  }),
+  put,
+  remove,
+] as const

@@ -1,0 +1,99 @@
+// The sentences of messages.
+import { type MetricName, metrics } from '../../data/figures/metrics.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import { changeOf, type Reading, type Rule } from './rule.ts'
+import type { State } from './state.ts'
+
+/** A message before it is written for its destination. None of it identifies a person. */
+export interface Content {
+  title: string
+  lines: string[]
+  /** The page of the dashboard that it is about. */
+  path: string
+  /** For programs: the rule with its figure, or the figures of a digest. */
+  data?: object
+}
+
+const NUMBER = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
+const PERCENT = new Intl.NumberFormat('en-US', { style: 'percent', maximumFractionDigits: 1 })
+
+/** A figure as a page shows it. */
+export function shown(metric: MetricName, value: number | null, currency: string): string {
+  if (value === null) return 'none'
+  const { unit } = metrics[metric]
+  const money = () => new Intl.NumberFormat('en-US', { style: 'currency', currency })
+  return (unit === 'money' ? money() : unit === 'ratio' ? PERCENT : NUMBER).format(value)
+}
+
+/** `net_revenue` is `net revenue`. */
+export const nameOf = (metric: MetricName): string =>
+  metric.replaceAll('_', ' ').replace(/\b(mrr|cac|arpu|arppu)\b/, (word) => word.toUpperCase())
+
+export function ruleContent(state: State, rule: Rule, reading: Reading): Content {
+  const { metric, condition, threshold, filter } = rule
+  const { day, value, before, hours, without } = reading
+  const what = `${nameOf(metric)}${filter ? ` of ${filter.dimension} ${filter.value}` : ''}`
+  const when = hours === undefined ? day : `${day} until ${String(hours).padStart(2, '0')}:00`
+  const lines = [metrics[metric].definition]
+  if (condition === 'change') lines.push(`The same weekday a week earlier: ${shown(metric, before, state.currency)}.`)
+  if (without > 0) lines.push(withoutLine(without))
+  lines.push(
+    `Rule ${rule.id}: ${condition === 'change' ? `a change of ${signed(threshold)}` : `${condition} ${shown(metric, threshold, state.currency)}`}.`,
+  )
+  const found = `${shown(metric, value, state.currency)} on ${when}, ${comparison(state, rule, reading)}`
+  return {
+    title: `${state.name}: ${what} ${metrics[metric].unit === 'count' ? 'were' : 'was'} ${found}`,
+    lines,
+    path: pagePath(state.projectId, metric, day),
+    data: {
+      alert_id: rule.id,
+      metric,
+      condition,
+      threshold,
+      value,
+      ...(condition === 'change' && { before }),
+      ...(filter && { [filter.dimension]: filter.value }),
+    },
+  }
+}
+
+function comparison({ currency }: State, { metric, condition, threshold }: Rule, reading: Reading): string {
+  if (condition !== 'change') return `${condition} ${shown(metric, threshold, currency)}`
+  const change = changeOf(reading)!
+  return `${NUMBER.format(Math.abs(change))}% ${change < 0 ? 'less' : 'more'} than a week earlier`
+}
+
+const signed = (percent: number) => `${percent > 0 ? '+' : '−'}${NUMBER.format(Math.abs(percent))}%`
+
+export const withoutLine = (count: number) =>
+  `${NUMBER.format(count)} ${count === 1 ? 'amount has' : 'amounts have'} no exchange rate and ${count === 1 ? 'is' : 'are'} not in it.`
+
+export const staleContent = (state: State): Content => ({
+  title: `${state.name}: the figures of ${state.yesterday} are not complete, so its alerts were not checked`,
+  lines: [staleLine(state), 'They are checked as soon as the figures are complete. What to do: tundish doctor'],
+  path: `/doctor?project=${encodeURIComponent(state.projectId)}`,
+})
+
+/** Why the figures of yesterday are not complete. */
+export function staleLine({ asOf, failure, yesterday }: State): string {
+  if (failure !== undefined) return `The figures of ${yesterday} cannot be computed (SQLSTATE ${failure}).`
+  if (asOf === undefined) return 'Nothing was counted yet, or everything is counted again.'
+  return `Everything is counted until ${instantFromPg(asOf).slice(0, 16).replace('T', ' ')} UTC only.`
+}
+
+// The page that shows a metric, by the table of its family.
+const PAGES: Readonly<Record<string, string>> = {
+  figures_sales: '/revenue',
+  figures_visits: '/funnels',
+  figures_screens: '/funnels',
+  figures_spend: '/acquisition',
+  figures_payments: '/charges',
+  figures_declines: '/declines',
+  figures_subscriptions: '/movements',
+}
+
+/** The path of the page that shows a metric. */
+export const pageOf = (metric: MetricName): string => PAGES[metrics[metric].family.table] ?? '/'
+
+const pagePath = (project: string, metric: MetricName, day: string): string =>
+  `${pageOf(metric)}?${new URLSearchParams({ project, from: day, to: day })}`

@@ -1,0 +1,57 @@
+// Sends a message by SMTP.
+import { createTransport } from 'nodemailer'
+import type { Outcome } from '../../core/events/send.ts'
+import { hideSecrets } from '../../lib/hide-secrets.ts'
+import type { MailSettings } from '../../lib/mail-settings.ts'
+
+// The mail server has this long for each step.
+const STEP_MS = 10_000
+
+interface Mail {
+  /** The same at every attempt, so that a mail that arrived twice is recognized. */
+  id: string
+  title: string
+  lines: string[]
+  url: string | undefined
+}
+
+/** Never throws: every failure is an outcome. No reply of the server is kept, which may repeat the address. */
+export async function sendMail(
+  settings: MailSettings | undefined,
+  to: string,
+  { id, title, lines, url }: Mail,
+): Promise<Omit<Outcome, 'answer'>> {
+  if (!settings) return failed('No mail server is set: SMTP_URL and SMTP_FROM.')
+  const { url: server, from } = settings
+  const steps = { connectionTimeout: STEP_MS, greetingTimeout: STEP_MS, socketTimeout: STEP_MS, dnsTimeout: STEP_MS }
+  const transport = createTransport({ url: server, ...steps, disableFileAccess: true, disableUrlAccess: true })
+  try {
+    const text = [...lines.map(hideSecrets), ...(url === undefined ? [] : ['', url])].join('\n')
+    const domain = new URL(server).hostname
+    const headers = { 'Auto-Submitted': 'auto-generated' }
+    await transport.sendMail({ from, to, subject: title, text, messageId: `<${id}@${domain}>`, headers })
+    return { status: 250, error: undefined, retryAfter: undefined }
+  } catch (error) {
+    return failed(reason(error as { code?: string; responseCode?: number }))
+  } finally {
+    transport.close()
+  }
+}
+
+const failed = (error: string) => ({ status: undefined, error, retryAfter: undefined })
+
+const SENTENCES: Readonly<Record<string, string>> = {
+  ESOCKET: 'The mail server cannot be reached.',
+  ECONNECTION: 'The mail server cannot be reached.',
+  EDNS: 'The host name of the mail server is unknown.',
+  ETIMEDOUT: 'The mail server did not respond in time.',
+  EAUTH: 'The mail server rejects the user name or the password of SMTP_URL.',
+  ETLS: 'The connection to the mail server could not be encrypted.',
+  EENVELOPE: 'The mail server rejects the address.',
+  EMESSAGE: 'The mail server rejects the message.',
+}
+
+function reason({ code, responseCode }: { code?: string; responseCode?: number }): string {
+  const sentence = SENTENCES[code ?? ''] ?? `The message could not be handed to the mail server (${code ?? 'no code'}).`
+  return responseCode === undefined ? sentence : `${sentence.slice(0, -1)} (${responseCode}).`
+}

@@ -1,0 +1,248 @@
+// Alerts: rules on figures, the morning digest, where messages go, and what became of them.
+import { type MetricName, metricNames, metrics } from '../../../data/figures/metrics.ts'
+import { pageOf } from '../../alerts/content.ts'
+import { allOf, type Item, type Response } from '../call.ts'
+import { dateOf, id, status, time } from '../format.ts'
+import { type Html, html, type Piece } from '../html.ts'
+import { listed, pageLinks } from '../lists.ts'
+import { show } from '../numbers.ts'
+import { actionForm, facts, section, selectField, tableSection, textField } from '../parts.ts'
+import { type Cell, cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { inCurrency, pathOf, projectOf, type View } from '../view.ts'
+
+type Rule = Item<'listAlerts'>
+type Destination = Item<'listAlertDestinations'>
+
+export async function alerts(view: View): Promise<Page> {
+  const title = 'Alerts'
+  if (!view.project) return { title, body: noProject(view) }
+  const params = { project_id: projectOf(view).id }
+  const [rules, destinations, settings, messages] = await Promise.all([
+    allOf(view.call, 'listAlerts', { params }),
+    allOf(view.call, 'listAlertDestinations', { params }),
+    view.call('getAlertSettings', { params }),
+    listed(view, 'messages', 'listAlertMessages', { params }),
+  ])
+  return {
+    title,
+    body: html`<p class="quiet">Which figures must not pass unnoticed, and who hears of them? <a href="/docs/guides/alerts">How alerts work</a>.</p>
+      ${tableSection(view, 'rules', ruleTable(view, rules), {
+        empty: html`<h3>No rules yet</h3><p>A rule sends a message when a figure of the day before is too low, too high, or far from that of the same weekday.</p>`,
+        below: ruleForm(view),
+      })}
+      ${tableSection(view, 'destinations', destinationTable(view, destinations), {
+        empty: html`<h3>No destinations yet</h3><p>Messages go to a signed webhook, a chat service with the format of Slack, or an e-mail address.</p>`,
+        below: html`<div class="row">${destinationForm(view)}${destinations.length > 0 && sendForm(view)}</div>`,
+      })}
+      ${hours(view, settings)}
+      ${tableSection(view, 'messages', messageTable(messages.data), {
+        empty: html`<p>No messages yet.</p>`,
+        note: messages.data.length > 0 && 'Messages are kept for 90 days.',
+        below: pageLinks(view, messages),
+      })}`,
+  }
+}
+
+const CONDITIONS: Record<string, string> = { below: 'below', above: 'above', change: 'change in percent' }
+
+function ruleTable(view: View, rules: Rule[]): Table {
+  return {
+    caption: 'Rules',
+    columns: [
+      ...['Rule', 'Condition'].map((label) => ({ label })),
+      { label: 'Last figure', number: true },
+      ...['Day', 'Last message', 'Problem'].map((label) => ({ label })),
+      { label: 'Actions', actions: ['/alerts/one/remove'] },
+    ],
+    rows: rules.map((one) => [
+      cell(id(one.id), one.id),
+      whenOf(view, one),
+      lastFigure(view, one),
+      one.checked_day ? dateOf(one.checked_day) : '',
+      time(one.fired_at),
+      one.problem ?? '',
+      actionForm(view, {
+        action: view.href(`${pathOf('alerts', one.id)}/remove`),
+        button: 'Remove',
+        danger: true,
+        explanation: `The rule ${one.id} is checked no more.`,
+      }),
+    ]),
+  }
+}
+
+const UNITS = { money: 'usd', ratio: 'percent', count: 'number' } as const
+/** Whether there is such a metric: an update may have removed it. */
+const isMetric = (name: string): name is MetricName => Object.hasOwn(metrics, name)
+
+/** A figure with the unit of its metric. */
+const figureOf = ({ reporting }: View, metric: string, value: number | null): Piece =>
+  show(UNITS[isMetric(metric) ? metrics[metric].unit : 'count'], value, reporting.currency)
+
+/** The last figure, linked to the page with its day. */
+function lastFigure(view: View, { metric, last_value, checked_day }: Rule): Cell {
+  const shown = figureOf(view, metric, last_value)
+  if (last_value === null || !isMetric(metric) || !view.mayOpen(pageOf(metric))) return cell(shown, last_value)
+  const href = view.href(pageOf(metric), { from: checked_day, to: checked_day })
+  return cell(html`<a href="${href}">${shown}</a>`, last_value)
+}
+
+function whenOf(view: View, { metric, condition, threshold, today, from_hour, dimension, value }: Rule): Piece {
+  const what = `${metric.replaceAll('_', ' ')}${dimension ? ` of ${dimension} ${value}` : ''}`
+  const limit =
+    condition === 'change'
+      ? `a ${threshold < 0 ? 'drop' : 'rise'} of ${Math.abs(threshold)}% in a week`
+      : html`${condition} ${figureOf(view, metric, threshold)}`
+  return html`${what}: ${limit}${today && `, today from ${clock(from_hour)}`}`
+}
+
+const metricOptions = Object.fromEntries(metricNames.map((name) => [name, name.replaceAll('_', ' ')]))
+
+const ruleForm = (view: View): Piece =>
+  actionForm(view, {
+    action: view.href('/alerts/new'),
+    button: 'Add a rule',
+    explanation:
+      'The rule is checked at once on the figures of yesterday, and then every day. A rule with the same name is replaced.',
+    fields: html`${textField('alert_id', 'Name', { required: true, hint: 'For example low-revenue.' })}
+      ${selectField('metric', 'Metric', metricOptions, 'revenue')}
+      ${selectField('condition', 'Condition', CONDITIONS, 'below')}
+      ${textField('threshold', 'Threshold', { required: true, hint: `Money ${inCurrency(view)}, rates from 0 to 1. A change in percent against the same weekday: −30 for a drop.` })}
+      ${textField('from_hour', 'Check today, from this hour', { hint: 'Leave empty to check whole days.' })}`,
+  })
+
+function destinationTable(view: View, destinations: Destination[]): Table {
+  return {
+    caption: 'Destinations',
+    columns: [
+      ...['Destination', 'Status', 'Last error', 'Last sent', 'Kind', 'Address', 'Receives'].map((label) => ({
+        label,
+      })),
+      { label: 'Actions', actions: ['/alerts/destinations/one/remove'] },
+    ],
+    rows: destinations.map((one) => [
+      cell(id(one.id), one.id),
+      status(one.failing_since ? 'failing' : one.last_sent_at ? 'ok' : 'not used yet'),
+      one.last_error ? html`${one.last_error}<br><span class="quiet">since ${time(one.failing_since)}</span>` : '',
+      time(one.last_sent_at),
+      KINDS[one.kind] ?? one.kind,
+      cell(html`<span class="cut" title="${one.address}">${one.address}</span>`, one.address),
+      one.receives.length === 0 ? 'everything' : one.receives.join(', '),
+      destinationActions(view, one),
+    ]),
+  }
+}
+
+const destinationActions = (view: View, { id: name }: Destination): Html => html`<div class="acts">${
+  view.maySend('/alerts/send') &&
+  html`<form method="post" action="${view.href('/alerts/send')}" hx-boost="false"><input type="hidden" name="destination_id" value="${name}"><button class="link">Send one now</button></form>`
+}
+  ${actionForm(view, { action: view.href(`${pathOf('alerts', 'destinations', name)}/remove`), button: 'Remove', danger: true, explanation: `Nothing more is sent to ${name}, and its messages are deleted.` })}</div>`
+
+const KINDS: Record<string, string> = { webhook: 'Webhook', slack: 'Slack or compatible', email: 'E-mail' }
+const RECEIVES = { '': 'Everything', alert: 'Alerts only', digest: 'The digest only' }
+
+const destinationForm = (view: View): Piece =>
+  actionForm(view, {
+    action: view.href('/alerts/destinations/new'),
+    button: 'Add a destination',
+    explanation: 'A webhook is signed as those of events. A destination with the same name is replaced.',
+    fields: html`${textField('destination_id', 'Name', { required: true, hint: 'For example team.' })}
+      ${selectField('kind', 'Kind', KINDS, 'slack')}
+      ${textField('address', 'Address', { required: true, hint: 'A URL, or an e-mail address.' })}
+      ${selectField('receives', 'Receives', RECEIVES)}`,
+  })
+
+const sendForm = (view: View): Piece =>
+  actionForm(view, {
+    action: view.href('/alerts/send'),
+    button: 'Send a digest now',
+    explanation: 'Sends the digest of yesterday to every destination, also in quiet hours.',
+  })
+
+const hour = (value: number | null) => (value === null ? '' : String(value))
+const clock = (value: number) => `${String(value).padStart(2, '0')}:00`
+
+function hours(view: View, { digest_hour, quiet_from, quiet_to }: Response<'getAlertSettings'>): Html {
+  return section(
+    'Digest and quiet hours',
+    html`${facts({
+      'Morning digest': digest_hour === null ? 'none' : clock(digest_hour),
+      'Quiet hours': quiet_from === null || quiet_to === null ? 'none' : `${clock(quiet_from)} to ${clock(quiet_to)}`,
+    })}
+    ${actionForm(view, {
+      action: view.href('/alerts/hours'),
+      button: 'Change the hours',
+      explanation:
+        'Hours from 0 to 23, in the time zone of the project. Leave a field empty for no digest, or no quiet hours.',
+      fields: html`${textField('digest_hour', 'Morning digest at', { value: hour(digest_hour) })}
+        ${textField('quiet_from', 'Quiet from', { value: hour(quiet_from) })}
+        ${textField('quiet_to', 'Quiet until', { value: hour(quiet_to) })}`,
+    })}`,
+    {
+      note: 'The digest has the main figures of yesterday, and what the doctor finds. What falls into quiet hours is sent at their end.',
+    },
+  )
+}
+
+const messageTable = (data: Item<'listAlertMessages'>[]): Table => ({
+  caption: 'Messages',
+  columns: ['Message', 'Status', 'Error', 'Destination', 'Made', 'Next attempt'].map((label) => ({ label })),
+  rows: data.map((one) => [
+    one.title ?? `Digest of ${dateOf(one.day)}, sent by an operator`,
+    status(one.status),
+    one.error ?? '',
+    cell(id(one.destination_id), one.destination_id),
+    time(one.created_at),
+    time(one.next_attempt_at),
+  ]),
+})
+
+/** The fields of a form that are not empty. */
+function given(form: URLSearchParams, ...names: string[]): Record<string, string> {
+  return Object.fromEntries(names.flatMap((name) => (form.get(name)?.trim() ? [[name, form.get(name)!.trim()]] : [])))
+}
+
+/** Hours as numbers; a text that is none is left for the operation to refuse. */
+const hoursIn = (fields: Record<string, string>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, /^\d{1,2}$/.test(text) ? Number(text) : text]))
+
+export async function putRule(view: View, form: URLSearchParams): Promise<string> {
+  const { from_hour, ...fields } = given(form, 'metric', 'condition', 'threshold', 'from_hour')
+  const params = { project_id: projectOf(view).id, alert_id: form.get('alert_id')?.trim() ?? '' }
+  const threshold = fields.threshold?.replace('−', '-')
+  const today = from_hour !== undefined && { today: true, ...hoursIn({ from_hour }) }
+  await view.call('putAlert', { params, body: { ...fields, threshold, ...today } })
+  return view.href('/alerts', { done: 'saved' })
+}
+
+export async function removeRule(view: View): Promise<string> {
+  await view.call('removeAlert', { params: { project_id: projectOf(view).id, alert_id: view.params.alert_id! } })
+  return view.href('/alerts', { done: 'rule-removed' })
+}
+
+export async function putDestination(view: View, form: URLSearchParams): Promise<string> {
+  const params = { project_id: projectOf(view).id, destination_id: form.get('destination_id')?.trim() ?? '' }
+  const { receives, ...fields } = given(form, 'kind', 'address', 'receives')
+  const body = { ...fields, receives: receives === undefined ? [] : [receives] }
+  await view.call('putAlertDestination', { params, body })
+  return view.href('/alerts', { done: 'saved' })
+}
+
+export async function removeDestination(view: View): Promise<string> {
+  const { destination_id } = view.params as { destination_id: string }
+  await view.call('removeAlertDestination', { params: { project_id: projectOf(view).id, destination_id } })
+  return view.href('/alerts', { done: 'destination-removed' })
+}
+
+export async function saveHours(view: View, form: URLSearchParams): Promise<string> {
+  const body = hoursIn(given(form, 'digest_hour', 'quiet_from', 'quiet_to'))
+  await view.call('putAlertSettings', { params: { project_id: projectOf(view).id }, body })
+  return view.href('/alerts', { done: 'saved' })
+}
+
+export async function sendNow(view: View, form: URLSearchParams): Promise<string> {
+  await view.call('sendAlertNow', { params: { project_id: projectOf(view).id }, body: given(form, 'destination_id') })
+  return view.href('/alerts', { done: 'alerted' })
+}

@@ -1,0 +1,268 @@
+// Alerts: each message once for a rule and day, whatever processes, clocks, receivers and quiet hours do.
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
+import { webhookSecret } from '../../../src/core/tenants/key-text.ts'
+import { rebuildFigures } from '../../../src/data/figures/follow.ts'
+import { addDays } from '../../../src/lib/days.ts'
+import { sendMail } from '../../../src/operator/alerts/mail.ts'
+import { alertsOnce } from '../../../src/operator/alerts/run.ts'
+import { insert } from '../../support/data.ts'
+import { setDatabaseClock } from '../../support/database-clock.ts'
+import { startMailServer } from '../../support/mail-server.ts'
+import { startReceiver } from '../../support/receiver.ts'
+import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+
+let server: TestServer
+let mail: Awaited<ReturnType<typeof startMailServer>>
+let receiver: Awaited<ReturnType<typeof startReceiver>>
+let status = 204
+let project: Project
+/** The day of the test, far from the clock of this machine. */
+const DAY = '2027-03-10'
+const SLACK = 'services/T0/B0/verysecretpart'
+
+before(async () => {
+  mail = await startMailServer()
+  receiver = await startReceiver(() => status)
+  server = await startTestServer(
+    {
+      WEBHOOK_ALLOW_PRIVATE: 'true',
+      SMTP_URL: mail.url,
+      SMTP_FROM: 'Tundish <tundish@example.com>',
+      DASHBOARD_URL: 'https://tundish.example.com',
+    },
+    { worker: false },
+  )
+})
+after(async () => {
+  await server?.stop()
+  await receiver?.close()
+  await mail?.close()
+})
+
+const setClock = (time: string, day = DAY) =>
+  setDatabaseClock(server.env.DATABASE_URL!, `${Date.parse(`${day}T${time}Z`) - Date.now()} milliseconds`)
+
+/** Two processes at the same time. */
+const twice = () => Promise.all([alertsOnce(server.app), alertsOnce(server.app)])
+/** Another check without waiting for the minute between two. */
+async function again() {
+  await server.db.query(`update alert_settings set next_check_at = db_clock()`)
+  await twice()
+}
+
+async function put(path: string, body: object) {
+  const answer = await server.admin(`/projects/${project.id}/${path}`, { method: 'PUT', body })
+  assert.equal(answer.status, 200, answer.text)
+  return answer.body
+}
+const list = async (path: string) => (await server.admin(`/projects/${project.id}/${path}`)).body.data
+const rows = (sql: string) => server.db.query(sql, [project.id])
+const arrived = (path: string) => receiver.arrivals.filter((one) => one.path === path)
+
+/** A project with sessions of some days, its figures, and a destination of each kind. */
+beforeEach(async () => {
+  await setClock('05:00:00')
+  status = 204
+  mail.mails.length = 0
+  receiver.arrivals.length = 0
+  project = await server.project()
+  const sessions = [
+    ...Array.from({ length: 3 }, () => addDays(DAY, -1)),
+    ...Array.from({ length: 10 }, () => addDays(DAY, -8)),
+  ].map((day, n) => ({ id: `s${n}`, created_at: `${day}T10:00:00Z`, updated_at: `${day}T10:00:00Z` }))
+  await insert(server.db, project, { profiles: [{ id: 'profile' }], sessions })
+  await rebuildFigures(server.db, project.id)
+  await put('alert-destinations/hook', { kind: 'webhook', address: `${receiver.url}/hook` })
+  await put('alert-destinations/chat', { kind: 'slack', address: `${receiver.url}/${SLACK}` })
+  await put('alert-destinations/owner', { kind: 'email', address: 'owner@example.com', receives: ['alert'] })
+})
+
+const low = { metric: 'sessions', condition: 'below', threshold: 5 }
+
+test('a rule that is met sends one message to each destination, once for the day, also when the clock is set back', async () => {
+  await put('alerts/low', low)
+  await put('alerts/fall', { metric: 'sessions', condition: 'change', threshold: -50 })
+  await put('alerts/high', { metric: 'sessions', condition: 'above', threshold: 3 })
+  await put('alerts/rise', { metric: 'sessions', condition: 'change', threshold: 10 })
+  await twice()
+  await again()
+  const verified = arrived('/hook').map(({ headers, body }) => {
+    const [id, seconds] = [headers['webhook-id'] as string, Number(headers['webhook-timestamp'])]
+    // The library compares the time of `verify` with the clock of this machine.
+    const signed = new Webhook(webhookSecret(project.key)).sign(id, new Date(seconds * 1000), body)
+    assert.equal(headers['webhook-signature'], signed)
+    return JSON.parse(body)
+  })
+  const hooks = verified as { type: string; day: string; title: string; url: string; data: Record<string, unknown> }[]
+  assert.deepEqual(hooks.map(({ data }) => data.alert_id).sort(), ['fall', 'low'])
+  const [fall] = hooks.filter(({ data }) => data.alert_id === 'fall')
+  assert.deepEqual([fall!.type, fall!.day, fall!.data.value, fall!.data.before], ['alert.rule', '2027-03-09', 3, 10])
+  assert.match(fall!.title, /: sessions were 3 on 2027-03-09, 70% less than a week earlier$/)
+  assert.equal(fall!.url, `https://tundish.example.com/funnels?project=${project.id}&from=2027-03-09&to=2027-03-09`)
+  const texts = arrived(`/${SLACK}`).map(({ body }) => (JSON.parse(body) as { text: string }).text)
+  assert.equal(texts.length, 2)
+  assert.ok(texts.some((text) => /sessions were 3 on 2027-03-09, below 5\*\nSessions that began\./.test(text)))
+  assert.deepEqual(
+    mail.mails.map(({ to }) => to),
+    ['owner@example.com', 'owner@example.com'],
+  )
+  assert.match(mail.mails[0]!.data, /^From: Tundish <tundish@example\.com>$/m)
+  const [rule] = (await list('alerts')).filter(({ id }: { id: string }) => id === 'low')
+  assert.deepEqual([rule.checked_day, rule.last_value, rule.problem], ['2027-03-09', 3, null])
+  const [chat] = (await list('alert-destinations')).filter(({ id }: { id: string }) => id === 'chat')
+  assert.ok(chat.last_sent_at)
+  assert.doesNotMatch(JSON.stringify([chat, await list('alert-messages'), server.logLines()]), /verysecret/)
+
+  await setClock('05:00:00', addDays(DAY, -1))
+  await again()
+  await put('alerts/low', { ...low, threshold: 4 })
+  await setClock('05:00:00')
+  await again()
+  assert.equal(receiver.arrivals.length, 4)
+})
+
+test('a digest is sent once at its hour, and not at once when it is set later', async () => {
+  await put('alert-settings', { digest_hour: 5 })
+  await twice()
+  assert.equal(receiver.arrivals.length, 0)
+  await put('alert-settings', { digest_hour: 6 })
+  await setClock('06:01:00')
+  await again()
+  await again()
+  assert.deepEqual(receiver.arrivals.map(({ path }) => path).sort(), ['/hook', `/${SLACK}`])
+  const { lines, type } = JSON.parse(arrived('/hook')[0]!.body)
+  assert.equal(type, 'alert.digest')
+  assert.ok(lines.includes('Sessions: 3 (day before 0, a week earlier 10)'), lines.join('\n'))
+  assert.ok(lines.some((line: string) => line.startsWith('Doctor: ')))
+  assert.equal(mail.mails.length, 0)
+})
+
+test('hours are those of the time zone of the project', async () => {
+  await rows(`update projects set time_zone = 'America/New_York' where id = $1`)
+  await put('alert-settings', { digest_hour: 1 })
+  await setClock('05:59:00')
+  await again()
+  assert.equal(receiver.arrivals.length, 0)
+  await setClock('06:01:00')
+  await again()
+  assert.equal(JSON.parse(arrived('/hook')[0]!.body).day, addDays(DAY, -1))
+})
+
+test('quiet hours hold messages back until their end; one that is sent now is not held', async () => {
+  await put('alert-settings', { quiet_from: 22, quiet_to: 8 })
+  await put('alerts/low', low)
+  await twice()
+  assert.equal(receiver.arrivals.length, 0)
+  const sent = await server.admin(`/projects/${project.id}/alert-messages`, {
+    method: 'POST',
+    body: { destination_id: 'owner' },
+  })
+  assert.equal(sent.status, 200)
+  await again()
+  assert.deepEqual([mail.mails.length, receiver.arrivals.length], [1, 0])
+  assert.match(mail.mails[0]!.data, /Sent by an operator\./)
+  await setClock('08:00:01')
+  await again()
+  await again()
+  assert.deepEqual([mail.mails.length, receiver.arrivals.length], [2, 2])
+})
+
+test('a receiver that fails is tried again later, each failure shown, and given up after seven attempts', async () => {
+  status = 500
+  mail.state.refuses = true
+  await put('alerts/low', low)
+  await twice()
+  await again()
+  assert.equal(receiver.arrivals.length, 2)
+  const errors = (await list('alert-destinations')).map((one: { id: string; last_error: string }) => [
+    one.id,
+    one.last_error,
+  ])
+  assert.deepEqual(errors.sort(), [
+    ['chat', 'Status 500.'],
+    ['hook', 'Status 500.'],
+    ['owner', 'The mail server rejects the address (451).'],
+  ])
+  for (let n = 0; n < 8; n++) {
+    await rows(`update alert_messages set next_attempt_at = db_clock() where project_id = $1 and status = 'pending'`)
+    await again()
+  }
+  assert.equal(arrived('/hook').length, 7)
+  const messages = await list('alert-messages')
+  assert.deepEqual(new Set(messages.map((one: { status: string }) => one.status)), new Set(['failed']))
+  mail.state.refuses = false
+  assert.doesNotMatch(JSON.stringify([messages, server.logLines()]), /mail-password|someone@/)
+})
+
+test('figures that are not complete are reported once, and the rules are decided when they are', async () => {
+  await put('alerts/low', low)
+  await rows(`insert into figure_marks (project_id, family, day) values ($1, 'visits', '2027-03-09')`)
+  await rows(`update figure_progress set horizon = '2027-03-09T20:15:00Z' where project_id = $1`)
+  await twice()
+  assert.equal(receiver.arrivals.length, 0)
+  await setClock('06:00:01')
+  await again()
+  await again()
+  assert.equal(arrived('/hook').length, 1)
+  const { type, lines } = JSON.parse(arrived('/hook')[0]!.body)
+  assert.deepEqual([type, lines[0]], ['alert.stale', 'Everything is counted until 2027-03-09 20:15 UTC only.'])
+  await rebuildFigures(server.db, project.id)
+  await again()
+  assert.deepEqual(
+    arrived('/hook').map(({ body }) => JSON.parse(body).type),
+    ['alert.stale', 'alert.rule'],
+  )
+})
+
+test('a rule of today is decided from its hour on; one on a metric that is gone says so; a project that is leaving sends nothing', async () => {
+  await put('alerts/now', { metric: 'sessions', condition: 'below', threshold: 1, today: true, from_hour: 12 })
+  await put('alerts/gone', low)
+  await rows(`update alert_rules set metric = 'visits' where project_id = $1 and id = 'gone'`)
+  await twice()
+  assert.equal(receiver.arrivals.length, 0)
+  const [gone] = (await list('alerts')).filter(({ id }: { id: string }) => id === 'gone')
+  assert.equal(gone.problem, 'There is no metric "visits".')
+  await setClock('12:30:00')
+  await server.db.query(`insert into instance (name, value) values ($1, '{"to": "b", "keys": []}')`, [
+    `move ${project.organizationId}`,
+  ])
+  await again()
+  assert.equal(receiver.arrivals.length, 0)
+  await server.db.query('delete from instance where name = $1', [`move ${project.organizationId}`])
+  await again()
+  await again()
+  assert.deepEqual(
+    arrived('/hook').map(({ body }) => JSON.parse(body).title.split(': ')[1]),
+    ['sessions were 0 on 2027-03-10 until 12:00, below 1'],
+  )
+})
+
+test('a mail server that is down is an outcome', async () => {
+  const settings = { url: 'smtp://127.0.0.1:1', from: 'tundish@example.com' }
+  const sent = await sendMail(settings, 'owner@example.com', { id: 'x', title: '', lines: [], url: undefined })
+  assert.deepEqual([sent.status, sent.error], [undefined, 'The mail server cannot be reached.'])
+})
+
+test('400 for a rule that cannot be decided, and for an address that cannot be reached', async () => {
+  for (const [path, body, sentence] of [
+    ['alerts/a', { ...low, metric: 'gross' }, /metric must be/],
+    ['alerts/a', { ...low, metric: 'sessions,people' }, /metric must be one metric/],
+    ['alerts/a', { ...low, threshold: 'much' }, /threshold must be a decimal number/],
+    ['alerts/a', { ...low, condition: 'change', threshold: 0 }, /threshold must not be 0/],
+    ['alerts/a', { ...low, today: true }, /from_hour is required/],
+    ['alerts/a', { ...low, from_hour: 3 }, /from_hour needs today/],
+    ['alerts/a', { ...low, product: 'x', source: 'y' }, /Only one filter/],
+    ['alerts/%20', low, /alert_id must be 1 to 64 letters/],
+    ['alert-destinations/d', { kind: 'slack', address: 'ftp://x' }, /address must be a URL/],
+    ['alert-destinations/d', { kind: 'email', address: 'a@b, c@d' }, /address must be one e-mail address/],
+    ['alert-settings', { quiet_from: 3 }, /must be given together/],
+    ['alert-settings', { quiet_from: 3, quiet_to: 3 }, /must differ/],
+  ] as const) {
+    const answer = await server.admin(`/projects/${project.id}/${path}`, { method: 'PUT', body })
+    assert.equal(answer.status, 400, `${path} ${JSON.stringify(body)}: ${answer.text}`)
+    assert.match(answer.body.detail ?? answer.body.message ?? answer.text, sentence)
+  }
+  assert.deepEqual(await list('alerts'), [])
+})

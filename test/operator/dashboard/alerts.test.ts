@@ -1,0 +1,62 @@
+// The page Alerts: rules, destinations and hours are set by its forms, and a message shows what became of it.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { alertsOnce } from '../../../src/operator/alerts/run.ts'
+import { startDashboard } from '../../support/dashboard.ts'
+import { startReceiver } from '../../support/receiver.ts'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let receiver: Awaited<ReturnType<typeof startReceiver>>
+let cookie: string
+let query: string
+
+before(async () => {
+  receiver = await startReceiver(() => 500)
+  dashboard = await startDashboard({ WEBHOOK_ALLOW_PRIVATE: 'true' })
+  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+  query = `?project=${dashboard.project.id}`
+})
+after(async () => {
+  await dashboard?.stop()
+  await receiver?.close()
+})
+
+const see = async () => (await dashboard.visit(`/alerts${query}`, { cookie })).text
+const submit = (path: string, form: Record<string, string>) =>
+  dashboard.visit(`/alerts${path}${query}`, { cookie, form })
+
+test('what the forms set is shown, and a digest that is sent now with its error; then all of it is removed', async () => {
+  const rule = { alert_id: 'drop', metric: 'mrr', condition: 'change', threshold: '−12.5', from_hour: '' }
+  const chat = { destination_id: 'team', kind: 'slack', address: `${receiver.url}/services/secret-part`, receives: '' }
+  const hours = { digest_hour: '7', quiet_from: '22', quiet_to: '6' }
+  for (const [path, form] of [
+    ['/new', rule],
+    ['/destinations/new', chat],
+    ['/hours', hours],
+    ['/send', {}],
+  ] as const) {
+    const answer = await submit(path, form)
+    assert.equal(answer.status, 303, answer.text)
+  }
+  await alertsOnce(dashboard.server.app)
+  const page = await see()
+  for (const shown of [
+    'mrr: a drop of 12.5% in a week',
+    '07:00',
+    '22:00 to 06:00',
+    '…part',
+    'Status 500.',
+    'sent by an operator',
+  ])
+    assert.ok(page.includes(shown), shown)
+  assert.doesNotMatch(page, /secret-part/)
+  const wrong = await submit('/hours', { digest_hour: 'seven', quiet_from: '', quiet_to: '' })
+  assert.equal(wrong.status, 400)
+  assert.match(wrong.text, /digest_hour must be/)
+
+  assert.equal((await submit('/drop/remove', {})).status, 303)
+  assert.equal((await submit('/destinations/team/remove', {})).status, 303)
+  const after = await see()
+  for (const shown of ['No rules yet', 'No destinations yet', 'No messages yet'])
+    assert.ok(after.includes(shown), shown)
+})
