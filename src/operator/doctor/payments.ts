@@ -1,5 +1,6 @@
 // The doctor's checks of payments: whether providers respond, and charges whose outcome is unknown.
 import type { Db } from '../../lib/pg/db.ts'
+import { adapters } from '../../payments/providers/adapters.ts'
 import type { Provider, Providers } from '../../payments/providers/provider.ts'
 import { count, type Finding, failed, ofTenant, ok, warning } from './finding.ts'
 
@@ -93,14 +94,16 @@ export async function checkAccounts(db: Db): Promise<Finding[]> {
   const [row] = await db.query(ACCOUNTS)
   const n = (column: string) => Number(row![column])
   const findings: Finding[] = []
-  if (n('unsigned') > 0)
-    findings.push(
-      warning(
-        'providers',
-        `${count(n('unsigned'), 'merchant account')} without a webhook secret: refunds and disputes made at the provider are found minutes later.`,
-        'Create a webhook endpoint at the provider, and set its secret: tundish merchant-account connect',
-      ),
-    )
+  for (const { psp, accounts } of await db.query(UNSIGNED)) {
+    const adapter = adapters[psp!]
+    const whose = `${count(Number(accounts), `${adapter?.title ?? psp} merchant account`)} without a webhook secret`
+    const what =
+      adapter?.listsNotifications === false
+        ? 'refunds made at the provider are found by "tundish reconcile" alone, and disputes never.'
+        : 'refunds and disputes made at the provider are found minutes later.'
+    const fix = 'Create a webhook endpoint at the provider, and set its secret: tundish merchant-account connect'
+    findings.push(warning('providers', `${whose}: ${what}`, fix))
+  }
   if (n('silent') > 0)
     findings.push(
       failed(
@@ -136,10 +139,13 @@ export async function checkAccounts(db: Db): Promise<Finding[]> {
   return findings
 }
 
+const UNSIGNED = `
+  select psp, count(*) as accounts from merchant_accounts
+  where credentials is not null and webhook_secrets is null group by psp order by psp`
+
 // A few e-mail addresses are enough for the warning.
 const ACCOUNTS = `
-  select count(*) filter (where m.webhook_secrets is null) as unsigned,
-    count(*) filter (where m.webhook_secrets is not null and exists (
+  select count(*) filter (where m.webhook_secrets is not null and exists (
       select from orders o where o.organization_id = m.organization_id and o.psp = m.psp
         and o.psp_merchant_id = m.psp_merchant_id and o.status = 'succeeded'
         and o.settled_at > greatest(m.connected_at, m.notified_at) + interval '1 hour')) as silent,

@@ -47,6 +47,8 @@ export interface Adapter {
   }
   /** Whether a text has the form of a secret that signs the provider's notifications. */
   isWebhookSecret(text: string): boolean
+  /** Whether the provider lists notifications that did not arrive, so that nothing is lost without them. */
+  listsNotifications: boolean
   /** The headers that may carry the signature of a notification. */
   signatureHeaders: readonly string[]
   /** @param headers the values of those that the request has, at least one */
@@ -82,6 +84,7 @@ const stripe: Adapter = {
   },
   ids: { payment: '^(ch|py|pi)_', customer: '^cus_' },
   isWebhookSecret: (text) => /^whsec_[A-Za-z0-9_+/=]{8,247}$/.test(text),
+  listsNotifications: true,
   signatureHeaders: ['stripe-signature'],
   isSigned: ([header], ...given) => isSignedByStripe(header!, ...given),
   readNotification: readStripeEvent,
@@ -130,6 +133,7 @@ const primer: Adapter = {
   // A refund is named PAYMENT/refund/N.
   ids: { payment: '^[A-Za-z0-9_-]+$' },
   isWebhookSecret: (text) => /^[\x21-\x7e]{8,255}$/.test(text),
+  listsNotifications: false,
   signatureHeaders: SIGNATURE_HEADERS,
   isSigned: isSignedByPrimer,
   readNotification: readPrimerEvent,

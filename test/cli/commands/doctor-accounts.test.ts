@@ -10,7 +10,8 @@ const shop = await billing.organization()
 await billing.db.query(
   `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
      connected_at, created_at, updated_at)
-   values ($1, 'other', 'm1', true, 'sealed', '0000', db_clock() - interval '1 day', db_clock(), db_clock())`,
+   select $1, psp, 'm1', true, 'sealed', '0000', db_clock() - interval '1 day', db_clock(), db_clock()
+   from unnest('{other,primer}'::text[]) psp`,
   [shop.id],
 )
 
@@ -19,8 +20,10 @@ const examine = async () => {
   return stdout
 }
 
-test('warns of an account without a secret for notifications', async () => {
-  assert.match(await examine(), /^warning +providers +1 merchant account without a webhook secret/m)
+test('warns of accounts without a secret for notifications, by what the provider lists', async () => {
+  const said = await examine()
+  assert.match(said, /^warning +providers +1 other merchant account without a webhook secret: .* minutes later/m)
+  assert.match(said, /^warning +providers +1 Primer merchant account without a webhook secret: .* disputes never/m)
 })
 
 test('fails for an account without notifications of charges for an hour, and for an erasure that is not done', async () => {
@@ -40,6 +43,7 @@ test('fails for an account without notifications of charges for an hour, and for
 })
 
 test('fails for credentials that the master key does not open', async () => {
+  await billing.db.query(`delete from merchant_accounts where psp = 'primer'`)
   await billing.db.query(`update merchant_accounts set psp = 'stripe'`)
   assert.match(await examine(), /^FAILED +providers +The credentials of merchant account stripe m1 of/m)
   await billing.db.query(`update merchant_accounts set psp = 'other'`)
