@@ -27,6 +27,8 @@ export interface Config {
   dashboardUrl: string | undefined
   /** The server that sends e-mails; undefined: none are sent. */
   mail: MailSettings | undefined
+  /** Where exchange rates are fetched from; undefined: they are loaded by hand. */
+  ratesUrl: string | undefined
   /** The dashboards of all shards, to be linked to each other. */
   shardDashboards: ShardDashboard[]
   dataDir: string
@@ -111,11 +113,11 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     return value
   }
 
-  function apiUrl(name: string, value: string | undefined): string | undefined {
+  function apiUrl(name: string, value: string | undefined, why = 'it gets secret keys'): string | undefined {
     if (value?.startsWith('http') && !URL.canParse(value))
       mistakes.push(`${name} must be an address such as http://127.0.0.1:8091.`)
     else if (value?.startsWith('http:') && !['127.0.0.1', '[::1]', 'localhost'].includes(new URL(value).hostname))
-      mistakes.push(`${name} must begin with https:// unless it is an address of this machine: it gets secret keys.`)
+      mistakes.push(`${name} must begin with https:// unless it is an address of this machine: ${why}.`)
     return value
   }
 
@@ -178,6 +180,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     ),
     dashboardUrl: readDashboardUrl(text('DASHBOARD_URL'), mistakes),
     mail: readMail({ url: text('SMTP_URL'), from: text('SMTP_FROM') }, mistakes),
+    ratesUrl: apiUrl('RATES_URL', url('RATES_URL', ['http:', 'https:']), 'amounts are converted by it'),
     shardDashboards: shardDashboards(),
     dataDir,
     databaseUrl: databaseUrl('DATABASE_URL'),

@@ -144,6 +144,7 @@ export const RULES: Record<string, Rule> = {
   removeWebhook: item,
   testWebhook: item,
 
+  getExchangeRates: list,
   listAlerts: list,
   putAlert: { foreign: { like: 'own' }, body: () => ({ metric: 'sessions', condition: 'below', threshold: 5 }) },
   removeAlert: item,

@@ -16,6 +16,7 @@ const OF_NO_TENANT: Record<string, string> = {
   instance: 'Settings of this database. The mark of a move is deleted at its end.',
   key_usage: 'Not copied, for a rate begins anew. The move deletes the rows of its keys.',
   operator_keys: 'Of operators, who see all organizations of a shard.',
+  rates_fetch: 'The fetch of RATES_URL by this server.',
   replica_heartbeat: 'Of this server and its replicas.',
   schema_migrations: 'Of this database.',
   shared_exchange_rates: 'Rates for organizations that are created later; each has its own in exchange_rates.',

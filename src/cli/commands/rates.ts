@@ -1,17 +1,24 @@
-// tundish rates load: stores exchange rates, for the amounts in US dollars.
+// tundish rates: loads or fetches exchange rates, for the amounts in US dollars.
 import type { Command } from 'commander'
 import { addEntry } from '../../core/audit/audit.ts'
 import { refuseLeaving } from '../../core/tenants/leaving.ts'
 import { requireOrganization } from '../../core/tenants/tenants.ts'
 import { markRates } from '../../data/figures/rate-marks.ts'
+import { fetchRatesNow } from '../../payments/billing/rates/fetch-rates.ts'
 import { readRates } from '../../payments/billing/rates/rate-files.ts'
 import { storeRates } from '../../payments/billing/rates/store-rates.ts'
 import { action } from './command.ts'
-import { commandLine } from './operations.ts'
+import { addOperations, commandLine } from './operations.ts'
 import { readTextFile } from './text-file.ts'
 
-export function register(program: Command): void {
-  const rates = program.command('rates').description('Load exchange rates, for amounts in US dollars')
+export async function register(program: Command): Promise<void> {
+  const rates = program.command('rates').description('Load or fetch exchange rates, for amounts in US dollars')
+  await addOperations(rates)
+  action(rates.command('fetch').description('Fetch the rates of RATES_URL now'), async (app) => {
+    const json = await fetchRatesNow(app, commandLine(), markRates)
+    const day = json.last_day === null ? 'The file has not changed' : `The newest day is ${json.last_day}`
+    return { json, text: `${json.rates} rates are new or changed. ${day}.` }
+  })
   action(
     rates
       .command('load <file>')

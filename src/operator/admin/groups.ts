@@ -22,6 +22,7 @@ export const MODULES = [
   [['profile'], async () => (await import('./merges.ts')).merges],
   [['refund'], async () => (await import('./money-back.ts')).moneyBack],
   [['webhook'], async () => (await import('./webhooks.ts')).webhooks],
+  [['rates'], async () => (await import('./exchange-rates.ts')).exchangeRates],
   [['alert'], async () => (await import('./alert-rules.ts')).alertRules],
   [['alert'], async () => (await import('./alert-settings.ts')).alertSettings],
   [['alert'], async () => (await import('./alert-destinations.ts')).alertDestinations],

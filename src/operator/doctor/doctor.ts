@@ -23,6 +23,7 @@ import { checkImports } from './imports.ts'
 import { checkMoves } from './moves.ts'
 import { checkAccounts, checkCharges, checkMismatches, checkProviders } from './payments.ts'
 import { checkPooler, unusable } from './pooler.ts'
+import { checkRates } from './rates.ts'
 import { checkAudit, checkCounts, checkLedgers, checkMasterKey, fixCounts } from './records.ts'
 import { checkReplica } from './replica.ts'
 import { checkRestored } from './restored.ts'
@@ -181,6 +182,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkAccounts(db)),
     ...(await checkImports(db)),
     ...(await checkAlerts(db)),
+    ...(await checkRates(db, config)),
     ...(await checkCharges(db)),
     ...(await checkMismatches(db)),
   ]

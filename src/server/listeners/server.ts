@@ -11,6 +11,7 @@ import { openSyncReaders } from '../../core/lists/sync-readers.ts'
 import { foldEmails } from '../../core/records/folded-emails.ts'
 import { describeSessions } from '../../data/figures/describe.ts'
 import { followFigures } from '../../data/figures/follow.ts'
+import { markRates } from '../../data/figures/rate-marks.ts'
 import { expireSubscriptions } from '../../data/ingest/expire.ts'
 import { openFeed } from '../../data/ingest/feed.ts'
 import { carryOutImports } from '../../data/ingest/stripe/background.ts'
@@ -27,6 +28,7 @@ import { dashboard, pageNotFound } from '../../operator/dashboard/dashboard.ts'
 import { billingApi } from '../../payments/billing/api.ts'
 import { billingContext } from '../../payments/billing/context.ts'
 import { expireCredits } from '../../payments/billing/credits/expiry.ts'
+import { fetchRatesDaily } from '../../payments/billing/rates/fetch-rates.ts'
 import { startSettling } from '../../payments/billing/settling.ts'
 import { startTopUps } from '../../payments/billing/top-up/run.ts'
 import { notificationsApi } from '../notifications/api.ts'
@@ -105,6 +107,7 @@ export function startWork(app: App): () => Promise<void> {
     describeSessions(app),
     carryOutImports(app),
     sendAlerts(app),
+    fetchRatesDaily(app, markRates),
     expireSubscriptions(app),
     ...(app.embedded ? [] : [watchFailovers(app)]),
   ]

@@ -30,6 +30,7 @@ export const EXCEPTIONS: Readonly<Record<string, Partial<Record<Rule, string>>>>
   'src/payments/billing/reconcile/reconcile.ts': { tenant: WHOLE },
   'src/payments/billing/movement/settling.ts': { tenant: QUEUE },
   'src/operator/doctor/alerts.ts': { tenant: WHOLE },
+  'src/operator/doctor/rates.ts': { tenant: WHOLE },
   'src/operator/doctor/figures.ts': { tenant: WHOLE },
   'src/operator/doctor/payments.ts': { tenant: WHOLE },
   'src/operator/doctor/records.ts': { tenant: WHOLE },

@@ -96,6 +96,7 @@ const IMPERSONAL: Record<string, string> = {
   provider_erasures: 'organization_id psp psp_merchant_id target target_kind project_id profile_id customer how why',
   provider_fees: 'organization_id psp psp_merchant_id transaction_id move entry_id currency_code',
   provider_notifications: 'organization_id psp psp_merchant_id notification_id kind',
+  rates_fetch: 'url etag last_modified error',
   record_writers: 'project_id record code',
   saved_cards: 'organization_id psp psp_merchant_id token network last4 expiration_date',
   schema_migrations: 'name',

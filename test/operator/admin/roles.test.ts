@@ -44,6 +44,7 @@ const FIGURES = [
     'getRenewalForecast',
     'getToday',
     'getAnswers',
+    'getExchangeRates',
   ],
   ...['listOrganizations', 'listProjects', 'getOrganization', 'getProject'],
 ]

@@ -1,5 +1,6 @@
 // Settings: limits of custom charges, rate limits, erasure at payment providers, and the rebuild of figures.
-import { id, number, status } from '../format.ts'
+import type { Response } from '../call.ts'
+import { dateOf, id, number, status, time } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import { actionForm, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -16,10 +17,12 @@ const RATE_HINT = 'Requests per second, such as 200, or 200/1000 with a burst of
 export async function settings(view: View): Promise<Page> {
   const { organization, project } = view
   if (!organization) return { title: 'Settings', body: noProject(view) }
+  const rates = await view.call('getExchangeRates', { params: { organization_id: organization.id } })
   return {
     title: 'Settings',
     body: html`
       ${organizationSettings(view, organization)}
+      ${exchangeRates(rates)}
       ${project && projectSettings(view, project)}`,
   }
 }
@@ -51,6 +54,21 @@ function organizationSettings(view: View, one: Organization): Html {
       fields: selectField('erase_at_provider', 'At payment providers', AT_PROVIDER, one.erase_at_provider),
     })}
     ${view.may('setOrganizationRateLimit') && rateForm(view, 'organization', one.rate_limit)}</div>`,
+  )
+}
+
+function exchangeRates({ newest_day, source, fetched_at, error }: Response<'getExchangeRates'>): Html {
+  return section(
+    'Exchange rates',
+    facts({
+      'Newest day': newest_day === null ? 'none' : dateOf(newest_day),
+      'Fetched from': source ?? 'nowhere: they are loaded by hand',
+      ...(source !== null && { 'Last fetch': time(fetched_at) }),
+      ...(error !== null && { 'Last error': error }),
+    }),
+    {
+      note: html`They give amounts their value in US dollars. <a href="/docs/guides/commands#rates">How to load or fetch them</a>.`,
+    },
   )
 }
 

@@ -10,7 +10,7 @@ const BATCH = 2_500
 const ROWS = 5_000
 
 /** Called in the transaction that stores rates, with the first and the last of their days. */
-type OnStored = (query: Query, organization: string | null, from: string, to: string) => Promise<void>
+export type OnStored = (query: Query, organization: string | null, from: string, to: string) => Promise<void>
 
 /**
  * Stores these rates for one organization, or for all there are and those created later, all or none; a rate that is there

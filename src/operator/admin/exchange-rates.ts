@@ -1,0 +1,46 @@
+// The exchange rates of an organization: how new they are, and whether they are fetched.
+import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import { requireOrganization } from './exist.ts'
+import { reading } from './operation.ts'
+
+const orNull = <T>(type: Schema<T>, description: string) => Type.Union([type, Type.Null()], { description })
+
+const get = reading({
+  id: 'getExchangeRates',
+  right: 'figures',
+  command: 'rates show',
+  method: 'GET',
+  path: '/organizations/:organization_id/exchange-rates',
+  tag: 'Finance',
+  summary: 'Get how new the exchange rates of an organization are',
+  response: Type.Object(
+    {
+      organization_id: Type.String({ description: 'The organization.' }),
+      newest_day: orNull(Type.String(), 'The newest day with rates; null if none are loaded.'),
+      source: orNull(Type.String(), 'The host that they are fetched from; null if they are loaded by hand.'),
+      fetched_at: orNull(Type.String({ format: 'date-time' }), 'The last fetch that succeeded, also without a change.'),
+      error: orNull(Type.String(), 'Why the last fetch failed.'),
+    },
+    { title: 'ExchangeRates', additionalProperties: false },
+  ),
+  async run({ db, config }, { params }) {
+    const id = params.organization_id!
+    await requireOrganization(db.query, id)
+    const [rates] = await db.query(RATES, [id])
+    const url = config.ratesUrl
+    const [fetch] = url === undefined ? [] : await db.query(FETCH, [url])
+    return {
+      organization_id: id,
+      newest_day: rates?.day ?? null,
+      source: url === undefined ? null : new URL(url).host,
+      fetched_at: fetch?.fetched_at ? instantFromPg(fetch.fetched_at) : null,
+      error: fetch?.error ?? null,
+    }
+  },
+})
+
+const RATES = `select max(day)::text as day from exchange_rates where organization_id = $1 and currency_code = 'USD'`
+const FETCH = 'select fetched_at, error from rates_fetch where url = $1'
+
+export const exchangeRates = [get] as const
