@@ -31,6 +31,7 @@ with pipeline.sql_client() as client:
         "profiles": ask("select id, email from profiles order by id"),
         "subscriptions": ask("select id, price, profile__email from subscriptions"),
         "transactions": ask("select id, subscription_id from transactions"),
+        "credits": ask("select profile_id, amount::decimal(38, 6)::text, totals__balance::decimal(38, 6)::text, metadata from credit_entries"),
         "replies": ask("select session_id, element__id, state__value from replies"),
         "types": ask("""select column_name, data_type from information_schema.columns
             where table_schema = 'tundish' and table_name = 'subscriptions' and column_name in ('paused_at', 'upgrades_to', 'price_usd')

@@ -1,19 +1,20 @@
 // The dlt source with DuckDB: everything, then nothing, then an erasure, then commits that the server lost. It needs a Python with dlt: PYTHON names one.
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { EXPORT_KINDS } from '../../src/data/public/export-kinds.ts'
 import { BASICS, insert } from '../support/data.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
 import { titled } from '../support/titled.ts'
 
 const PYTHON = process.env['PYTHON'] ?? 'python3'
-const missing = spawnSync(PYTHON, ['-c', 'import dlt, duckdb']).status !== 0
-const SOURCE = join(import.meta.dirname, '../../clients/dlt')
+const missing = spawnSync(PYTHON, ['-c', 'import dlt, duckdb, httpx, standardwebhooks']).status !== 0
+const CLIENTS = join(import.meta.dirname, '../../clients')
 
 let server: TestServer
 let project: Project
@@ -29,6 +30,10 @@ before(async () => {
     replies: [{ session_id: 'session', value: ['sleep', 'calm'] }],
     subscriptions: [{ id: 'subscription', product_id: 'product', price: 999_999_999_999, ...refers }],
     transactions: [{ id: 'transaction', subscription_id: 'subscription', ...refers }],
+    customers: [{ external_id: 'customer', profile_id: 'profile' }],
+    credit_units: [{ unit: 'tokens' }],
+    credit_accounts: [{ external_id: 'customer', granted: '1000000000000.000001' }],
+    credit_entries: [{ external_id: 'customer', amount: '1000000000000.000001', metadata: { rate: 0.5 } }],
   })
 })
 after(async () => {
@@ -42,7 +47,7 @@ async function load(...more: string[]): Promise<Json> {
   const env = {
     PATH: process.env['PATH'],
     HOME: folder,
-    PYTHONPATH: SOURCE,
+    PYTHONPATH: [join(CLIENTS, 'dlt'), join(CLIENTS, 'python')].join(':'),
     PYTHONDONTWRITEBYTECODE: '1',
     URL: server.url,
     KEY: project.key,
@@ -53,8 +58,20 @@ async function load(...more: string[]): Promise<Json> {
   return JSON.parse(stdout.trim().split('\n').at(-1)!)
 }
 
+test('the dlt source has a table for every kind of record', () => {
+  const source = readFileSync(join(CLIENTS, 'dlt/tundish_dlt/__init__.py'), 'utf8')
+  const [, tables] = /^TABLES = \{$(.*?)^\}$/ms.exec(source)!
+  const kinds = [...tables!.matchAll(/^ {4}"(\w+)": \("(\w+)", "(\w+)"\),$/gm)].map(([, kind]) => kind)
+  assert.deepEqual(
+    kinds,
+    EXPORT_KINDS.map(({ name }) => name),
+  )
+})
+
 const title = 'the dlt source: everything, then nothing, then an erasure, then commits that the server lost'
-test(titled(title, missing ? `${PYTHON} has no dlt with duckdb` : undefined), { skip: missing }, async () => {
+test(titled(title, missing ? `${PYTHON} has no dlt with duckdb, httpx and standardwebhooks` : undefined), {
+  skip: missing,
+}, async () => {
   const first = await load()
   assert.deepEqual(first.profiles, [
     ['profile', 'ada@example.com'],
@@ -62,6 +79,7 @@ test(titled(title, missing ? `${PYTHON} has no dlt with duckdb` : undefined), { 
   ])
   assert.deepEqual(first.subscriptions, [['subscription', 999_999_999_999, 'ada@example.com']])
   assert.deepEqual(first.transactions, [['transaction', 'subscription']])
+  assert.deepEqual(first.credits, [['profile', '1000000000000.000001', '1000000000000.000001', '{"rate":0.5}']])
   assert.deepEqual(first.replies, [['session', 'element-1', '["sleep","calm"]']])
   assert.deepEqual(first.types, [
     ['paused_at', 'TIMESTAMP WITH TIME ZONE'],

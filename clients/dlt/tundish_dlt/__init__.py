@@ -1,11 +1,11 @@
 """A dlt source for Tundish: everything at first, then what changed, by the export's horizon."""
 
-import json
+from decimal import Decimal
 from typing import Any, Iterator, Optional, Sequence
 
 import dlt
 from dlt.sources.helpers import requests
-from requests.exceptions import ChunkedEncodingError, ConnectionError, Timeout
+from tundish import Data, LostCommits
 
 from .columns import columns_of
 
@@ -19,12 +19,13 @@ TABLES = {
     "session_replies": ("replies", "ReplyDetail"),
     "subscription": ("subscriptions", "SubscriptionDetail"),
     "transaction": ("transactions", "TransactionExport"),
+    "credit_entry": ("credit_entries", "CreditEntryExport"),
 }
-REPLY_KEY = ["session_id", "screen__id", "element__id"]
+KEYS: dict[str, Any] = {"replies": ["session_id", "screen__id", "element__id"], "credit_entries": "entry_id"}
+# Credits are counted exactly, with up to six digits after the point.
+DECIMALS = {"credit_entries"}
 REPLY_COLUMNS = ("session_id", "profile_id", "funnel_id", "updated_at")
 
-# How often a stream may break off without having come further.
-MOST_BREAKS = 5
 TIMEOUT_SECONDS = 60
 
 
@@ -47,18 +48,25 @@ def tundish(
         state = dlt.current.resource_state()
         columns = _columns(base)
         hints = {table: _hints(table, of_table) for table, of_table in columns.items()}
-        for line in _export(base, key, state.get("since")):
-            if "horizon" in line:
-                # Stored with the load package: when the load fails, the next run reads the same window again.
-                state["since"] = line["horizon"]
-                return
-            table, _ = TABLES.get(line["record"], (None, None))
-            if table not in wanted:
-                continue
-            for row in _rows(table, line["data"]):
-                # An object that is null has no column of its own.
-                full = {name: value for name, value in row.items() if value is not None or name in columns[table]}
-                yield dlt.mark.with_hints(full, hints[table], create_table_variant=True)
+        try:
+            with Data(base, key, timeout=TIMEOUT_SECONDS) as data:
+                for change in data.changes(state.get("since")):
+                    if change.horizon is not None:
+                        # Stored with the load package: when the load fails, the next run reads the same window again.
+                        state["since"] = change.horizon
+                        return
+                    table, _ = TABLES.get(change.record, (None, None))
+                    if table not in wanted:
+                        continue
+                    for row in _rows(table, change.data):
+                        # An object that is null has no column of its own.
+                        full = {name: value for name, value in row.items() if value is not None or name in columns[table]}
+                        yield dlt.mark.with_hints(full, hints[table], create_table_variant=True)
+        except LostCommits as lost:
+            raise ValueError(
+                f"The server has lost commits since {lost.void_from} that were loaded before. "
+                "Run the pipeline once with refresh='drop_sources': it loads everything again."
+            ) from None
 
     return records
 
@@ -68,61 +76,31 @@ def _columns(base: str) -> dict[str, Any]:
     description = requests.get(f"{base}/openapi.json", timeout=TIMEOUT_SECONDS)
     description.raise_for_status()
     schemas = description.json()["components"]["schemas"]
-    columns = {table: columns_of(schemas, schema) for table, schema in TABLES.values()}
+    columns = {table: columns_of(schemas, schema, table in DECIMALS) for table, schema in TABLES.values()}
     shared = columns_of(schemas, "SessionReplies")
     columns["replies"].update({name: shared[name] for name in REPLY_COLUMNS})
     return columns
 
 
 def _hints(table: str, columns: dict[str, Any]) -> Any:
-    key = REPLY_KEY if table == "replies" else "id"
+    key = KEYS.get(table, "id")
     return dlt.mark.make_hints(table_name=table, primary_key=key, write_disposition="merge", columns=columns)
 
 
 def _rows(table: str, item: dict[str, Any]) -> list[dict[str, Any]]:
+    if table in DECIMALS:
+        return [{**item, "metadata": _floats(item["metadata"])}]
+    item = _floats(item)
     if table != "replies":
         return [item]
     shared = {name: item[name] for name in REPLY_COLUMNS}
     return [{**shared, **reply} for reply in item["replies"]]
 
 
-def _export(base: str, key: str, since: Optional[str]) -> Iterator[dict[str, Any]]:
-    """The records of the export, then its horizon. A stream that breaks off is resumed behind its last cursor."""
-    query = {"from": since} if since else {}
-    breaks = 0
-    while True:
-        waiting: list[dict[str, Any]] = []
-        try:
-            for line in _lines(base, key, query):
-                if "cursor" in line:
-                    query["cursor"] = line["cursor"]
-                    breaks = 0
-                    yield from waiting
-                    waiting = []
-                elif "horizon" in line:
-                    yield line
-                    return
-                else:
-                    waiting.append(line)
-        except (ChunkedEncodingError, ConnectionError, Timeout):
-            pass
-        breaks += 1
-        if breaks > MOST_BREAKS:
-            raise ConnectionError("The export broke off again and again.")
-
-
-def _lines(base: str, key: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
-    # The server looks at the case of this name.
-    headers = {"Service-Secret": key}
-    with requests.get(
-        f"{base}/public/v1/export", params=query, headers=headers, stream=True, timeout=TIMEOUT_SECONDS
-    ) as answer:
-        answer.raise_for_status()
-        void_from = answer.headers.get("X-Void-From")
-        if void_from:
-            raise ValueError(
-                f"The server has lost commits since {void_from} that were loaded before. "
-                "Run the pipeline once with refresh='drop_sources': it loads everything again."
-            )
-        for line in answer.iter_lines():
-            yield json.loads(line)
+def _floats(value: Any) -> Any:
+    """With plain numbers: dlt writes a decimal inside of JSON as a string."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, dict):
+        return {name: _floats(one) for name, one in value.items()}
+    return [_floats(one) for one in value] if isinstance(value, list) else value

@@ -5,9 +5,16 @@ from typing import Any
 TYPES = {"string": "text", "integer": "bigint", "number": "double", "boolean": "bool"}
 
 
-def columns_of(schemas: dict[str, Any], name: str) -> dict[str, Any]:
-    """Types by column; objects are flattened as dlt does it (`profile__email`), lists and free objects stay JSON."""
-    return dict(_columns(schemas, schemas[name], ""))
+def columns_of(schemas: dict[str, Any], name: str, exact: bool = False) -> dict[str, Any]:
+    """
+    Types by column; objects are flattened as dlt does it (`profile__email`), lists and free objects stay JSON. `exact`: numbers with
+    a fraction are decimals.
+    """
+    columns = dict(_columns(schemas, schemas[name], ""))
+    for column in columns.values():
+        if exact and column["data_type"] == "double":
+            column["data_type"] = "decimal"
+    return columns
 
 
 def _columns(schemas: dict[str, Any], schema: dict[str, Any], prefix: str) -> Any:
