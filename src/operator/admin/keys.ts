@@ -1,7 +1,7 @@
 // Secret keys of organizations and projects, and the operators' own keys.
 
 import { operatorKey } from '../../core/tenants/operator-keys.ts'
-import { ORGANIZATION_SCOPES, PROJECT_SCOPES } from '../../core/tenants/scopes.ts'
+import { ORGANIZATION_SCOPES, PROJECT_SCOPES, requireMaker } from '../../core/tenants/scopes.ts'
 import { createKey, revokeKey, rotateKey, secretKey } from '../../core/tenants/secret-keys.ts'
 import { checkName, type Tenant } from '../../core/tenants/tenants.ts'
 import { DAY_S } from '../../lib/days.ts'
@@ -92,7 +92,7 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
       path,
       summary: 'Create another secret key',
       description:
-        'The other keys stay valid. Without `scope` it is a full key; webhooks of a project are signed with every valid full key. A scoped key never signs webhooks.',
+        'The other keys stay valid. Without `scope` it is a full key; webhooks of a project are signed with every valid full key. A scoped key never signs webhooks. No key may do more than its maker: full keys, and those that charge, refund or erase, need the role owner.',
       body: Type.Object(
         {
           name: purpose,
@@ -113,6 +113,7 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
         { title: `${title}KeyToMake`, additionalProperties: false },
       ),
       response: keyMade,
+      checkInput: ({ body, access }) => requireMaker(access, (body as unknown as KeyToMake).scope ?? null),
       async change(query, { params, body }, { seal }) {
         const { name, scope, expires_seconds: seconds } = body as unknown as KeyToMake
         checkName(name)
@@ -145,10 +146,11 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
         { title: 'KeyRotation', additionalProperties: false },
       ),
       response: keyMade,
-      async change(query, { params, body }, { seal }) {
+      async change(query, { params, body, access }, { seal }) {
         const { overlap_seconds = 0 } = body as { overlap_seconds?: number }
         const tenant = await tenantOf(query, params)
         const result = await rotateKey(query, seal, tenant, params.key_id!, overlap_seconds)
+        requireMaker(access, result.scopes)
         const after = { successor: result.id, previous_expires_at: result.previous_expires_at }
         return { entry: { ...entry('rotated', params, params.key_id!), after }, result }
       },

@@ -173,6 +173,55 @@ describe('roles and reach', () => {
       assert.equal(await contentsOf(billing.db, theirs), held)
     })
 
+  test('developer: makes and rotates keys that may do no more than it may', async () => {
+    const [key, owner] = [await operator({ role: 'developer' }), await operator({ role: 'owner' })]
+    const post = (path: string, body: object, by = key) =>
+      send({ api: operations[0]!.api, method: 'POST', path: `/admin/v1${path}/keys`, key: by, body })
+    const [ofProject, ofOrganization] = [`/projects/${ours.project}`, `/organizations/${ours.organization}`]
+    const allowed: [string, string[]][] = [
+      [ofProject, ['read', 'write']],
+      [ofOrganization, ['report']],
+    ]
+    for (const [path, scope] of allowed) {
+      const made = await post(path, { name: 'mine', scope })
+      assert.equal(made.status, 200, made.text)
+      const rotated = await send({
+        api: operations[0]!.api,
+        method: 'POST',
+        path: `/admin/v1${path}/keys/${made.body.id}/rotate`,
+        key,
+        body: {},
+      })
+      assert.equal(rotated.status, 200, rotated.text)
+    }
+    const refused: [string, string[] | undefined, string][] = [
+      [ofProject, undefined, 'a full key'],
+      [ofProject, ['read', 'erase'], 'a key with the scope "erase"'],
+      [ofOrganization, undefined, 'a full key'],
+      [ofOrganization, ['charge'], 'a key with the scope "charge"'],
+      [ofOrganization, ['refund'], 'a key with the scope "refund"'],
+    ]
+    for (const [path, scope, what] of refused) {
+      const body = { name: 'more', ...(scope && { scope }) }
+      const made = await post(path, body)
+      assert.deepEqual(
+        [made.status, code(made), made.body.message],
+        [403, 'role_missing', `The role "developer" may not make ${what}: it needs owner.`],
+      )
+      const { id } = (await post(path, body, owner)).body
+      const rotate = {
+        api: operations[0]!.api,
+        method: 'POST' as const,
+        path: `/admin/v1${path}/keys/${id}/rotate`,
+        key,
+        body: {},
+      }
+      assert.deepEqual([(await send(rotate)).status, code(await send(rotate))], [403, 'role_missing'])
+      const { data } = (await send({ api: operations[0]!.api, method: 'GET', path: `/admin/v1${path}/keys`, key })).body
+      assert.equal(data.find((one: { id: string }) => one.id === id).living, true)
+    }
+  })
+
   test('what is across tenants has what is within the reach', async () => {
     for (const [name, reachOf] of REACHES) {
       const key = await operator({ role: 'read', reach: reachOf(ours) })

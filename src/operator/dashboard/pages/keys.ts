@@ -1,4 +1,5 @@
 // Keys: those of the project and its organization can be created, rotated and revoked; operator keys are only listed.
+import { mayMakeKey } from '../../../core/tenants/scopes.ts'
 import { allOf, type Item, type Response } from '../call.ts'
 import { id, status, time } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
@@ -37,6 +38,7 @@ function owned(
   note: string,
 ): Html {
   const path = pathOf('keys', owner, one.id)
+  const { access } = view.session
   const content: Table = {
     caption: `Keys of the ${owner} ${one.name || one.id}`,
     columns: [
@@ -53,7 +55,7 @@ function owned(
       time(one.expires_at),
       isExpired(one)
         ? status('expired')
-        : html`<div class="acts">${actionForm(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', explanation: 'Creates a key with the same name and shows it once. The old key stays valid for as long as you choose.', fields: selectField('overlap', 'The old key expires', { '0': 'immediately', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
+        : html`<div class="acts">${mayMakeKey(access, one.scopes?.split(',') ?? null) && actionForm(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', explanation: 'Creates a key with the same name and shows it once. The old key stays valid for as long as you choose.', fields: selectField('overlap', 'The old key expires', { '0': 'immediately', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
           ${actionForm(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, explanation: 'Requests with this key are refused from now on. This cannot be undone.' })}</div>`,
     ]),
   }
@@ -64,7 +66,7 @@ function owned(
       button: 'Create a key',
       explanation:
         'The key is shown once, on the next page. A program should have a key that may do what it needs, and no more.',
-      fields: html`${textField('name', 'Name', { required: true, hint: 'For example: reporting server' })}${scopeFields(owner)}${selectField('expires', 'Expires', EXPIRIES)}`,
+      fields: html`${textField('name', 'Name', { required: true, hint: 'For example: reporting server' })}${scopeFields(view, owner)}${selectField('expires', 'Expires', EXPIRIES)}`,
     }),
   })
 }
@@ -79,11 +81,13 @@ const SCOPES = {
 }
 const EXPIRIES = { '': 'never', '2592000': 'in 30 days', '7776000': 'in 90 days', '31536000': 'in a year' }
 
-const scopeFields = (owner: Owner) =>
-  html`<fieldset><legend>May</legend>${Object.entries(SCOPES[owner]).map(
-    ([scope, what]) =>
-      html`<p class="field"><label><input type="checkbox" name="scope" value="${scope}"> ${what}</label></p>`,
-  )}<p class="quiet">Without a choice the key may do everything.</p></fieldset>`
+const scopeFields = ({ session: { access } }: View, owner: Owner) =>
+  html`<fieldset><legend>May</legend>${Object.entries(SCOPES[owner])
+    .filter(([scope]) => mayMakeKey(access, [scope]))
+    .map(
+      ([scope, what]) =>
+        html`<p class="field"><label><input type="checkbox" name="scope" value="${scope}"> ${what}</label></p>`,
+    )}<p class="quiet">${mayMakeKey(access, null) ? 'Without a choice the key may do everything.' : 'Keys that may do more are made by owners.'}</p></fieldset>`
 
 const isExpired = ({ expires_at }: { expires_at: string | null }) =>
   expires_at !== null && Date.parse(expires_at) <= Date.now()
