@@ -27,6 +27,7 @@ import { checkRates } from './rates.ts'
 import { checkAudit, checkCounts, checkLedgers, checkMasterKey, fixCounts } from './records.ts'
 import { checkReplica } from './replica.ts'
 import { checkRestored } from './restored.ts'
+import { checkSignIn } from './sign-in.ts'
 import { checkTwins } from './twins.ts'
 
 export type { Finding } from './finding.ts'
@@ -173,6 +174,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkPooler(db, config)),
     ...(await checkReplica(db, config.readDatabaseUrl)),
     masterKey,
+    ...(await checkSignIn(db, config.oidc?.roles ?? [])),
     ...(await checkCounts(db)),
     ...(await checkFigures(db)),
     ...(await checkTwins(db)),

@@ -1,4 +1,4 @@
-// What the doctor says of merchant accounts, of erasures at their providers, and of ids that are e-mail addresses.
+// What the doctor says of merchant accounts, of tenants in OIDC_ROLES, of erasures at their providers, and of ids that are e-mail addresses.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
@@ -56,4 +56,25 @@ test('warns of external_ids that look like e-mail addresses', async () => {
     [shop.id, shop.projectId],
   )
   assert.match(await examine(), /^warning +erasures +At least 1 external_id/m)
+})
+
+test('warns of tenants in OIDC_ROLES that do not exist', async () => {
+  const reach = { organizations: [shop.id, 'nowhere'], projects: [shop.projectId, 'nothing'] }
+  const { stdout } = await tundish(['doctor'], {
+    ...billing.server.env,
+    OIDC_ISSUER: 'https://people.example.com',
+    OIDC_CLIENT_ID: 'tundish',
+    OIDC_CLIENT_SECRET: 'secret',
+    OIDC_ROLES: JSON.stringify({ admins: 'owner', helpdesk: { role: 'support', ...reach } }),
+  })
+  const said = stdout.split('\n').filter((line) => line.includes('OIDC_ROLES gives'))
+  assert.equal(said.length, 2)
+  assert.match(
+    said[0]!,
+    /^warning +sign-in +OIDC_ROLES gives the group "helpdesk" the organization "nowhere", which does not/,
+  )
+  assert.match(
+    said[1]!,
+    /^warning +sign-in +OIDC_ROLES gives the group "helpdesk" the project "nothing", which does not/,
+  )
 })
