@@ -14,10 +14,10 @@ const CHARGES_A_SECOND = 50
 const RECORDS_A_SECOND = 200
 
 const say = (text: string) => process.stderr.write(`${text}\n`)
-const agent = new Agent({ keepAlive: true })
 const rig = await openChargesRig({ workers: 1, organizations: 1 }, say)
 try {
   const sides = sidesOf(rig.ours, await startReference(rig, 'plain.ts'), rig.key)
+  const agent = new Agent()
   await writePeople(agent, sides[0])
   const target = { url: rig.ours.url, organizations: rig.organizations, amount: AMOUNT, customers: CUSTOMERS }
   const charge = async (): Promise<number> => {
@@ -26,11 +26,14 @@ try {
     return percentiles(entries.map(({ ms }) => ms)).p99Ms
   }
   const beside = async (side: Side): Promise<number> => {
+    // Of this round only: a server closes connections that are idle between two.
+    const agent = new Agent({ keepAlive: true })
     let isOver = false
     const writing = writeSteadily(agent, side, RECORDS_A_SECOND, () => isOver)
     const p99Ms = await charge()
     isOver = true
     await writing
+    agent.destroy()
     return p99Ms
   }
   await beside(sides[0])
@@ -45,6 +48,5 @@ try {
     `Added by ${RECORDS_A_SECOND} records a second: ${more('ours')} ms; if the plain server writes them: ${more('plain')} ms.`,
   )
 } finally {
-  agent.destroy()
   await rig.close()
 }

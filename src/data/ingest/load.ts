@@ -14,7 +14,8 @@ import { raiseClock } from './payments.ts'
 import { type Progress, startProgress } from './progress.ts'
 import { readSources, type Source } from './reading.ts'
 import { rejectRefused } from './refused.ts'
-import { countRejected, firstRejected, type Reject, type RejectedLine, rejectedLines } from './rejected.ts'
+import type { Reject, RejectedCount, RejectedLine } from './rejected.ts'
+import { countByCode, countRejected, firstRejected, rejectedLines } from './rejected.ts'
 import { type ImportResult, refused } from './result.ts'
 import { type Connection, endTurn, keepTurn, openSession, waitForTurn } from './session.ts'
 import { inSlot } from './slots.ts'
@@ -45,6 +46,8 @@ export interface ImportOptions {
   patience?: Patience
   signal?: AbortSignal
   onProgress?: (progress: Progress) => void
+  /** Called once with all rejected lines, also if nothing was written because of them. */
+  onRejected?: (counts: RejectedCount[]) => void
 }
 
 /** With the audit log, merges of profiles are entered there. */
@@ -137,6 +140,8 @@ async function carryOut(
   })
   progress({ step: 'checking', lines })
   const kinds = await staging.finish()
+  const reportRejected = async () => options.onRejected?.(await countByCode(query))
+  if (stopped) await reportRejected()
   if (stopped) return { ...refused(lines, await firstRejected(query, names, REPORTED), REPORTED), stopped }
   await waitForTurn(connection, load.organizationId, () => progress({ step: 'waiting' }))
   let applied: Applied | 'refused' = 'refused'
@@ -146,12 +151,16 @@ async function carryOut(
     await rejectMisfits(query, kinds, tenantOf(load))
     rejected = await countRejected(query)
     rejects = await firstRejected(query, names, REPORTED)
-    if (rejected > 0 && !skipBadLines) return refused(lines, rejects, rejected)
+    if (rejected > 0 && !skipBadLines) {
+      await reportRejected()
+      return refused(lines, rejects, rejected)
+    }
     if (rejected > 0 && saveRejected) await keepTurn(connection, () => saveRejected(rejectedLines(query, names)))
     progress({ step: 'writing' })
     applied = await write(load, kinds, atCommit).catch((error) => rejectAndRepeat(load, kinds, names, error))
   }
   const { tally, linked, merged } = applied
+  if (rejected > 0) await reportRejected().catch(throwLost)
   await endTurn(connection, load.organizationId).catch(throwLost)
   if (!options.dryRun) {
     await wipeLinked(load.db, query, load, linked).catch(throwLost)

@@ -1,5 +1,6 @@
 // The rejected lines of an import, collected next to the staged rows.
 import type { RejectCode } from '../../core/records/import/fields.ts'
+import { KINDS } from '../../core/records/records.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { REJECTED } from './staging.ts'
@@ -23,6 +24,24 @@ export interface RejectedLine {
 export async function countRejected(query: Query): Promise<number> {
   const [row] = await query(`select count(*) as n from ${REJECTED} where part = 0`)
   return Number(row!.n)
+}
+
+/** The rejected lines by their code and kind; those that are bad in themselves have none. */
+export interface RejectedCount {
+  record: string
+  code: RejectCode
+  n: number
+}
+
+export async function countByCode(query: Query): Promise<RejectedCount[]> {
+  const rows = await query(
+    `select step, code, count(*) as n from ${REJECTED} where part = 0 group by step, code order by step, code`,
+  )
+  return rows.map(({ step, code, n }) => ({
+    record: KINDS[Number(step) - 1]?.name ?? '',
+    code: code as RejectCode,
+    n: Number(n),
+  }))
 }
 
 /** The first rejected lines, causes first: an invalid line comes before those that refer to its record. Keys are hidden. */

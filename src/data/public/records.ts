@@ -11,6 +11,7 @@ import { isJsonObject, type JsonValue } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { shorten } from '../../lib/text.ts'
 import { importRecords } from '../ingest/load.ts'
+import type { RejectedCount } from '../ingest/rejected.ts'
 import { recordsProblem, recordsResult, respond } from '../ingest/response.ts'
 import { readRecord, readRow } from '../ingest/row.ts'
 import { PATIENCE } from '../ingest/slots.ts'
@@ -173,6 +174,7 @@ async function importLines(context: PublicContext, request: WriteRequest, begun:
   const { db, log, audit } = context
   const { mode, events, skip_bad: skipBadLines } = request.query
   const written = new Written()
+  let bad: RejectedCount[] = []
   const options = {
     projectId: request.projectId,
     live: true,
@@ -182,6 +184,9 @@ async function importLines(context: PublicContext, request: WriteRequest, begun:
     refuseKind(name: string) {
       refuseKind(name, request)
       written.add(name)
+    },
+    onRejected(counts: RejectedCount[]) {
+      bad = counts
     },
     patience: PATIENCE,
   }
@@ -193,7 +198,11 @@ async function importLines(context: PublicContext, request: WriteRequest, begun:
   const { rejects, stopped: _, ...counts } = result
   const isWritten = counts.rejected === 0 || (skipBadLines && counts.rejected < counts.read)
   const noted = isWritten ? written : new Written()
-  for (const { code } of rejects) noted.add('', code)
+  for (const { record, code, n } of bad) {
+    // Lines that refer to nothing were valid when they were read.
+    if (isWritten && record !== '') noted.add(record, '', -n)
+    noted.add(record, code, n)
+  }
   note(context, request, counts, noted)
   return respond(
     counts,

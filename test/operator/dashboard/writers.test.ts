@@ -94,6 +94,35 @@ test('the page Sync shows the records of each kind, and why some were rejected; 
   assert.match(metrics, new RegExp(`tundish_records_total\\{key="${writer.id}",outcome="rejected"\\} 4\\n`))
 })
 
+test('all rejected lines of a large body are counted, with the kinds of those that refer to nothing', async () => {
+  const before = await counts()
+  const nobody = Array.from({ length: 120 }, (_, n) => line.session({ id: `n${n}`, profile_id: 'nobody' }))
+  const body = `${textOf([...nobody, line.profile({ id: 'p9' })])}${'{\n'.repeat(130)}`
+  const { body: result } = await dashboard.server.api('/records?skip_bad=true', {
+    method: 'POST',
+    key: writer.key,
+    body,
+    headers: LINES,
+  })
+  assert.deepEqual([result.read, result.written, result.rejected, result.rejects.length], [251, 1, 250, 100])
+  await until('the counts', async () => (await counts())[' invalid_json'] !== before[' invalid_json'])
+  const after = await counts()
+  const added = Object.entries(after).map(([name, n]) => [name, n - (before[name] ?? 0)] as const)
+  assert.deepEqual(Object.fromEntries(added.filter(([, n]) => n > 0)), {
+    ' invalid_json': 130,
+    'profile ': 1,
+    'session unknown_reference': 120,
+  })
+})
+
+const counts = async (): Promise<Record<string, number>> =>
+  Object.fromEntries(
+    (await rows('select record, code, n from record_writers where project_id = $1')).map(({ record, code, n }) => [
+      `${record} ${code}`,
+      Number(n),
+    ]),
+  )
+
 test('payments need the switch of the project, and are written with it', async () => {
   const records = [
     line.customer({ external_id: 'ada', profile_id: 'p2' }),
