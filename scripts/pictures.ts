@@ -1,4 +1,5 @@
-// bin/pinned-node --dev scripts/pictures.ts: takes the pictures of docs/dashboard.md from the demo, in a browser.
+// bin/pinned-node --dev scripts/pictures.ts: takes the pictures of docs/dashboard.md from the demo, in a browser,
+// and draws that of docs/connect.md. With `drawn` only the latter.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +12,7 @@ import { openLog } from '../src/lib/log.ts'
 import { makeOwnLink, signInAddress } from '../src/operator/dashboard/sessions.ts'
 import { startServer } from '../src/server/listeners/server.ts'
 import { noBrowser, openBrowser } from '../test/support/browser.ts'
+import { CONNECT_HEIGHT, CONNECT_PICTURE } from './connect-picture.ts'
 
 const PICTURES: Record<string, { path: string; height: number }> = {
   today: { path: '/?period=30d', height: 860 },
@@ -23,6 +25,8 @@ const FOLDER = fileURLToPath(new URL('../docs/pictures/', import.meta.url))
 const WIDTH = 1280
 
 if (noBrowser) throw new Error(`${noBrowser}.`)
+await drawPictures()
+if (process.argv[2] === 'drawn') process.exit()
 const dataDir = await mkdtemp(join(tmpdir(), 'tundish-pictures-'))
 const config = readConfig({ DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' })
 const app = await openApp(config, { log: openLog('warn', 2), simulator: 'always' })
@@ -36,6 +40,18 @@ try {
 } finally {
   await app.close()
   await rm(dataDir, { recursive: true, force: true })
+}
+
+async function drawPictures(): Promise<void> {
+  const { browser, close } = await openBrowser()
+  try {
+    const page = await browser.newPage({ colorScheme: 'light', viewport: { width: WIDTH, height: CONNECT_HEIGHT } })
+    await page.setContent(CONNECT_PICTURE)
+    await page.screenshot({ path: join(FOLDER, 'connect.png') })
+    process.stdout.write('docs/pictures/connect.png\n')
+  } finally {
+    await close()
+  }
 }
 
 async function takePictures(adminUrl: string, link: string): Promise<void> {
