@@ -17,6 +17,8 @@ interface State {
   fault?: ((claims: Claims) => Claims) | undefined
   /** Signs ID tokens, in place of the provider's own key. */
   key?: KeyObject | undefined
+  /** Issues ID tokens with the algorithm "none". */
+  unsigned?: boolean | undefined
   /** How often refresh tokens were used. */
   refreshes: number
   /** Takes the address that a browser would be sent back to: it is not sent there. */
@@ -67,11 +69,11 @@ export async function openProvider() {
       }
       if (context.path !== '/token' || !context.body?.id_token) return
       if (context.oidc?.params?.grant_type === 'refresh_token') state.refreshes += 1
-      if (state.fault || state.key)
+      if (state.fault || state.key || state.unsigned)
         context.body.id_token = resign(
           context.body.id_token,
           state.fault ?? ((claims) => claims),
-          state.key ?? privateKey,
+          state.unsigned ? undefined : (state.key ?? privateKey),
         )
     })
     handle = provider.callback()
@@ -95,9 +97,12 @@ export async function openProvider() {
   }
 }
 
-function resign(token: string, change: (claims: Claims) => Claims, key: KeyObject): string {
+/** Without a key the token says that it has no signature. */
+function resign(token: string, change: (claims: Claims) => Claims, key: KeyObject | undefined): string {
   const [head, payload] = token.split('.') as [string, string]
-  const claims = change(JSON.parse(Buffer.from(payload, 'base64url').toString()))
-  const signed = `${head}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const claims = part(change(JSON.parse(Buffer.from(payload, 'base64url').toString())))
+  if (!key) return `${part({ alg: 'none' })}.${claims}.`
+  const signed = `${head}.${claims}`
   return `${signed}.${createSign('RSA-SHA256').update(signed).sign(key, 'base64url')}`
 }

@@ -158,7 +158,7 @@ describe(titled('signing in with OpenID Connect', noBrowser), { skip: noBrowser 
     await isRefused(page, address, 403, /failed, and nobody was signed in/)
   })
 
-  test('an expired token, another issuer, audience or nonce in it, and another signature', async () => {
+  test('an expired token, another issuer, audience or nonce in it, another signature and none', async () => {
     const now = Math.floor(Date.now() / 1000)
     const faults: Record<string, (claims: Record<string, unknown>) => Record<string, unknown>> = {
       expired: (claims) => ({ ...claims, iat: now - 7200, exp: now - 3600 }),
@@ -166,19 +166,39 @@ describe(titled('signing in with OpenID Connect', noBrowser), { skip: noBrowser 
       audience: (claims) => ({ ...claims, aud: 'another client' }),
       nonce: (claims) => ({ ...claims, nonce: 'another' }),
     }
-    for (const [name, fault] of [...Object.entries(faults), ['signature', undefined] as const]) {
+    for (const [name, fault] of [...Object.entries(faults), ['signature'] as const, ['none'] as const]) {
       const { page } = await visitor()
       const address = await codeOf(page, 'ada')
       if (fault) provider.state.fault = fault
+      else if (name === 'none') provider.state.unsigned = true
       else provider.state.key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
       await isRefused(page, address, 403, /failed, and nobody was signed in/)
       assert.ok(server.logLines().at(-1) !== undefined, name)
-      Object.assign(provider.state, { fault: undefined, key: undefined })
+      Object.assign(provider.state, { fault: undefined, key: undefined, unsigned: undefined })
     }
     // Nothing but the faults was the reason.
     const { page } = await visitor()
     await atProvider(page, 'ada')
     await page.waitForURL(`${server.adminUrl}/`)
+  })
+
+  test('a way back to another site, and a redirect address that is not registered', async () => {
+    for (const to of ['//evil.example/', 'https://evil.example/', '/\\evil.example']) {
+      const { page } = await visitor()
+      await page.goto(`${server.adminUrl}/sign-in/oidc?${new URLSearchParams({ to })}`)
+      await page.fill('input[name=login]', 'ada')
+      await page.fill('input[name=password]', 'any')
+      await page.click('button[type=submit]')
+      await page.click('button[type=submit]:has-text("Continue")')
+      await page.waitForURL(`${server.adminUrl}/`)
+    }
+    const { page } = await visitor()
+    const sent = await fetch(`${server.adminUrl}/sign-in/oidc`, { redirect: 'manual' })
+    const address = new URL(sent.headers.get('location')!)
+    assert.equal(address.searchParams.get('redirect_uri'), `${server.adminUrl}${CALLBACK}`)
+    address.searchParams.set('redirect_uri', `https://evil.example${CALLBACK}`)
+    assert.equal((await page.goto(address.href))!.status(), 400)
+    assert.match(await text(page), /redirect_uri/)
   })
 
   test('a provider that names another issuer, or does not answer', async () => {
