@@ -1,6 +1,7 @@
 // What several pages consist of: tiles, sections, steps of a funnel, links between pages of a list, forms.
 import { bar, change, number, percent, plural } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
+import type { Lacking } from './lacking.ts'
 import { type Figure, show, type Unit } from './numbers.ts'
 import type { Table } from './sheet.ts'
 import { csvLink, table } from './table.ts'
@@ -16,6 +17,8 @@ interface Tile {
   isRate?: boolean
   /** Shown instead of the change. */
   note?: Piece
+  /** What the figure leaves out, shown behind the change. */
+  lacks?: Lacking
   /** The page with the details, to which the label links. */
   href?: string
 }
@@ -26,13 +29,13 @@ export function tile(
   figure: Figure,
   metric: string,
   unit: Unit,
-  { bad = false, isRate = unit === 'percent', note, href }: Tile = {},
+  { bad = false, isRate = unit === 'percent', note, lacks, href }: Tile = {},
 ): Html {
   const value = figure.values[metric] ?? (isRate ? null : 0)
   const shown = show(unit, value, figure.currency ?? 'USD')
   const isLong = typeof shown === 'string' && shown.length > LONG_FIGURE
   return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
-    <span class="quiet">${note ?? changeOf(figure, metric, unit, bad)}</span></dd></div>`
+    <span class="quiet">${note ?? changeOf(figure, metric, unit, bad)}</span>${lacks?.shown && html` <span class="quiet">${lacks.shown}</span>`}</dd></div>`
 }
 
 /** The change with the earlier value; nothing if there is nothing to compare with. */

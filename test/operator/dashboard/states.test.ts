@@ -133,9 +133,11 @@ test('pages say which amounts are missing because they have no value in US dolla
     const { text } = await page(path)
     assert.equal(tilesOf(text)['Net revenue'], '$19.99', path)
     assert.match(text, /1 payment, refund or chargeback has no value in US dollars/, path)
+    assert.match(text, /Net revenue(?:(?!<\/div>).)*without €19\.99/s, path)
   }
   const { text } = await page('/subscriptions')
   assert.equal(tilesOf(text).MRR, '$19.99')
+  assert.match(text, /<dt>MRR(?:(?!<\/div>).)*without €19\.99/s)
   assert.match(text, /The MRR leaves out subscriptions in EUR: they have no value in US dollars/)
   const complete = await openShop({ profiles, products, transactions: [{ id: 'usd' }], subscriptions: [{ id: 'usd' }] })
   for (const path of ['/', '/revenue', '/subscriptions'])

@@ -3,6 +3,7 @@ import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { country, money, number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
+import { lackingOf } from '../lacking.ts'
 import {
   endOfPeriod,
   type Figure,
@@ -42,14 +43,15 @@ export async function movements(view: View): Promise<Page | string> {
   if (!hasChosenPeriod(view)) return view.href(view.path, YEAR)
   const span = pastOf(view)
   const days = { from: span.from, to: span.to }
-  const [now, sums, flow] =
+  const [now, sums, flow, lacks] =
     span.from < span.to
       ? await Promise.all([
           endOfPeriod({ ...view, span }, 'mrr'),
           figures(view, 'mrr_change', { by: 'movement', ...days }),
           figures(view, 'mrr_change', { by: `${span.by},movement`, ...days }),
+          lackingOf({ ...view, span }, 'mrr'),
         ])
-      : [NOTHING, [], []]
+      : [NOTHING, [], [], undefined]
   const all = Object.fromEntries(sums.map(({ key, values }) => [key ?? '', values.mrr_change ?? 0]))
   const figure: Figure = {
     ...NOTHING,
@@ -69,7 +71,7 @@ export async function movements(view: View): Promise<Page | string> {
     isCompared: false,
     body: html`<p class="quiet">Where did the monthly recurring revenue come from, and where did it go?</p>
       ${tiles(
-        tile('MRR', now, 'mrr', 'usd', { note: 'at the end' }),
+        tile('MRR', now, 'mrr', 'usd', { note: 'at the end', ...(lacks && { lacks: lacks.mrr }) }),
         tile('Change', figure, 'change', 'usd', { note: 'sum of all movements' }),
         ...Object.entries(MOVEMENTS).map(([metric, label]) =>
           tile(label, figure, metric, 'usd', { note: NOTES[metric]! }),

@@ -2,6 +2,7 @@
 import type { Item } from '../call.ts'
 import { id, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
+import { lackingOf } from '../lacking.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
 import { chosenFilters, customerLink, filters, section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
@@ -23,8 +24,9 @@ export async function refunds(view: View): Promise<Page> {
   if (!view.organization) return { title: 'Refunds and disputes', body: noProject(view) }
   const params = { organization_id: view.organization.id }
   const ofProject = view.project ? { project_id: view.project.id } : {}
-  const [sum, lines, reasons, rates, made, back] = await Promise.all([
+  const [sum, lacks, lines, reasons, rates, made, back] = await Promise.all([
     total(view, 'refunds,refund_count,refund_rate,chargebacks,chargeback_count,chargeback_rate,without_usd'),
+    lackingOf(view, 'refunds', 'chargebacks'),
     figures(view, 'refunds,chargebacks,refund_rate', { by: view.span.by }),
     figures(view, 'refunds,refund_count,chargebacks,chargeback_count', { by: 'reason' }),
     returnRates(view),
@@ -39,10 +41,10 @@ export async function refunds(view: View): Promise<Page> {
     hasPeriod: true,
     body: html`
       ${tiles(
-        tile('Refunds', sum, 'refunds', 'usd', { bad: true }),
+        tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds }),
         tile('Number of refunds', sum, 'refund_count', 'number', { bad: true }),
         tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true }),
-        tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true }),
+        tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true, lacks: lacks.chargebacks }),
         tile('Disputes', sum, 'chargeback_count', 'number', { bad: true }),
         tile('Chargeback rate', sum, 'chargeback_rate', 'percent', { bad: true }),
       )}

@@ -3,6 +3,7 @@ import { addDays } from '../../../lib/days.ts'
 import { filterLink } from '../filter.ts'
 import { country, money } from '../format.ts'
 import { type Html, html } from '../html.ts'
+import { lackingOf } from '../lacking.ts'
 import {
   type Figure,
   figures,
@@ -35,7 +36,7 @@ export async function revenue(view: View): Promise<Page> {
   const splits = [...CHARTED, ...(view.project ? [] : ['project'])]
   const split = splits.find((name) => name === view.query.get('split')) ?? splitOf(view)
   const charted = figures(view, MONEY, { by: `${by},${split}` })
-  const [names, sum, lines, averages, parts, own, change] = await Promise.all([
+  const [names, sum, lines, averages, parts, own, change, lacks] = await Promise.all([
     namesOf(view),
     total(view, 'revenue,refunds,chargebacks,net_revenue,arpu,arppu,without_usd'),
     figures(view, 'revenue,refunds,chargebacks,net_revenue', { by, compare: true }),
@@ -43,13 +44,14 @@ export async function revenue(view: View): Promise<Page> {
     charted,
     figures(view, MONEY, { by: 'currency', money: 'own' }),
     revenueChange(view, split),
+    lackingOf(view, 'revenue', 'refunds', 'chargebacks', 'net_revenue'),
   ])
   const sold = parts.filter(({ values }) => values.revenue)
   const summary = tiles(
-    tile('Revenue', sum, 'revenue', 'usd'),
-    tile('Refunds', sum, 'refunds', 'usd', { bad: true }),
-    tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true }),
-    tile('Net revenue', sum, 'net_revenue', 'usd'),
+    tile('Revenue', sum, 'revenue', 'usd', { lacks: lacks.revenue }),
+    tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds }),
+    tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true, lacks: lacks.chargebacks }),
+    tile('Net revenue', sum, 'net_revenue', 'usd', { lacks: lacks.net_revenue }),
     tile('Revenue per person', sum, 'arpu', 'usd', { isRate: true }),
     tile('Revenue per payer and month', sum, 'arppu', 'usd', { isRate: true }),
   )

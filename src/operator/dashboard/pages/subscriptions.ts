@@ -3,6 +3,7 @@ import { addDays, FIRST_DAY, readDay } from '../../../lib/days.ts'
 import type { Item } from '../call.ts'
 import { country, cut, day, id, number, status, time, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
+import { lackingOf } from '../lacking.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { endOfPeriod, type Figure, figures, namesOf, seriesTable, total } from '../numbers.ts'
 import { chosenFilters, filters, howToValue, section, tableSection, tile, tiles } from '../parts.ts'
@@ -36,22 +37,23 @@ export async function subscriptions(view: View): Promise<Page> {
   const params = { project_id: projectOf(view).id }
   const all = { ...view, filter: undefined }
   const years = { from: yearsBefore(view.span.to), to: view.span.to }
-  const [names, sum, now, unvalued, flow, level, state, began, ended, countries, providers, list] = await Promise.all([
-    namesOf(view),
-    total(view, 'new_subscriptions,began_paying,ended,trials,converted,trial_conversion'),
-    endOfPeriod(view, 'mrr,paying'),
-    currenciesWithoutDollars(view),
-    figures(view, 'new_subscriptions,began_paying,ended,trials,trial_conversion', { by: view.span.by }),
-    figures(view, 'mrr,paying,without_payment,over', { by: view.span.by }),
-    view.call('getProjectState', { params }),
-    figures(view, 'began_paying', { by: 'cohort', ...years }),
-    figures(view, 'ended', { by: 'month,cohort', ...years }),
-    figures(all, 'sales', { by: 'country', ...years }),
-    figures(all, 'sales', { by: 'provider', ...years }),
-    view.may('listProjectSubscriptions')
-      ? listed(view, 'subscriptions', 'listProjectSubscriptions', { params, query: filtersOf(view) })
-      : undefined,
-  ])
+  const [names, sum, now, { mrr: lacks }, flow, level, state, began, ended, countries, providers, list] =
+    await Promise.all([
+      namesOf(view),
+      total(view, 'new_subscriptions,began_paying,ended,trials,converted,trial_conversion'),
+      endOfPeriod(view, 'mrr,paying'),
+      lackingOf(view, 'mrr'),
+      figures(view, 'new_subscriptions,began_paying,ended,trials,trial_conversion', { by: view.span.by }),
+      figures(view, 'mrr,paying,without_payment,over', { by: view.span.by }),
+      view.call('getProjectState', { params }),
+      figures(view, 'began_paying', { by: 'cohort', ...years }),
+      figures(view, 'ended', { by: 'month,cohort', ...years }),
+      figures(all, 'sales', { by: 'country', ...years }),
+      figures(all, 'sales', { by: 'provider', ...years }),
+      view.may('listProjectSubscriptions')
+        ? listed(view, 'subscriptions', 'listProjectSubscriptions', { params, query: filtersOf(view) })
+        : undefined,
+    ])
   if (Object.keys(state.subscriptions).length === 0) return { title: 'Subscriptions', body: NO_SUBSCRIPTION }
   const options = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
   return {
@@ -59,7 +61,7 @@ export async function subscriptions(view: View): Promise<Page> {
     hasPeriod: true,
     body: html`
       ${tiles(
-        tile('MRR', now, 'mrr', 'usd'),
+        tile('MRR', now, 'mrr', 'usd', { lacks }),
         tile('Paying', now, 'paying', 'number'),
         tile('Created', sum, 'new_subscriptions', 'number'),
         tile('Started paying', sum, 'began_paying', 'number'),
@@ -67,7 +69,7 @@ export async function subscriptions(view: View): Promise<Page> {
         tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
       )}
       <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs. By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.</p>
-      ${unvalued.length > 0 && html`<p class="note">The MRR leaves out subscriptions in ${unvalued.join(', ')}: they have no value ${inCurrency(view)}. ${howToValue(view)}</p>`}
+      ${lacks.currencies.length > 0 && html`<p class="note">The MRR leaves out subscriptions in ${lacks.currencies.join(', ')}: they have no value ${inCurrency(view)}. ${howToValue(view)}</p>`}
       <div class="halves">
       ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, ${inCurrency(view)}`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
       ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number' }], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
@@ -124,16 +126,6 @@ const choices = (found: Figure[], nameOf: (key: string) => string): Record<strin
       .sort(([, a], [, b]) => a.localeCompare(b, 'en'))
       .slice(0, 200),
   )
-
-/** The currencies whose subscriptions have an MRR, but none in the reporting currency. */
-async function currenciesWithoutDollars(view: View): Promise<string[]> {
-  const [own, converted] = await Promise.all([
-    figures(view, 'mrr', { by: 'currency', money: 'own' }),
-    figures(view, 'mrr', { by: 'currency' }),
-  ])
-  const valued = new Set(converted.filter(({ values }) => values.mrr).map(({ key }) => key))
-  return own.filter(({ key, values }) => values.mrr && !valued.has(key)).map(({ key }) => key!)
-}
 
 function flowChart(view: View, flow: Figure[], level: Figure[]): Html {
   const flowIn = new Map(flow.map(({ period, values }) => [period, values]))

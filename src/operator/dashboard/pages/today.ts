@@ -4,6 +4,7 @@ import { knownFindings } from '../../doctor/kept-findings.ts'
 import type { Response } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
+import { lackingOf } from '../lacking.ts'
 import { endOfPeriod, figures, seriesTable, total, valueCell } from '../numbers.ts'
 import { pageLink, section, tableSection, tile, tiles, withoutDollars, withoutSandbox } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
@@ -28,7 +29,7 @@ export async function today(view: View): Promise<Page> {
   const now = state && section('Right now', rightNow(view, state))
   if (project && (await isNew(view)))
     return { title, body: html`${alarm(view)}${await checklist(view, project.id)}${now}` }
-  const [so, sum, level, lines, [whole]] = await Promise.all([
+  const [so, sum, level, lines, [whole], lacks] = await Promise.all([
     soFar(view),
     total(
       view,
@@ -37,6 +38,7 @@ export async function today(view: View): Promise<Page> {
     endOfPeriod(view, 'mrr,paying'),
     figures(view, 'revenue', { by: view.span.by, compare: true }),
     figures({ ...view, test: true }, 'sessions,sales,new_subscriptions'),
+    lackingOf(view, 'net_revenue', 'mrr'),
   ])
   const isUrgent =
     state &&
@@ -51,8 +53,8 @@ export async function today(view: View): Promise<Page> {
     ${isUrgent && now}
     ${so}
     ${tiles(
-      tile('Net revenue', sum, 'net_revenue', 'usd', { href: to('/revenue') }),
-      tile('MRR', level, 'mrr', 'usd', { href: to('/subscriptions') }),
+      tile('Net revenue', sum, 'net_revenue', 'usd', { lacks: lacks.net_revenue, href: to('/revenue') }),
+      tile('MRR', level, 'mrr', 'usd', { lacks: lacks.mrr, href: to('/subscriptions') }),
       tile('Paying subscriptions', level, 'paying', 'number', { href: to('/subscriptions') }),
       tile('Conversion', sum, 'conversion_rate', 'percent', { href: to('/funnels') }),
       tile('Acceptance rate', sum, 'acceptance_rate', 'percent', { href: to('/charges') }),
