@@ -2,14 +2,15 @@
 import type { Kind } from './row-writer.ts'
 import type { EnumOr, Schema, Typed, TypeOf } from './schema.ts'
 
-export interface FieldOptions {
+/** Of a field whose value is one of `E`, null if `N` says so, and of the type `J` if it is JSON. */
+export interface FieldOptions<E extends string = string, N extends boolean = boolean, J = unknown> {
   /** The SQL expression; by default the column of the field's name in the shape's own table. */
   sql?: string
-  nullable?: boolean
+  nullable?: N
   example?: unknown
-  enum?: readonly string[]
+  enum?: readonly E[]
   /** For `json` fields: the schema of the value. */
-  schema?: Schema
+  schema?: Schema<J>
 }
 
 export interface Leaf<T = unknown> extends FieldOptions, Typed<T> {
@@ -39,7 +40,7 @@ interface Types {
   boolean: boolean
 }
 
-export type OrNull<O> = O extends { nullable: infer N } ? (true extends N ? null : never) : never
-export type LeafOf<K extends Kind, O> =
-  | OrNull<O>
-  | (K extends keyof Types ? EnumOr<O, Types[K]> : O extends { schema: infer S } ? TypeOf<S> : object)
+export type OrNull<N extends boolean> = true extends N ? null : never
+export type LeafOf<K extends Kind, E, N extends boolean, J> =
+  | OrNull<N>
+  | (K extends keyof Types ? EnumOr<E, Types[K]> : J)

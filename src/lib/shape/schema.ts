@@ -36,8 +36,13 @@ type ObjectOf<P> = Flat<
   }
 >
 
-/** The values of `enum`, if the keywords have it. */
-export type EnumOr<K, Otherwise> = K extends { enum: readonly (infer E)[] } ? E : Otherwise
+/** `E` if there are any, else `Otherwise`. */
+export type EnumOr<E, Otherwise> = [E] extends [never] ? Otherwise : E
+
+interface TextKeywords<E extends string> {
+  enum?: readonly E[]
+  [keyword: string | symbol]: unknown
+}
 
 /** Marks optional properties; JSON Schema lists the required ones on the object instead. */
 const optional = new WeakSet<Schema>()
@@ -47,7 +52,10 @@ const typed =
   (keywords: object = {}): Schema<T> => ({ type, ...keywords })
 
 export const Type = {
-  String: <const K extends object>(keywords?: K): Schema<EnumOr<K, string>> => ({ type: 'string', ...keywords }),
+  String: <const E extends string = never>(keywords?: TextKeywords<E>): Schema<EnumOr<NoInfer<E>, string>> => ({
+    type: 'string',
+    ...keywords,
+  }),
   Integer: typed<number>('integer'),
   Number: typed<number>('number'),
   Boolean: typed<boolean>('boolean'),

@@ -42,7 +42,10 @@ export interface RowList {
 
 const leaf =
   <K extends Kind>(kind: K) =>
-  <const O extends FieldOptions = object>(description: string, options?: O): Leaf<LeafOf<K, O>> => ({
+  <const E extends string = never, N extends boolean = false, J = unknown>(
+    description: string,
+    options?: FieldOptions<E, N, J>,
+  ): Leaf<LeafOf<K, NoInfer<E>, NoInfer<N>, NoInfer<J>>> => ({
     kind,
     description,
     ...options,
@@ -59,13 +62,12 @@ export const boolean = leaf('boolean')
 export const json = leaf('json')
 
 /** A nested object. When `nullable`, it is null where its first field is null. Shapes that share it give it a `name`. */
-export function object<F extends Fields, const O extends { nullable?: boolean; name?: string } = object>(
+export function object<F extends Fields, N extends boolean = false>(
   description: string,
   fields: F,
-  options?: O,
-): Nested<RecordOf<F> | OrNull<O>> {
-  const { nullable = false, name } = options ?? {}
-  return { kind: 'object', description, fields, nullable, name }
+  { nullable, name }: { nullable?: N; name?: string } = {},
+): Nested<RecordOf<F> | OrNull<NoInfer<N>>> {
+  return { kind: 'object', description, fields, nullable: nullable === true, name }
 }
 
 /** Declares a record. `alias` is the table alias whose columns the fields are, unless they bring their own SQL. */
