@@ -38,8 +38,7 @@ async function makeLocked(app: App, url: string): Promise<void> {
     await query('select pg_advisory_lock($1)', [LOCK])
     if (!(await isComplete(app.db))) await make(app)
     await addWriter(app)
-    await addStripeAccount(app, url)
-    await addPrimerAccount(app, url)
+    await Promise.all([addStripeAccount(app, url), addPrimerAccount(app, url)])
   } finally {
     // The lock ends with the connection.
     release(true)
