@@ -5,6 +5,7 @@ import type { Config } from '../../config.ts'
 import { Refusal } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../../lib/secrets.ts'
+import { type NamedAccount, refuseIfConnected } from './accounts.ts'
 import type { Header } from './format.ts'
 import { findData, schemaOf } from './schema.ts'
 import { DamagedError } from './script.ts'
@@ -14,6 +15,8 @@ interface Wanted {
   file: string
   replace: boolean
   reasons: string[]
+  /** Undefined if the operator did not say. */
+  accounts: NamedAccount[] | undefined
   signal: AbortSignal
 }
 
@@ -75,11 +78,19 @@ export function checkMasterKey({ masterKey, dataDir }: Config, { master_key }: H
 }
 
 /** Throws a `Refusal` for what is in the way. A database that does not exist is not created for that. */
-async function lookAtDatabase(config: Config, { replace, signal }: Wanted): Promise<void> {
+async function lookAtDatabase(config: Config, { replace, accounts, signal }: Wanted): Promise<void> {
   const { dataDir, databaseUrl, directDatabaseUrl } = config
   if (!(directDatabaseUrl ?? databaseUrl) && !existsSync(join(dataDir, 'postgres'))) return
   await withSession({ config, name: 'tundish restore', signal }, async ({ query }) => {
-    refuseFor(await reasonsOfDatabase(query, replace, await findData(query)))
+    const filled = await findData(query)
+    const reasons = await reasonsOfDatabase(query, replace, filled)
+    // The accounts of the backup are known only once it is loaded; most of them are here, too.
+    if (accounts === undefined && filled.includes('merchant_accounts'))
+      await refuseIfConnected(query).catch((error: unknown) => {
+        if (!(error instanceof Refusal)) throw error
+        reasons.push(error.message)
+      })
+    refuseFor(reasons)
   })
 }
 

@@ -207,6 +207,10 @@ describe('data in the way', () => {
   })
 
   test('is one of all the reasons that are known before the file is read, each in a line', async () => {
+    await target.db.query(
+      `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, created_at, updated_at)
+       values ('other', 'stripe', 'acct_1', true, db_clock(), db_clock())`,
+    )
     const before = await contents(target.db)
     const env = { ...target.env, MASTER_KEY: randomBytes(32).toString('base64') }
     const { code, stdout, stderr } = await tundish(['restore', file, '--erasures', '/nowhere/a', '/nowhere/b'], env)
@@ -216,6 +220,7 @@ describe('data in the way', () => {
       /ledger at \/nowhere\/b/,
       /master key is not that/,
       /holds data already/,
+      /--accounts none/,
     ]
     const lines = stderr.trim().split('\n')
     assert.equal(lines.length, sentences.length, stderr)
