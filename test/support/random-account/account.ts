@@ -2,7 +2,7 @@
 import { DAY_S } from '../../../src/lib/days.ts'
 import { openRandom, type Random } from '../../../src/lib/seeded-random.ts'
 import { addCatalogue, addDiscounts, chooseItem } from './catalogue.ts'
-import { addPayment } from './movements.ts'
+import { addCard, addPayment } from './movements.ts'
 import { type Fields, type Flavor, randomObject } from './random-object.ts'
 
 const FLAVORS: Flavor[] = [
@@ -100,6 +100,8 @@ function addSubscription(making: Making, catalogue: ReturnType<typeof addCatalog
     ...{ canceled_at: timeOrNull(), ended_at: timeOrNull(), trial_start: timeOrNull(), trial_end: timeOrNull() },
     cancel_at: random.chance(0.8) ? null : time() + 1000 * DAY_S,
     pending_update: null,
+    default_payment_method: random.chance(0.5) ? addCard(making, 'pm', customer) : null,
+    default_source: null,
     ...(random.chance(0.25) && { status: 'canceled' }),
   })
   for (let n = random.integer(0, 2); n > 0; n--) addInvoice(making, { subscription, customer, currency })

@@ -90,6 +90,12 @@ async function compareStored(
   })
   const expected = [...reading.sums].map(([key, { count, minor }]) => `${key}: ${count} ${minor}`)
   assert.deepEqual(stored.sort(), expected.sort())
+  const cards = await imports.rows(
+    `select psp_transaction_id as id, payment_method_token as card from report_transactions
+     where organization_id = $1 and payment_method_token is not null`,
+    [organizationId],
+  )
+  assert.deepEqual(new Map(cards.map(({ id, card }) => [id, card])), reading.cards)
   const { n } = await imports.row('select count(*) as n from transactions where project_id = $1', [id])
   assert.equal(Number(n), reading.transactions)
 }

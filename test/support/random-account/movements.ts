@@ -15,12 +15,18 @@ export function addPayment(
   const amount = random.integer(1, 900) * 100
   const intent = random.chance(0.85) ? addIntent(making, { customer, currency, amount, charge, created }) : null
   const isUnknown = random.chance(making.flavor.unknowns)
+  // Of Stripe's older API.
+  const card =
+    intent === null && customer !== null && random.chance(0.5) ? addCard(making, 'card', customer) : undefined
   const status = isUnknown ? 'new_at_stripe' : random.pick(['succeeded', 'succeeded', 'succeeded', 'failed', 'pending'])
-  make('Charge', {
+  const made = make('Charge', {
     ...{ id: charge, object: 'charge', created, currency, customer, payment_intent: intent, livemode: false, status },
     ...{ amount, amount_captured: amount, captured: random.chance(0.95), metadata: {} },
     ...{ balance_transaction: null, failure_balance_transaction: null, refunds: null, source: null },
+    ...(card && { payment_method: card }),
   })
+  const details = made['payment_method_details']
+  if (details && random.chance(0.5)) Object.assign(details, { type: 'card' })
   addEntry(making, charge, { amount, currency, type: 'charge' })
   if (random.chance(0.3)) addRefund(making, { charge, intent, currency, amount })
   if (random.chance(0.12)) addDispute(making, { charge, intent, currency, amount })
@@ -34,11 +40,23 @@ interface Paid {
   amount: number
 }
 
-function addIntent({ random, id, make }: Making, given: Omit<Paid, 'intent'> & Fields): string {
+/** A card of the customer, mostly still attached; returns its id. */
+export function addCard({ random, id, time, make }: Making, prefix: 'card' | 'pm', customer: string | null): string {
+  const card = id(prefix)
+  make('PaymentMethod', {
+    ...{ id: card, object: 'payment_method', type: 'card', created: time(), livemode: false, metadata: {} },
+    customer: random.chance(0.8) ? customer : null,
+  })
+  return card
+}
+
+function addIntent(making: Making, given: Omit<Paid, 'intent'> & Fields): string {
+  const { random, id, make } = making
   const { charge, created, customer, currency, amount } = given
   const intent = id('pi')
-  const method = random.chance(0.7) ? id('pm') : null
-  if (method)
+  const isCard = random.chance(0.4)
+  const method = isCard ? addCard(making, 'pm', customer as string | null) : random.chance(0.5) ? id('pm') : null
+  if (method && !isCard)
     make('PaymentMethod', { id: method, object: 'payment_method', created, customer, livemode: false, metadata: {} })
   make('PaymentIntent', {
     ...{ id: intent, object: 'payment_intent', created, customer, currency, amount, latest_charge: charge },

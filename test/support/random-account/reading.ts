@@ -8,6 +8,8 @@ export interface Reading {
   prices: Map<string, string>
   /** The ids of the objects that cannot be stored. */
   leftOut: Set<string>
+  /** The card that each successful payment leaves to be charged, by the id of the payment. */
+  cards: Map<string, string>
   /** Successful payments, guests' ones included. */
   transactions: number
 }
@@ -35,7 +37,7 @@ const leaveOut = (): never => {
 
 export function readAccount(objects: Fields[]): Reading {
   const byId = new Map(objects.map((one) => [String(one['id']), one]))
-  const reading: Reading = { sums: new Map(), prices: new Map(), leftOut: new Set(), transactions: 0 }
+  const reading: Reading = { sums: new Map(), prices: new Map(), leftOut: new Set(), cards: new Map(), transactions: 0 }
   for (const object of objects) {
     try {
       readOne(reading, byId, object)
@@ -51,7 +53,7 @@ function readOne(reading: Reading, byId: Map<string, Fields>, object: Fields): v
   const kind = object['object']
   if (kind === 'price' && byId.has(String(object['product']))) readPrice(object)
   if (kind === 'subscription') reading.prices.set(String(object['id']), readSubscription(byId, object))
-  if (kind === 'charge') readCharge(reading, object)
+  if (kind === 'charge') readCharge(reading, byId, object)
   if (kind === 'refund') readRefund(reading, byId, object)
   if (kind === 'dispute')
     for (const entry of object['balance_transactions'] as Fields[])
@@ -64,13 +66,42 @@ function readOne(reading: Reading, byId: Map<string, Fields>, object: Fields): v
   if (kind === 'balance_transaction') minorOf(object['currency'], [BigInt(Number(object['fee'])), 1n])
 }
 
-function readCharge(reading: Reading, charge: Fields): void {
+function readCharge(reading: Reading, byId: Map<string, Fields>, charge: Fields): void {
   const { status } = charge
   if (!['succeeded', 'failed', 'pending'].includes(String(status))) leaveOut()
   if (status === 'failed') move(reading, 'failed payments', charge)
   if (status !== 'succeeded' || charge['captured'] !== true) return
   move(reading, 'payments', charge)
   reading.transactions += 1
+  const card = cardOf(byId, charge)
+  if (card !== undefined) reading.cards.set(String(charge['id']), card)
+}
+
+/** The used card, else that of Stripe's older API, else the one with which the paid subscription goes on; each if it is still attached. */
+function cardOf(byId: Map<string, Fields>, charge: Fields): string | undefined {
+  const customer = byId.get(String(charge['customer']))
+  if (!customer || customer['deleted']) return undefined
+  const usable = (id: unknown) => {
+    const method = byId.get(String(id))
+    return method?.['type'] === 'card' && method['customer'] === customer['id'] ? String(id) : undefined
+  }
+  const intent = byId.get(String(charge['payment_intent']))
+  const used = intent?.['setup_future_usage'] === 'on_session' ? undefined : usable(intent?.['payment_method'])
+  const older = charge['payment_intent'] === null ? usable(charge['payment_method']) : undefined
+  const isByCard = (charge['payment_method_details'] as Fields | null)?.['type'] === 'card'
+  return used ?? older ?? (isByCard ? usable(subscriptionOf(byId, charge)?.['default_payment_method']) : undefined)
+}
+
+function subscriptionOf(byId: Map<string, Fields>, { id, payment_intent }: Fields): Fields | undefined {
+  const invoices = [...byId.values()].filter(({ object }) => object === 'invoice')
+  const invoice = invoices.find((one) =>
+    (one['payments'] as { data: Fields[] }).data.some(({ payment }) => {
+      const paid = payment as Fields
+      return paid['payment_intent'] === (payment_intent ?? '') || paid['charge'] === id
+    }),
+  )
+  const parent = invoice?.['parent'] as { subscription_details: Fields } | undefined
+  return byId.get(String(parent?.subscription_details['subscription']))
 }
 
 function readRefund(reading: Reading, byId: Map<string, Fields>, refund: Fields): void {
