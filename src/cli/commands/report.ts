@@ -40,7 +40,7 @@ export function register(program: Command): void {
       'Sum payments, refunds, chargebacks and fees by month, currency and merchant account; see docs/finance.md',
     )
     .requiredOption('--org <id>', 'The organization')
-    .option('--month <month>', 'A month in UTC, such as 2026-10')
+    .option('--month <month>', 'A month, such as 2026-10')
     .option('--from <day>', 'Instead of a month: the first day')
     .option('--to <day>', 'The last day, which is included')
     .option('--test', 'Test money instead of real money; the two are never added')

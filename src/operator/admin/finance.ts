@@ -17,6 +17,7 @@ import {
   type Place,
 } from '../../payments/billing/finance/report.ts'
 import { financeSums, sumsOf } from '../../payments/billing/finance/sums.ts'
+import { financeZone } from '../../payments/billing/finance/zone.ts'
 import { day } from './day-filters.ts'
 import { requireOrganization } from './exist.ts'
 import { reading } from './operation.ts'
@@ -27,7 +28,7 @@ const DEFAULT_LIMIT = 100
 const MAX_ROWS = 1000
 
 export const monthField = Type.String({
-  description: 'A month in UTC, such as `2026-10`.',
+  description: 'A month, such as `2026-10`, in the time zone of the report.',
   maxLength: 10,
   [DECLARED_ONLY]: { pattern: MONTH_PATTERN },
 })
@@ -43,10 +44,17 @@ const periodFields = {
 
 type Given = PeriodGiven & { test?: boolean }
 
+export const zoneField = Type.String({
+  description:
+    'Time zone of the days and months: that of the closed months; without any, that of the projects if all have the same; else UTC.',
+  examples: ['UTC'],
+})
+
 const bounds = {
   organization_id: Type.String({ description: 'Organization.' }),
   from: Type.String({ format: 'date', description: 'The first day.' }),
   to: Type.String({ format: 'date', description: 'The last day.' }),
+  time_zone: zoneField,
   test: Type.Boolean({ description: 'Whether it is the report of test money.' }),
 }
 
@@ -88,7 +96,9 @@ const totals = reading({
     await requireOrganization(db.query, id)
     const rows = await financeTotals(db, id, { ...period, test })
     const closed = await closedMonths(db, id, period)
-    return jsonOf({ organization_id: id, ...period, test, closed, ...sumsOf(rows), totals: financeTotal.list(rows) })
+    const time_zone = await financeZone(db.query, id)
+    const totals = financeTotal.list(rows)
+    return jsonOf({ organization_id: id, ...period, time_zone, test, closed, ...sumsOf(rows), totals })
   },
 })
 
@@ -127,7 +137,8 @@ const rows = reading({
     const found = await financeRows(db, id, { ...period, test }, page, row)
     const served = found.rows.slice(0, limit)
     const next_after = found.rows.length > limit ? textOf(found.places[limit - 1]!) : null
-    return jsonOf({ organization_id: id, ...period, test, next_after, rows: row.list(served) })
+    const time_zone = await financeZone(db.query, id)
+    return jsonOf({ organization_id: id, ...period, time_zone, test, next_after, rows: row.list(served) })
   },
 })
 

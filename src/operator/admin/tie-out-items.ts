@@ -1,8 +1,10 @@
 // The gross revenue of the dashboard and that of the finance report, payment by payment, as SQL.
 import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
+import { dayIn } from '../../core/tenants/reporting.ts'
 import { HAS_TRANSACTION } from '../../data/figures/sales.ts'
 import { booked, WITH_CLOSED } from '../../payments/billing/finance/booked.ts'
+import { dayBegins, FINANCE_ZONE } from '../../payments/billing/finance/zone.ts'
 
 /** SQL: the stored value of an amount in US dollars, or the amount itself if it is in US dollars or 0. */
 const inDollars = (stored: string, amount: string, currency: string) =>
@@ -16,7 +18,7 @@ export const DIFFERENCES = {
   payment_without_transaction:
     'Payments of a customer with a profile for which there is no transaction: figures count the transactions of such customers.',
   other_amount: 'The transaction and the payment have different amounts.',
-  other_month: 'The transaction and the payment are in different months: one was shortly before midnight (UTC).',
+  other_month: 'The transaction and the payment are in different months: one was shortly before midnight.',
   test_payment: 'The payment is test money, and its transaction is not marked so.',
   test_transaction: 'The transaction is marked as test data or its profile as a preview, and the payment is real.',
   without_rate: 'Only one of the transaction and the payment has a value in US dollars.',
@@ -29,14 +31,14 @@ export type Difference = keyof typeof DIFFERENCES
 
 // A payment and its transaction have nearly the same time.
 const AROUND = `interval '3 days'`
-const from = `$2::date::timestamp at time zone 'UTC'`
-const to = `$3::date::timestamp at time zone 'UTC'`
-const inMonth = (instant: string) => `(${instant} >= ${from} and ${instant} < ${to})`
+const from = dayBegins('$2')
+const to = dayBegins('$3')
+export const inMonth = (instant: string) => `(${instant} >= ${from} and ${instant} < ${to})`
 const around = (instant: string) => `${instant} >= (${from}) - ${AROUND} and ${instant} < (${to}) + ${AROUND}`
 const decimals = (currency: string) => `coalesce(($5::jsonb ->> ${currency})::int, 2)`
 
 const SIDES = `
-  owned as (select id from projects where organization_id = $1 and ($6::text is null or id = $6)),
+  owned as (select id, reporting_currency from projects where organization_id = $1 and ($6::text is null or id = $6)),
   t as materialized (
     select t.project_id, t.profile_id, t.id, t.created_at as at, t.currency,
       t.price / power(10::numeric, ${decimals('t.currency')}) as amount, ${PRICE_USD} / 100.0 as usd,
@@ -61,10 +63,10 @@ const SIDES = `
 /** Pairs those of one partition that are not paired yet, the first with the first. */
 const pass = (n: number, partition: string, more = 'true') => `
   t${n} as materialized (select *, row_number() over (partition by ${partition} order by at, id) as n from (
-    select *, (at at time zone 'UTC')::date as day from t
+    select *, ${dayIn('at', FINANCE_ZONE)} as day from t
     where not exists (select from paired${n - 1} p where p.project_id = t.project_id and p.id = t.id)) t),
   r${n} as materialized (select *, row_number() over (partition by ${partition} order by at, trx_id) as n from (
-    select *, (at at time zone 'UTC')::date as day, psp_transaction_id as id from r
+    select *, ${dayIn('at', FINANCE_ZONE)} as day, psp_transaction_id as id from r
     where not alone and not exists (select from paired${n - 1} p where p.trx_id = r.trx_id)) r),
   paired${n} as materialized (
     select * from paired${n - 1}
@@ -120,7 +122,8 @@ const COMPARED = `
     full join f on f.trx_id = r.trx_id and f.currency = r.currency),
   stored as (
     select s.project_id, s.currency, sum(s.gross) / power(10::numeric, ${decimals('s.currency')}) as gross,
-      sum(s.gross_usd) / 100.0 as gross_usd
+      -- Figures in another currency have no value in US dollars to compare.
+      sum(s.gross_usd) filter (where o.reporting_currency = 'USD') / 100.0 as gross_usd
     from owned o join figures_sales s on s.project_id = o.id
     where s.split = '' and s.key = '' and s.subkey = '' and not s.test and s.day >= $2::date and s.day < $3::date
     group by s.project_id, s.currency),
@@ -136,8 +139,10 @@ const COMPARED = `
       select * from compared
       union all
       select coalesce(s.project_id, f.project_id), null, null, null, null, null, null, coalesce(s.currency, f.currency),
-        coalesce(s.gross, 0), coalesce(f.gross, 0), coalesce(s.gross_usd, 0), coalesce(f.gross_usd, 0), 'not_computed'
-      from stored s full join facts f on f.project_id = s.project_id and f.currency = s.currency) all_
+        coalesce(s.gross, 0), coalesce(f.gross, 0), coalesce(s.gross_usd, case when s.project_id is null or o.reporting_currency = 'USD' then 0 else f.gross_usd end, 0),
+        coalesce(f.gross_usd, 0), 'not_computed'
+      from stored s full join facts f on f.project_id = s.project_id and f.currency = s.currency
+      left join owned o on o.id = coalesce(s.project_id, f.project_id)) all_
     where dashboard <> finance or coalesce(dashboard_usd, 0) <> coalesce(finance_usd, 0))`
 
 /**

@@ -12,10 +12,12 @@ import { Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, type Shape, text } from '../../lib/shape/shape.ts'
 import { readPeriod } from '../../payments/billing/finance/period.ts'
 import { closedMonths } from '../../payments/billing/finance/report.ts'
+import { financeZone } from '../../payments/billing/finance/zone.ts'
 import { notFound, requireOrganization } from './exist.ts'
-import { monthField, TAG } from './finance.ts'
+import { monthField, TAG, zoneField } from './finance.ts'
 import { reading } from './operation.ts'
-import { DIFFERENCES, type Difference, WITH_ITEMS } from './tie-out-items.ts'
+import { requireSameDays } from './same-days.ts'
+import { DIFFERENCES, type Difference, inMonth, WITH_ITEMS } from './tie-out-items.ts'
 
 const PATH = '/organizations/:organization_id/finance/tie-out'
 const MAX_ROWS = 1000
@@ -53,6 +55,7 @@ const tieOut = reading({
     {
       organization_id: Type.String({ description: 'Organization.' }),
       month: Type.String({ description: 'The month.', examples: ['2026-10'] }),
+      time_zone: zoneField,
       closed: Type.Boolean({ description: 'Whether the month is closed.' }),
       currencies: Type.Array(
         Type.Object(
@@ -117,6 +120,7 @@ const tieOut = reading({
     return jsonOf({
       organization_id: params.organization_id!,
       month,
+      time_zone: await financeZone(db.query, params.organization_id!),
       closed: closed.length > 0,
       currencies,
       usd: amountsOf(rows.find(({ what }) => what === 'usd')!, SIDES),
@@ -139,6 +143,7 @@ async function valuesOf(db: Db, id: string, { month, project_id }: Asked): Promi
     const found = await db.query('select 1 from projects where organization_id = $1 and id = $2', [id, project_id])
     if (found.length === 0) throw notFound('project', project_id)
   }
+  await requireSameDays(db, id, project_id)
   return [id, from, addDays(to, 1), false, DECIMALS, project_id ?? null]
 }
 
@@ -147,17 +152,16 @@ const SUMS: Statement = {
   text: `
   with ${WITH_ITEMS},
   shown as (
-    select currency, sum(gross) as gross, sum(gross_usd) as usd from stored group by currency),
+    select s.currency, sum(s.gross) as gross, sum(coalesce(s.gross_usd, f.gross_usd)) as usd
+    from stored s left join facts f using (project_id, currency) group by s.currency),
   booked as (
     select currency, sum(amount) as gross, sum(usd) as usd, coalesce(sum(amount) filter (where usd is null), 0) as without
     from f group by currency),
   valueless as (
     select currency, sum(amount) as without from (
-      select currency, amount, usd from t where at >= $2::date::timestamp at time zone 'UTC'
-        and at < $3::date::timestamp at time zone 'UTC' and not test
+      select currency, amount, usd from t where ${inMonth('at')} and not test
       union all
-      select currency, amount, usd from r where at >= $2::date::timestamp at time zone 'UTC'
-        and at < $3::date::timestamp at time zone 'UTC' and not test and alone) counted
+      select currency, amount, usd from r where ${inMonth('at')} and not test and alone) counted
     where usd is null group by currency)
   select 'currency' as what, null as name, currency, null::bigint as rows, coalesce(s.gross, 0) as dashboard,
     coalesce(b.gross, 0) as finance, coalesce(s.gross, 0) - coalesce(b.gross, 0) as difference,

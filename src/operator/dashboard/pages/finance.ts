@@ -1,4 +1,5 @@
 // Finance: what a month brought in, by merchant account and currency; how it agrees with the dashboard; its rows; closing it.
+import { ApiError } from '../../../lib/errors.ts'
 import { type Period, readPeriod } from '../../../payments/billing/finance/period.ts'
 import type { Response } from '../call.ts'
 import { dollars, money, monthOf, percent, plural, time } from '../format.ts'
@@ -24,7 +25,7 @@ export async function finance(view: View): Promise<Page> {
   const query = { month, test: view.test }
   const [report, tied, rows] = await Promise.all([
     view.call('getFinanceReport', { params, query }),
-    view.test ? undefined : view.call('getTieOut', { params, query: { month } }),
+    view.test ? undefined : view.call('getTieOut', { params, query: { month } }).catch(refusal),
     rowsOf(view, params, query),
   ])
   const closed = report.closed[0]
@@ -32,7 +33,7 @@ export async function finance(view: View): Promise<Page> {
     title,
     days,
     actions: closed && html`<span class="badge good">closed</span>`,
-    body: html`<p class="quiet">What did ${view.organization.name || view.organization.id} take in, by account, and does it agree with the dashboard?</p>
+    body: html`<p class="quiet">What did ${view.organization.name || view.organization.id} take in, by account, and does it agree with the dashboard? Days in ${report.time_zone}.</p>
       ${monthChooser(view, month)}
       ${sumTiles(report)}
       ${withoutRate(report)}
@@ -40,7 +41,7 @@ export async function finance(view: View): Promise<Page> {
         empty: html`<p>No ${view.test ? 'test ' : ''}money moved in this month.</p>`,
         note: 'Refunds and chargebacks are negative. Fees have the currency of the balance that they were taken from.',
       })}
-      ${tied && tieOut(view, tied, month)}
+      ${typeof tied === 'string' ? html`<p class="note">No tie-out with the dashboard: ${tied}</p>` : tied && tieOut(view, tied, month)}
       ${tableSection(view, 'rows', rowTable(view, rows.data), {
         title: 'Movements',
         empty: html`<p>No movements.</p>`,
@@ -49,6 +50,12 @@ export async function finance(view: View): Promise<Page> {
       })}
       ${closed ? html`<p class="note">Closed on ${time(closed.closed_at)}: this month no longer changes. Later changes are corrections in the first open month.</p>` : closing(view, month, days)}`,
   }
+}
+
+/** The sentence of a refusal: the rest of the page can be shown. */
+function refusal(error: unknown): string {
+  if (error instanceof ApiError && error.code === 'operation_refused') return error.message
+  throw error
 }
 
 function monthChooser(view: View, month: string): Piece {

@@ -2,6 +2,7 @@
 import { ACCOUNT, IS_TEST } from '../../../core/records/payment-account.ts'
 import { INCOMING, moveOf } from '../../../core/records/payment-move.ts'
 import { paidAt } from '../../../core/records/payment-time.ts'
+import { dayBegins, FINANCE_ZONE } from './zone.ts'
 
 /** The columns of `finance_rows` except the organization, the month and the part. */
 export const KEPT_COLUMNS = `trx_id, order_id, project_id, is_correction, is_test, kind, amount, amount_usd, currency_code, fee,
@@ -34,15 +35,14 @@ const payments = (condition: string, limit?: string) => `
     ${ACCOUNT}
     where ${condition} ${limit ?? ''}) r ${FEE}`
 
-const at = (day: string) => `${day}::date::timestamp at time zone 'UTC'`
-const PERIOD = (instant: string) => `${instant} >= ${at('$2')} and ${instant} < ${at('$3')}`
+const PERIOD = (instant: string) => `${instant} >= ${dayBegins('$2')} and ${instant} < ${dayBegins('$3')}`
 const TEST = (column: string) => `($4::boolean is null or ${column} = $4)`
 
 // Where nothing is closed, no instant is within these bounds. Nothing has to be corrected except in the first open month.
 const CLOSED = `
   select first_at, open_at, case when ${PERIOD('open_at')} then since end as since from (
-    select coalesce(min(month)::timestamp at time zone 'UTC', 'infinity') as first_at,
-      coalesce((max(month) + interval '1 month') at time zone 'UTC', '-infinity') as open_at,
+    select coalesce(day_begins(min(month), ${FINANCE_ZONE}), 'infinity') as first_at,
+      coalesce(day_begins((max(month) + interval '1 month')::date, ${FINANCE_ZONE}), '-infinity') as open_at,
       -- A fee may have been stored by a transaction that was still open when the month was closed.
       max(closed_at) - interval '1 day' as since
     from finance_months where organization_id = $1) m`

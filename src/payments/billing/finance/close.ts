@@ -42,13 +42,15 @@ async function closeNow(query: Query, organizationId: string, first: string) {
 export async function requireClosable(query: Query, organizationId: string, first: string): Promise<void> {
   const [state] = await query(
     `select to_char(max(month), 'YYYY-MM') as last, to_char(max(month) + interval '1 month', 'YYYY-MM') as next,
-       ($2::date + interval '1 month') at time zone 'UTC' > db_clock() as runs
+       day_begins(($2::date + interval '1 month')::date, finance_zone($1)) > db_clock() as runs, finance_zone($1) as zone
      from finance_months where organization_id = $1`,
     [organizationId, first],
   )
   const month = first.slice(0, 7)
   if (state!.runs === 't')
-    throw new Refusal(`${month} is not over: it can be closed from the first day of the next month on (UTC).`)
+    throw new Refusal(
+      `${month} is not over: it can be closed from the first day of the next month on (${state!.zone}).`,
+    )
   if (state!.last === null) return
   if (month <= state!.last!) {
     const [own] = await query('select 1 from finance_months where organization_id = $1 and month = $2::date', [
@@ -66,7 +68,8 @@ const CLOSE: Statement = {
   name: 'close a month',
   text: `
   with ${WITH_CLOSED},
-  month as (insert into finance_months (organization_id, month, closed_at) values ($1, $2::date, db_clock()) returning closed_at),
+  month as (insert into finance_months (organization_id, month, closed_at, time_zone)
+    values ($1, $2::date, db_clock(), finance_zone($1)) returning closed_at),
   kept as (
     insert into finance_rows (organization_id, month, part, ${KEPT_COLUMNS})
     select $1, $2::date, part, ${KEPT_COLUMNS} from (${booked()}) b returning 1)

@@ -11,6 +11,7 @@ import { boolean, decimal, instant, integer, json, type Shape, shape, text } fro
 import { instantFromPg } from '../../../lib/time.ts'
 import { booked, ORDER, WITH_CLOSED } from './booked.ts'
 import type { Period } from './period.ts'
+import { FINANCE_ZONE } from './zone.ts'
 
 const OWN = 'not m.is_correction and m.kind'
 const list = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ')
@@ -31,7 +32,7 @@ const inDollars = (what: string, sql: string) =>
   decimal(`\`${what}\` in US dollars, without the amounts that have no rate.`, { sql, example: 1240.5 })
 
 export const financeTotal = shape('FinanceTotal', 'm', {
-  month: text('Month in UTC.', { example: '2026-10' }),
+  month: text('Month, in the time zone of the report.', { example: '2026-10' }),
   currency_code: text('ISO 4217 code.', { example: 'USD' }),
   psp: text('Payment provider.', { example: 'stripe' }),
   psp_merchant_id: text('Merchant account; null for payments that name none.', { nullable: true, example: 'main' }),
@@ -164,9 +165,7 @@ const DETAILS = `
     where u.id is not null and sale.paid_at is not null) service on true`
 
 /** Real money, or that of sandbox accounts; they are never added. */
-interface Which extends Period {
-  test: boolean
-}
+type Which = Period & { test: boolean }
 
 const paramsOf = (organizationId: string, { from, to, test }: Which) => [organizationId, from, addDays(to, 1), test]
 
@@ -179,7 +178,7 @@ const TOTALS: Statement = {
   name: 'sum report rows',
   text: `
   with ${WITH_CLOSED},
-  rows as materialized (select b.*, to_char(booked_at at time zone 'UTC', 'YYYY-MM') as month from (${booked()}) b),
+  rows as materialized (select b.*, to_char(booked_at at time zone ${FINANCE_ZONE}, 'YYYY-MM') as month from (${booked()}) b),
   summed as (
     select ${GROUP}, fee_currency, sum(fee) as fee from rows where fee is not null and kind is not null
     group by ${GROUP}, fee_currency),
