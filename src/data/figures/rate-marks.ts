@@ -39,6 +39,12 @@ const MARK = `
       and r.psp_transaction_type <> 'sale'
     join report_transactions o on o.organization_id = r.organization_id and o.order_id = r.order_id
     union
+    -- What went back belongs to the day of its payment, too.
+    select p.id, 'sales', ${dayIn(paidAt('o'), 'p.zone')}
+    from p join report_transactions r on r.organization_id = p.organization_id and ${converted(paidAt('r'))}
+      and r.psp_transaction_type <> 'sale'
+    join report_transactions o on o.organization_id = r.organization_id and o.order_id = r.order_id
+    union
     select p.id, 'visits', s.day from p join spend s on s.project_id = p.id and s.day >= $2::date and s.day <= ${UNTIL}
     union
     select p.id, 'experiments', e.day from p join figures_experiments e on e.project_id = p.id and e.split = ''
