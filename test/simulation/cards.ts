@@ -33,6 +33,8 @@ const untold = (): Told => ({ begunMs: Number.POSITIVE_INFINITY, doneMs: Number.
 
 export class Cards {
   readonly #payments: Payment[] = []
+  /** By order: when its success was first seen to be committed. */
+  readonly #settledMs = new Map<string, number>()
   /** Not where the clock of the database differs from the provider's. */
   isJudged = true
 
@@ -49,8 +51,15 @@ export class Cards {
     return this.#payments.filter(({ customer }) => customer.externalId === externalId)
   }
 
+  /** Call it with each state that is read, before the rule. */
+  saw(orders: readonly OrderState[], nowMs: number): void {
+    for (const { order_id, paid_ms } of orders)
+      if (paid_ms !== null && !this.#settledMs.has(order_id)) this.#settledMs.set(order_id, nowMs)
+  }
+
   /** What a restored backup does not know, Tundish was never told of. */
   restored(nowMs: number, kept: { payments: string[]; detached: string[] }): void {
+    this.#settledMs.clear()
     for (const payment of this.#payments) {
       Object.assign(payment, kept.payments.includes(payment.id) ? { begunMs: 0, doneMs: nowMs } : untold())
       Object.assign(payment.detached, kept.detached.includes(payment.token) ? { begunMs: 0, doneMs: nowMs } : untold())
@@ -66,11 +75,14 @@ export class Cards {
   #isLatest(order: OrderState, orders: readonly OrderState[]): Broken {
     const own = orders
       .filter((one) => one.external_id === order.external_id && one.token !== '' && one.created_ms < order.created_ms)
-      .flatMap(({ token, merchant, paid_ms }) => (paid_ms === null ? [] : [{ token, merchant, paidMs: paid_ms }]))
-    const before = own.map((one) => ({ ...one, begunMs: 0, doneMs: 0 }))
+      .flatMap(({ order_id, token, merchant, paid_ms }) => {
+        // A claim that began before the other charge was settled may wait for that, and uses what was known when it began.
+        const doneMs = this.#settledMs.get(order_id) ?? Number.POSITIVE_INFINITY
+        return paid_ms === null ? [] : [{ token, merchant, paidMs: paid_ms, begunMs: 0, doneMs }]
+      })
     const elsewhere = this.#payments.filter(({ customer }) => customer.externalId === order.external_id)
     const detachedOf = (token: string) => elsewhere.find((one) => one.token === token)?.detached ?? untold()
-    const known = [...elsewhere, ...before].filter(({ begunMs }) => begunMs <= order.created_ms)
+    const known = [...elsewhere, ...own].filter(({ begunMs }) => begunMs <= order.created_ms)
     const used = known.filter(({ token, merchant }) => token === order.token && merchant === order.merchant)
     const usedMs = Math.max(...used.map(({ paidMs }) => paidMs), order.token === FIRST_CARD ? 0 : -1)
     if (usedMs < 0) return `a charge of ${order.external_id} used the card ${order.token}, which is not known`

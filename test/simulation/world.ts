@@ -236,7 +236,8 @@ class World {
     const promises = this.#tenants.flatMap(({ invariants }) => invariants.promises())
     const picture = await this.#reader.read(this.#scheduler.nowMs, promises)
     const { states } = picture
-    for (const [n, { invariants }] of this.#tenants.entries()) {
+    for (const [n, { cards, invariants }] of this.#tenants.entries()) {
+      cards.saw(states[n]!.orders, this.#scheduler.nowMs)
       const violation = invariants.check(states[n]!, picture, isAtRest)
       if (violation !== undefined) this.#violate(violation)
     }
