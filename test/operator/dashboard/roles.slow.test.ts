@@ -113,6 +113,7 @@ describe('pages of each role', () => {
       const kinds = new Set([...forms].map((path) => path.split('/')[1]))
       const expected: Record<Role, string[]> = {
         owner: [
+          'alerts',
           'charges',
           'finance',
           'keys',
@@ -123,7 +124,7 @@ describe('pages of each role', () => {
           'settings',
           'webhooks',
         ],
-        developer: ['keys', 'merchant-accounts', 'settings', 'webhooks'],
+        developer: ['alerts', 'keys', 'merchant-accounts', 'settings', 'webhooks'],
         support: ['charges', 'people', 'webhooks'],
         finance: ['finance', 'payouts'],
         analyst: [],

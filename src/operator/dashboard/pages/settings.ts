@@ -17,12 +17,14 @@ const RATE_HINT = 'Requests per second, such as 200, or 200/1000 with a burst of
 export async function settings(view: View): Promise<Page> {
   const { organization, project } = view
   if (!organization) return { title: 'Settings', body: noProject(view) }
-  const rates = await view.call('getExchangeRates', { params: { organization_id: organization.id } })
+  const params = { organization_id: organization.id }
+  // They are of the whole organization, which an operator of one project does not reach.
+  const rates = view.may('getExchangeRates') && (await view.call('getExchangeRates', { params }))
   return {
     title: 'Settings',
     body: html`
       ${organizationSettings(view, organization)}
-      ${exchangeRates(rates)}
+      ${rates && exchangeRates(rates)}
       ${project && projectSettings(view, project)}`,
   }
 }
