@@ -190,7 +190,7 @@ test('fields of a response are one block, and several lists have their names abo
     '--to',
     '2026-01-31',
   )
-  assert.match(figures, /^from +2026-01-01\nto +2026-01-31\ncompared_with +-\nas_of +\S+\n\nsales\n0\n/)
+  assert.match(figures, /^from +2026-01-01\nto +2026-01-31\ntime_zone +UTC\ncompared_with +-\nas_of +\S+\n\nsales\n0\n/)
   const file = join(env['DATA_DIR']!, 'person.ndjson')
   const person = { id: 'pro_ada', created_at: '2026-01-31T09:00:00Z', email: 'ada@example.com' }
   await writeFile(file, JSON.stringify({ record: 'profile', data: person }))
