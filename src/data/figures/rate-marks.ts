@@ -33,12 +33,6 @@ const MARK = `
     from p join report_transactions r on r.organization_id = p.organization_id and ${converted(paidAt('r'))}
     cross join (values ('sales'), ('declines')) f (family)
     union
-    -- What goes back counts on the day of its payment.
-    select p.id, 'sales', ${dayIn(paidAt('o'), 'p.zone')}
-    from p join report_transactions r on r.organization_id = p.organization_id and ${converted(paidAt('r'))}
-      and r.psp_transaction_type <> 'sale'
-    join report_transactions o on o.organization_id = r.organization_id and o.order_id = r.order_id
-    union
     -- What went back belongs to the day of its payment, too.
     select p.id, 'sales', ${dayIn(paidAt('o'), 'p.zone')}
     from p join report_transactions r on r.organization_id = p.organization_id and ${converted(paidAt('r'))}
