@@ -32,6 +32,7 @@ const TAGS = [
   { name: 'Webhooks', description: 'Endpoints that receive events.' },
   { name: 'Events', description: 'Events with their deliveries, and sending them again.' },
   { name: 'Figures', description: 'Revenue, funnels and subscriptions in numbers, by day.' },
+  { name: 'Alerts', description: 'Rules on figures, the morning digest, and where their messages go.' },
   { name: 'State', description: 'Charges in progress, failures and lags at this moment.' },
   { name: 'Keys', description: 'Secret keys of organizations and projects; operator keys.' },
   { name: 'Tenants', description: 'Organizations, projects and merchant accounts.' },
