@@ -65,7 +65,10 @@ describe('master.key', () => {
     const old = await readFile(file, 'utf8')
     const { code, stdout, stderr } = await tundish(['master-key', 'replace'], env)
     assert.deepEqual([code, stderr], [0, ''])
-    assert.match(stdout, /^The master key is replaced\. Secret keys: 1, merchant accounts: 0, alert destinations: 0\.\n/)
+    assert.match(
+      stdout,
+      /^The master key is replaced\. Secret keys: 1, merchant accounts: 0, alert destinations: 0\.\n/,
+    )
     assert.notEqual(await readFile(file, 'utf8'), old)
     assert.equal(await readFile(`${file}.old`, 'utf8'), old)
     assert.deepEqual(await examine(), { failed: [], audit: '2 entries, all present and unchanged.' })

@@ -96,8 +96,9 @@ test('a form sets both: pages say that figures are computed again, then show the
   assert.match(page, /Revenue by day, in EUR/)
   assert.match(page, /<dt>Revenue<\/dt><dd><strong>€114\.00/)
   assert.match(page, /1 payment, refund or chargeback has no value in EUR/)
-  // Only what has no value in euros is still in dollars.
-  assert.doesNotMatch(page, /(?<!without )\$\d/)
+  // Reais have no rate; no amount is in US dollars.
+  assert.match(page, /without R\$160\.00/)
+  assert.doesNotMatch(page, /(?<!R)\$\d/)
   const { body } = await call(
     'GET',
     `/projects/${dashboard.project.id}/figures?metric=revenue,without_usd&by=day&${days}`,
