@@ -40,3 +40,6 @@ function readDate(name: string, text: string, unit: 'day' | 'month'): string {
   }
   return day
 }
+
+/** The hour of a day, from 0 to 24, as a clock shows it: `09:00`. */
+export const clockOf = (hour: number): string => `${String(hour).padStart(2, '0')}:00`

@@ -1,5 +1,7 @@
 // The sentences of messages.
+
 import { type MetricName, metrics } from '../../data/figures/metrics.ts'
+import { clockOf } from '../../lib/days.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { changeOf, type Reading, type Rule } from './rule.ts'
 import type { State } from './state.ts'
@@ -33,7 +35,7 @@ export function ruleContent(state: State, rule: Rule, reading: Reading): Content
   const { metric, condition, threshold, filter } = rule
   const { day, value, before, hours, without } = reading
   const what = `${nameOf(metric)}${filter ? ` of ${filter.dimension} ${filter.value}` : ''}`
-  const when = hours === undefined ? day : `${day} until ${String(hours).padStart(2, '0')}:00`
+  const when = hours === undefined ? day : `${day} until ${clockOf(hours)}`
   const lines = [metrics[metric].definition]
   if (condition === 'change') lines.push(`The same weekday a week earlier: ${shown(metric, before, state.currency)}.`)
   if (without > 0) lines.push(withoutLine(without))

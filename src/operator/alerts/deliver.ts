@@ -1,6 +1,6 @@
 // Sends messages that are due: each to its webhook, chat service or e-mail address.
 import { openAddress } from '../../core/events/alert-addresses.ts'
-import { type Outcome, type Resolve, send } from '../../core/events/send.ts'
+import { type Resolve, send } from '../../core/events/send.ts'
 import { deliveryHeaders } from '../../core/events/signature.ts'
 import { signingKeys } from '../../core/events/signing-keys.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
@@ -9,7 +9,7 @@ import { instantFromPg } from '../../lib/time.ts'
 import type { Content } from './content.ts'
 import { digestContent } from './digest.ts'
 import { sendMail } from './mail.ts'
-import { giveBack, settle, type Taken, take } from './queue.ts'
+import { giveBack, type Result, settle, type Taken, take } from './queue.ts'
 import { readState, type Shared } from './state.ts'
 
 // A receiver has this long to respond.
@@ -24,29 +24,24 @@ export async function deliverDue(app: Shared, resolve: Resolve, signal?: AbortSi
   }
 }
 
-type Result = Omit<Outcome, 'answer'>
-
 async function deliver(app: Shared, taken: Taken, resolve: Resolve, signal?: AbortSignal): Promise<void> {
-  const [now] = await app.db.query('select floor(extract(epoch from db_clock()))::bigint as seconds')
-  const nowSeconds = Number(now!.seconds)
-  const outcome = await attempt(app, taken, { resolve, nowSeconds, signal }).catch((error) => {
+  const outcome = await attempt(app, taken, { resolve, signal }).catch((error) => {
     if (isUnavailable(error)) throw error
     app.log.error({ err: error, project_id: taken.projectId }, 'A message of an alert could not be sent.')
     return failure('The message could not be written: see the log.')
   })
   if (signal?.aborted && outcome.status === undefined) return giveBack(app.db, taken)
-  await settle(app.db, taken, outcome, nowSeconds)
+  await settle(app.db, taken, outcome)
 }
 
 const failure = (error: string): Result => ({ status: undefined, error, retryAfter: undefined })
 
 interface Sending {
   resolve: Resolve
-  nowSeconds: number
   signal: AbortSignal | undefined
 }
 
-async function attempt(app: Shared, taken: Taken, { resolve, nowSeconds, signal }: Sending): Promise<Result> {
+async function attempt(app: Shared, taken: Taken, { resolve, signal }: Sending): Promise<Result> {
   const { projectId, destination } = taken
   let address: string
   try {
@@ -65,7 +60,7 @@ async function attempt(app: Shared, taken: Taken, { resolve, nowSeconds, signal 
   if (!keys) return failure('The secret key of the project cannot be decrypted: run "tundish doctor".')
   if (keys.length === 0) return failure('The project has no secret key to sign with.')
   const body = JSON.stringify(webhookBody(taken, content, url))
-  return send(address, deliveryHeaders(taken.id, nowSeconds, body, keys), body, options)
+  return send(address, deliveryHeaders(taken.id, taken.takenAt, body, keys), body, options)
 }
 
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8', 'user-agent': 'Tundish-Alerts/1' }

@@ -31,6 +31,8 @@ export interface Taken {
   /** JSON; null: it is written now. */
   content: string | null
   createdAt: string
+  /** By the database's clock, in seconds since 1970. */
+  takenAt: number
   attempt: number
   destination: { id: string; kind: string; address: string }
 }
@@ -46,6 +48,7 @@ export async function take(db: Db): Promise<Taken[]> {
     day: row.day!,
     content: row.content!,
     createdAt: row.created_at!,
+    takenAt: Number(row.taken_at),
     attempt: Number(row.attempts),
     destination: { id: row.destination_id!, kind: row.destination_kind!, address: row.address! },
   }))
@@ -70,18 +73,16 @@ const TAKE = `
   from due, alert_destinations d
   where m.project_id = due.project_id and m.id = due.id and d.project_id = m.project_id and d.id = m.destination_id
   returning m.project_id, m.id, m.kind, m.rule_id, m.day::text, m.content, m.created_at, m.attempts, m.destination_id,
-    d.kind as destination_kind, d.address`
+    d.kind as destination_kind, d.address, floor(extract(epoch from db_clock()))::bigint as taken_at`
+
+/** The outcome of an attempt, without the body of the response. */
+export type Result = Omit<Outcome, 'answer'>
 
 /** Records the outcome of an attempt, when the next one is due, and the health of the destination. */
-export async function settle(
-  db: Db,
-  taken: Taken,
-  outcome: Omit<Outcome, 'answer'>,
-  nowSeconds: number,
-): Promise<void> {
+export async function settle(db: Db, taken: Taken, outcome: Result): Promise<void> {
   const { status, error } = outcome
   const isSent = status !== undefined && status >= 200 && status < 300
-  const after = readRetryAfter(outcome.retryAfter, nowSeconds) ?? 0
+  const after = readRetryAfter(outcome.retryAfter, taken.takenAt) ?? 0
   const wait = WAITS_SECONDS[taken.attempt - 1]
   const seconds = wait === undefined ? null : Math.min(Math.max(wait, after), WAITS_SECONDS.at(-1)!)
   const why = isSent ? null : (error ?? `Status ${status}.`)

@@ -1,5 +1,7 @@
 // Alerts: rules on figures, the morning digest, where messages go, and what became of them.
+
 import { type MetricName, metricNames, metrics } from '../../../data/figures/metrics.ts'
+import { clockOf } from '../../../lib/days.ts'
 import { pageOf } from '../../alerts/content.ts'
 import { allOf, type Item, type Response } from '../call.ts'
 import { dateOf, id, status, time } from '../format.ts'
@@ -26,7 +28,7 @@ export async function alerts(view: View): Promise<Page> {
   ])
   return {
     title,
-    body: html`<p class="quiet">Which figures must not pass unnoticed, and who hears of them? <a href="/docs/guides/alerts">How alerts work</a>.</p>
+    body: html`<p class="quiet">Which figures cause a message, and where is it sent? <a href="/docs/guides/alerts">How alerts work</a>.</p>
       ${tableSection(view, 'rules', ruleTable(view, rules), {
         empty: html`<h3>No rules yet</h3><p>A rule sends a message when a figure of the day before is too low, too high, or far from that of the same weekday.</p>`,
         below: ruleForm(view),
@@ -66,7 +68,7 @@ function ruleTable(view: View, rules: Rule[]): Table {
         action: view.href(`${pathOf('alerts', one.id)}/remove`),
         button: 'Remove',
         danger: true,
-        explanation: `The rule ${one.id} is checked no more.`,
+        explanation: `The rule ${one.id} is no longer checked.`,
       }),
     ]),
   }
@@ -94,7 +96,7 @@ function whenOf(view: View, { metric, condition, threshold, today, from_hour, di
     condition === 'change'
       ? `a ${threshold < 0 ? 'drop' : 'rise'} of ${Math.abs(threshold)}% in a week`
       : html`${condition} ${figureOf(view, metric, threshold)}`
-  return html`${what}: ${limit}${today && `, today from ${clock(from_hour)}`}`
+  return html`${what}: ${limit}${today && `, today from ${clockOf(from_hour)}`}`
 }
 
 const metricOptions = Object.fromEntries(metricNames.map((name) => [name, name.replaceAll('_', ' ')]))
@@ -162,14 +164,14 @@ const sendForm = (view: View): Piece =>
   })
 
 const hour = (value: number | null) => (value === null ? '' : String(value))
-const clock = (value: number) => `${String(value).padStart(2, '0')}:00`
 
 function hours(view: View, { digest_hour, quiet_from, quiet_to }: Response<'getAlertSettings'>): Html {
   return section(
     'Digest and quiet hours',
     html`${facts({
-      'Morning digest': digest_hour === null ? 'none' : clock(digest_hour),
-      'Quiet hours': quiet_from === null || quiet_to === null ? 'none' : `${clock(quiet_from)} to ${clock(quiet_to)}`,
+      'Morning digest': digest_hour === null ? 'none' : clockOf(digest_hour),
+      'Quiet hours':
+        quiet_from === null || quiet_to === null ? 'none' : `${clockOf(quiet_from)} to ${clockOf(quiet_to)}`,
     })}
     ${actionForm(view, {
       action: view.href('/alerts/hours'),

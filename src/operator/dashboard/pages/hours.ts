@@ -1,4 +1,5 @@
 // Today by hour: how is today, compared with yesterday and the same weekday, up to this hour?
+import { clockOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { html } from '../html.ts'
 import { type Figure, type Unit, valueCell } from '../numbers.ts'
@@ -24,7 +25,6 @@ export async function hours(view: View): Promise<Page> {
   const asked = view.query.get('split') ?? 'revenue'
   const metric = (asked in SHOWN ? asked : 'revenue') as Metric
   const unit: Unit = SHOWN[metric]
-  const clock = (n: number) => `${String(n).padStart(2, '0')}:00`
   const figureOf = (other: Day): Figure => ({
     period: null,
     key: null,
@@ -41,21 +41,21 @@ export async function hours(view: View): Promise<Page> {
       ...Object.values(DAYS).map((label): Column => ({ label, number: true, earlier: label !== DAYS.today })),
     ],
     rows: data.map((one) => [
-      cell(clock(one.hour), clock(one.hour)),
+      cell(clockOf(one.hour), clockOf(one.hour)),
       ...(Object.keys(DAYS) as Day[]).map((day) => valueCell(unit, one[day]?.[metric] ?? null)),
     ]),
   }
   return {
     title,
-    body: html`<p class="quiet">How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clock(hour)} in ${view.reporting.timeZone}`}?</p>
+    body: html`<p class="quiet">How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clockOf(hour)} in ${view.reporting.timeZone}`}?</p>
       ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name])))}
       ${missing > 0 && html`<p class="note">${missing} payments of today have no value ${inCurrency(view)} and are left out.</p>`}
-      ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clock(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}
+      ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clockOf(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}
       ${section(
         `${LABELS[metric]} by hour`,
         html`${choices(view, LABELS, metric)}
         ${chart(view, 'hours', content, { kind: 'bar', unit })}`,
-        { note: `The hour from ${clock(hour)} is not over today.` },
+        { note: `The hour from ${clockOf(hour)} is not over today.` },
       )}`,
   }
 }
