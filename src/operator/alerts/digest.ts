@@ -1,4 +1,4 @@
-// The morning digest: the main figures of yesterday beside the day before and the same weekday, and what the doctor finds.
+// The morning digest: the main figures of yesterday, compared with the day before and the same weekday, and what the doctor finds.
 import type { App } from '../../app.ts'
 import type { MetricName } from '../../data/figures/metrics.ts'
 import { addDays } from '../../lib/days.ts'

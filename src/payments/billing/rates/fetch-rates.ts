@@ -112,7 +112,7 @@ async function store(
   return result
 }
 
-/** A file without days or dollars, or of days to come, is no file of rates, whatever its format. */
+/** Refuses a file without days, without rates of the US dollar, or with rates of the future. */
 async function refuseImplausible(db: Db, rates: Rate[], days: string[], name: string): Promise<void> {
   const last = days.at(-1)
   if (last === undefined) throw new Refusal(`${name} has no rates.`)
