@@ -60,7 +60,7 @@ test('the new shard has lost it before the old rows are deleted: they stay, and 
   await clusters[there].query(`delete from instance where name = 'moved shop'`)
   const { code, errors } = await frozen.end('SIGCONT')
   assert.equal(code, 1)
-  assert.match(errors, new RegExp(`"shop" is not on ${there} any more: its rows stay where they were`))
+  assert.match(errors, new RegExp(`"shop" is no longer on ${there}: its rows stay where they were`))
   assert.equal(await numberOf(here, `profiles where project_id = 'shop-app'`), 4)
   assert.equal(await numberOf(here, `secret_keys where organization_id = 'shop' and expires_at is null`), 2)
 })
