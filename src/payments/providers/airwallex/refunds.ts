@@ -63,11 +63,11 @@ async function find(api: AirwallexApi, { key, handle, chargeTransactionId }: Ref
   return all.find((one) => one.key === key || (handle !== null && one.transactionId === handle))
 }
 
-/** All refunds of a payment, oldest first. */
+/** All refunds of a payment, oldest first. Airwallex lists the newest first, and several may be made in one second. */
 export async function refundsOf(api: AirwallexApi, id: string, signal: AbortSignal): Promise<RefundAtProvider[]> {
   await retrieve(api, id, signal)
   const found: RefundAtProvider[] = []
-  for await (const item of api.all('/refunds', { payment_intent_id: id }, signal)) found.push(readRefund(item))
+  for await (const item of api.all('/refunds', { payment_intent_id: id }, signal)) found.unshift(readRefund(item))
   return found.sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0))
 }
 

@@ -24,7 +24,8 @@ export async function openAirwallex() {
   const refunds: Json[] = []
   const used = new Set<string>()
   let made = 0
-  const now = () => new Date().toISOString().replace('Z', '+0000')
+  // Whole seconds, as Airwallex writes them: what is made within one has the same time.
+  const now = () => new Date().toISOString().replace(/\.\d+Z$/, '+0000')
   const once = (id: unknown) => {
     if (typeof id !== 'string' || id.length > 64) throw new Refused(400, 'validation_error')
     if (used.has(id)) throw new Refused(400, 'duplicate_request')
