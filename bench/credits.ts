@@ -61,10 +61,11 @@ async function grantAll({ app: { db } }: ChargesRig): Promise<void> {
      select organization_id, external_id, unit, gen_random_uuid(), granted, granted, db_clock() from credit_accounts`,
   )
   await db.query(
-    `insert into credit_entries (organization_id, created_at, entry_id, external_id, unit, account, amount, balance, cause)
-     select organization_id, db_clock() - n * interval '1 microsecond', gen_random_uuid(), external_id, unit, 'granted', granted,
-       granted, 'grant'
-     from (select *, row_number() over () as n from credit_accounts) a`,
+    `insert into credit_entries (organization_id, project_id, created_at, updated_at, entry_id, external_id, unit, account,
+       amount, balance, cause)
+     select organization_id, project_id, a.at, a.at, gen_random_uuid(), external_id, unit, 'granted', granted, granted, 'grant'
+     from (select *, db_clock() - row_number() over () * interval '1 microsecond' as at from credit_accounts) a
+     join customers using (organization_id, external_id)`,
   )
   await db.query('vacuum analyze')
 }
