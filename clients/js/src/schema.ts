@@ -1397,7 +1397,7 @@ export interface components {
              */
             unit: string;
             /**
-             * @description What the charge grants: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @description What the charge grants: a number or a string without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
              * @example 10
              */
             amount: number | string;
@@ -1640,7 +1640,7 @@ export interface components {
              */
             unit: string;
             /**
-             * @description The correction, which may be negative but not below what is available: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @description The correction, which may be negative but not below what is available: a number or a string without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
              * @example 10
              */
             amount: number | string;
@@ -1737,7 +1737,7 @@ export interface components {
              */
             hold_id: string;
             /**
-             * @description What was used, at most what is held; all of it if left out: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @description What was used, at most what is held; all of it if left out: a number or a string without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
              * @example 10
              */
             amount?: number | string;
@@ -1841,7 +1841,7 @@ export interface components {
              */
             unit: string;
             /**
-             * @description What to grant, greater than 0: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @description What to grant, greater than 0: a number or a string without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
              * @example 10
              */
             amount: number | string;
@@ -1910,7 +1910,7 @@ export interface components {
              */
             unit: string;
             /**
-             * @description What to reserve, greater than 0: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @description What to reserve, greater than 0: a number or a string without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
              * @example 10
              */
             amount: number | string;
@@ -2032,7 +2032,7 @@ export interface components {
              */
             unit: string;
             /**
-             * @description What to spend, greater than 0: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @description What to spend, greater than 0: a number or a string without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
              * @example 10
              */
             amount: number | string;
@@ -3556,7 +3556,7 @@ export interface components {
              */
             unit: string;
             /**
-             * @description The card is charged when what can be spent falls below it: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @description The card is charged when what can be spent falls below it: a number or a string without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
              * @example 10
              */
             below: number | string;
@@ -3571,7 +3571,7 @@ export interface components {
              */
             currency_code: string;
             /**
-             * @description How much of the unit it grants; if left out, what the organization’s rules grant for the amount: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
+             * @description How much of the unit it grants; if left out, what the organization’s rules grant for the amount: a number or a string without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.
              * @example 10
              */
             grants?: number | string;

@@ -11,6 +11,7 @@ import {
 } from '../../lib/money.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
+import { countBefore } from '../../payments/billing/charge/caps.ts'
 import type { SentAmount } from '../../payments/billing/credits/amount.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
 import { notFound, requireOrganization } from './exist.ts'
@@ -81,7 +82,7 @@ const setCap = change({
   tag: TAG,
   summary: 'Set a cap of charges',
   description:
-    'A charge that would exceed it is refused with `charge_cap_reached`. Charges before the cap was set do not count.',
+    'A charge that would exceed it is refused with `charge_cap_reached`. What was charged earlier in the period counts, too.',
   body: Type.Object(
     {
       ...name,
@@ -101,6 +102,7 @@ const setCap = change({
        on conflict (organization_id, scope, per, currency_code) do update set most = excluded.most`,
       [...key, most],
     )
+    if (!before) await countBefore(query, key)
     const [row] = await query(`select ${cap.namedColumns} from charge_caps k where ${WHERE}`, key)
     const entry = { action: 'charge_cap.set', target: nameOf(key), ...(before && { before }), after: { most } }
     return { entry, result: cap.readNamed(row!) }
@@ -122,7 +124,6 @@ const removeCap = change({
     await requireOrganization(query, key[0])
     const removed = await query(`delete from charge_caps k where ${WHERE} returning most`, key)
     if (removed.length === 0) throw notFound('cap', key.slice(1).join(' ').trim())
-    // A cap that is set again begins anew.
     await query(
       `delete from charge_counters u where organization_id = $1 and per = $3 and currency_code = $4
          and ($2 = 'organization') = (external_id = '')`,

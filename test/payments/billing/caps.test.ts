@@ -5,18 +5,19 @@ import { openDb } from '../../../src/lib/pg/db.ts'
 import { readChargeRequest } from '../../../src/payments/billing/charge/request.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
-import { type Organization, refused, startBilling } from '../../support/billing.ts'
+import { type Organization, refused, settled, startBilling } from '../../support/billing.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())
 const { db, server } = billing
 
-const cap = (shop: Organization, scope: string, per: string, currency: string, most: number) =>
-  db.query(
-    `insert into charge_caps (organization_id, scope, per, currency_code, most, created_at)
-     values ($1, $2, $3, $4, $5, db_clock())`,
-    [shop.id, scope, per, currency, most],
-  )
+async function cap(shop: Organization, scope: string, per: string, currency: string, most: number): Promise<void> {
+  const { status, text } = await server.admin(`/organizations/${shop.id}/credits/caps`, {
+    method: 'PUT',
+    body: { scope, per, ...(currency && { currency_code: currency }), most },
+  })
+  assert.equal(status, 200, text)
+}
 const reached = (what: string) => new RegExp(`^The ${what}\\.$`)
 const usedOf = async (shop: Organization) =>
   (
@@ -43,7 +44,7 @@ test('money is capped by currency, and what was declined is not money', async ()
   await cap(shop, 'customer', 'month', 'USD', 20)
   const user = await shop.customer()
   await shop.charge(user, { amount: '15' })
-  refused(await shop.charge(user, { amount: '5.01' }), reached('customer would exceed the cap of 20 USD a month'))
+  refused(await shop.charge(user, { amount: '5.01' }), reached('customer would exceed the cap of 20.00 USD a month'))
   assert.equal((await shop.charge(user, { amount: '100', currency_code: 'EUR' })).status, 200)
   assert.equal((await shop.charge(user, { amount: '5' })).status, 200)
   const declined = await shop.customer({ token: 'pm_card_chargeDeclined' })
@@ -55,7 +56,10 @@ test('a cap is judged before the rules about cards, and after the maximum', asyn
   const shop = await billing.organization()
   await cap(shop, 'organization', 'week', 'USD', 10)
   const user = await shop.customer({ token: null })
-  refused(await shop.charge(user, { amount: '10.01' }), reached('organization would exceed the cap of 10 USD a week'))
+  refused(
+    await shop.charge(user, { amount: '10.01' }),
+    reached('organization would exceed the cap of 10.00 USD a week'),
+  )
   refused(await shop.charge(user, { amount: '10' }), /no saved card/)
   refused(await shop.charge(user, { amount: '1000.01' }), /the organization's maximum/)
   assert.deepEqual(await usedOf(shop), [['', 0]])
@@ -70,6 +74,29 @@ test('a period that has passed does not count', async () => {
   await db.query(`update charge_counters set since = since - interval '1 day' where organization_id = $1`, [shop.id])
   assert.equal((await shop.charge(user)).body.checkout_status, 'succeeded')
   assert.deepEqual(await usedOf(shop), [['', 1]])
+})
+
+test('a cap counts what was charged in its period before it was set, and money that was in progress then', async () => {
+  const shop = await billing.organization()
+  const user = await shop.customer()
+  const declined = await shop.customer({ token: 'pm_card_chargeDeclined' })
+  const pending = await shop.customer({ token: 'sim_drop_no_charge' })
+  await shop.charge(user, { amount: '15' })
+  await shop.charge(user, { amount: '30', currency_code: 'EUR' })
+  await shop.charge(declined, { amount: '15' })
+  const began = await shop.charge(pending, { amount: '4', idempotency_key: 'p' })
+  assert.equal(began.body.checkout_status, 'processing')
+  await cap(shop, 'organization', 'month', 'USD', 20)
+  assert.deepEqual(await usedOf(shop), [['', 19]])
+  refused(
+    await shop.charge(user, { amount: '1.01' }),
+    reached('organization would exceed the cap of 20.00 USD a month'),
+  )
+  const ended = await settled(() => shop.charge(pending, { amount: '4', idempotency_key: 'p' }))
+  assert.notEqual(ended.body.checkout_status, 'succeeded')
+  assert.equal((await shop.charge(user, { amount: '5' })).status, 200, 'the declined charge took no money')
+  await cap(shop, 'customer', 'day', '', 3)
+  refused(await shop.charge(user), reached('customer would exceed the cap of 3 charges a day'))
 })
 
 test('concurrent charges of many customers on two processes reach the cap exactly', async () => {

@@ -73,6 +73,34 @@ const LOCK = onGivenRows(
 )
 
 /**
+ * Counts what was charged in the current period before a cap is set, in the transaction that sets it. Orders in progress count, and are
+ * counted back if they take no money. Charges that are claimed at this very moment are missed.
+ */
+export async function countBefore(
+  query: Query,
+  cap: readonly [organizationId: string, scope: string, per: string, currencyCode: string],
+): Promise<void> {
+  await query(
+    `with in_progress as materialized (
+       select order_id from orders where organization_id = $1 and status = 'processing' and not is_counted
+       order by order_id for no key update)
+     update orders o set is_counted = true from in_progress p where o.organization_id = $1 and o.order_id = p.order_id`,
+    [cap[0]],
+  )
+  await query(
+    `insert into charge_counters as u (organization_id, external_id, per, currency_code, since, used)
+     select $1, case $2 when 'customer' then o.external_id else '' end, $3, $4, s.since,
+       case $4 when '' then count(*) else sum(coalesce(o.asked_amount, o.amount)) end
+     from (select ${startOf('$3', 'db_clock()')} as since) s
+     join orders o on o.organization_id = $1 and o.created_at >= s.since
+     where $4 = '' or o.status in ('processing', 'succeeded') and coalesce(o.asked_currency_code, o.currency_code) = $4
+     group by 2, s.since
+     on conflict (organization_id, external_id, per, currency_code) do update set since = excluded.since, used = excluded.used`,
+    cap,
+  )
+}
+
+/**
  * SQL, for the claim of `a` at `now`: the first cap that it would pass, as `cap`. `cap_alone` is whether it passes it without the charges
  * before it in the same statement; if not, these may still be refused, so it is claimed again.
  */

@@ -19,7 +19,7 @@ export const unitIn = Type.String({
 
 export const creditsIn = (description: string) => ({
   type: ['number', 'string'],
-  description: `${description}: a number or a text without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.`,
+  description: `${description}: a number or a string without exponent, with at most 12 digits before the point and the decimals of the unit. Its digits are checked as they were sent.`,
   examples: ['10'],
 })
 
