@@ -77,7 +77,7 @@ test('the forms of a person grant and correct once, ask first, and are audited',
     [['tokens', '100', '70', '0', '0', '31 Jan 2030, 23:59']],
   )
   assert.deepEqual(
-    rowsOf(seen, 'entries').map((row) => row.slice(3, 7)),
+    rowsOf(seen, 'entries').map(([, , amount, , cause, balance, reason]) => [cause, amount, balance, reason]),
     [
       ['Adjustment', '-30', '70', 'Wrong grant'],
       ['Grant', '100', '100', ''],
@@ -99,8 +99,8 @@ test('the page of the organization adds up, by unit and day, to the entries behi
     [organization],
   )
   const page = await see('/credits')
-  assert.deepEqual(rowsOf(page, 'units'), [['tokens', '100', '0', '0', '0', '-30', '70', '0', '1']])
-  assert.deepEqual(rowsOf(page, 'days'), [[today, 'tokens', '100', '0', '0', '0', '-30', '70', '2']])
+  assert.deepEqual(rowsOf(page, 'units'), [['tokens', '70', '100', '0', '0', '0', '-30', '0', '1']])
+  assert.deepEqual(rowsOf(page, 'days'), [[today, 'tokens', '70', '100', '0', '0', '0', '-30', '2']])
   assert.deepEqual(
     rowsOf(page, 'top-ups').map(([, unit, status, below, , charge, , , why]) => [unit, status, below, charge, why]),
     [['tokens', 'off', '50', '9.99', 'Expired card']],
@@ -128,8 +128,8 @@ test('days before the present one have what was outstanding then', async () => {
   assert.deepEqual(
     days.map((row) => row.slice(2)),
     [
-      ['0', '0', '0', '0', '-30', '70', '1'],
-      ['100', '0', '0', '0', '0', '100', '1'],
+      ['70', '0', '0', '0', '0', '-30', '1'],
+      ['100', '100', '0', '0', '0', '0', '1'],
     ],
   )
   assert.equal(rowsOf(await see('/credits'), 'days').length, 1)

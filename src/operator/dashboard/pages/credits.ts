@@ -1,6 +1,6 @@
 // Credits of an organization: by unit, by day, automatic top-ups, and the entries behind the figures.
 import type { Item, Response } from '../call.ts'
-import { number, status, time, words } from '../format.ts'
+import { dateOf, number, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, customerLink, filters, tableSection } from '../parts.ts'
@@ -34,7 +34,7 @@ export async function credits(view: View): Promise<Page> {
   return {
     title,
     hasPeriod: true,
-    body: html`
+    body: html`<p class="quiet">How much of each unit was sold and used, and how much is owed to customers?</p>
       ${tableSection(view, 'units', unitTable(view, totals.data), { note: 'Now. What is outstanding is a liability.' })}
       ${tableSection(view, 'days', dayTable(view, days.data), { empty: html`<p>No movements in this period.</p>`, short: true })}
       ${rules && tableSection(view, 'top-ups', topUpTable(view, rules.data), { empty: html`<p>No customer has an automatic top-up.</p>`, below: pageLinks(view, rules) })}
@@ -72,11 +72,11 @@ const unitTable = (view: View, data: Response<'getCreditTotals'>['data']): Table
   caption: 'By unit',
   columns: [
     { label: 'Unit' },
-    ...numbers('Sold', 'Spent', 'Expired', 'Revoked', 'Adjusted', 'Outstanding', 'Debts', 'Customers'),
+    ...numbers('Outstanding', 'Sold', 'Spent', 'Expired', 'Revoked', 'Adjusted', 'Debts', 'Customers'),
   ],
   rows: data.map((one) => [
     cell(html`<a href="${view.href('/credits', { unit: one.unit })}">${one.unit}</a>`, one.unit),
-    ...counts(one, 'sold', 'spent', 'expired', 'revoked', 'adjusted', 'outstanding', 'debts', 'customers'),
+    ...counts(one, 'outstanding', 'sold', 'spent', 'expired', 'revoked', 'adjusted', 'debts', 'customers'),
   ]),
 })
 
@@ -84,12 +84,15 @@ const dayTable = (view: View, data: Response<'getCreditDays'>['data']): Table =>
   caption: 'By day',
   columns: [
     ...['Day', 'Unit'].map((label) => ({ label })),
-    ...numbers('Sold', 'Spent', 'Expired', 'Revoked', 'Adjusted', 'Outstanding', 'Entries'),
+    ...numbers('Outstanding', 'Sold', 'Spent', 'Expired', 'Revoked', 'Adjusted', 'Entries'),
   ],
   rows: data.map((one) => [
-    cell(html`<a href="${view.href('/credits', { unit: one.unit, day: one.day })}#entries">${one.day}</a>`, one.day),
+    cell(
+      html`<a href="${view.href('/credits', { unit: one.unit, day: one.day })}#entries">${dateOf(one.day, view.span.today)}</a>`,
+      one.day,
+    ),
     one.unit,
-    ...counts(one, 'sold', 'spent', 'expired', 'revoked', 'adjusted', 'outstanding', 'entries'),
+    ...counts(one, 'outstanding', 'sold', 'spent', 'expired', 'revoked', 'adjusted', 'entries'),
   ]),
 })
 
@@ -119,16 +122,19 @@ export const topUpTable = (view: View, data: Item<'listOrganizationTopUps'>[]): 
 export const entryTable = (view: View, data: Item<'listOrganizationCreditEntries'>[]): Table => ({
   caption: 'Entries',
   columns: [
-    ...['When', 'Customer', 'Unit', 'Cause'].map((label) => ({ label })),
-    ...numbers('Amount', 'Balance'),
+    ...['When', 'Customer'].map((label) => ({ label })),
+    ...numbers('Amount'),
+    ...['Unit', 'Cause'].map((label) => ({ label })),
+    ...numbers('Balance'),
     ...['Reason', 'Key'].map((label) => ({ label })),
   ],
   rows: data.map((one) => [
     time(one.created_at),
     customerLink(view, one.external_id),
+    ...counts(one, 'amount'),
     one.unit,
     words(one.cause),
-    ...counts(one, 'amount', 'balance'),
+    ...counts(one, 'balance'),
     one.reason ?? '',
     one.idempotency_key ?? '',
   ]),
