@@ -67,7 +67,7 @@ export async function openChargesRig(
   }
 }
 
-/** Starts the plain server with a simulator of its own, so that its charges are not compared with our orders. */
+/** Starts the plain server with its own simulator, so that its charges are not compared with our orders. */
 export async function startPlainCharges({ folder, databaseUrl, closers }: Rig): Promise<Program> {
   const simulator = await startTimedSimulator(join(folder, 'plain-simulator.ndjson'), closers)
   const env = { DATABASE_URL: databaseUrl, SIMULATOR_URL: simulator.url }

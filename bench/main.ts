@@ -29,7 +29,7 @@ const say = (text: string) => {
 
 const WALKS = { 'walk-transactions': walkTransactions, 'walk-report': walkReport }
 type Measure = (tools: Tools, options: Options) => Promise<Result>
-/** Cases with a database of their own. */
+/** Cases with their own database. */
 const OWN_DATABASE: Record<string, Measure> = {
   anonymize: (_, options) => measureAnonymize(options, say),
   charges: (tools, options) => measureCharges('charges', 'at once', tools, options, say),

@@ -1,4 +1,4 @@
-// Sets up a measurement: an embedded database of its own, and the programs that are measured on it.
+// Sets up a measurement: its own embedded database, and the programs that are measured on it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -52,7 +52,7 @@ export interface RigOptions {
   projects?: number
 }
 
-// The database runs in a session of its own, so it must also be stopped when the measurement is interrupted.
+// The database runs in its own session, so it must also be stopped when the measurement is interrupted.
 const openRigs = new Set<() => Promise<void>>()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, async () => {
@@ -132,7 +132,7 @@ async function addProjects({ db }: App, projects: number): Promise<void> {
   )
 }
 
-/** Runs `work`, which may take long, on a connection of its own. */
+/** Runs `work`, which may take long, on its own connection. */
 export async function fill({ app }: Rig, work: (query: Query) => Promise<void>): Promise<void> {
   const { query, release } = await app.db.connect()
   try {

@@ -1,4 +1,4 @@
-// Runs the simulator with Stripe's API in a process of its own. It delays each response by 50 ms.
+// Runs the simulator with Stripe's API in its own process. It delays each response by 50 ms.
 import { openLog } from '../src/lib/log.ts'
 import { startStripeSimulator } from '../src/simulators/stripe/server.ts'
 

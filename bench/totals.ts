@@ -1,5 +1,5 @@
 // Measures what the exact total adds to a page, alone and while other processes write: pages that compute it in turn with pages
-// that have it in their cursor; and the sum of the counters on a connection of its own.
+// that have it in their cursor; and the sum of the counters on its own connection.
 import { Agent } from 'node:http'
 import { type Call, requestText, timeTurns } from './client.ts'
 import { PROJECT } from './generate.ts'

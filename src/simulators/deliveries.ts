@@ -61,9 +61,9 @@ export class Deliveries<Target> {
     const { url, headers, body } = await this.#options.form(target)
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(TIMEOUT_MS)])
     try {
-      const answer = await fetch(url, { method: 'POST', headers, body, signal, redirect: 'manual' })
-      await answer.arrayBuffer()
-      return answer.ok
+      const response = await fetch(url, { method: 'POST', headers, body, signal, redirect: 'manual' })
+      await response.arrayBuffer()
+      return response.ok
     } catch {
       return false
     }

@@ -16,7 +16,7 @@ export class Journal {
 
   /**
    * Opens the file, which is made if it is missing, and passes each line to `apply`. A last line that a crash cut short
-   * is removed: no call was answered by it. Any other line that cannot be read is an error. With `fsync` a line survives a
+   * is removed: no response was sent for it. Any other line that cannot be read is an error. With `fsync` a line survives a
    * crash of the machine once it is written.
    */
   static async open(path: string, fsync: boolean, apply: (line: unknown) => void): Promise<Journal> {
@@ -58,7 +58,7 @@ export class Journal {
     const bytes = Buffer.from(this.#lines.join(''))
     this.#lines = []
     this.#nextWrite = null
-    // No call is answered before its line is on disk, so blocking costs nothing; a thread would cost more than the write.
+    // No response is sent before its line is on disk, so blocking costs nothing; a thread would cost more than the write.
     for (let written = 0; written < bytes.length; ) written += writeSync(this.#file.fd, bytes, written)
   }
 }

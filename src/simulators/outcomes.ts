@@ -58,7 +58,7 @@ export class Outcomes {
     if (scenario.plan === 'second_time') return this.look(kind, key)
     if (scenario.ending === 'error') return { state: 'error' }
     const isOpen = await this.#sleep(scenario.afterMs)
-    return isOpen && scenario.ending === 'answer' ? this.look(kind, key) : { state: 'dropped' }
+    return isOpen && scenario.ending === 'response' ? this.look(kind, key) : { state: 'dropped' }
   }
 
   async #playLate(afterMs: number, kind: Kind, key: string, order: Order, known?: Entry): Promise<Reply> {

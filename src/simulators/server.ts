@@ -4,8 +4,8 @@ import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRepl
 import { readCurrency } from '../lib/money.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { readQueryInstant, TimeError } from '../lib/time.ts'
-import { lineOf, outcomeOf } from './answers.ts'
 import { type ClosedEntry, type Kind, Ledger } from './ledger.ts'
+import { lineOf, outcomeOf } from './outcome-json.ts'
 import { Outcomes, type Reply } from './outcomes.ts'
 import { runSimulator, type Simulator } from './run.ts'
 
@@ -15,7 +15,7 @@ export interface SimulatorOptions {
   /** Made if it is missing; locked, so that one simulator at a time has it open. */
   ledgerFile: string
   log: Log
-  /** False for load tests on a slow disk only: a crash of the machine may then lose charges that were answered. */
+  /** False for load tests on a slow disk only: a crash of the machine may then lose charges that were acknowledged. */
   fsync?: boolean
 }
 
@@ -75,7 +75,7 @@ function build(ledger: Ledger, outcomes: Outcomes, log: Log): FastifyInstance {
   })
   server.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
     const status = error.statusCode ?? 500
-    if (status >= 500) log.error({ err: error }, 'The simulator could not answer.')
+    if (status >= 500) log.error({ err: error }, 'The simulator could not respond.')
     return reply.code(status).send({ message: error.message })
   })
   server.get('/health', async () => {
@@ -102,18 +102,18 @@ function addKind(
     if (readCurrency(order.currency_code) !== order.currency_code) {
       return reply.code(400).send({ message: `currency_code ${order.currency_code} is not a known currency.` })
     }
-    return answer(reply, await outcomes.take(kind, key, { token: '', charge_transaction_id: null, ...order }))
+    return send(reply, await outcomes.take(kind, key, { token: '', charge_transaction_id: null, ...order }))
   })
   app.get<AtKey>(`${path}/:key`, { schema: { params: KeyPath } }, async (request, reply) =>
-    answer(reply, await outcomes.look(kind, request.params.key)),
+    send(reply, await outcomes.look(kind, request.params.key)),
   )
   app.post<AtKey>(`${path}/:key/refuse`, { schema: { params: KeyPath } }, async (request, reply) =>
-    answer(reply, await outcomes.refuse(kind, request.params.key)),
+    send(reply, await outcomes.refuse(kind, request.params.key)),
   )
 }
 
-function answer(reply: FastifyReply, answered: Reply): FastifyReply {
-  switch (answered.state) {
+function send(reply: FastifyReply, outcome: Reply): FastifyReply {
+  switch (outcome.state) {
     case 'dropped':
       reply.hijack()
       reply.raw.destroy()
@@ -127,11 +127,11 @@ function answer(reply: FastifyReply, answered: Reply): FastifyReply {
     case 'refused':
       return reply.send({ outcome: 'refused' })
     default:
-      return reply.send(outcomeOf(answered))
+      return reply.send(outcomeOf(outcome))
   }
 }
 
-/** The refunds of one charge that succeeded, each as the answer about its key. */
+/** The refunds of one charge that succeeded, each as the response about its key. */
 function addRefundsOfCharge(app: FastifyInstance, ledger: Ledger): void {
   app.get<{ Querystring: { charge_transaction_id: string } }>(
     '/refunds',

@@ -17,7 +17,7 @@ export interface Card {
 
 /** How one charge or refund ends; `ending` is what the caller sees. */
 export type Scenario =
-  | { plan: 'settle'; decline?: Decline; ending: 'answer' | 'drop' | 'error'; afterMs: number }
+  | { plan: 'settle'; decline?: Decline; ending: 'response' | 'drop' | 'error'; afterMs: number }
   | { plan: 'never' }
   | { plan: 'second_time' }
   | { plan: 'late'; afterMs: number }
@@ -38,7 +38,7 @@ const mastercard: Card = {
   productName: 'Mastercard Credit',
 }
 
-const succeed: Scenario = { plan: 'settle', ending: 'answer', afterMs: 0 }
+const succeed: Scenario = { plan: 'settle', ending: 'response', afterMs: 0 }
 
 // Card numbers, codes and sentences are those of Stripe's test cards, so that reports look familiar.
 const declines: Record<string, [last4: string, Decline]> = {
@@ -73,7 +73,7 @@ const refunds: Record<string, Scenario> = {
   sim_refund_then_500: { plan: 'settle', ending: 'error', afterMs: 0 },
   sim_refund_drop: { plan: 'never' },
   sim_refund_error_500_then_ok: { plan: 'second_time' },
-  sim_refund_fails: { plan: 'settle', decline: refundDeclined, ending: 'answer', afterMs: 0 },
+  sim_refund_fails: { plan: 'settle', decline: refundDeclined, ending: 'response', afterMs: 0 },
 }
 
 /** The meaning of a token. A charge with an unknown token is declined, like one with a card that was never saved. */
@@ -101,13 +101,13 @@ function timed(token: string, prefix: string): Scenario | undefined {
   const [, word, digits] =
     /^(slow|late)_([0-9]{1,7})ms$/.exec(token.startsWith(prefix) ? token.slice(prefix.length) : '') ?? []
   const afterMs = Number(digits)
-  if (word === 'slow') return { plan: 'settle', ending: 'answer', afterMs }
+  if (word === 'slow') return { plan: 'settle', ending: 'response', afterMs }
   if (word === 'late') return { plan: 'late', afterMs }
   return undefined
 }
 
 function failing(reason: Decline): Scenario {
-  return { plan: 'settle', decline: reason, ending: 'answer', afterMs: 0 }
+  return { plan: 'settle', decline: reason, ending: 'response', afterMs: 0 }
 }
 
 function decline(code: string, message: string, type: string, declineType: 'soft' | 'hard'): Decline {

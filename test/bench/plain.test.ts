@@ -21,7 +21,7 @@ describe('the plain server of the benchmark', () => {
   after(() => rig?.close())
 
   for (const { name, path, later } of requestCases(SIZE)) {
-    test(`${name}: both answer the same`, async () => {
+    test(`${name}: both return the same`, async () => {
       const headers = { 'Service-Secret': rig.key }
       const place = later ? await findMiddle(ours.url, headers, path, SIZE) : { ours: '', plain: '' }
       const body = await compare(

@@ -74,7 +74,7 @@ test('everything is written once and in its order, while the server is away and 
   await proxy.cut()
 })
 
-test('tells each rejected record with code and reason, and writes the others', async () => {
+test('returns each rejected record with code and reason, and writes the others', async () => {
   const project = await server.project()
   const rejected: RejectedRecord[] = []
   const tundish = new Tundish({

@@ -46,7 +46,7 @@ const tools = mkdtempSync(join(tmpdir(), 'tundish-runtimes-'))
 /** The program of an npm package, which is installed for this run only. */
 async function fromNpm(name: string): Promise<string> {
   try {
-    // Without scripts: the programs come in packages of their own.
+    // Without scripts: the programs come in their own packages.
     await exec('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefix', tools, name])
   } catch (error) {
     throw new Missing(

@@ -6,7 +6,7 @@ import type { Tenant } from '../support/tenant-pair.ts'
 export type Foreign =
   /** This status with the same message as for an object that does not exist; nothing is changed. */
   | { like: 'absent'; status: 400 | 404 | 200 }
-  /** Ids are per tenant: it gets an object of its own with that id, and the other's is unchanged. */
+  /** Ids are per tenant: it gets its own object with that id, and the other's is unchanged. */
   | { like: 'own' }
   /** Ids are shared by all tenants: the id is taken. Only for operators. */
   | { like: 'taken'; status: 409 }

@@ -1,4 +1,4 @@
-// A server on the three nodes, as a program of its own, with a shop whose customers may be charged.
+// A server on the three nodes, as its own program, with a shop whose customers may be charged.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

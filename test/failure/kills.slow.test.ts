@@ -7,7 +7,7 @@ import { openScene } from '../support/trouble.ts'
 const KILLS = Number(process.env['TUNDISH_KILLS'] ?? 3)
 
 describe('the database', { timeout: 60_000 + KILLS * 30_000 }, () => {
-  test(`killed ${KILLS} times: every call has an answer or a clean 503, ledger and orders match`, async () => {
+  test(`killed ${KILLS} times: every call has a response or a clean 503, ledger and orders match`, async () => {
     const scene = await openScene()
     try {
       const { cluster, survives } = scene

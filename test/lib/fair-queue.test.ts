@@ -75,7 +75,7 @@ describe('the fair queue', () => {
     assert.deepEqual(begun.at(-1), 'd1')
   })
 
-  test('a tenant runs two of the heaviest pieces of work at once, one beside other tenants; its light work does not wait', async () => {
+  test('a tenant runs two of the heaviest pieces of work at once, one while other tenants wait; its light work does not wait', async () => {
     const { begun, start, end } = open(96, 20)
     for (const name of ['a1', 'a2']) void start(name, 99)
     void start('a3')

@@ -44,7 +44,7 @@ test('size as power.prop.test(p1 = 0.50, p2 = 0.75, power = 0.90) of R: n = 76.7
   near(sizeFor(0.5, 0.75, 0.9), 76.7, 1)
 })
 
-test('nothing can be said of nobody, of one person, or of a share that all have', () => {
+test('no result for no people, for one person, or of a share that all have', () => {
   assert.equal(compareShares({ count: 0, of: 0 }, { count: 1, of: 2 }), null)
   assert.equal(compareShares({ count: 2, of: 2 }, { count: 3, of: 3 }), null)
   assert.equal(compareMeans(amounts([1]), amounts([2, 3])), null)

@@ -14,7 +14,7 @@ const { folder, settings, clusters, run, on, moveWhile, numberOf, assertServedBy
 const HOW = 'If that was broken off, run the move again, or with --give-up.'
 const SLOT = `tundish_move_${createHash('sha256').update('shop').digest('hex').slice(0, 16)}`
 
-test('another organization with its id, which appears on the other shard meanwhile, is not taken for it', async () => {
+test('another organization with its id, which appears on the other shard in between, is not taken for it', async () => {
   const appear = () => clusters.b.query(`insert into organizations (id, name) values ('shop', 'Another')`)
   await assert.rejects(moveWhile('Stopping requests', appear), /organizations_pkey/)
   const { code, stderr } = await run('a', 'b')
@@ -87,7 +87,7 @@ test('the other shard is gone in the last step: the first one serves it again, o
   await assertServedBy('a')
 })
 
-test('a backup of the other shard from meanwhile can be restored, without what had been copied', async () => {
+test('a backup of the other shard made in between can be restored, without what had been copied', async () => {
   const file = join(folder, 'b.backup')
   let backedUp = false
   const backUp = async () => {

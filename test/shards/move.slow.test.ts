@@ -114,7 +114,7 @@ const creditsOf = async (at: string) => [
 
 const tablesOn = (at: string) => tablesWith(clusters[at]!, 'shop', keyIds)
 
-test('the other shard answers as the first did, and the first has no row of it in any table', async () => {
+test('the other shard responds as the first did, and the first has no row of it in any table', async () => {
   const limited = ['org', 'set', 'shop', '--rate-limit', '10/10000', '--env-file', join(settings, 'a.env')]
   assert.equal((await tundish(limited)).code, 0)
   const key = randomUUID()

@@ -26,7 +26,7 @@ const LINE = JSON.stringify({
   record: 'product',
   data: { id: 'late', name: 'Late', status: 'active', created_at: '2026-01-01T00:00:00Z' },
 })
-/** Changes of each kind: in one transaction, in several, of a command of its own, and an import. */
+/** Changes of each kind: in one transaction, in several, of a separate command, and an import. */
 function changes(): string[][] {
   const file = join(folder, 'late.ndjson')
   writeFileSync(file, `${LINE}\n`)

@@ -1,4 +1,4 @@
-// Two shards on servers of their own, each with a shop, and moves of the first one between them.
+// Two shards on their own servers, each with a shop, and moves of the first one between them.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -21,7 +21,7 @@ export const OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'a pending refund is counted as pending, not as one that is in progress for too long':
       'It reads metrics, and the refunds in progress of all organizations, which is refused in front of all shards.',
   },
-  'test/data/public/answers.test.ts': {
+  'test/data/public/responses.test.ts': {
     'even if the request was not HTTP': 'HAProxy refuses it itself, with its own 400, without X-Request-Id.',
   },
   'test/data/public/bodies.test.ts': {

@@ -47,7 +47,7 @@ export class Backend {
 
   /**
    * Runs a unit, and resolves with the messages for the simulated connection; later if the unit waits for a lock. `before` are
-   * statements of the simulation that run first, in a transaction of their own: only outside a transaction.
+   * statements of the simulation that run first, in their own transaction: only outside a transaction.
    */
   async run(unit: Unit, before?: string): Promise<Message[]> {
     if (before !== undefined) {

@@ -12,7 +12,7 @@ interface Step {
   run: () => Promise<void> | void
 }
 
-/** A simulated process, which can crash and freeze, and has a clock of its own. */
+/** A simulated process, which can crash and freeze, and has its own clock. */
 export class Process {
   readonly name: string
   isAlive = true

@@ -33,7 +33,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true })
 })
 
-test('what was answered before a kill -9 is there after it, refusals and late charges too', async () => {
+test('what was acknowledged before a kill -9 is there after it, refusals and late charges too', async () => {
   const child = await spawnSimulator()
   const before = adapter(child.url)
   const charges = Array.from({ length: 200 }, () => chargeRequest('pm_card_visa'))
@@ -111,7 +111,7 @@ test('a start on a port that is taken releases the ledger', async () => {
   })
 })
 
-test('on a full disk every answer is 500, and after a restart every answered charge is there', async () => {
+test('on a full disk every response is 500, and after a restart every acknowledged charge is there', async () => {
   const child = await spawnSimulator('ulimit -f 8; trap "" XFSZ;')
   const provider = adapter(child.url)
   const told: ChargeRequest[] = []
@@ -153,7 +153,7 @@ async function withSimulator<T>(work: (provider: SimulatorProvider, url: string)
   }
 }
 
-/** Runs one as a process of its own; rejects with what it wrote when it does not start. */
+/** Runs one as its own process; rejects with what it wrote when it does not start. */
 async function spawnSimulator(limits = ''): Promise<{ process: ChildProcess; url: string }> {
   const server = new URL('../../src/simulators/server.ts', import.meta.url).href
   const program = `

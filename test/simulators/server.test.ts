@@ -37,7 +37,7 @@ test('sim_charge_then_500: 500, and charged', async () => {
   assert.equal((await get(`/charges/${body.key}`)).body.outcome, 'succeeded')
 })
 
-test('sim_slow_1500ms: charged at once, answered after that long, a second time without waiting', async () => {
+test('sim_slow_1500ms: charged at once, response after that long, a second time without waiting', async () => {
   const body = charge('sim_slow_1500ms')
   const begun = performance.now()
   const answer = post('/charges', body)

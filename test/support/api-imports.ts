@@ -69,7 +69,7 @@ function* linesOf(people: number): Iterable<string> {
   }
 }
 
-/** A project in an organization of its own, with the key of the organization. */
+/** A project in its own organization, with the key of the organization. */
 export async function openTarget({ server }: Shop, id: string): Promise<Project & { organizationKey: string }> {
   const { secret_key: organizationKey } = await createOrganization(server.db, server.app.seal, { id })
   return { ...(await server.project(id)), organizationKey }

@@ -1,4 +1,4 @@
-// Installations to back up and restore: a database and a data folder of their own, commands on them, and their content.
+// Installations to back up and restore: each its own database and data folder, commands on them, and their content.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

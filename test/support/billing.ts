@@ -1,4 +1,4 @@
-// The billing API with a simulator of its own: an organization that may charge, customers with cards, requests, the ledger.
+// The billing API with its own simulator: an organization that may charge, customers with cards, requests, the ledger.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'

@@ -27,7 +27,7 @@ export interface Cluster {
 
 const PATIENCE_MS = 120_000
 
-/** Creates and starts a cluster, by default in a folder of its own. */
+/** Creates and starts a cluster, by default in its own folder. */
 export async function openCluster(given?: string): Promise<Cluster> {
   const folder = given ?? mkdtempSync(join(realpathSync(tmpdir()), 'tundish-cluster-'))
   // When run as root, PostgreSQL's account has to traverse the folder.

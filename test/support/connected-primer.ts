@@ -45,7 +45,7 @@ export function sendWebhook(url: string, body: string, signatures: Record<string
 
 export const signedBy = (secret: string, body: string) => createHmac('sha256', secret).update(body).digest('base64')
 
-/** For the tests of a file: an organization with such an account, on a server and a simulator of their own. */
+/** For the tests of a file: an organization with such an account, on its own server and simulator. */
 export function setUpPrimerShop() {
   let billing: Billing
   let primer: PrimerSimulator

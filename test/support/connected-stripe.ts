@@ -52,7 +52,7 @@ export async function connectStripe(billing: Billing, shop: Organization, stripe
   return account
 }
 
-/** For the tests of a file: an organization with such an account, on a server and a simulator of their own. */
+/** For the tests of a file: an organization with such an account, on its own server and simulator. */
 export function setUpStripeShop() {
   let billing: StripeBilling
   let shop: Organization

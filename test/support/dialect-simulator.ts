@@ -1,4 +1,4 @@
-// A simulator with a provider's API, on a ledger of its own, with its control interface.
+// A simulator with a provider's API, on its own ledger, with its control interface.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// An app on a database of its own with a project, for tests of events.
+// An app on its own database with a project, for tests of events.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

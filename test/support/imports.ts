@@ -18,7 +18,7 @@ export interface Project {
 export interface Imports {
   db: Db
   url: string
-  /** A new project, by default in an organization of its own. */
+  /** A new project, by default in its own organization. */
   project(organizationId?: string): Promise<Project>
   /** Imports one source, `file`, with these lines. */
   run(project: Project, lines: Line[], options?: Partial<ImportOptions>): Promise<ImportResult>

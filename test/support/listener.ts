@@ -3,7 +3,7 @@ import { after, before } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import { unconnectedListener } from '../../scripts/openapi.ts'
 
-/** For the tests of a `describe`: the listener, at a port of its own. */
+/** For the tests of a `describe`: the listener, at its own port. */
 export function setUpListener(side: 'public' | 'operator') {
   let listener: FastifyInstance
   let url: string

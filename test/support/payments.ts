@@ -1,4 +1,4 @@
-// Requests to payment providers, each with a key of its own.
+// Requests to payment providers, each with its own key.
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Settled } from '../../src/payments/providers/outcomes.ts'

@@ -28,7 +28,7 @@ const VALUES: Record<string, string[]> = {
 // Filters by a person or by one of their objects: these have few rows, which may be sorted and filtered.
 const SELECTIVE = ['profile_id', 'subscription_id', 'email']
 const OF_A_PERSON = 250
-// Each of these has an index of its own for windows.
+// Each of these has its own index for windows.
 const WITH_WINDOW = ['status', 'psp', 'funnel_id', 'product_id']
 const WINDOWS: PlanCase['filters'][] = [
   { 'updated_at.from': '2000-01-01T00:00:00Z' },

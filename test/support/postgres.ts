@@ -1,4 +1,4 @@
-// A database of its own for each test file: a clone of the migrated template of global-setup.ts. Imports nothing of `src`,
+// Its own database for each test file: a clone of the migrated template of global-setup.ts. Imports nothing of `src`,
 // because the simulation imports this file before it replaces files there.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -39,7 +39,7 @@ async function clone(server: string, template: string, name: string): Promise<vo
   }
 }
 
-/** One statement on a connection of its own. */
+/** One statement on its own connection. */
 export async function runStatement(url: string, text: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

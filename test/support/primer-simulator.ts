@@ -1,4 +1,4 @@
-// The simulator with Primer's API on a ledger of its own, with the control interface; and the adapter for it.
+// The simulator with Primer's API on its own ledger, with the control interface; and the adapter for it.
 import { PrimerProvider } from '../../src/payments/providers/primer/primer.ts'
 import { type PrimerSimulatorOptions, startPrimerSimulator } from '../../src/simulators/primer/server.ts'
 import { charging } from './charging.ts'

@@ -63,7 +63,7 @@ function unknownOutcomeTests(driver: () => Charging, movements: Movements, good:
     assert.deepEqual(await movements(request.reference), [])
   })
 
-  test('a delayed request charges, unless its key was refused meanwhile', async () => {
+  test('a delayed request charges, unless its key was refused in between', async () => {
     if (driver().provider.traits.refuse === 'wait_out') {
       const request = chargeRequest(cards.late)
       assert.equal((await driver().charge(request)).outcome, 'unknown')

@@ -1,4 +1,4 @@
-// The real server in this process, on a port and a fresh database of its own, and requests to it.
+// The real server in this process, on a port and its own fresh database, and requests to it.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
@@ -63,7 +63,7 @@ export interface TestServer {
   api(path: string, call?: Call): Promise<Answer>
   /** A call to the operator's API, with a key of the scope `write`. */
   admin(path: string, call?: Omit<Call, 'key'>): Promise<Answer>
-  /** A new project, by default in an organization of its own. */
+  /** A new project, by default in its own organization. */
   project(organizationId?: string): Promise<Project>
   stop(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// A simulator with a ledger of its own, which can be stopped and restarted at the same address.
+// A simulator with its own ledger, which can be stopped and restarted at the same address.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// The simulator with Stripe's API on a ledger of its own, with the official client and the control interface.
+// The simulator with Stripe's API on its own ledger, with the official client and the control interface.
 import { Stripe } from 'stripe'
 import { type StripeSimulatorOptions, startStripeSimulator } from '../../src/simulators/stripe/server.ts'
 import { openDialectSimulator } from './dialect-simulator.ts'

@@ -22,7 +22,7 @@ export const noTerminal =
 
 export const CTRL_C = '\x03'
 
-/** Starts `tundish ARGUMENTS...` on a terminal of its own, by default of no particular width. */
+/** Starts `tundish ARGUMENTS...` on its own terminal, by default of no particular width. */
 export function openTerminal(args: string[], env: Record<string, string>, columns?: number): Terminal {
   const [node, given] = program(...args)
   const command = [node, ...given].join(' ')

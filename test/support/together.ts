@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 
 const TESTS = join(import.meta.dirname, '..')
 
-// Slow files have a run of their own, and `alone` files a process of their own.
+// Slow files have their own run, and `alone` files their own process.
 const APART = /\.(slow|alone)\.test\.ts$/
 
 // Far longer than a file takes with eight busy loops beside it, and far shorter than a run may take.

@@ -1,4 +1,4 @@
-// A supervisor with its workers on a database of their own, and clients that send requests without pause on kept-alive connections.
+// A supervisor with its workers on their own database, and clients that send requests without pause on kept-alive connections.
 import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isAlive } from '../../src/lib/embedded/account.ts'
@@ -16,7 +16,7 @@ export interface Workers extends ServerProcess {
   logged(msg: string): LogLine[]
   /** Waits until the log has this many lines with this text. */
   untilLogged(msg: string, times?: number): Promise<void>
-  /** A client with a connection of its own. */
+  /** A client with its own connection. */
   client(): Client
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// The databases of earlier versions: what is known of each, and loading one into a database of its own.
+// The databases of earlier versions: what is known of each, and loading one into its own database.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'

@@ -60,7 +60,7 @@ export async function tryCompose(out: string, version: string): Promise<string> 
   }
 }
 
-/** By Python's reader, in an environment of its own: nothing else here reads YAML. */
+/** By Python's reader, in its own environment: nothing else here reads YAML. */
 function readYaml(text: string): unknown {
   const folder = mkdtempSync(join(tmpdir(), 'tundish-yaml-'))
   try {

@@ -4,7 +4,7 @@ import { readDay } from '../../lib/days.ts'
 import { jsonOf } from '../../lib/json/json.ts'
 import type { JsonObject } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { answerOf, responseOf } from '../../payments/billing/credits/api.ts'
+import { bodyOf, responseOf } from '../../payments/billing/credits/api.ts'
 import { balancesOf, balancesOut } from '../../payments/billing/credits/balance.ts'
 import { callWithin } from '../../payments/billing/credits/calls.ts'
 import { askOf, bodies } from '../../payments/billing/credits/requests.ts'
@@ -83,7 +83,7 @@ function correction<const I extends string>(
         target: targetOf(organization, `customer ${external_id}`),
         after: { unit, amount: String(amount), entry_id: reply.entryId, replay: reply.isReplay },
       }
-      return { entry, result: answerOf(operation, reply) }
+      return { entry, result: bodyOf(operation, reply) }
     },
   })
 }

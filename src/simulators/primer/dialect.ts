@@ -26,13 +26,13 @@ export interface Asked {
   idempotencyKey: string | undefined
 }
 
-export interface Answer {
+export interface SimulatedResponse {
   status: number
   body: object
 }
 
-/** `dropped`: the connection breaks without an answer. */
-export type Reply = Answer | 'dropped'
+/** `dropped`: the connection breaks without a response. */
+export type Reply = SimulatedResponse | 'dropped'
 
 export type OrderedFault = Ordered & { kind: string; ms: number }
 
@@ -93,17 +93,17 @@ export class PrimerDialect implements Context {
     await this.state.close()
   }
 
-  /** Answers one call. Its changes are on disk before the answer. */
-  async answer(asked: Asked): Promise<Reply> {
+  /** Runs one call. Its changes are on disk before the response. */
+  async respond(asked: Asked): Promise<Reply> {
     this.calls += 1
     this.runDueJobs()
-    const reply = await this.#answer(asked)
+    const reply = await this.#respond(asked)
     this.#timer.set()
     await this.state.durable()
     return reply
   }
 
-  async #answer(asked: Asked): Promise<Reply> {
+  async #respond(asked: Asked): Promise<Reply> {
     const key = asked.method === 'POST' && asked.idempotencyKey ? asked.idempotencyKey : undefined
     try {
       if (!asked.apiKey || asked.apiKey.length < 8 || this.revoked.has(asked.apiKey))
@@ -205,7 +205,7 @@ export class PrimerDialect implements Context {
   }
 }
 
-/** Primer's pages show this answer in three forms: each key gets one of them. */
+/** Primer's pages show this response in three forms: each key gets one of them. */
 function keyKnown(key: string, paymentId: string | undefined): PrimerError {
   const form = paymentId === undefined ? 2 : key.charCodeAt(0) % 3
   const more = form === 2 ? {} : { paymentId, paymentStatus: 'SETTLED' }

@@ -14,7 +14,7 @@ export interface PrimerSimulatorOptions {
   /** Made if it is missing; locked, so that one simulator at a time has it open. */
   ledgerFile: string
   log: Pick<FastifyBaseLogger, 'error'>
-  /** False for tests and load on a slow disk only: a crash of the machine may then lose what was answered. */
+  /** False for tests and load on a slow disk only: a crash of the machine may then lose what was acknowledged. */
   fsync?: boolean
   /** How long a processed key is remembered; a day if omitted. */
   keyLifeMs?: number
@@ -47,7 +47,7 @@ function build(dialect: PrimerDialect, { log }: PrimerSimulatorOptions): Fastify
   server.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
     if (error instanceof PrimerError) return reply.code(error.status).send({ error: error.body })
     const status = error.statusCode ?? 500
-    if (status >= 500) log.error({ err: error }, 'The simulator could not answer.')
+    if (status >= 500) log.error({ err: error }, 'The simulator could not respond.')
     return reply.code(status).send({ error: { errorId: 'RequestValidationError', description: error.message } })
   })
   server.get('/health', async () => {
@@ -60,13 +60,13 @@ function build(dialect: PrimerDialect, { log }: PrimerSimulatorOptions): Fastify
     url: '/*',
     handler: async (request, reply) => {
       const { method, headers, query, body } = request
-      const answered = await dialect.answer({
+      const response = await dialect.respond({
         ...{ method, path: request.url.split('?')[0]!, query: { ...query }, body: { ...body } },
         apiKey: headers['x-api-key']?.toString(),
         version: headers['x-api-version']?.toString(),
         idempotencyKey: headers['x-idempotency-key']?.toString(),
       })
-      if (answered !== 'dropped') return reply.code(answered.status).send(answered.body)
+      if (response !== 'dropped') return reply.code(response.status).send(response.body)
       reply.hijack()
       reply.raw.destroy()
       return reply
@@ -81,9 +81,9 @@ type Control = Record<string, unknown> & { id?: string }
 function addControl(server: FastifyInstance, dialect: PrimerDialect): void {
   const post = (path: string, work: (body: Control) => unknown) =>
     server.post<{ Body: Control | null }>(`/_control${path}`, async ({ body }) => {
-      const answer = work(body ?? {}) ?? {}
+      const response = work(body ?? {}) ?? {}
       await dialect.state.durable()
-      return answer
+      return response
     })
   const { state } = dialect
   post('/clock', ({ advance_ms }) => dialect.advance(Number(advance_ms)))

@@ -1,4 +1,4 @@
-// One call of the API: its parameters and the routes that answer it.
+// One call of the API: its parameters and the routes that serve it.
 import type { Form, FormField } from '../../lib/http/form.ts'
 import { invalid, missing } from './errors.ts'
 import type { EventType, Objects, State } from './state.ts'
@@ -19,7 +19,7 @@ export interface Dialect {
   emit(type: EventType, object: object, previous?: object): void
 }
 
-/** Answers a call within one turn of the event loop, so that no two calls interleave. Throws `StripeError`. */
+/** Runs a call within one turn of the event loop, so that no two calls interleave. Throws `StripeError`. */
 export type Handler = (dialect: Dialect, call: Call) => object
 
 export interface Route {

@@ -19,7 +19,7 @@ export type Stage = 'prepare' | 'confirm' | 'cancel' | 'refund'
 
 export interface Fault {
   stage: Stage
-  /** `*_before`: nothing was done; `*_after`: it was done, the answer is lost; `late`: done after `ms`, connection broken at once. */
+  /** `*_before`: nothing was done; `*_after`: it was done, the response is lost; `late`: done after `ms`, connection broken at once. */
   kind:
     | 'drop_before'
     | 'drop_after'

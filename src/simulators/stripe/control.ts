@@ -82,9 +82,9 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
       `/_control${path}`,
       { bodyLimit: LARGEST_BODY, ...(body && { schema: { body } }) },
       async (request) => {
-        const answer = work(request.body as never, request.params.id) ?? {}
+        const response = work(request.body as never, request.params.id) ?? {}
         await dialect.state.durable()
-        return answer
+        return response
       },
     )
   post<{ advance_ms: number }>('/clock', bodies.clock, ({ advance_ms }) => {

@@ -16,7 +16,7 @@ import { expand } from './expand.ts'
 import { Faults } from './faults.ts'
 import { hide } from './hidden.ts'
 import { invoiceRoutes } from './invoices.ts'
-import { answerOfEmptyAccount, OtherAccounts } from './other-accounts.ts'
+import { OtherAccounts, responseOfEmptyAccount } from './other-accounts.ts'
 import { paymentIntentRoutes, settlePayment } from './payment-intents.ts'
 import { paymentMethodRoutes } from './payment-methods.ts'
 import { payoutRoutes } from './payouts.ts'
@@ -59,14 +59,14 @@ export interface Asked {
   idempotencyKey: string | undefined
 }
 
-export interface Answer {
+export interface SimulatedResponse {
   status: number
   body: object
   isReplay?: boolean
 }
 
-/** `dropped`: the connection breaks without an answer. */
-export type Reply = Answer | 'dropped'
+/** `dropped`: the connection breaks without a response. */
+export type Reply = SimulatedResponse | 'dropped'
 
 export class StripeDialect implements Dialect {
   readonly state: State
@@ -125,22 +125,22 @@ export class StripeDialect implements Dialect {
     await this.state.close()
   }
 
-  /** Answers one call. Its changes are on disk before the answer. */
-  async answer(asked: Asked): Promise<Reply> {
+  /** Runs one call. Its changes are on disk before the response. */
+  async respond(asked: Asked): Promise<Reply> {
     this.calls += 1
     this.runDueJobs()
-    const reply = await this.#answer(asked)
+    const reply = await this.#respond(asked)
     this.#timer.set()
     await this.state.durable()
     return reply
   }
 
-  async #answer(asked: Asked): Promise<Reply> {
+  async #respond(asked: Asked): Promise<Reply> {
     const key = asked.method === 'POST' && asked.idempotencyKey ? asked.idempotencyKey : undefined
     try {
       this.#authenticate(asked.secretKey)
       const other = this.others.of(asked.secretKey)
-      const empty = other === undefined ? undefined : answerOfEmptyAccount(asked)
+      const empty = other === undefined ? undefined : responseOfEmptyAccount(asked)
       if (empty) return { status: 200, body: empty }
       const { call, route } = match(asked)
       if (other !== undefined && call.path === '/v1/account') return { status: 200, body: accountOf(other) }
@@ -160,12 +160,12 @@ export class StripeDialect implements Dialect {
       if (fault?.kind === 'slow') await this.#delay(fault.ms, key)
       return reply
     } catch (error) {
-      return answerOf(error)
+      return responseOf(error)
     }
   }
 
   /** Runs the call, or repeats the outcome of the first call with this key. */
-  #perform(call: Call, route: Route, key: string | undefined, fault?: string): Answer {
+  #perform(call: Call, route: Route, key: string | undefined, fault?: string): SimulatedResponse {
     const purpose = JSON.stringify([call.method, call.path, call.params])
     const kept = key === undefined ? undefined : this.state.keptOutcome(key)
     if (kept && kept.purpose !== purpose) {
@@ -173,18 +173,18 @@ export class StripeDialect implements Dialect {
       throw new StripeError(400, { type: 'idempotency_error', message })
     }
     if (kept) return { status: kept.status, body: kept.body as object, isReplay: true }
-    const answer = fault === 'error_before' ? answerOf(unavailable(500)) : this.#run(call, route)
-    const told = fault === 'error_after' ? answerOf(unavailable(500)) : answer
+    const response = fault === 'error_before' ? responseOf(unavailable(500)) : this.#run(call, route)
+    const told = fault === 'error_after' ? responseOf(unavailable(500)) : response
     if (key !== undefined && told.isOutcome) this.state.keep({ key, purpose, status: told.status, body: told.body })
     return { status: told.status, body: told.body }
   }
 
-  #run(call: Call, route: Route): Answer & { isOutcome: boolean } {
+  #run(call: Call, route: Route): SimulatedResponse & { isOutcome: boolean } {
     try {
       checkNames(call, route)
       return { status: 200, body: hide(call, expand(this.state, call, route.handler(this, call))), isOutcome: true }
     } catch (error) {
-      return answerOf(error)
+      return responseOf(error)
     }
   }
 
@@ -239,8 +239,8 @@ function match({ method, path, params }: Asked): { call: Call; route: Route } {
 }
 
 /** Any exception of another kind is a bug of the dialect. */
-function answerOf(error: unknown): Answer & { isOutcome: boolean } {
-  if (error instanceof FormError) return answerOf(invalid(`The form ${error.message}.`))
+function responseOf(error: unknown): SimulatedResponse & { isOutcome: boolean } {
+  if (error instanceof FormError) return responseOf(invalid(`The form ${error.message}.`))
   if (!(error instanceof StripeError)) throw error
   const body: { error: ErrorBody } = { error: error.body }
   return { status: error.status, body, isOutcome: error.isOutcome }

@@ -13,7 +13,7 @@ export interface ErrorBody {
   payment_method?: object
 }
 
-/** Ends a call with this answer. */
+/** Ends a call with this response. */
 export class StripeError extends Error {
   readonly status: number
   readonly body: ErrorBody

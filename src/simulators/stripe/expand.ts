@@ -27,14 +27,14 @@ const SHOWN_IF_ANY = ['applies_to', 'currency_options', 'tiers']
 // Stripe's own limit.
 const DEEPEST = 4
 
-/** @returns a copy of the answer with every path of `expand` expanded */
-export function expand(state: State, call: Call, answer: object): object {
+/** @returns a copy of the response with every path of `expand` expanded */
+export function expand(state: State, call: Call, response: object): object {
   const paths = call.params['expand'] ?? []
   if (!Array.isArray(paths)) throw invalid('Invalid array', { param: 'expand' })
   return paths.reduce<object>((expanded, path) => {
     if (typeof path !== 'string' || path.split('.').length > DEEPEST) throw invalid('Invalid path', { param: 'expand' })
     return expandPath(state, expanded, path.split('.'), path)
-  }, answer)
+  }, response)
 }
 
 function expandPath(state: State, object: object, [field, ...rest]: string[], path: string): object {

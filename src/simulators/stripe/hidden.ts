@@ -11,9 +11,9 @@ const INNER_LISTS: Record<string, string> = { invoice: 'payments', subscription:
 const INNER_PAGE = 10
 
 /** @returns a copy without the fields that the call does not expand */
-export function hide(call: Call, answer: object): object {
+export function hide(call: Call, response: object): object {
   const asked = call.params['expand']
-  return hideIn(answer, [], Array.isArray(asked) ? asked.map(String) : []) as object
+  return hideIn(response, [], Array.isArray(asked) ? asked.map(String) : []) as object
 }
 
 function hideIn(value: unknown, at: string[], asked: string[]): unknown {

@@ -18,13 +18,13 @@ export function list<T extends { id: string; created?: number }>(call: Call, obj
   const limit = integer(call, 'limit') ?? 10
   if (limit < 1 || limit > 100) throw invalid('Invalid limit: must be between 1 and 100', { param: 'limit' })
   const [after, before] = [text(call, 'starting_after'), text(call, 'ending_before')]
-  const answer = (data: T[], has_more: boolean): List<T> => ({ object: 'list', url: call.path, has_more, data })
+  const response = (data: T[], has_more: boolean): List<T> => ({ object: 'list', url: call.path, has_more, data })
   if (before !== undefined) {
     const end = position(newestFirst, before, 'ending_before')
-    return answer(newestFirst.slice(Math.max(0, end - limit), end), end > limit)
+    return response(newestFirst.slice(Math.max(0, end - limit), end), end > limit)
   }
   const start = after === undefined ? 0 : position(newestFirst, after, 'starting_after') + 1
-  return answer(newestFirst.slice(start, start + limit), newestFirst.length > start + limit)
+  return response(newestFirst.slice(start, start + limit), newestFirst.length > start + limit)
 }
 
 function position(objects: readonly { id: string }[], id: string, param: string): number {

@@ -15,8 +15,8 @@ export class OtherAccounts {
   }
 }
 
-/** The answer of an account without objects; undefined for calls that do not depend on objects, such as the one for the balance. */
-export function answerOfEmptyAccount({
+/** The response of an account without objects; undefined for calls that do not depend on objects, such as the one for the balance. */
+export function responseOfEmptyAccount({
   method,
   path,
   params,

@@ -17,7 +17,7 @@ export interface StripeSimulatorOptions {
   /** Made if it is missing; locked, so that one simulator at a time has it open. */
   ledgerFile: string
   log: Pick<FastifyBaseLogger, 'error'>
-  /** False for tests and load on a slow disk only: a crash of the machine may then lose what was answered. */
+  /** False for tests and load on a slow disk only: a crash of the machine may then lose what was acknowledged. */
   fsync?: boolean
   /** True: takes live keys (`sk_live_…`) instead of test keys. */
   livemode?: boolean
@@ -80,7 +80,7 @@ function build(dialect: StripeDialect, { log, latencyMs = 0 }: StripeSimulatorOp
   server.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
     if (error instanceof StripeError) return reply.code(error.status).send({ error: error.body })
     const status = error instanceof FormError ? 400 : (error.statusCode ?? 500)
-    if (status >= 500) log.error({ err: error }, 'The simulator could not answer.')
+    if (status >= 500) log.error({ err: error }, 'The simulator could not respond.')
     return reply.code(status).send({ error: { type: 'invalid_request_error', message: error.message } })
   })
   server.get('/health', async () => {
@@ -94,7 +94,7 @@ function build(dialect: StripeDialect, { log, latencyMs = 0 }: StripeSimulatorOp
     url: '/v1/*',
     handler: async (request, reply) => {
       const { method, headers } = request
-      const answered = await dialect.answer({
+      const response = await dialect.respond({
         method,
         path: request.url.split('?')[0]!,
         params: decodeForm((method === 'POST' ? request.body?.text : request.query.text) ?? ''),
@@ -102,7 +102,7 @@ function build(dialect: StripeDialect, { log, latencyMs = 0 }: StripeSimulatorOp
         idempotencyKey: headers['idempotency-key']?.toString(),
       })
       if (latencyMs > 0) await systemClock.sleep(latencyMs)
-      return send(reply, withPage(answered, request.host))
+      return send(reply, withPage(response, request.host))
     },
   })
   return server
@@ -125,15 +125,15 @@ function readSecretKey(header: string | undefined): string | undefined {
   return undefined
 }
 
-function send(reply: FastifyReply, answer: Reply): FastifyReply {
-  if (answer === 'dropped') {
+function send(reply: FastifyReply, response: Reply): FastifyReply {
+  if (response === 'dropped') {
     reply.hijack()
     reply.raw.destroy()
     return reply
   }
-  if (answer.isReplay) reply.header('idempotent-replayed', 'true')
+  if (response.isReplay) reply.header('idempotent-replayed', 'true')
   return reply
-    .code(answer.status)
+    .code(response.status)
     .headers({ 'request-id': `req_${randomName().slice(0, 14)}`, 'stripe-version': API_VERSION })
-    .send(answer.body)
+    .send(response.body)
 }

@@ -1,4 +1,4 @@
-// Commands that root runs on the data folder of a service with a user of its own: what they make is that user's.
+// Commands that root runs on the data folder of a service with its own user: what they make is that user's.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import {

@@ -190,7 +190,7 @@ describe('doctor', () => {
     assert.deepEqual((await examine({ DATABASE_URL: empty })).failed, ['migrations'])
   })
 
-  test('1 for a database that does not answer, without its password', async () => {
+  test('1 for a database that does not respond, without its password', async () => {
     const { code, stdout } = await tundish(['doctor'], {
       ...env,
       DATABASE_URL: 'postgresql://u:hunter2@127.0.0.1:1/db',

@@ -136,7 +136,7 @@ test('rejected lines are never written through a link', async () => {
   assert.equal(readFileSync(target, 'utf8'), 'untouched')
 })
 
-test('bad lines that are skipped go to a file beside theirs, which only its owner can read', async () => {
+test('bad lines that are skipped go to a file next to theirs, which only its owner can read', async () => {
   const path = file('mixed.ndjson', `${good}{"a" :1}\nx\n`)
   const saved = `${path}.rejected.ndjson`
   writeFileSync(saved, 'of an earlier run', { mode: 0o644 })

@@ -61,7 +61,7 @@ describe('master.key', () => {
     await rename(`${file}.kept`, file)
   })
 
-  test('is replaced, and the old one kept beside it', async () => {
+  test('is replaced, and the old one kept next to it', async () => {
     const old = await readFile(file, 'utf8')
     const { code, stdout, stderr } = await tundish(['master-key', 'replace'], env)
     assert.deepEqual([code, stderr], [0, ''])

@@ -60,7 +60,7 @@ describe('organizations, projects and keys', () => {
     })
   }
 
-  test('org set answers the settings, for all currencies and for one', async () => {
+  test('org set prints the settings, for all currencies and for one', async () => {
     await run('org', 'create', 'limits')
     const set = await json(
       'org',
@@ -103,7 +103,7 @@ describe('organizations, projects and keys', () => {
       ['--rate-limit', 'fast'],
     ],
   ] as const) {
-    test(`2 for org set ${wrong.join(' ')}, and ${right.join(' ')} beside it is not set either`, async () => {
+    test(`2 for org set ${wrong.join(' ')}, and ${right.join(' ')} next to it is not set either`, async () => {
       const before = await json('org', 'show', 'acme')
       assert.equal((await run('org', 'set', 'acme', ...right, ...wrong)).code, 2)
       assert.deepEqual(await json('org', 'show', 'acme'), before)

@@ -29,7 +29,7 @@ for (const [address, sentence] of Object.entries({
   })
 }
 
-test('2 and one sentence when the database does not answer', async () => {
+test('2 and one sentence when the database does not respond', async () => {
   const env = { DATABASE_URL: 'postgresql://user:hunter2@127.0.0.1:1/tundish', MASTER_KEY: KEY }
   const { code, stdout, stderr } = await tundish(['org', 'list'], env)
   assert.deepEqual([code, stdout], [2, ''])

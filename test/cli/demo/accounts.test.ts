@@ -1,4 +1,4 @@
-// The demo's other merchant accounts: their customers are charged through the adapters of Stripe and Primer, at simulators of their own.
+// The demo's other merchant accounts: their customers are charged through the adapters of Stripe and Primer, at their own simulators.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'

@@ -60,7 +60,7 @@ describe('the demo', () => {
     assert.ok(funnels.some(({ deleted_at }) => deleted_at !== null))
   })
 
-  test('prints three calls of the data API that answer with data', async () => {
+  test('prints three calls of the data API that return data', async () => {
     assert.equal(calls().length, 3)
     for (const { header, url } of calls()) {
       const [name, value] = header!.split(': ') as [string, string]
@@ -143,7 +143,7 @@ test('a start that waits for another one has more time than a statement', async 
   }
 })
 
-test('serve --demo makes its DATA_DIR on a database of its own address', { timeout: 120_000 }, async () => {
+test('serve --demo makes its DATA_DIR on its own database address', { timeout: 120_000 }, async () => {
   const database = await freshDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'tundish-demo-'))
   const MASTER_KEY = Buffer.alloc(32, 1).toString('base64')

@@ -109,7 +109,7 @@ async function promptly(where: string, others: (() => ReturnType<typeof send>)[]
 for (const [name, request] of Object.entries(REQUESTS)) {
   test(`at any point of ${name === 'erasure' ? 'an' : 'a'} ${name}`, async () => {
     const points = await pointsOf(request)
-    if (name === 'refund') assert.ok(points.length > 20, 'a refund is settled in a transaction of its own')
+    if (name === 'refund') assert.ok(points.length > 20, 'a refund is settled in its own transaction')
     const others = await Promise.all(
       [shop, other].flatMap((organization) =>
         Array.from({ length: points.length * 3 }, (_, n) => Object.values(REQUESTS)[n % 3]!(organization, here())),

@@ -44,7 +44,7 @@ test('off: the customer at Stripe stays, and so does the card', async () => {
   assert.equal((await shop.charge(user)).body.checkout_status, 'succeeded')
 })
 
-test('on: the card is detached, the customer emptied, and nothing is charged any more', async () => {
+test('on: the card is detached, the customer emptied, and nothing is charged from then on', async () => {
   await set('on')
   const { customer, profileId, user } = await person()
   await erase(profileId)

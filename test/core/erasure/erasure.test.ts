@@ -51,7 +51,7 @@ describe('erasing', () => {
     assert.equal(row?.n, '0')
   })
 
-  test('tries again when others write the same, and in the end tells the caller to', async () => {
+  test('tries again during concurrent writes, and in the end asks the caller to', async () => {
     await fresh('a')
     const clash = async (times: number) => {
       await server.db.query(`
@@ -209,7 +209,7 @@ describe('erasing', () => {
     )
   })
 
-  test('erasing again wipes what was added to the profile meanwhile', async () => {
+  test('erasing again wipes what was added to the profile in between', async () => {
     await fresh('a')
     await erase('a')
     await insert(server.db, project, {

@@ -12,7 +12,7 @@ const ROUNDS = 10
 const MARK = 'zyx@marker.example'
 const T = '2026-01-02T03:04:05Z'
 
-describe('an import beside an erasure', () => {
+describe('an import during an erasure', () => {
   let server: TestServer
   let project: Project
   before(async () => {

@@ -157,7 +157,7 @@ test('two processes deliver every event once, and what a dead process had taken 
   await events.remove(id)
 })
 
-test('a receiver that does not answer delays no other', async () => {
+test('a receiver that does not respond delays no other', async () => {
   const deliveries = await openDeliveries({ deadlineMs: 600_000 })
   const held: (() => void)[] = []
   try {
@@ -177,7 +177,7 @@ test('a receiver that does not answer delays no other', async () => {
   }
 })
 
-test('a receiver that does not answer until the deadline has failed', async () => {
+test('a receiver that does not respond until the deadline has failed', async () => {
   const deliveries = await openDeliveries({ deadlineMs: 1_000 })
   try {
     await deliveries.endpoint((await deliveries.receiver(() => undefined)).url)

@@ -119,7 +119,7 @@ test('5 days of failures disable the endpoint, 4 days do not', async () => {
   await events.remove(id)
 })
 
-test('410 of an address that has been replaced meanwhile does not disable the endpoint', async () => {
+test('410 of an address that has been replaced in between does not disable the endpoint', async () => {
   const answers: (() => void)[] = []
   const old = await events.receiver((_, response) => {
     answers.push(() => response.writeHead(410).end())

@@ -61,7 +61,7 @@ test('of several addresses the private ones are left out', async () => {
   assert.equal(target.arrivals.length, before)
 })
 
-test('no answer has a reason: refused connection, unknown name, deadline, broken answer', async () => {
+test('a missing response has a reason: refused connection, unknown name, deadline, broken response', async () => {
   const reason = async (url: string, options: Partial<SendOptions> = {}) =>
     (await post(url, { allowPrivate: true, ...options })).error
   const free = await startReceiver()
@@ -79,7 +79,7 @@ test('no answer has a reason: refused connection, unknown name, deadline, broken
   await broken.close()
 })
 
-test('an answer that changes to another protocol is no answer', { timeout: 10_000 }, async () => {
+test('a response that changes to another protocol is a failure', { timeout: 10_000 }, async () => {
   const changing = await startReceiver((_arrival, response) => {
     response.socket!.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
     return undefined

@@ -27,7 +27,7 @@ test('every event of a day arrives, and is handled once by its id', async () => 
   const webhook = new Webhook(`whsec_${Buffer.from(events.secretKey).toString('base64')}`)
   const handled = new Map<string, number>()
   const failures = { refused: 0, silent: 0, broken: 0, unverified: 0 }
-  // What the receiver remembers survives its restarts, as a database of its own would.
+  // What the receiver remembers survives its restarts, as its own database would.
   const receive: Answer = ({ headers, body }, response) => {
     try {
       webhook.verify(body, headers as Record<string, string>)

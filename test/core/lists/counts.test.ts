@@ -110,7 +110,7 @@ describe('counters', () => {
     assert.ok(compared > 15)
   })
 
-  test('are exact after sweeps beside concurrent writers, with one row each', async () => {
+  test('are exact after sweeps during concurrent writes, with one row each', async () => {
     const stops = [sweep(), sweep()]
     const rows = [{ status: 'active', product_id: 'x' }]
     const append = async (n: number) => {

@@ -15,7 +15,7 @@ describe('traces', () => {
   let billing: Billing
   before(async () => {
     heard = []
-    // A provider of its own, to hear what is sent to one.
+    // A separate provider, to see what is sent to one.
     provider = createServer((request, response) => {
       if (request.url === '/charges') heard.push(request.headers.traceparent as string | undefined)
       let body = ''

@@ -74,7 +74,7 @@ describe('events of a shared session after an erasure', () => {
     await imports.erase(project, 'profile')
   })
 
-  test('have their data, also beside a repeated line of the session', async () => {
+  test('have their data, also with a repeated line of the session', async () => {
     await imports.run(project, [line.session(), ...renewed], { live: true, emitEvents: true })
     const events = await told(project)
     const types = ['subscription.cancelled', 'subscription.cancelled', 'transaction.created']

@@ -205,7 +205,7 @@ test('imports of two projects of an organization at once share its customers and
   assert.deepEqual(row, { n: '300', instants: '300' })
 })
 
-test('a writer of records that works meanwhile is counted, too', async () => {
+test('a writer of records that works at the same time is counted, too', async () => {
   const project = await imports.project()
   await imports.run(project, profiles(50))
   const charge = (n: number) =>

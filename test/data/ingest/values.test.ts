@@ -69,7 +69,7 @@ test('JSON is kept to the digit, compact', () => {
   )
 })
 
-test('prices have every field in the order of the answer', () => {
+test('prices have every field in the order of the response', () => {
   const prices = [
     {
       currency: 'usd',

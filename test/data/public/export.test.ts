@@ -107,7 +107,7 @@ describe('the export', () => {
       assert.equal((await asked(accept)).headers['content-type'], 'application/x-ndjson')
   })
 
-  test('HEAD answers without reading a record', async () => {
+  test('HEAD responds without reading a record', async () => {
     const { status, text } = await server.api('/export', { method: 'HEAD', key: project.key })
     assert.deepEqual([status, text], [200, ''])
   })

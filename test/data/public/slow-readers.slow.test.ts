@@ -117,7 +117,7 @@ describe('a large page, alone on its connection', { timeout: PATIENCE_MS }, () =
   let server: TestServer | undefined
   afterEach(() => server?.stop())
 
-  /** Asks a server of its own for a page, and waits until it comes. */
+  /** Asks its own server for a page, and waits until it comes. */
   async function askAlone(env: Record<string, string>, more = '') {
     server = await startTestServer(env)
     const { id, organizationId, key } = await server.project()

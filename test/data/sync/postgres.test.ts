@@ -21,7 +21,7 @@ after(async () => {
 
 const asRole = (password = 'p%40zyx') => Object.assign(new URL(warehouse.url), { username: ROLE, password }).href
 
-test('a role that may not create the schema is refused with a sentence, and uses a schema of its own', async () => {
+test('a role that may not create the schema is refused with a sentence, and uses its own schema', async () => {
   const project = await filled(server)
   await runStatement(warehouse.url, `create role ${ROLE} login password 'p@zyx'`)
   const sync = (to: string) => tundishAgain(['sync', '--to', to], syncEnv(server, project))

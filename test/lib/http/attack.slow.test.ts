@@ -1,5 +1,5 @@
 // Attacks beside which others are served: slow senders, idle connections, huge bodies and headers, a thousand large lists.
-// The server is a process of its own, so that what the attackers and the callers do is not on its account.
+// The server is its own process, so that what the attackers and the callers do is not on its account.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
@@ -115,7 +115,7 @@ describe('a normal caller', { timeout: 120_000 + 30_000 * SCALE }, () => {
     assert.equal(areOpen(), 0)
   })
 
-  test('is served beside slowloris', async () => {
+  test('is served during slowloris', async () => {
     await isServedBeside(async () => {
       const slow = await Promise.all(times(200, () => open('GET /public/v1/funnels HTTP/1.1\r\nHost: x\r\n')))
       for (const socket of slow) socket.resume()
@@ -128,7 +128,7 @@ describe('a normal caller', { timeout: 120_000 + 30_000 * SCALE }, () => {
     })
   })
 
-  test(`is served beside bodies of ${BODY_MB} MB`, async () => {
+  test(`is served during bodies of ${BODY_MB} MB`, async () => {
     await isServedBeside(async () => {
       const chunk = Buffer.alloc(1024 * 1024, ' ')
       await Promise.all(
@@ -151,7 +151,7 @@ describe('a normal caller', { timeout: 120_000 + 30_000 * SCALE }, () => {
     })
   })
 
-  test('is served beside headers of 64 KiB', async () => {
+  test('is served during headers of 64 KiB', async () => {
     await isServedBeside(() =>
       Promise.all(
         times(100, async () => {
@@ -163,7 +163,7 @@ describe('a normal caller', { timeout: 120_000 + 30_000 * SCALE }, () => {
     )
   })
 
-  test(`is served beside ${LISTS} large lists at once`, async () => {
+  test(`is served during ${LISTS} large lists at once`, async () => {
     await isServedBeside(async () => {
       const many = new Agent({ keepAlive: true })
       const lists = times(LISTS, async () => {

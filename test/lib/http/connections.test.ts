@@ -32,21 +32,21 @@ describe('a connection', { timeout: 60_000 }, () => {
     `GET /health/live HTTP/${version}\r\n${headers.join('\r\n')}\r\n\r\n`
 
   describe('followed by bytes that are no HTTP', () => {
-    test('gets the answer of a charge that was begun, and is closed', async () => {
+    test('gets the response of a charge that was begun, and is closed', async () => {
       const answer = await sendBytes(billing.server.url, `${await slowCharge('with garbage')}GARBAGE\r\n\r\n`)
       assert.deepEqual(statuses(answer), [200])
       assert.match(answer, /\r\nconnection: close\r\n/i)
       assert.match(answer, /"checkout_status":"succeeded"/)
     })
 
-    test('gets the answers of all requests that had arrived, in their order', async () => {
+    test('gets the responses of all requests that had arrived, in their order', async () => {
       const bytes = `${await slowCharge('first')}${get(['Host: x'])}${await slowCharge('second')}\0\0\0`
       const answer = await sendBytes(billing.server.url, bytes)
       assert.deepEqual(statuses(answer), [200, 200, 200])
       assert.match(answer, /"succeeded".*"status":"ok".*"succeeded"/s)
     })
 
-    test('gets the answers before, and then 400 for a body that is broken off by them', async () => {
+    test('gets the responses before, and then 400 for a body that is broken off by them', async () => {
       const broken = `POST /${shop.id}/v1/my_assets HTTP/1.1\r\nHost: x\r\nservice-secret-key: ${shop.key}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`
       const answer = await sendBytes(billing.server.url, `${await slowCharge('before')}${broken}`)
       assert.deepEqual(statuses(answer), [200, 400])
@@ -54,7 +54,7 @@ describe('a connection', { timeout: 60_000 }, () => {
     })
   })
 
-  test('whose sending side is closed gets its answer all the same', async () => {
+  test('whose sending side is closed gets its response all the same', async () => {
     const { hostname, port } = new URL(billing.server.url)
     const bytes = await slowCharge('half closed')
     const answer = await new Promise<string>((resolve, reject) => {

@@ -85,7 +85,7 @@ describe('a server with a standby and a primary in DATABASE_URL', { timeout: 240
     )
   })
 
-  test('answers 503 while there is no primary, and finds the standby that became one', async () => {
+  test('503 while there is no primary, and finds the standby that became one', async () => {
     await databases.replica.catchUp()
     await databases.primary.stop('SIGQUIT')
     await until('503', async () => (await write()) === 503)

@@ -66,7 +66,7 @@ test('a start that waits for another process to migrate says so after three seco
   assert.match(sentences[0]!, /^Another process is migrating the database: waiting for it\./)
 })
 
-test('every migration has a number of its own', async () => {
+test('every migration has its own number', async () => {
   const versions = (await migrations()).map(({ version }) => version)
   assert.deepEqual(
     versions.filter((version, n) => versions.indexOf(version) !== n),

@@ -113,7 +113,7 @@ describe('a row', () => {
     }
   })
 
-  test('is returned to the caller of its statement, also beside statements that fail', async () => {
+  test('is returned to the caller of its statement, also among statements that fail', async () => {
     const asked = Array.from({ length: 300 }, (_, n) =>
       n % 3 === 0
         ? fresh.db.read({ text: `select ${n} / 0` }, []).catch(({ code }) => code as string)

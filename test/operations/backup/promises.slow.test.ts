@@ -91,7 +91,7 @@ describe('a charge', () => {
   })
   after(() => billing.stop())
 
-  test('in progress is settled by asking the provider, and one made after the backup is answered as it was', async () => {
+  test('in progress is settled by asking the provider, and one made after the backup has the response it had', async () => {
     const shop = await billing.organization('shop')
     const lost = await shop.customer({ token: 'sim_charge_then_drop' })
     const never = await shop.customer({ token: 'sim_drop_no_charge' })

@@ -110,7 +110,7 @@ describe('with pg_dump on the PATH', { skip }, () => {
   })
 })
 
-/** A server of the tools' own version, in a folder of its own, that asks for a password. */
+/** A server of the tools' own version, in its own folder, that asks for a password. */
 async function startServer(folder: string): Promise<() => Promise<void>> {
   const account = await newOwner(folder)
   chmodSync(folder, 0o711)

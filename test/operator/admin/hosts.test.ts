@@ -32,7 +32,7 @@ for (const host of [
   'admin.example.com',
   'admin.example.com.',
 ]) {
-  test(`answers ${host}`, async () => {
+  test(`200 for ${host}`, async () => {
     assert.equal((await asked(host)).status, 200)
   })
 }
@@ -57,7 +57,7 @@ for (const host of [
   })
 }
 
-test('the public listener answers any name: its key protects it, and it has many', async () => {
+test('the public listener accepts any name: its key protects it, and it has many', async () => {
   const { status } = await send(agent, server.url, '/health/live', {})
   assert.equal(status, 200)
 })

@@ -119,7 +119,7 @@ test('a reason leads to its declined payments, and a chargeback is not called re
   assert.ok(movement!.includes('charged back'), String(movement))
 })
 
-test('screens have the names of their questions, and the last one loses nobody; a person has them and what went back', async () => {
+test('screens have the names of their questions, and the last one loses no one; a person has them and what went back', async () => {
   const screens = rowsOf(await see(`/funnels/funnel?${DAYS}`), 'screens')
   assert.deepEqual(
     screens.map(([screen, , answered, , stopped]) => [screen, answered, stopped]),

@@ -85,7 +85,7 @@ test('the CSV of a list has the rows of all its pages, and only those that match
   assert.equal(linesOf(await see('/charges?csv=charges&status=failed')).length, 1)
 })
 
-test('amounts are numbers beside their currency, times are in full, and what does not exist is empty', async () => {
+test('amounts are numbers next to their currency, times are in full, and what does not exist is empty', async () => {
   const [head, row] = linesOf(await see('/charges?csv=charges'))
   assert.equal(head, 'Order,Amount,Currency,Status,Customer,Created,Provider,Refunded')
   assert.match(row!, /^01900000-[^,]+,12\.345,KWD,succeeded,ada,2026-01-02T03:04:05\.000006Z,simulator,0$/)
@@ -96,7 +96,7 @@ test('amounts are numbers beside their currency, times are in full, and what doe
   assert.match(linesOf(await see('/people/profile?csv=transactions'))[1]!, /^trn,10\.50,EUR,/)
 })
 
-test('two lists of a page have pages of their own', async () => {
+test('two lists of a page have their own pages', async () => {
   const first = await see('/refunds')
   const [, next] = /href="([^"]*refunds=[^"]*)">Next page/.exec(first)!
   const second = await see(next!.replaceAll('&amp;', '&'))
@@ -110,7 +110,7 @@ test('the audit log has its changes without the text of the button that shows th
   assert.match(newest!, /,key\.created,key [^,]+,"after \{""name"":""new""/)
 })
 
-test('a file is named by project, page, table and day, begins with a byte order mark, and has names beside ids', async () => {
+test('a file is named by project, page, table and day, begins with a byte order mark, and has names next to ids', async () => {
   await dashboard.server.db.query(
     `insert into figures_sales (project_id, split, day, test, key, subkey, currency, sales, gross, refunds, refunded, chargebacks,
        charged_back, payers, gross_usd, refunded_usd, charged_back_usd, without_usd)

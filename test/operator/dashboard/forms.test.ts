@@ -162,7 +162,7 @@ test('another period keeps what is chosen on the page, and drops the place in it
   assert.match(list.text, /name="back" value="\/charges\?[^"]*status=failed[^"]*"/)
 })
 
-test('no text stands beside a new key, where it could be copied with it', async () => {
+test('no text is next to a new key, where it could be copied with it', async () => {
   const { id } = dashboard.project
   const { text } = await dashboard.visit(`/keys/project/${id}`, { cookie, form: { name: 'reporting' } })
   assert.match(text, /The key “reporting” was created\. It is shown only now/)

@@ -201,7 +201,7 @@ describe(titled('signing in with OpenID Connect', noBrowser), { skip: noBrowser 
     assert.match(await text(page), /redirect_uri/)
   })
 
-  test('a provider that names another issuer, or does not answer', async () => {
+  test('a provider that names another issuer, or does not respond', async () => {
     const settings = { issuer: provider.issuer, clientId: 'tundish', clientSecret: 'x', claim: 'groups', roles: [] }
     const clock = { monotonicMs: () => 0 }
     const begin = (issuer: string) =>

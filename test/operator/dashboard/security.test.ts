@@ -73,7 +73,7 @@ test('a form without a session leads back to its page by way of the sign-in', as
   assert.ok(text.includes('href="/sign-in?to=%2Fsettings%3Fproject%3Dx"'))
 })
 
-test('a link of another site opens the page by a request of its own, and shows nothing itself', async () => {
+test('a link of another site opens the page by its own request, and shows nothing itself', async () => {
   const headers = { 'sec-fetch-site': 'cross-site' }
   const { status, headers: sent, text } = await dashboard.visit('/revenue?period=7d', { headers })
   assert.deepEqual([status, sent.get('refresh')], [200, '0; url=/revenue?period=7d'])

@@ -151,7 +151,7 @@ describe('a dispute', () => {
     assert.deepEqual(await eventTypes(billing, charge.orderId), ['charge.succeeded', 'charge.disputed'])
   })
 
-  test('that waits for its order sees what was done to the consumable meanwhile', async () => {
+  test('that waits for its order sees what was done to the consumable in between', async () => {
     await shop.refund(charge.user, charge.orderId)
     const { work } = await charge.whileLocked(
       () => record({ fundsWithdrawn: true }),

@@ -105,7 +105,7 @@ describe('an import that links the customer to an erased profile', () => {
     return () => importRecords(billing.server.app, { projectId: shop.projectId, live: true }, [source])
   }
 
-  test('takes the metadata of a charge beside it, which saw the old link', async () => {
+  test('takes the metadata of a concurrent charge, which saw the old link', async () => {
     const user = await shop.customer()
     const run = await link(user)
     let importing: ReturnType<typeof run>

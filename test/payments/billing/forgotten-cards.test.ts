@@ -38,7 +38,7 @@ async function charged(savedAt = '2020-01-01T00:00:00Z') {
 const repeat = async (external_id: string) => (await shop.charge(external_id, { idempotency_key: 'k' })).body
 const charges = async (customer: string) => (await billing.client.charges.list({ customer })).data.length
 
-describe('a charge of a card that is not the saved card any more is adopted after the life of its key', () => {
+describe('a charge of a card that is no longer the saved card is adopted after the life of its key', () => {
   test('if the payment that saved the card is lost too; its own card is the saved card then', async () => {
     const { external_id, customer, payment_method, saved, order_id } = await charged()
     await forget(order_id, saved)

@@ -148,7 +148,7 @@ describe('a refund whose order is here', () => {
     )
   })
 
-  test('leaves the next refund without a key one of its own, also when the refunds before it stay forgotten', async () => {
+  test('gives the next refund without a key a new one, also when the refunds before it stay forgotten', async () => {
     const user = await shop.customer()
     const { order_id } = (await shop.charge(user)).body
     await shop.refund(user, order_id, { amount: '4', soft_refund: true, idempotency_key: 'soft' })

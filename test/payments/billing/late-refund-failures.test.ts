@@ -58,7 +58,7 @@ describe('a refund that had succeeded fails', () => {
     assert.deepEqual([replay.refund_status, replay.amount_refunded], ['failed', 0])
   })
 
-  test('a refund that waits for its order sees what was done to the consumable meanwhile', async () => {
+  test('a refund that waits for its order sees what was done to the consumable in between', async () => {
     const refundId = randomUUID()
     await billing.db.query(
       `insert into refunds (organization_id, refund_id, order_id, external_id, amount, currency_code, provider_key, created_at, next_look_at)

@@ -112,7 +112,7 @@ test('disputes: opened, then lost with the money withdrawn', async () => {
   assert.equal(revoked.is_active, false)
 })
 
-test('an organization sees its own; another window’s cursor is refused; what is answered is what is declared', async () => {
+test('an organization sees its own; another window’s cursor is refused; the response is what is declared', async () => {
   const other = await billing.organization()
   const description = await describeServer(billing.server)
   for (const path of ['/consumables', '/refunds', '/disputes']) {

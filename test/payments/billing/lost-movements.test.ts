@@ -118,7 +118,7 @@ describe('a key that was charged at another account than that of the saved card'
   })
 })
 
-test('a known key is answered while accounts have to be listed', async () => {
+test('a known key is replayed while accounts have to be listed', async () => {
   const first = await charge()
   await markUnlisted(db, shop.id)
   const again = await charge()

@@ -109,7 +109,7 @@ describe('the database is lost after the provider was called', () => {
     assert.equal((await lookInto(told, await take())).status, 'succeeded')
   })
 
-  test('when the answer to the commit was lost the replay returns the outcome', async () => {
+  test('when the response to the commit was lost the replay returns the outcome', async () => {
     const db: Db = {
       ...setup.db,
       tx: async (work) => {

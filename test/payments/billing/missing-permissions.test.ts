@@ -68,7 +68,7 @@ describe('reconcile', () => {
     assert.equal(await isMarked(), false)
   })
 
-  test('names an account with charges that is not connected any more', async () => {
+  test('names an account with charges that is no longer connected', async () => {
     await charged()
     const path = `/organizations/${shop.id}/merchant-accounts/stripe/stripe-test/disconnect`
     assert.equal((await billing.server.admin(path, { method: 'POST' })).status, 200)

@@ -72,7 +72,7 @@ describe('a charge and its replay', () => {
     for (const order of orders) assert.equal((await billing.ledger(order)).length, 1)
   })
 
-  test('a replay is answered although charges are no longer enabled, the maximum is lower and the card is gone', async () => {
+  test('a replay succeeds although charges are no longer enabled, the maximum is lower and the card is gone', async () => {
     const user = await shop.customer()
     const first = await shop.charge(user, { idempotency_key: 'k' })
     await shop.set('one_off_charge_enabled', false)

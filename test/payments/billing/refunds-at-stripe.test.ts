@@ -108,7 +108,7 @@ describe('a refund made at Stripe while ours is pending', () => {
     assert.deepEqual(await charge.report(), ['refund refunded 2.5', 'refund refunded 4'])
   })
 
-  test('takes what ours cannot have any more, and the sum stays the amount', async () => {
+  test('takes what ours can no longer have, and the sum stays the amount', async () => {
     const charge = await charged('pm_sim_refund_pending_60000ms')
     await billing.stripe.control('/faults', { method: 'POST', path: '/v1/refunds', kind: 'drop_before' })
     const own = await charge.refund({})
@@ -137,7 +137,7 @@ describe('a refund of ours without its metadata at Stripe', () => {
     assert.deepEqual(await charge.refunds(), ['tundish succeeded 4.00'])
   })
 
-  test('and whose answer was lost, is found by its amount, and not taken for another one', async () => {
+  test('and whose response was lost, is found by its amount, and not taken for another one', async () => {
     const charge = await charged()
     await billing.stripe.control('/faults', { method: 'POST', path: '/v1/refunds', kind: 'drop_after' })
     const own = await charge.refund({ amount: '4', idempotency_key: 'r' })
@@ -207,7 +207,7 @@ describe('a refund made at Stripe after a soft one', () => {
     assert.deepEqual([rest.amount, rest.amount_refunded], [6.5, 10.5])
   })
 
-  test('and beside one of ours leaves neither unsettled', async () => {
+  test('and together with one of ours leaves neither unsettled', async () => {
     const charge = await charged('pm_sim_refund_pending_60000ms')
     await charge.refund({ soft_refund: true, amount: '5', idempotency_key: 's' })
     await charge.refund({ amount: '5', idempotency_key: 'r' })

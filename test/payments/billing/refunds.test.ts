@@ -235,7 +235,7 @@ test('a refund that the provider declines is failed, reported so, and leaves all
   assert.deepEqual([rows[1].status, rows[1].psp_transaction_type], ['failed', 'refund'])
   assert.equal((await shop.consumables(user))[0].is_active, true)
   const again = await shop.refund(user, order_id)
-  assert.notEqual(again.body.refund_id, answer.body.refund_id, 'the next try is a new refund with a key of its own')
+  assert.notEqual(again.body.refund_id, answer.body.refund_id, 'the next try is a new refund with its own key')
 })
 
 test('a replay of a charge after its refund still has the status succeeded', async () => {

@@ -85,7 +85,7 @@ async function lookAtOrder(ageDays = 0) {
 }
 
 for (const fault of ['no_response', 'lost'] as const) {
-  test(`a charge whose ${fault === 'lost' ? 'call' : 'answer'} got lost is found by the same call`, async () => {
+  test(`a charge whose ${fault === 'lost' ? 'call' : 'response'} was lost is found by the same call`, async () => {
     there.state.fault = fault
     assert.equal((await charge()).checkout_status, 'processing')
     assert.equal((await lookAtOrder()).status, 'succeeded')
@@ -138,7 +138,7 @@ test('a reconciliation makes no call for what the provider does not list', async
   assert.equal(there.calls.length, 1)
 })
 
-test('a refund whose answer got lost is found by the same call', async () => {
+test('a refund whose response was lost is found by the same call', async () => {
   const { order_id } = await charge()
   const { query } = billing.db
   const [{ refund_id }] = (await query(

@@ -1,4 +1,4 @@
-// tundish charges resolve and tundish worker: unknown outcomes, ended by an operator or by a process of their own.
+// tundish charges resolve and tundish worker: unknown outcomes, ended by an operator or by the worker's process.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'

@@ -21,7 +21,7 @@ const context = billingContext(billing.server.app)
 const compare = () => reconcile(context, new Date(Date.now() - 2 * HOUR_MS).toISOString())
 const advance = (ms: number) => billing.stripe.control('/clock', { advance_ms: ms })
 
-/** A shop of its own with a customer, because each test marks its organization. */
+/** Its own shop with a customer, because each test marks its organization. */
 async function open(token: string) {
   const shop = await billing.shop()
   const { external_id, customer } = await shop.customerWithCard(token)

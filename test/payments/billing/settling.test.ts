@@ -65,7 +65,7 @@ describe('an outcome that cannot be settled', () => {
     await setup.db.query('update orders set next_look_at = db_clock() where external_id = $1', [setup.user])
   }
 
-  test('is looked at again after a pause that grows, without a lease meanwhile', async () => {
+  test('is looked at again after a pause that grows, without a lease in between', async () => {
     await begin()
     await assert.rejects(lookInto(told(), await take()))
     const { status, lease_until, due_in } = (await order())!

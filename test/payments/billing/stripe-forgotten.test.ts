@@ -44,7 +44,7 @@ test('reconcile names what Stripe has and the backup has not, and finds the rest
   )
 })
 
-test('an account that nobody has connected again counts as not listed, and reconcile and the 503 name it', async () => {
+test('an account that is not connected again counts as not listed, and reconcile and the 503 name it', async () => {
   const [connected, disconnected] = [await billing.shop(), await billing.shop()]
   const { external_id } = await disconnected.customerWithCard()
   await disconnectAccount(billing.db.query, { organizationId: disconnected.id, psp: 'stripe', merchantId: MERCHANT })

@@ -122,7 +122,7 @@ test('a refund is made at Stripe once; a full one revokes the consumable', async
   assert.equal(refunds.filter(({ metadata }) => metadata['tundish_refund'] === first.body.refund_id).length, 1)
 })
 
-test('a refund whose answer was lost is found in the list', async () => {
+test('a refund whose response was lost is found in the list', async () => {
   const { external_id } = await shop.customerWithCard('pm_sim_refund_drop_after')
   const { body: charge } = await shop.charge(external_id)
   const { body } = await shop.refund(external_id, charge.order_id)

@@ -80,7 +80,7 @@ describe('a success', () => {
     assert.deepEqual(Object.keys(row).sort(), REPORT_FIELDS.split(/\s+/).sort())
   })
 
-  test('grants exactly one consumable, and the events tell what the API answers', async () => {
+  test('grants exactly one consumable, and the events have what the API returns', async () => {
     const user = await shop.customer()
     const metadata = { pack: 'x', n: 1 }
     const answer = await shop.charge(user, { client_metadata: metadata })
@@ -155,7 +155,7 @@ test('all or nothing: what cannot be reported is not settled, grants nothing, an
   assert.deepEqual([await about('consumables'), (await other.report({})).length], [1, 2])
 })
 
-test('the provider’s call is noted once beside the order', async () => {
+test('the provider’s call is noted once with the order', async () => {
   for (const [token, outcome] of [
     ['pm_card_visa', 'succeeded'],
     ['pm_card_chargeDeclined', 'failed'],

@@ -138,7 +138,7 @@ test('callers that give up do not open the circuit', async () => {
   assert.equal(guard.circuit.isOpen(), true)
 })
 
-test('answers to look-ups do not keep the circuit closed while charges fail, nor close it', async () => {
+test('responses to look-ups do not keep the circuit closed while charges fail, nor close it', async () => {
   const guard = new Guard({ clock: new HandClock(), circuit: { failures: 3 } })
   const lookUp = () => guard.run(async () => 'here', undefined, { moves: false })
   for (let i = 0; i < 3; i++) {

@@ -1,4 +1,4 @@
-// Each merchant account has a circuit of its own: one that fails takes no charges from others.
+// Each merchant account has its own circuit: one that fails takes no charges from others.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'

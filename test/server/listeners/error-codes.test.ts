@@ -78,7 +78,7 @@ describe('X-Error-Code', () => {
     }
   })
 
-  test('has each of its words in the description, with every error answer, and in docs/errors.md', async () => {
+  test('has each of its words in the description, with every error response, and in docs/errors.md', async () => {
     assert.deepEqual(faults(join(import.meta.dirname, '../../..')), [])
     const { body } = await billing.server.call('/openapi.json')
     const described = body.components.headers['X-Error-Code'].schema.enum as string[]

@@ -10,7 +10,7 @@ const { charged, isActive } = setup
 
 const DAY_MS = 86_400_000
 
-describe('the endpoint answers', () => {
+describe('the endpoint responds', () => {
   const event = (more: object = {}) =>
     JSON.stringify({ id: 'evt_1', object: 'event', type: 'invoice.paid', created: 1, data: { object: {} }, ...more })
   const nowS = () => Math.floor(Date.now() / 1000)

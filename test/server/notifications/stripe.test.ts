@@ -100,7 +100,7 @@ describe('by notification', () => {
     assert.equal(await isActive(user), false)
   })
 
-  test('a card that was detached at Stripe is no saved card any more', async () => {
+  test('a card that was detached at Stripe is no longer a saved card', async () => {
     const { user, card } = await setup.account.customer()
     await setup.stripe.client().paymentMethods.detach(card.payment_method)
     await until('the card to be gone', async () => {

@@ -21,7 +21,7 @@ for (const side of ['public', 'operator'] as const) {
       }
     })
 
-    test('every file of docs/ is a guide, and every link of every page is answered', { timeout: 120_000 }, async () => {
+    test('every file of docs/ is a guide, and every link of every page works', { timeout: 120_000 }, async () => {
       const seen = new Set<string>()
       const waiting = [side === 'public' ? `${site.url}/` : `${site.url}/docs/guides`]
       for (const address of waiting) {
@@ -47,7 +47,7 @@ for (const side of ['public', 'operator'] as const) {
         if (file.endsWith('.md')) assert.ok(text.includes(`href="guides/${file.slice(0, -3)}"`), file)
     })
 
-    test('a guide is marked in the list beside it, and lists its own headings', async () => {
+    test('a guide is marked in the list next to it, and lists its own headings', async () => {
       const { text } = await page(`${site.url}/docs/guides/erasure`)
       assert.match(text, /<a href="[^"]*docs\/guides\/erasure" aria-current="page">Erasure<\/a>/)
       const onPage = /aria-label="On this page">(.*?)<\/nav>/s.exec(text)![1]!

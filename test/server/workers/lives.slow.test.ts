@@ -31,7 +31,7 @@ describe('a worker', LONG, () => {
   })
   after(() => workers.close())
 
-  test('that is killed under load is replaced; others answer, and its own clients at their next try', async () => {
+  test('that is killed under load is replaced; others respond, and its own clients at their next try', async () => {
     const { shop } = workers
     const read = { key: shop.projectKey }
     const stop = sendUntilStopped(workers, 12, (client) => client.call('/public/v1/subscriptions', read), 1)

@@ -21,7 +21,7 @@ interface Starting {
   ended: Promise<{ code: number | null; signal: string | null }>
 }
 
-/** Starts `serve` in a process group of its own, as a shell does. */
+/** Starts `serve` in its own process group, as a shell does. */
 function start(env: Record<string, string>, args: string[]): Starting {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, 'serve', ...args], {
     env: { ...PROGRAM_ENV, PORT: '0', ADMIN_PORT: '0', ...env },

@@ -81,7 +81,7 @@ describe('metrics', LONG, () => {
   })
   after(() => workers.close())
 
-  // Each look has a connection of its own: one that is kept leads back to the same worker, which may hang.
+  // Each look has its own connection: one that is kept leads back to the same worker, which may hang.
   const scrape = async () => {
     const client = openClient(workers.adminUrl)
     const { text } = await client.call('/metrics').finally(() => client.close())

@@ -133,7 +133,7 @@ for (const [token, type, isCharged] of faults) {
   })
 }
 
-test('a late confirmation charges, unless the payment was cancelled meanwhile; its key is in use until then', async () => {
+test('a late confirmation charges, unless the payment was cancelled in between; its key is in use until then', async () => {
   const [coming, stopped] = [await prepare('pm_sim_confirm_late_60000ms'), await prepare('pm_sim_confirm_late_60000ms')]
   const confirm = (id: string) => stripe.paymentIntents.confirm(id, offSession, { idempotencyKey: `late-${id}` })
   await assert.rejects(confirm(coming.id))

@@ -93,7 +93,7 @@ function mount(app: FastifyInstance, db: Db, operation: Operation): void {
   app.post(`/credits/${operation}`, { schema, config }, async ({ exactBody, organizationId }) => {
     const given = exactBody as JsonObject
     const owner = typeof given.hold_id === 'string' ? await ownerOf(db, organizationId, given.hold_id) : undefined
-    return answerOf(operation, await call(db, askOf(operation, organizationId, given, owner)))
+    return bodyOf(operation, await call(db, askOf(operation, organizationId, given, owner)))
   })
 }
 
@@ -106,7 +106,7 @@ const refusalSums = {
 }
 
 /** The response to a request. */
-export function answerOf(operation: Operation, reply: Reply) {
+export function bodyOf(operation: Operation, reply: Reply) {
   const { entryId, holdId, grantId, balance, held, isReplay } = reply
   return {
     ...(operation !== 'hold' && operation !== 'release' && { entry_id: entryId }),

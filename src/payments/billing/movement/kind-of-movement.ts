@@ -59,7 +59,7 @@ export interface Checked<Row extends InProgress> {
   /** Makes the provider refuse a payment that is prepared, or that it does not know. */
   refuse(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<CallResult>
   /** A row whose key the provider has processed. */
-  seen(row: Row, answer: Withheld): Row
+  seen(row: Row, found: Withheld): Row
   /** Captures a payment that the bank has authorized. Present if the provider may authorize it. */
   capture?(context: BillingContext, provider: Provider, row: Row, handle: string): Promise<CallResult>
   settle(

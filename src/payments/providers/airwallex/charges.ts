@@ -115,9 +115,9 @@ export async function confirm(
   const before = await conclude(api, prepared, request, signal)
   if (before.outcome !== 'unconfirmed') return before
   const body = { request_id: idOf(request.key, 'confirm'), payment_consent_id: prepared.card }
-  const { status, body: answer, error } = await api.post(pathOf(request.handle, 'confirm'), body, signal)
+  const { status, body: confirmed, error } = await api.post(pathOf(request.handle, 'confirm'), body, signal)
   if (status >= 500 || status < 200) throw responseError(status, error)
-  const intent = status === 200 ? readIntent(answer) : await retrieve(api, request.handle, signal)
+  const intent = status === 200 ? readIntent(confirmed) : await retrieve(api, request.handle, signal)
   const verdict = await conclude(api, intent, request, signal)
   if (verdict.outcome !== 'unconfirmed') return verdict
   return { outcome: 'unknown', why: responseError(status, error).message }
@@ -153,8 +153,8 @@ export async function retrieve(api: AirwallexApi, id: string, signal: AbortSigna
 
 async function cancel(api: AirwallexApi, id: string, { key }: Reference, signal: AbortSignal): Promise<Intent> {
   const body = { request_id: idOf(key, `cancel ${Date.now()}`), cancellation_reason: 'abandoned' }
-  const { status, body: answer, error } = await api.post(pathOf(id, 'cancel'), body, signal)
-  if (status === 200) return readIntent(answer)
+  const { status, body: cancelled, error } = await api.post(pathOf(id, 'cancel'), body, signal)
+  if (status === 200) return readIntent(cancelled)
   if (status === 400 || status === 409) return retrieve(api, id, signal)
   throw responseError(status, error)
 }

@@ -44,7 +44,7 @@ describe('replicas behind a balancer', { timeout: 120_000 }, () => {
     await scene.close()
   })
 
-  // No index serves two filters and a window: such a page has a connection of its own.
+  // No index serves two filters and a window: such a page has its own connection.
   const window = (from = '2026-01-01T00:00:00Z') =>
     seenBy(server, project).get('/subscriptions', {
       'filter[updated_at.from]': from,

@@ -106,7 +106,7 @@ describe('a replica', { timeout: 240_000 }, () => {
     await until('reads from the replica', async () => (await where())[0] === 'replica fresh')
   })
 
-  test('that was promoted is not read any more', async () => {
+  test('that was promoted is no longer read', async () => {
     await untilUsable(server)
     await survives(async () => {
       await scene.replica.promote()

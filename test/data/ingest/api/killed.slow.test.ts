@@ -16,7 +16,7 @@ before(async () => {
 })
 after(() => shop.stop())
 
-test('a copy beside writers that is killed twenty times loses nothing and counts nothing twice', async () => {
+test('a copy during writes that is killed twenty times loses nothing and counts nothing twice', async () => {
   const target = await openTarget(shop, 'killed')
   const { from, keyFile, billingFrom, billingKeyFile, server } = shop
   const billing = ['--billing-from', billingFrom, '--billing-key-file', billingKeyFile]

@@ -179,7 +179,7 @@ test('a billing customer keeps the profile that it is linked to', async () => {
   )
 })
 
-test('a list whose place was deleted meanwhile is read from its beginning', async () => {
+test('a list whose place was deleted in between is read from its beginning', async () => {
   const { stripe, imports } = all
   const project = await imports.project()
   const gone = await stripe.customers.create({ name: 'Gone' })

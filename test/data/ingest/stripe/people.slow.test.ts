@@ -90,7 +90,7 @@ test('a session that comes after its payment is linked when it comes, whatever t
   assert.deepEqual(await paidOf(project), [1, 1, 1])
 })
 
-test('a name of nobody is imported and waits', async () => {
+test('a name that belongs to no person is imported and waits', async () => {
   const project = await imports.project()
   const { customer, subscription } = await subscriber({ tundish_profile: 'pro_nobody' })
   const state = await all.run(project)

@@ -52,7 +52,7 @@ test('64 writers who want more than there is spend exactly what there is', async
   assert.deepEqual(await shop.balance(external_id), [1, 0, 1])
 })
 
-test('each key is used once, whoever sends it twice, and for one unit only', async () => {
+test('each key is used once, also when it is sent twice, and for one unit only', async () => {
   await addUnit(billing.db, shop.id, 'gold')
   const external_id = await shop.customer()
   for (const unit of ['tokens', 'gold']) await shop.credits('grant', { external_id, unit, amount: 1000 })
@@ -64,7 +64,7 @@ test('each key is used once, whoever sends it twice, and for one unit only', asy
   assert.equal(tokens + gold, 1996)
 })
 
-test('each key twice, beside a refund and an expiry: what was granted is spent, expired, revoked or left, to the last token', async () => {
+test('each key twice, during a refund and an expiry: what was granted is spent, expired, revoked or left, to the last token', async () => {
   const external_id = await shop.customer()
   const { order_id } = (await shop.charge(external_id, { grants: [{ unit: 'tokens', amount: 90 }] })).body
   const { body: granted } = await shop.credits('grant', { external_id, amount: 40 })

@@ -85,7 +85,7 @@ describe('connect and doctor', () => {
     assert.ok(!(first.stdout + second.stdout).includes(PRIMER_KEY))
   })
 
-  test('doctor tells a key that was revoked', async () => {
+  test('doctor reports a key that was revoked', async () => {
     await post('doomed/connect', {
       sandbox: true,
       secret_key: 'doomed-primer-key-0001',

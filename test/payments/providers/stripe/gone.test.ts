@@ -14,7 +14,7 @@ before(async () => {
 })
 after(() => account.cleanUp())
 
-test('unknown where Stripe knows the key and is gone before it is asked for what the key stands for', async () => {
+test('unknown where Stripe knows the key and is gone before it is asked for what the key refers to', async () => {
   const request = chargeRequest('pm_card_visa')
   assertSettled(await account.charge(request), 'succeeded')
   const relay = await relayUntil(account.url, 400)

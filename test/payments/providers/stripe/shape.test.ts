@@ -54,7 +54,7 @@ const CALLS = [
   'POST /v1/refunds',
 ]
 
-test(titled("the simulator's answers have the shape of Stripe's OpenAPI document", whyNot(document)), {
+test(titled("the simulator's responses have the shape of Stripe's OpenAPI document", whyNot(document)), {
   skip: 'why' in document,
 }, async (t) => {
   if ('why' in document) return

@@ -52,7 +52,7 @@ const OLD = (() => {
 })()
 const skip = OLD ? undefined : 'the history of the repository is not there'
 
-test(titled('old and new program beside each other, then the old one alone', skip), {
+test(titled('old and new program at the same time, then the old one alone', skip), {
   skip,
   timeout: 600_000,
 }, async () => {

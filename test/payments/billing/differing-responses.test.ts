@@ -53,7 +53,7 @@ describe('a part of the amount is approved', () => {
     assert.equal(setup.errors.length, 1)
   })
 
-  test('a charge that a restored backup forgot stands for what it asked, where the provider tells', async () => {
+  test('a charge that a restored backup forgot counts as what it asked, where the provider returns it', async () => {
     const before = verdict('succeeded', { reference: randomUUID(), amountMinor: 700n, askedMinor: 1050n })
     const answer = await oneOffCharge(context({ charge: async () => before }), setup.shop.id, request())
     assert.equal(answer.checkout_status, 'succeeded')
@@ -92,7 +92,7 @@ test('charged in another currency: the order is what was charged, with the alarm
   assert.deepEqual([currency_code, provider_mismatch, setup.errors.length], ['EUR', 'currency', 1])
 })
 
-test('an answer about another order of ours settles nothing, until an operator decides', async () => {
+test('a response about another order of ours settles nothing, until an operator decides', async () => {
   const { order_id: first } = await oneOffCharge(context(honest), setup.shop.id, request())
   const mixed = context({
     charge: async () => verdict('succeeded', { reference: first }),
@@ -133,7 +133,7 @@ test('a charge that is looked at for months keeps two hundred of its looks', asy
   assert.ok(Number(looks) <= 203, `${looks} are kept`)
 })
 
-test('a success that waits for its turn appears after the horizon that a sync was promised meanwhile', async () => {
+test('a success that waits for its turn appears after the horizon that a sync was promised in between', async () => {
   const profileId = randomUUID()
   const buyer = await setup.shop.customer({ profileId })
   const list = () =>

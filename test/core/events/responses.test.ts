@@ -16,7 +16,7 @@ before(async () => {
 })
 after(() => events.close())
 
-test('the first 2 KiB of an answer are kept, as text that the database can store, also of one without an end', async () => {
+test('the first 2 KiB of a response are kept, as text that the database can store, also of one without an end', async () => {
   const target = await events.receiver((_arrival, response) => {
     response.writeHead(200)
     const pour = () => {
@@ -39,7 +39,7 @@ test('the first 2 KiB of an answer are kept, as text that the database can store
   await events.remove(id)
 })
 
-test('no answer about an erased person is kept', async () => {
+test('no response about an erased person is kept', async () => {
   const profile = `pro_${randomUUID()}`
   await events.query(
     `insert into profiles (project_id, id, created_at, updated_at) values ($1, $2, db_clock(), db_clock())`,
@@ -72,7 +72,7 @@ async function holdingReceiver() {
   return { target, release: () => released.resolve() }
 }
 
-test('no answer is kept to an event that an erasure has emptied meanwhile', async () => {
+test('no response is kept for an event that an erasure has emptied in between', async () => {
   const { target, release } = await holdingReceiver()
   const id = await events.endpoint(target.url)
   const { db } = events.app
@@ -101,7 +101,7 @@ test('no answer is kept to an event that an erasure has emptied meanwhile', asyn
   }
 })
 
-test('an answer waits for an erasure that is emptying its event', async () => {
+test('a response waits for an erasure that is emptying its event', async () => {
   const { target, release } = await holdingReceiver()
   const id = await events.endpoint(target.url)
   const eventId = await events.event()

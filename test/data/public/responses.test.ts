@@ -6,7 +6,7 @@ import { type Project, sendBytes, startTestServer, type TestServer } from '../..
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-describe('every answer', () => {
+describe('every response', () => {
   let server: TestServer
   let project: Project
   before(async () => {
@@ -152,7 +152,7 @@ describe('every answer', () => {
       })
     }
 
-    test('HEAD answers as GET does, without the body', async () => {
+    test('HEAD responds as GET does, without the body', async () => {
       for (const path of ['/funnels', '/funnels/funnel', '/sessions/session/replies', '/funnels/nobody']) {
         const [head, get] = [await call('HEAD', path), await call('GET', path)]
         assert.deepEqual([head.status, head.text], [get.status, ''])

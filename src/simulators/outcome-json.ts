@@ -1,11 +1,11 @@
-// The simulator's answers: the outcome of a key, and a line of the ledger.
+// The simulator's responses: the outcome of a key, and a line of the ledger.
 import { formatMinor } from '../lib/money.ts'
 import type { ClosedEntry } from './ledger.ts'
 import { readToken } from './tokens.ts'
 
 const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown }
 
-/** The answer about a key; `details` has the field names of the transaction report. */
+/** The response about a key; `details` has the field names of the transaction report. */
 export function outcomeOf(entry: ClosedEntry): object {
   const { reference, amount_minor, currency_code } = entry.order
   return { outcome: entry.state, reference, amount_minor, currency_code, details: detailsOf(entry) }
