@@ -9,15 +9,10 @@ import type { Db } from '../../lib/pg/db.ts'
 import type { Row } from '../../lib/pg/row-bytes.ts'
 import type { Shape } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
+import { financeCurrency } from '../../payments/billing/finance/currency.ts'
 import { type Period, type PeriodGiven, readPeriod } from '../../payments/billing/finance/period.ts'
-import {
-  closedMonths,
-  financeRow,
-  financeRows,
-  financeTotal,
-  financeTotals,
-  type Place,
-} from '../../payments/billing/finance/report.ts'
+import { closedMonths, financeRows, financeTotals, type Place } from '../../payments/billing/finance/report.ts'
+import { financeRow, financeTotal } from '../../payments/billing/finance/shapes.ts'
 import { feesIn, sumsOf } from '../../payments/billing/finance/sums.ts'
 import { action, type Result } from './command.ts'
 import { table } from './text.ts'
@@ -62,7 +57,14 @@ async function report({ db }: App, options: Options): Promise<Result> {
   const name = asRows ? 'rows' : 'totals'
   const closed = await closedMonths(db, org, period)
   const sums = asRows ? {} : sumsOf(rows)
-  const whole = { ...which, closed, ...sums, [name]: readOwnJson(shape.writeList(rows, '[', ']').toString()) }
+  const reporting_currency = await financeCurrency(db.query, org)
+  const whole = {
+    ...which,
+    reporting_currency,
+    closed,
+    ...sums,
+    [name]: readOwnJson(shape.writeList(rows, '[', ']').toString()),
+  }
   if (format === 'json' || json) return { json: whole, text: JSON.stringify(whole, null, 2) }
   const texts = withFeeColumns(rows.map((row) => withDecimals(namedTexts(shape, row))))
   const names = Object.keys(shape.schema.properties as object).flatMap((one) =>
@@ -70,7 +72,18 @@ async function report({ db }: App, options: Options): Promise<Result> {
   )
   if (format === 'csv') return { json: whole, text: csv(names, texts) }
   const columns = asRows ? ROW_COLUMNS : TOTAL_COLUMNS.flatMap((one) => (one === 'fees' ? feeNames(texts) : [one]))
-  return { json: whole, text: texts.length > 0 ? table(texts, columns) : 'No money moved in this period.' }
+  if (texts.length === 0) return { json: whole, text: 'No money moved in this period.' }
+  const summed = asRows ? '' : `\n\n${summary(sumsOf(rows), reporting_currency)}`
+  return { json: whole, text: `${table(texts, columns)}${summed}` }
+}
+
+/** All in the reporting currency, and what has no rate and so is not in it. */
+function summary({ reporting, currencies }: ReturnType<typeof sumsOf>, currency: string): string {
+  const sums = Object.entries(reporting).map(([name, { text }]) => `${name} ${pad(text, currency)}`)
+  const missing = currencies
+    .filter(({ without_rate }) => without_rate.text !== '0')
+    .map((one) => `${pad(one.net_without_rate.text, one.currency_code)} ${one.currency_code}`)
+  return `All in ${currency}: ${sums.join(', ')}.${missing.length > 0 ? `\nWithout a rate, and so not in it: ${missing.join(', ')}.` : ''}`
 }
 
 /** Fees have a column for each of their currencies: `fees_usd`, `fees_eur`. */
@@ -99,8 +112,8 @@ const TOTAL_COLUMNS = [
   'fees',
   'fees_unknown',
   'net_after_fees',
-  'net_usd',
-  'net_without_usd',
+  'net_reported',
+  'net_without_rate',
 ]
 const ROW_COLUMNS = [
   'paid_at',
@@ -109,6 +122,7 @@ const ROW_COLUMNS = [
   'currency_code',
   'fee',
   'fee_currency',
+  'amount_reported',
   'psp_merchant_id',
   'external_id',
   'order_id',
@@ -140,7 +154,17 @@ function namedTexts(shape: Shape, row: Row): Texts {
   )
 }
 
-const MONEY = ['amount', 'gross', 'refunded', 'charged_back', 'corrected', 'net', 'net_after_fees', 'net_without_usd']
+const MONEY = [
+  'amount',
+  'gross',
+  'refunded',
+  'charged_back',
+  'corrected',
+  'net',
+  'net_after_fees',
+  'net_without_usd',
+  'net_without_rate',
+]
 
 /** Amounts with all decimals of their currency. */
 function withDecimals(row: Texts): Texts {
@@ -152,6 +176,7 @@ function withDecimals(row: Texts): Texts {
       ])
     if (name === 'fee') return [[name, pad(value, row.fee_currency)]]
     if (name.endsWith('_usd') && !name.includes('without')) return [[name, pad(value, 'USD')]]
+    if (name.endsWith('_reported')) return [[name, pad(value, row.reporting_currency)]]
     return [[name, MONEY.includes(name) ? pad(value, row.currency_code) : value]]
   })
   return Object.fromEntries(shown)

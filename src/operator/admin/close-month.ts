@@ -1,8 +1,10 @@
 // Closing months of the finance report.
 import { readMonth } from '../../lib/days.ts'
+import { minorUnits } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { closeMonth, requireClosable } from '../../payments/billing/finance/close.ts'
+import { financeCurrency } from '../../payments/billing/finance/currency.ts'
 import { monthPeriod } from '../../payments/billing/finance/period.ts'
 import { financeTotals } from '../../payments/billing/finance/report.ts'
 import { sumsOf } from '../../payments/billing/finance/sums.ts'
@@ -17,6 +19,7 @@ const closedMonth = shape('FinanceMonth', 'm', {
   organization_id: text('Organization.', { example: 'acme' }),
   month: text('The month.', { sql: `to_char(m.month, 'YYYY-MM')`, example: '2026-10' }),
   closed_at: instant('When it was closed.'),
+  currency: text('The reporting currency in which it was closed.', { example: 'USD' }),
   rows: integer('How many rows of the report it has.', {
     sql: '(select count(*) from finance_rows r where r.organization_id = m.organization_id and r.month = m.month)',
     example: 120,
@@ -57,8 +60,12 @@ const close = act({
     const first = readMonth('month', String(body.month))
     await requireOrganization(db.query, id)
     await requireClosable(db.query, id, first)
-    const { usd } = sumsOf(await financeTotals(db, id, { ...monthPeriod(first), test: false }))
-    return `Closes ${body.month} of ${id} permanently, with a net of ${Number(usd.net.text).toFixed(2)} US dollars. Later changes are booked as corrections in the next month.`
+    const { reporting, currencies } = sumsOf(await financeTotals(db, id, { ...monthPeriod(first), test: false }))
+    const currency = await financeCurrency(db.query, id)
+    const net = Number(reporting.net.text).toFixed(minorUnits(currency) ?? 2)
+    const missing = currencies.filter(({ without_rate }) => without_rate.text !== '0')
+    const without = missing.map((one) => `${one.net_without_rate.text} ${one.currency_code}`).join(', ')
+    return `Closes ${body.month} of ${id} permanently, with a net of ${net} ${currency}${without && `, without ${without} for which there is no exchange rate`}. Later changes are booked as corrections in the next month.`
   },
   async act(app, { params, body }) {
     const id = params.organization_id!

@@ -4,18 +4,13 @@ import { hasRight } from '../../core/tenants/access.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
 import { jsonOf } from '../../lib/json/json.ts'
+import type { Db } from '../../lib/pg/db.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'
+import { financeCurrency } from '../../payments/billing/finance/currency.ts'
 import { type PeriodGiven, readPeriod } from '../../payments/billing/finance/period.ts'
-import {
-  closedMonths,
-  financeRow,
-  financeRows,
-  financeRowWithoutPeople,
-  financeTotal,
-  financeTotals,
-  type Place,
-} from '../../payments/billing/finance/report.ts'
+import { closedMonths, financeRows, financeTotals, type Place } from '../../payments/billing/finance/report.ts'
+import { financeRow, financeRowWithoutPeople, financeTotal } from '../../payments/billing/finance/shapes.ts'
 import { financeSums, sumsOf } from '../../payments/billing/finance/sums.ts'
 import { financeZone } from '../../payments/billing/finance/zone.ts'
 import { day } from './day-filters.ts'
@@ -50,11 +45,18 @@ export const zoneField = Type.String({
   examples: ['UTC'],
 })
 
+export const currencyField = Type.String({
+  description:
+    'Reporting currency of the sums: that of the closed months; without any, that of the projects if all have the same; else USD.',
+  examples: ['EUR'],
+})
+
 const bounds = {
   organization_id: Type.String({ description: 'Organization.' }),
   from: Type.String({ format: 'date', description: 'The first day.' }),
   to: Type.String({ format: 'date', description: 'The last day.' }),
   time_zone: zoneField,
+  reporting_currency: currencyField,
   test: Type.Boolean({ description: 'Whether it is the report of test money.' }),
 }
 
@@ -96,9 +98,8 @@ const totals = reading({
     await requireOrganization(db.query, id)
     const rows = await financeTotals(db, id, { ...period, test })
     const closed = await closedMonths(db, id, period)
-    const time_zone = await financeZone(db.query, id)
     const totals = financeTotal.list(rows)
-    return jsonOf({ organization_id: id, ...period, time_zone, test, closed, ...sumsOf(rows), totals })
+    return jsonOf({ organization_id: id, ...period, ...(await unitsOf(db, id)), test, closed, ...sumsOf(rows), totals })
   },
 })
 
@@ -137,9 +138,15 @@ const rows = reading({
     const found = await financeRows(db, id, { ...period, test }, page, row)
     const served = found.rows.slice(0, limit)
     const next_after = found.rows.length > limit ? textOf(found.places[limit - 1]!) : null
-    const time_zone = await financeZone(db.query, id)
-    return jsonOf({ organization_id: id, ...period, time_zone, test, next_after, rows: row.list(served) })
+    const units = await unitsOf(db, id)
+    return jsonOf({ organization_id: id, ...period, ...units, test, next_after, rows: row.list(served) })
   },
+})
+
+/** The time zone and the reporting currency of the report. */
+export const unitsOf = async ({ query }: Db, id: string) => ({
+  time_zone: await financeZone(query, id),
+  reporting_currency: await financeCurrency(query, id),
 })
 
 const textOf = ({ booked_at, trx_created_at, part }: Place) => `${booked_at}_${trx_created_at}_${part}`

@@ -12,12 +12,11 @@ import { Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, type Shape, text } from '../../lib/shape/shape.ts'
 import { readPeriod } from '../../payments/billing/finance/period.ts'
 import { closedMonths } from '../../payments/billing/finance/report.ts'
-import { financeZone } from '../../payments/billing/finance/zone.ts'
 import { notFound, requireOrganization } from './exist.ts'
-import { monthField, TAG, zoneField } from './finance.ts'
+import { currencyField, monthField, TAG, unitsOf, zoneField } from './finance.ts'
 import { reading } from './operation.ts'
 import { requireSameDays } from './same-days.ts'
-import { DIFFERENCES, type Difference, inMonth, WITH_ITEMS } from './tie-out-items.ts'
+import { DIFFERENCES, type Difference, TIE_OUT_SUMS, WITH_ITEMS } from './tie-out-items.ts'
 
 const PATH = '/organizations/:organization_id/finance/tie-out'
 const MAX_ROWS = 1000
@@ -49,13 +48,14 @@ const tieOut = reading({
   tag: TAG,
   summary: 'Compare the revenue of the dashboard with the finance report',
   description:
-    'Gross revenue of a month, of real money: the dashboard counts transactions of the data API and payments without one, the finance report counts payments. `dashboard` is `finance` and the sum of the differences, in each currency and in US dollars.',
+    'Gross revenue of a month, of real money: the dashboard counts transactions of the data API and payments without one, the finance report counts payments. `dashboard` is `finance` and the sum of the differences, in each currency, in US dollars and in the reporting currency.',
   query: Type.Object(asked),
   response: Type.Object(
     {
       organization_id: Type.String({ description: 'Organization.' }),
       month: Type.String({ description: 'The month.', examples: ['2026-10'] }),
       time_zone: zoneField,
+      reporting_currency: currencyField,
       closed: Type.Boolean({ description: 'Whether the month is closed.' }),
       currencies: Type.Array(
         Type.Object(
@@ -64,6 +64,8 @@ const tieOut = reading({
             ...sides,
             dashboard_without_usd: money('What of `dashboard` has no value in US dollars.'),
             finance_without_usd: money('What of `finance` has no value in US dollars.'),
+            dashboard_without_rate: money('What of `dashboard` has no value in the reporting currency.'),
+            finance_without_rate: money('What of `finance` has no value in the reporting currency.'),
           },
           { title: 'TieOutCurrency', additionalProperties: false },
         ),
@@ -74,6 +76,11 @@ const tieOut = reading({
         additionalProperties: false,
         description: 'All currencies in US dollars, without what has no value in US dollars.',
       }),
+      reporting: Type.Object(sides, {
+        title: 'TieOutReporting',
+        additionalProperties: false,
+        description: 'All currencies in the reporting currency, without what has no value in it.',
+      }),
       differences: Type.Array(
         Type.Object(
           {
@@ -83,6 +90,7 @@ const tieOut = reading({
             rows: Type.Integer({ description: 'How many payments or transactions it consists of.' }),
             amount: money('How much the dashboard has more, in this currency.'),
             amount_usd: money('The same in US dollars.'),
+            amount_reported: money('The same in the reporting currency.'),
           },
           { title: 'TieOutDifference', additionalProperties: false },
         ),
@@ -100,7 +108,7 @@ const tieOut = reading({
     const { month } = query as unknown as Asked
     const values = await valuesOf(db, params.organization_id!, query as unknown as Asked)
     const [rows, closed] = await Promise.all([
-      db.query(SUMS, values),
+      db.query(TIE_OUT_SUMS, values),
       closedMonths(db, params.organization_id!, readPeriod({ month })),
     ])
     const currencies = rows
@@ -109,28 +117,30 @@ const tieOut = reading({
     const differences = rows
       .filter(({ what }) => what === 'difference')
       .sort((a, b) => NAMES.indexOf(a.name as Difference) - NAMES.indexOf(b.name as Difference))
-      .map(({ name, currency, rows: n, dashboard, finance }) => ({
+      .map(({ name, currency, rows: n, dashboard, finance, difference }) => ({
         name: name as Difference,
         meaning: DIFFERENCES[name as Difference],
         currency_code: currency!,
         rows: Number(n),
         amount: plain(dashboard!),
         amount_usd: plain(finance!),
+        amount_reported: plain(difference!),
       }))
     return jsonOf({
       organization_id: params.organization_id!,
       month,
-      time_zone: await financeZone(db.query, params.organization_id!),
+      ...(await unitsOf(db, params.organization_id!)),
       closed: closed.length > 0,
       currencies,
       usd: amountsOf(rows.find(({ what }) => what === 'usd')!, SIDES),
+      reporting: amountsOf(rows.find(({ what }) => what === 'reporting')!, SIDES),
       differences,
     })
   },
 })
 
 const SIDES = ['dashboard', 'finance', 'difference']
-const WITHOUT = ['dashboard_without_usd', 'finance_without_usd']
+const WITHOUT = ['dashboard_without_usd', 'finance_without_usd', 'dashboard_without_rate', 'finance_without_rate']
 
 const amountsOf = (row: NamedRow, names: string[]) => Object.fromEntries(names.map((name) => [name, plain(row[name]!)]))
 /** Without the zeros that a division leaves. */
@@ -147,36 +157,6 @@ async function valuesOf(db: Db, id: string, { month, project_id }: Asked): Promi
   return [id, from, addDays(to, 1), false, DECIMALS, project_id ?? null]
 }
 
-const SUMS: Statement = {
-  name: 'tie out a month',
-  text: `
-  with ${WITH_ITEMS},
-  shown as (
-    select s.currency, sum(s.gross) as gross, sum(coalesce(s.gross_usd, f.gross_usd)) as usd
-    from stored s left join facts f using (project_id, currency) group by s.currency),
-  booked as (
-    select currency, sum(amount) as gross, sum(usd) as usd, coalesce(sum(amount) filter (where usd is null), 0) as without
-    from f group by currency),
-  valueless as (
-    select currency, sum(amount) as without from (
-      select currency, amount, usd from t where ${inMonth('at')} and not test
-      union all
-      select currency, amount, usd from r where ${inMonth('at')} and not test and alone) counted
-    where usd is null group by currency)
-  select 'currency' as what, null as name, currency, null::bigint as rows, coalesce(s.gross, 0) as dashboard,
-    coalesce(b.gross, 0) as finance, coalesce(s.gross, 0) - coalesce(b.gross, 0) as difference,
-    coalesce(v.without, 0) as dashboard_without_usd, coalesce(b.without, 0) as finance_without_usd
-  from shown s full join booked b using (currency) full join valueless v using (currency)
-  union all
-  select 'usd', null, null, null, s.usd, b.usd, s.usd - b.usd, 0, 0
-  from (select coalesce(sum(usd), 0) as usd from shown) s, (select coalesce(sum(usd), 0) as usd from booked) b
-  union all
-  select 'difference', name, currency, count(*), sum(dashboard - finance),
-    sum(coalesce(dashboard_usd, 0) - coalesce(finance_usd, 0)), 0, 0, 0
-  from items group by name, currency
-  order by what, currency, name`,
-}
-
 const [row, rowWithoutPeople] = withAndWithoutPeople('TieOutRow', 'i', ['profile_id', 'external_id'], {
   name: text('Which difference it belongs to.', { enum: NAMES }),
   project_id: text('The project.', { example: 'shop' }),
@@ -191,6 +171,10 @@ const [row, rowWithoutPeople] = withAndWithoutPeople('TieOutRow', 'i', ['profile
   difference_usd: decimal('The same in US dollars.', {
     sql: 'trim_scale(coalesce(i.dashboard_usd, 0) - coalesce(i.finance_usd, 0))',
     example: 10.5,
+  }),
+  difference_reported: decimal('The same in the reporting currency.', {
+    sql: 'trim_scale(coalesce(i.dashboard_value, 0) - coalesce(i.finance_value, 0))',
+    example: 9.7,
   }),
   profile_id: text('The person.', { nullable: true, example: 'pro_ada' }),
   external_id: text('The caller’s id of the customer.', { nullable: true, example: 'ada' }),

@@ -55,9 +55,6 @@ function signOf(currency: string): string {
   return sign
 }
 
-/** An amount in US dollars. */
-export const dollars = (value: number | string | null | undefined): Piece => money(value, 'USD')
-
 /** An amount as a number for a sheet: with the decimals of its currency, without signs and groups. */
 export const plainMoney = (value: number | string, currency: string): string =>
   PLAIN[minorUnits(currency) ?? 2]!.format(value as Intl.StringNumericLiteral)

@@ -76,7 +76,7 @@ const IMPERSONAL: Record<string, string> = {
   balance_entries:
     'organization_id psp psp_merchant_id entry_id payout_id type category currency_code source description',
   provider_payouts: 'organization_id psp psp_merchant_id payout_id currency_code status failure_code bank_reference',
-  finance_months: 'organization_id time_zone',
+  finance_months: 'organization_id time_zone currency',
   finance_rows: 'organization_id project_id kind currency_code fee_currency psp psp_merchant_id psp_transaction_id',
   instance: 'name value',
   key_uses: 'organization_id project_id',

@@ -88,29 +88,43 @@ describe('the finance report', () => {
       chargebacks: 2,
       charged_back: -20,
     }
-    const unknown = { gross_usd: 0, refunded_usd: 0, charged_back_usd: 0, corrected_usd: 0, net_usd: 0, without_usd: 1 }
+    const unknown = { gross: 0, refunded: 0, charged_back: 0, corrected: 0, net: 0 }
+    // Without another reporting currency both are the same.
+    const valued = (sums: Record<string, number>, count: number, without: number) => ({
+      ...Object.fromEntries(
+        Object.entries(sums).flatMap(([name, sum]) => [
+          [`${name}_usd`, sum],
+          [`${name}_reported`, sum],
+        ]),
+      ),
+      ...{ without_usd: count, net_without_usd: without, without_rate: count, net_without_rate: without },
+      reporting_currency: 'USD',
+    })
     assert.deepEqual(body.totals, [
-      { ...yen, ...unknown, net_without_usd: 5000 },
-      { ...dinar, ...unknown, net_without_usd: 1.005 },
+      { ...yen, ...valued(unknown, 1, 5000) },
+      { ...dinar, ...valued(unknown, 1, 1.005) },
       {
         ...dollar,
         ...moved,
         chargeback_reversals: 1,
         without_money: 3,
-        ...{ gross_usd: 100.3, refunded_usd: -30.25, charged_back_usd: -20, corrected_usd: 0, net_usd: 50.05 },
-        ...{ without_usd: 0, net_without_usd: 0 },
+        ...valued({ gross: 100.3, refunded: -30.25, charged_back: -20, corrected: 0, net: 50.05 }, 0, 0),
       },
     ])
     const back = { refunded: 0, charged_back: 0, corrected: 0 }
+    const without = (count: number, sum: number) => ({
+      ...{ without_usd: count, net_without_usd: sum, without_rate: count, net_without_rate: sum },
+    })
     assert.deepEqual(body.currencies, [
-      { currency_code: 'JPY', payments: 1, gross: 5000, ...back, net: 5000, without_usd: 1, net_without_usd: 5000 },
-      { currency_code: 'KWD', payments: 1, gross: 1.005, ...back, net: 1.005, without_usd: 1, net_without_usd: 1.005 },
+      { currency_code: 'JPY', payments: 1, gross: 5000, ...back, net: 5000, ...without(1, 5000) },
+      { currency_code: 'KWD', payments: 1, gross: 1.005, ...back, net: 1.005, ...without(1, 1.005) },
       {
         ...{ currency_code: 'USD', payments: 3, gross: 100.3, refunded: -30.25, charged_back: -20, corrected: 0 },
-        ...{ net: 50.05, without_usd: 0, net_without_usd: 0 },
+        ...{ net: 50.05, ...without(0, 0) },
       },
     ])
     assert.deepEqual(body.usd, { gross: 100.3, refunded: -30.25, charged_back: -20, corrected: 0, net: 50.05 })
+    assert.deepEqual([body.reporting_currency, body.reporting], ['USD', body.usd])
   })
 
   test('agrees with the transaction report row by row, and every row is counted once', async () => {
@@ -206,19 +220,26 @@ describe('tundish report', () => {
     const { stdout } = await run('--month', '2025-10')
     assert.match(
       stdout,
-      /^month +currency_code +psp +psp_merchant_id +payments +gross +refunds +refunded +chargebacks +charged_back +corrected +net +fees_unknown +net_after_fees +net_usd +net_without_usd$/m,
+      /^month +currency_code +psp +psp_merchant_id +payments +gross +refunds +refunded +chargebacks +charged_back +corrected +net +fees_unknown +net_after_fees +net_reported +net_without_rate$/m,
     )
     assert.match(stdout, /^2025-10 +JPY +elsewhere +- +1 +5000 +0 +0 +0 +0 +0 +5000 +1 +- +0\.00 +5000$/m)
     assert.match(
       stdout,
       /^2025-10 +USD +simulator +- +3 +100\.30 +2 +-30\.25 +2 +-20\.00 +0\.00 +50\.05 +9 +- +50\.05 +0\.00$/m,
     )
+    assert.match(
+      stdout,
+      /^All in USD: gross 100\.30, refunded -30\.25, charged_back -20\.00, corrected 0\.00, net 50\.05\.\nWithout a rate, and so not in it: 5000 JPY, 1\.005 KWD\.$/m,
+    )
   })
 
   test('prints signed rows as CSV that a spreadsheet reads and does not run', async () => {
     const { stdout } = await run('--month', '2025-10', '--rows', '--format', 'csv')
     const [head, ...lines] = stdout.trimEnd().split('\n')
-    assert.match(head!, /^paid_at,booked_at,correction,kind,amount,currency_code,amount_usd,fee,fee_currency,psp,/)
+    assert.match(
+      head!,
+      /^paid_at,booked_at,correction,kind,amount,currency_code,amount_usd,reporting_currency,amount_reported,fee,fee_currency,psp,/,
+    )
     assert.equal(lines.length, 11)
     assert.match(stdout, /,refund,-30\.25,USD,/)
     assert.match(stdout, /,sale,5000,JPY,.*,shop-app,"'=HYPERLINK\(""x""\)",/)

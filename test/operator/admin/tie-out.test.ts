@@ -118,14 +118,15 @@ describe('one of each difference', async () => {
     assert.deepEqual(body.currencies, [
       {
         ...{ currency_code: 'EUR', dashboard: 30, finance: 30, difference: 0 },
-        ...{ dashboard_without_usd: 0, finance_without_usd: 14 },
+        ...{ dashboard_without_usd: 0, finance_without_usd: 14, dashboard_without_rate: 0, finance_without_rate: 14 },
       },
       {
         ...{ currency_code: 'USD', dashboard: 40.5, finance: 59.74, difference: -19.24 },
-        ...{ dashboard_without_usd: 0, finance_without_usd: 0 },
+        ...{ dashboard_without_usd: 0, finance_without_usd: 0, dashboard_without_rate: 0, finance_without_rate: 0 },
       },
     ])
     assert.deepEqual(body.usd, { dashboard: 72.5, finance: 77.24, difference: -4.74 })
+    assert.deepEqual(body.reporting, body.usd)
     await assertTied(server, 'tied', ['2025-09', '2025-10', '2025-11'])
   })
 
@@ -180,4 +181,20 @@ test('random histories tie out in every month', async () => {
   const names = await assertTied(server, 'random', ['2025-06', '2025-07', '2025-08', '2025-09'])
   for (const name of ['other_amount', 'test_payment', 'test_transaction', 'without_rate', 'other_rate'])
     assert.ok(names.has(name), name)
+
+  // In another reporting currency, which some days have no rates of.
+  await db.query(
+    `insert into exchange_rates (organization_id, currency_code, day, per_euro)
+     select 'random', code, day, per_euro * (1 + extract(day from day) / 100)
+     from (values ('EUR', 1), ('USD', 1.1), ('JPY', 163.27)) c (code, per_euro), generate_series('2025-06-20'::date, '2025-08-05', '3 days') day`,
+  )
+  const set = { method: 'PUT', body: { currency: 'EUR' } }
+  assert.equal((await server.admin(`/projects/${shop.projectId}/reporting`, set)).status, 200)
+  await assertExact(db, shop.projectId)
+  const again = await assertTied(server, 'random', ['2025-06', '2025-07', '2025-08', '2025-09'])
+  assert.ok(again.has('other_rate'))
+  const { reporting_currency, reporting, currencies } = await get('random/finance/tie-out?month=2025-08')
+  assert.equal(reporting_currency, 'EUR')
+  assert.notEqual(reporting.difference, 0)
+  assert.ok(currencies.some((one: Json) => one.dashboard_without_rate > 0 && one.finance_without_rate > 0))
 })

@@ -46,7 +46,7 @@ test('the sums are those of the operation, and what has no rate is named with ho
   assert.match(
     text,
     new RegExp(
-      `Without a value in US dollars, and so not in the figures above: €${euro.net_without_usd.toFixed(2)} \\(${euro.without_usd} movements\\)`,
+      `Without a value in USD, and so not in the figures above: €${euro.net_without_usd.toFixed(2)} \\(${euro.without_usd} movements\\)`,
     ),
   )
   assert.match(text, /From finance to the dashboard/)

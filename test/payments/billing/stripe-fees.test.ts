@@ -183,7 +183,7 @@ test('tundish report prints them with all decimals, in a table, as CSV and as JS
   assert.match(await run(), / net +fees_usd +fees_unknown +net_after_fees .*\n.* 10\.00 +-0\.64 +0 +- /m)
   assert.match(await run('--rows'), /^.* sale +10\.00 +EUR +-0\.64 +USD /m)
   assert.match(await run('--format', 'csv'), /,10\.00,-0\.64,0,,0,/m)
-  assert.match(await run('--rows', '--format', 'csv'), /,sale,10\.00,EUR,,-0\.64,USD,stripe,/)
+  assert.match(await run('--rows', '--format', 'csv'), /,sale,10\.00,EUR,,USD,,-0\.64,USD,stripe,/)
   const { rows } = JSON.parse(await run('--rows', '--json'))
   assert.deepEqual([rows[0].fee, rows[0].fee_currency], [-0.64, 'USD'])
 })

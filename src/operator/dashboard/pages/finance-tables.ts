@@ -21,11 +21,11 @@ export const amount = (value: number | null, currency: string): Cell =>
 const account = (one: Report['totals'][number]): Piece =>
   html`${words(one.psp)}${one.psp_merchant_id && html` ${one.psp_merchant_id}`}${one.provider_account && html` <span class="quiet">${one.provider_account}</span>`}`
 
-export function accountTable({ totals, currencies, fees, usd }: Report): Table {
+export function accountTable({ totals, currencies, fees, reporting, reporting_currency: reported }: Report): Table {
   const feeCurrencies: string[] = fees.map(({ fee_currency }) => fee_currency)
   const payments = currencies.reduce((sum, one) => sum + one.payments, 0)
   const corrects = totals.some(({ corrections }) => corrections > 0)
-  const numbers = (one: Report['usd'] & { currency_code: string }): Cell[] => [
+  const numbers = (one: Report['reporting'] & { currency_code: string }): Cell[] => [
     amount(one.net, one.currency_code),
     amount(one.gross, one.currency_code),
     amount(one.refunded, one.currency_code),
@@ -45,7 +45,7 @@ export function accountTable({ totals, currencies, fees, usd }: Report): Table {
       ...labels.map((label): Column => ({ label, number: true })),
       ...feeCurrencies.map((code): Column => ({ label: `Fees ${code}`, number: true })),
       { label: 'Payments', number: true },
-      { label: 'Net in USD', number: true },
+      { label: `Net in ${reported}`, number: true },
     ],
     rows: [
       ...totals.map((one) => [
@@ -54,7 +54,7 @@ export function accountTable({ totals, currencies, fees, usd }: Report): Table {
         ...numbers(one),
         ...feeCurrencies.map((code) => feeOf(one.fees, code)),
         cell(number(one.payments), one.payments),
-        amount(one.net_usd, 'USD'),
+        amount(one.net_reported, reported),
       ]),
       ...(totals.length > currencies.length ? currencies : []).map((one) => [
         cell(html`<strong>All accounts, ${one.currency_code}</strong>`, 'All accounts'),
@@ -67,12 +67,12 @@ export function accountTable({ totals, currencies, fees, usd }: Report): Table {
       ...(totals.length > 0
         ? [
             [
-              cell(html`<strong>All in US dollars</strong>`, 'All in US dollars'),
-              'USD',
-              ...numbers({ ...usd, currency_code: 'USD' }),
+              cell(html`<strong>All in ${reported}</strong>`, `All in ${reported}`),
+              reported,
+              ...numbers({ ...reporting, currency_code: reported }),
               ...feeCurrencies.map((code) => feeOf(fees, code)),
               cell(number(payments), payments),
-              amount(usd.net, 'USD'),
+              amount(reporting.net, reported),
             ],
           ]
         : []),
@@ -80,7 +80,7 @@ export function accountTable({ totals, currencies, fees, usd }: Report): Table {
   }
 }
 
-export function rowTable(view: View, rows: Row[]): Table {
+export function rowTable(view: View, rows: Row[], reported: string): Table {
   const feeCurrencies = [...new Set(rows.flatMap(({ fee_currency }) => fee_currency ?? []))].sort()
   return {
     caption: 'Movements',
@@ -88,7 +88,7 @@ export function rowTable(view: View, rows: Row[]): Table {
       { label: 'When' },
       ...amountColumns('Amount'),
       { label: 'Kind' },
-      { label: 'In USD', number: true },
+      { label: `In ${reported}`, number: true },
       ...feeCurrencies.map((code): Column => ({ label: `Fee ${code}`, number: true })),
       { label: 'Account' },
       { label: 'Customer', right: 'people' },
@@ -106,7 +106,7 @@ export function rowTable(view: View, rows: Row[]): Table {
         html`${words(one.kind)}${one.correction && html` <span class="badge warn">correction</span>`}`,
         one.correction ? `correction of ${one.kind}` : one.kind,
       ),
-      amount(one.amount_usd, 'USD'),
+      amount(one.amount_reported, reported),
       ...feeCurrencies.map((code) => (one.fee_currency === code ? amount(one.fee, code) : cell('–', null))),
       [one.psp, one.psp_merchant_id].filter(Boolean).join(' '),
       one.external_id &&

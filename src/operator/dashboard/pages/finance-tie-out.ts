@@ -12,16 +12,17 @@ import { amount, lastMonth } from './finance-tables.ts'
 type TieOut = Response<'getTieOut'>
 
 export function tieOut(view: View, tied: TieOut, month: string): Piece {
+  const reported = tied.reporting_currency
   const named = Map.groupBy(tied.differences, ({ name }) => name)
   const lines = [...named].map(([name, all]): (Cell | Piece)[] => {
-    const dollarsOf = all.reduce((sum, { amount_usd }) => sum + Math.round(amount_usd * 1e4), 0) / 1e4
+    const value = all.reduce((sum, { amount_reported }) => sum + Math.round(amount_reported * 1e4), 0) / 1e4
     const rows = all.reduce((sum, one) => sum + one.rows, 0)
     return [
       cell(
         html`<a href="${view.href('/finance/differences', { month, name })}">${words(name)}</a><br><span class="quiet">${all[0]!.meaning}</span>`,
         name,
       ),
-      amount(dollarsOf, 'USD'),
+      amount(value, reported),
       cell(
         all.map(({ amount: own, currency_code }, n) => [n > 0 && ', ', money(own, currency_code)]),
         all.map((one) => `${one.currency_code} ${plainMoney(one.amount, one.currency_code)}`).join('; '),
@@ -31,7 +32,7 @@ export function tieOut(view: View, tied: TieOut, month: string): Piece {
   })
   const bold = (text: string, value: number, column: 'dashboard' | 'finance') => [
     cell(html`<strong>${text}</strong>`, text),
-    amount(value, 'USD'),
+    amount(value, reported),
     cell(
       tied.currencies.map((one, n) => [n > 0 && ', ', money(one[column], one.currency_code)]),
       tied.currencies.map((one) => `${one.currency_code} ${plainMoney(one[column], one.currency_code)}`).join('; '),
@@ -42,11 +43,15 @@ export function tieOut(view: View, tied: TieOut, month: string): Piece {
     caption: 'From finance to the dashboard',
     columns: [
       { label: 'Gross revenue' },
-      { label: 'In USD', number: true },
+      { label: `In ${reported}`, number: true },
       { label: 'By currency', csvOnly: true },
       { label: 'Rows', number: true },
     ],
-    rows: [bold('Finance', tied.usd.finance, 'finance'), ...lines, bold('Dashboard', tied.usd.dashboard, 'dashboard')],
+    rows: [
+      bold('Finance', tied.reporting.finance, 'finance'),
+      ...lines,
+      bold('Dashboard', tied.reporting.dashboard, 'dashboard'),
+    ],
   }
   return html`${tableSection(view, 'tie-out', table, {
     note:

@@ -2,7 +2,7 @@
 import { ApiError } from '../../../lib/errors.ts'
 import { type Period, readPeriod } from '../../../payments/billing/finance/period.ts'
 import type { Response } from '../call.ts'
-import { dollars, money, monthOf, percent, plural, time } from '../format.ts'
+import { money, monthOf, percent, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, tableSection, tiles } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -33,7 +33,7 @@ export async function finance(view: View): Promise<Page> {
     title,
     days,
     actions: closed && html`<span class="badge good">closed</span>`,
-    body: html`<p class="quiet">What did ${view.organization.name || view.organization.id} take in, by account, and does it agree with the dashboard? Days in ${report.time_zone}.</p>
+    body: html`<p class="quiet">What did ${view.organization.name || view.organization.id} take in, by account, and does it agree with the dashboard? Days in ${report.time_zone}. Sums in ${report.reporting_currency}: the currency of closed months, else the one that all projects report in, else the US dollar.</p>
       ${monthChooser(view, month)}
       ${sumTiles(report)}
       ${withoutRate(report)}
@@ -42,7 +42,7 @@ export async function finance(view: View): Promise<Page> {
         note: 'Refunds and chargebacks are negative. Fees have the currency of the balance that they were taken from.',
       })}
       ${typeof tied === 'string' ? html`<p class="note">No tie-out with the dashboard: ${tied}</p>` : tied && tieOut(view, tied, month)}
-      ${tableSection(view, 'rows', rowTable(view, rows.data), {
+      ${tableSection(view, 'rows', rowTable(view, rows.data, report.reporting_currency), {
         title: 'Movements',
         empty: html`<p>No movements.</p>`,
         below: html`<p class="pages">${view.query.has('after') && html`<a href="${view.href(view.path, { ...allChoices(view), after: null })}">First page</a>`}
@@ -74,16 +74,17 @@ function monthChooser(view: View, month: string): Piece {
     </form>`
 }
 
-function sumTiles({ usd, fees, currencies }: Response<'getFinanceReport'>): Piece {
-  const payments = currencies.reduce((sum, one) => sum + one.payments, 0)
+function sumTiles({ reporting, reporting_currency, fees, currencies }: Response<'getFinanceReport'>): Piece {
+  const sum = (value: number) => money(value, reporting_currency)
+  const payments = currencies.reduce((total, one) => total + one.payments, 0)
   const one = (label: string, value: Piece, note: Piece) =>
     html`<div class="tile"><dt>${label}</dt><dd><strong>${value}</strong> <span class="quiet">${note}</span></dd></div>`
-  const share = (part: number) => usd.gross > 0 && html`${percent(-part / usd.gross)} of gross`
+  const share = (part: number) => reporting.gross > 0 && html`${percent(-part / reporting.gross)} of gross`
   return tiles(
-    one('Net', dollars(usd.net), usd.corrected !== 0 && html`with ${dollars(usd.corrected)} of corrections`),
-    one('Gross', dollars(usd.gross), plural(payments, 'payment')),
-    one('Refunds', dollars(usd.refunded), share(usd.refunded)),
-    one('Chargebacks', dollars(usd.charged_back), share(usd.charged_back)),
+    one('Net', sum(reporting.net), reporting.corrected !== 0 && html`with ${sum(reporting.corrected)} of corrections`),
+    one('Gross', sum(reporting.gross), plural(payments, 'payment')),
+    one('Refunds', sum(reporting.refunded), share(reporting.refunded)),
+    one('Chargebacks', sum(reporting.charged_back), share(reporting.charged_back)),
     one(
       'Fees',
       fees.length === 0 ? '–' : fees.map(({ fee, fee_currency }, n) => [n > 0 && html`<br>`, money(fee, fee_currency)]),
@@ -92,15 +93,15 @@ function sumTiles({ usd, fees, currencies }: Response<'getFinanceReport'>): Piec
   )
 }
 
-/** Says how much the tiles in US dollars lack. */
-function withoutRate({ currencies }: Response<'getFinanceReport'>): Piece {
-  const missing = currencies.filter(({ without_usd }) => without_usd > 0)
+/** Says how much the tiles lack. */
+function withoutRate({ currencies, reporting_currency }: Response<'getFinanceReport'>): Piece {
+  const missing = currencies.filter(({ without_rate }) => without_rate > 0)
   if (missing.length === 0) return ''
   const each = missing.map(
-    ({ without_usd, net_without_usd, currency_code }, n) =>
-      html`${n > 0 && ', '}${money(net_without_usd, currency_code)} (${plural(without_usd, 'movement')})`,
+    ({ without_rate, net_without_rate, currency_code }, n) =>
+      html`${n > 0 && ', '}${money(net_without_rate, currency_code)} (${plural(without_rate, 'movement')})`,
   )
-  return html`<p class="note">Without a value in US dollars, and so not in the figures above: ${each}. <a href="/docs/guides/commands#rates">Load exchange rates</a>, or import payments with their value.</p>`
+  return html`<p class="note">Without a value in ${reporting_currency}, and so not in the figures above: ${each}. <a href="/docs/guides/commands#rates">Load exchange rates</a>${reporting_currency === 'USD' && ', or import payments with their value'}.</p>`
 }
 
 interface Asked {

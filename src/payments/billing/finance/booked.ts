@@ -2,11 +2,16 @@
 import { ACCOUNT, IS_TEST } from '../../../core/records/payment-account.ts'
 import { INCOMING, moveOf } from '../../../core/records/payment-move.ts'
 import { paidAt } from '../../../core/records/payment-time.ts'
+import { FINANCE_CURRENCY, reportedValue } from './currency.ts'
 import { dayBegins, FINANCE_ZONE } from './zone.ts'
 
 /** The columns of `finance_rows` except the organization, the month and the part. */
-export const KEPT_COLUMNS = `trx_id, order_id, project_id, is_correction, is_test, kind, amount, amount_usd, currency_code, fee,
-  fee_currency, psp, psp_merchant_id, psp_transaction_id, paid_at, trx_created_at, booked_at`
+export const KEPT_COLUMNS = `trx_id, order_id, project_id, is_correction, is_test, kind, amount, amount_usd, amount_reported, currency_code,
+  fee, fee_currency, psp, psp_merchant_id, psp_transaction_id, paid_at, trx_created_at, booked_at`
+
+// Months that were closed in US dollars have no other value.
+const KEPT_VALUE = `case when ${FINANCE_CURRENCY} = 'USD' then amount_usd else amount_reported end`
+const KEPT = KEPT_COLUMNS.replace('amount_reported', `${KEPT_VALUE} as amount_reported`)
 
 const incoming = INCOMING.map((name) => `'${name}'`).join(', ')
 const signed = (amount: string) =>
@@ -21,11 +26,14 @@ const FEE = `
     where p.organization_id = r.organization_id and p.psp = r.psp collate "C" and p.psp_merchant_id = r.psp_merchant_id
       and p.transaction_id = r.psp_transaction_id collate "C" and p.move = r.move) f on true`
 
+const USD = `coalesce(r.amount_usd, case when r.currency_code = 'USD' or r.amount = 0 then r.amount end)`
+
 /** SQL: rows of the payment report as rows of finance; the conditions are about the row `r`, its payment `r.paid_at` and its customer `c`. */
 const payments = (condition: string, limit?: string) => `
   select r.trx_id, r.order_id, r.project_id, false as is_correction, r.is_test, r.move as kind,
     coalesce(${signed('r.amount')}, 0) as amount,
-    ${signed(`coalesce(r.amount_usd, case when r.currency_code = 'USD' or r.amount = 0 then r.amount end)`)} as amount_usd,
+    ${signed(USD)} as amount_usd,
+    ${signed(reportedValue({ amount: 'r.amount', currency: 'r.currency_code', usd: USD, at: 'r.paid_at' }))} as amount_reported,
     r.currency_code, f.fee, f.fee_currency, r.psp, r.psp_merchant_id, r.psp_transaction_id, r.paid_at, r.trx_created_at,
     r.paid_at as booked_at
   from (
@@ -57,24 +65,31 @@ const CHANGED = `
     where r.organization_id = $1 and not r.imported and r.trx_created_at >= closed.since
     union
     select b.order_id from closed join provider_fees f on f.organization_id = $1 and f.stored_at >= closed.since
-    join finance_rows b on b.organization_id = $1 and b.psp_transaction_id = f.transaction_id) as orders`
+    join finance_rows b on b.organization_id = $1 and b.psp_transaction_id = f.transaction_id
+    union
+    -- A rate that is new has no time of its own.
+    select b.order_id from closed join finance_rows b on b.organization_id = $1 and b.amount_reported is null and b.amount <> 0
+    where closed.since is not null and ${FINANCE_CURRENCY} <> 'USD') as orders`
 const IS_CHANGED = `order_id = any((select orders from changed)::uuid[])`
 const IS_CLOSED = `r.paid_at >= (select first_at from closed) and r.paid_at < (select open_at from closed)`
 
 // What a payment of a closed month is now, less what closed months have of it. Its parts differ in one of these columns.
 const KEY = 'trx_id, order_id, project_id, is_test, kind, currency_code, psp, psp_merchant_id, psp_transaction_id'
+// By rates that replaced others, what a closed month has is not worth more or less.
+const LATER_VALUE = `case when ${FINANCE_CURRENCY} = 'USD' or sum(amount) <> 0 or count(amount_reported) filter (where was_kept) = 0
+  then sum(amount_reported) else 0 end`
 const CORRECTIONS = `
   select trx_id, order_id, project_id, true as is_correction, is_test, kind, sum(amount) as amount,
-    sum(amount_usd) as amount_usd, currency_code, sum(fee) as fee, max(fee_currency) as fee_currency, psp, psp_merchant_id,
+    sum(amount_usd) as amount_usd, ${LATER_VALUE} as amount_reported, currency_code, sum(fee) as fee, max(fee_currency) as fee_currency, psp, psp_merchant_id,
     psp_transaction_id, min(paid_at) as paid_at, min(trx_created_at) as trx_created_at,
     (select open_at from closed) as booked_at, row_number() over (partition by trx_id order by sum(amount), kind)::int as part
   from (
-    select ${KEPT_COLUMNS} from (${payments(`r.${IS_CHANGED} and ${IS_CLOSED}`)}) present
+    select ${KEPT_COLUMNS}, false as was_kept from (${payments(`r.${IS_CHANGED} and ${IS_CLOSED}`)}) present
     union all
-    select trx_id, order_id, project_id, is_correction, is_test, kind, -amount, -amount_usd, currency_code, -fee, fee_currency,
-      psp, psp_merchant_id, psp_transaction_id, paid_at, trx_created_at, booked_at
+    select trx_id, order_id, project_id, is_correction, is_test, kind, -amount, -amount_usd, -(${KEPT_VALUE}), currency_code, -fee, fee_currency,
+      psp, psp_merchant_id, psp_transaction_id, paid_at, trx_created_at, booked_at, true
     from finance_rows where organization_id = $1 and ${IS_CHANGED}) compared
-  group by ${KEY} having sum(amount) <> 0 or sum(amount_usd) <> 0 or sum(fee) <> 0`
+  group by ${KEY} having sum(amount) <> 0 or sum(amount_usd) <> 0 or ${LATER_VALUE} <> 0 or sum(fee) <> 0`
 
 /** SQL, for \`with\`: what \`BOOKED\` refers to. $1 is the organization, $2 the first day, $3 the day after the last. */
 export const WITH_CLOSED = `closed as materialized (${CLOSED}), changed as materialized (${CHANGED})`
@@ -99,7 +114,7 @@ export const booked = (page?: { after: string; limit: string }) => {
   (select ${KEPT_COLUMNS}, part from (${CORRECTIONS}) corrections
    where (select since from closed) is not null and ${TEST('is_test')} ${place} ${end})
   union all
-  (select ${KEPT_COLUMNS}, part from finance_rows
+  (select ${KEPT}, part from finance_rows
    where organization_id = $1 and ${PERIOD('booked_at')} and ${TEST('is_test')} ${page ? 'and kind is not null' : ''} ${place} ${end})`
 }
 export const ORDER = 'booked_at, trx_created_at, part'

@@ -68,8 +68,8 @@ const CLOSE: Statement = {
   name: 'close a month',
   text: `
   with ${WITH_CLOSED},
-  month as (insert into finance_months (organization_id, month, closed_at, time_zone)
-    values ($1, $2::date, db_clock(), finance_zone($1)) returning closed_at),
+  month as (insert into finance_months (organization_id, month, closed_at, time_zone, currency)
+    values ($1, $2::date, db_clock(), finance_zone($1), finance_currency($1)) returning closed_at),
   kept as (
     insert into finance_rows (organization_id, month, part, ${KEPT_COLUMNS})
     select $1, $2::date, part, ${KEPT_COLUMNS} from (${booked()}) b returning 1)

@@ -1,9 +1,9 @@
-// The sums of a finance report over its merchant accounts: by currency, and in US dollars with what has no rate.
+// The sums of a finance report over its merchant accounts: by currency, in the reporting currency and in US dollars, with what has no rate.
 import { JsonNumber, numberText, readJson } from '../../../lib/json/read.ts'
 import { readDecimal } from '../../../lib/money.ts'
 import type { Row } from '../../../lib/pg/row-bytes.ts'
 import { Type } from '../../../lib/shape/schema.ts'
-import { financeTotal } from './report.ts'
+import { financeTotal } from './shapes.ts'
 
 const MONEY = ['gross', 'refunded', 'charged_back', 'corrected', 'net'] as const
 
@@ -13,7 +13,10 @@ const amounts = byName(MONEY, sumOf)
 const without = {
   without_usd: Type.Integer({ description: 'How many movements have no value in US dollars.' }),
   net_without_usd: Type.Number({ description: 'Their sum in this currency.' }),
+  without_rate: Type.Integer({ description: 'How many movements have no value in the reporting currency.' }),
+  net_without_rate: Type.Number({ description: 'Their sum in this currency.' }),
 }
+const WITHOUT = Object.keys(without) as (keyof typeof without)[]
 
 export const financeSums = {
   currencies: Type.Array(
@@ -42,6 +45,11 @@ export const financeSums = {
     title: 'FinanceDollars',
     additionalProperties: false,
     description: 'Everything in US dollars, without the amounts of `currencies` that have no rate.',
+  }),
+  reporting: Type.Object(amounts, {
+    title: 'FinanceReporting',
+    additionalProperties: false,
+    description: 'Everything in `reporting_currency`, without the amounts of `currencies` that have no rate.',
   }),
 }
 
@@ -87,14 +95,18 @@ export function sumsOf(rows: readonly Row[]) {
   const currencies = new Map<string, Sums>()
   const fees = new Map<string, Sum>()
   const dollars = new Sums()
+  const reporting = new Sums()
   for (const row of rows) {
     const texts = row.texts()
     const value = (name: string) => texts[names.indexOf(name)]!
     const currency = value('currency_code')
     const sums = currencies.get(currency) ?? new Sums()
     currencies.set(currency, sums)
-    for (const name of [...MONEY, 'payments', 'without_usd', 'net_without_usd']) sums.add(name, value(name))
-    for (const name of MONEY) dollars.add(name, value(`${name}_usd`))
+    for (const name of [...MONEY, 'payments', ...WITHOUT]) sums.add(name, value(name))
+    for (const name of MONEY) {
+      dollars.add(name, value(`${name}_usd`))
+      reporting.add(name, value(`${name}_reported`))
+    }
     for (const { fee, fee_currency } of feesIn(value('fees'))) {
       const sum = fees.get(fee_currency) ?? new Sum()
       fees.set(fee_currency, sum)
@@ -107,11 +119,11 @@ export function sumsOf(rows: readonly Row[]) {
       currency_code,
       payments: sums.of('payments'),
       ...byName(MONEY, (name) => sums.of(name)),
-      without_usd: sums.of('without_usd'),
-      net_without_usd: sums.of('net_without_usd'),
+      ...byName(WITHOUT, (name) => sums.of(name)),
     })),
     fees: sorted(fees).map(([fee_currency, sum]) => ({ fee: sum.toJson(), fee_currency })),
     usd: byName(MONEY, (name) => dollars.of(name)),
+    reporting: byName(MONEY, (name) => reporting.of(name)),
   }
 }
 
