@@ -5,7 +5,7 @@ import type { RejectCode } from '../../core/records/import/fields.ts'
 import type { Kind, Scope } from '../../core/records/record.ts'
 import { KINDS } from '../../core/records/records.ts'
 import { IMPORT_TURN } from '../../core/tenants/import-turn.ts'
-import { apply } from './apply.ts'
+import { apply, examine } from './apply.ts'
 import { rejectMisfits } from './check.ts'
 import { wipeLinked } from './erased.ts'
 import { type FeedSession, stageRows } from './feed-session.ts'
@@ -57,11 +57,15 @@ const SCOPE: Scope = {
 // PostgreSQL shows what a session has added once a second while it is busy, else after ten seconds. Until `openStatistics` sees that a
 // table has grown, plans may be made for an empty one: each line would read all records of the project.
 const MANY_ROWS = 100
+// While another import of the organization writes, the statements that follow have an empty tenant, in which they find and lock nothing.
 const ENTER = `
-  select set_config('tundish.feed_project', $1, true), set_config('tundish.feed_organization', $2, true),
-    set_config('tundish.feed_stamp', begin_write($1)::text, true) as base,
-    pg_try_advisory_xact_lock${IMPORT_TURN.replace('$1', '$2')} as mine,
-    case when $3::int >= ${MANY_ROWS} then pg_stat_force_next_flush() end`
+  with turn as materialized (
+    select begin_write($1)::text as base, pg_try_advisory_xact_lock${IMPORT_TURN.replace('$1', '$2')} as mine)
+  select mine, set_config('tundish.feed_stamp', base, true) as base,
+    set_config('tundish.feed_project', case when mine then $1 else '' end, true),
+    set_config('tundish.feed_organization', case when mine then $2 else '' end, true),
+    case when $3::int >= ${MANY_ROWS} then pg_stat_force_next_flush() end
+  from turn`
 const REJECTS = `select source, line, code, reason from ${REJECTED} order by step, source, line`
 
 /**
@@ -76,7 +80,8 @@ export async function writeOnce(
   const { projectId, organizationId, emitEvents } = calls[0]!
   const brought = group(calls)
   for (const { kind } of brought) await prepare(kind)
-  const [, [entered], , , rejected] = await Promise.all([
+  // Sent together: the connection runs them in this order.
+  const [, [entered], , , rejected, examined] = await Promise.all([
     query('begin'),
     query<{ base: string; mine: string }>(ENTER, [
       projectId,
@@ -86,6 +91,7 @@ export async function writeOnce(
     Promise.all(brought.map(({ kind, json }) => query(stageRows(kind), [json]))),
     rejectMisfits(query, brought, SCOPE),
     query(REJECTS),
+    examine(query, brought, SCOPE),
   ])
   if (entered!.mine !== 't') {
     await query('rollback')
@@ -105,8 +111,8 @@ export async function writeOnce(
     )
   }
   const writing = { projectId, base: entered!.base, emitEvents, done() {} }
-  const { tally, linked, merged } = await apply(query, brought, SCOPE, writing)
-  await query('commit')
+  const { tally, linked, merged, last } = await apply(query, brought, SCOPE, writing, examined)
+  await Promise.all([...last, query('commit')])
   await statistics.added(query, brought)
   if (linked.length > 0) await wipeLinked(db, query, { projectId, organizationId }, linked)
   if (merged.length > 0) await finishMerges({ db, ...(audit && { audit }) }, merged)

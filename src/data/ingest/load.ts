@@ -7,7 +7,7 @@ import { Refusal } from '../../lib/errors.ts'
 import type { Patience } from '../../lib/fair-queue.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { isRefusedData, isUnavailable, sqlState } from '../../lib/pg/errors.ts'
-import { type Applied, apply } from './apply.ts'
+import { type Applied, apply, examine } from './apply.ts'
 import { rejectMisfits } from './check.ts'
 import { wipeLinked } from './erased.ts'
 import { raiseClock } from './payments.ts'
@@ -219,7 +219,9 @@ async function writeOnce(load: Load, kinds: StagedKind[]): Promise<Applied> {
     load.progress({ rows })
   }
   const writing = { projectId: load.projectId, base, emitEvents: load.options.emitEvents === true, done }
-  return apply(query, kinds, scope, writing)
+  const applied = await apply(query, kinds, scope, writing, await examine(query, kinds, scope))
+  await Promise.all(applied.last)
+  return applied
 }
 
 async function commit({ connection }: Load): Promise<void> {

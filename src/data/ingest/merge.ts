@@ -35,29 +35,49 @@ export interface Merging {
   isAnyErased: boolean
 }
 
+/** What the keys of staged rows decide. */
+export interface Keys {
+  /** Whether some of them are stored. */
+  isKnown: boolean
+  /** Whether some come more than once. */
+  isRepeated: boolean
+}
+
+/** Locks the stored rows before they are read: decisions and counts made from here on stay true. */
+export async function lockKeys(query: Query, { kind, rows }: StagedKind, scope: Scope): Promise<Keys> {
+  const [[locked], found] = await Promise.all([
+    query(lockKnown(kind, scope)),
+    rows > 1 ? query(findRepeated(kind)) : [],
+  ])
+  return { isKnown: locked!.known !== '0', isRepeated: found[0]?.repeated === 't' }
+}
+
 /**
- * Merges all staged rows of a kind. Relies on being the only import of its organization: no other process adds rows that a
- * line may name, so that a new row stays new, and a counter cannot count it twice.
+ * Merges all staged rows of a kind; its statements are sent before it returns. Relies on being the only import of its organization:
+ * no other process adds rows that a line may name, so that a new row stays new, and a counter cannot count it twice.
  */
-export async function merge(query: Query, brought: StagedKind, merging: Merging, hooks: MergeHooks): Promise<void> {
+export async function merge(
+  query: Query,
+  brought: StagedKind,
+  keys: Keys,
+  merging: Merging,
+  hooks: MergeHooks,
+): Promise<void> {
   // Sent together: the connection runs them in this order.
   await Promise.all([
-    ...(await mergeKnown(query, brought, merging, hooks)),
+    ...mergeKnown(query, brought, keys, merging, hooks),
     ...addRest(query, brought.kind, merging.scope, hooks),
   ])
 }
 
 /** The first half, which is sent and not awaited. Afterwards only rows with new keys are staged, each key once. */
-export async function mergeKnown(
+export function mergeKnown(
   query: Query,
   { kind, merged }: StagedKind,
+  { isKnown, isRepeated }: Keys,
   { scope, tally, isAnyErased }: Merging,
   { beforeUpdate = [] }: MergeHooks,
-): Promise<Promise<unknown>[]> {
-  // Locked before they are read: decisions and counts made from here on stay true.
-  const [[locked], [found]] = await Promise.all([query(lockKnown(kind, scope)), query(findRepeated(kind))])
-  const isKnown = locked!.known !== '0'
-  const isRepeated = found!.repeated === 't'
+): Promise<unknown>[] {
   const moved = kind.counts && countMoved(kind, kind.counts, scope)
   return [
     ...(isKnown && merged ? [query(completeFromStored(kind, scope))] : []),

@@ -2,14 +2,15 @@
 
 import type { Scope, Tenant } from '../../core/records/record.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { addRest, type MergeHooks, type Merging, mergeKnown } from './merge.ts'
+import { addRest, lockKeys, type MergeHooks, type Merging, mergeKnown } from './merge.ts'
 import type { StagedKind } from './staging.ts'
 
 /** Merges all staged payments; do it last in the transaction, for a live import keeps the organization's clock locked. */
 export async function mergePayments(query: Query, brought: StagedKind, merging: Merging, hooks: MergeHooks) {
   const { scope, tally } = merging
   await Promise.all([query(createCustomers(scope)), tally.add(query, dropOwn(scope))])
-  await Promise.all(await mergeKnown(query, brought, merging, hooks))
+  const keys = await lockKeys(query, brought, scope)
+  await Promise.all(mergeKnown(query, brought, keys, merging, hooks))
   await (scope.live ? stamp(query, scope) : moveApart(query, scope))
   await Promise.all(addRest(query, brought.kind, scope, hooks))
 }

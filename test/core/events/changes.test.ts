@@ -1,7 +1,7 @@
 // Which events a change of subscriptions and transactions makes, and that they tell what the API answers.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { emitRecordEvents, emitSubscriptionEvents, type SubscriptionChange } from '../../../src/core/events/changes.ts'
+import { type Change, emitRecordEvents, emitSubscriptionEvents } from '../../../src/core/events/changes.ts'
 import { insert } from '../../support/data.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
 
@@ -27,7 +27,7 @@ before(async () => {
 })
 after(() => server.stop())
 
-async function emit(changes: SubscriptionChange[]) {
+async function emit(changes: Change[]) {
   await server.db.query('delete from events')
   await server.db.tx((query) => emitSubscriptionEvents(query, project.id, changes))
   return server.db.query('select type, object_id, sequence, profile_id, data from events order by object_id, sequence')
