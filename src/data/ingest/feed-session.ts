@@ -166,7 +166,10 @@ function prepared(query: Query): Query {
 
 /** SQL that stages rows, given as a JSON array of objects. */
 export function stageRows(kind: Kind): string {
-  const columns = [...columnsOf(kind).map(({ name }) => name), 'given', 'source', 'line'].join(', ')
-  return `insert into ${staged(kind)} (${columns})
-    select ${columns} from json_populate_recordset(null::${staged(kind)}, $1::json)`
+  const columns = [...columnsOf(kind).map(({ name }) => name), 'given', 'source', 'line']
+  // `json_populate_recordset` turns the null of JSON into that of SQL.
+  const nulls = new Set(columnsOf(kind).flatMap(({ name, nullAsJson }) => (nullAsJson ? [name] : [])))
+  const values = columns.map((name) => (nulls.has(name) ? `coalesce(${name}, 'null')` : name))
+  return `insert into ${staged(kind)} (${columns.join(', ')})
+    select ${values.join(', ')} from json_populate_recordset(null::${staged(kind)}, $1::json)`
 }

@@ -85,6 +85,8 @@ export interface Column {
   /** Its place in a line. */
   path: string
   json: boolean
+  /** Whether it stores null as JSON. */
+  nullAsJson: boolean
   required: boolean
 }
 
@@ -150,6 +152,7 @@ function columns(fields: Fields, prefix: string, path: string): Column[] {
       name: type.column ?? `${prefix}${name}`,
       path: `${path}${name}`,
       json: type.json === true,
+      nullAsJson: type.absent === 'null',
       required: type.required === true,
     }
     return type.folded ? [column, { ...column, name: `${column.name}_folded`, required: false }] : [column]

@@ -74,6 +74,25 @@ describe('POST /records', () => {
     assert.deepEqual([body.query_params, body.attributes.country], [query_params, 'DE'])
   })
 
+  test('stores a reply without a value, and clears one', async () => {
+    const project = await server.project()
+    const { value: _, ...empty } = line.reply({ session_id: 'session' }).data
+    const answered = { ...empty, value: ['a', 'b'] }
+    const values = async () =>
+      (await project.get('/sessions/session/replies')).body.map(({ state }: { state: object }) => state)
+    await put(project, [line.profile(), line.session(), record('reply', empty)])
+    assert.deepEqual(await values(), [{ value: null }])
+    for (const [data, value] of [
+      [answered, ['a', 'b']],
+      [empty, ['a', 'b']],
+      [{ ...empty, value: null }, null],
+    ] as const) {
+      const { status, text } = await put(project, [record('reply', data)])
+      assert.equal(status, 200, text)
+      assert.deepEqual(await values(), [{ value }])
+    }
+  })
+
   test('replaces with mode=replace, and sends no event with events=off', async () => {
     const project = await server.project()
     await put(project, [line.profile({ email: 'a@x', phone: '1' })], '?events=off')
