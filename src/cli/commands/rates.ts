@@ -9,7 +9,7 @@ import { readRates } from '../../payments/billing/rates/rate-files.ts'
 import { storeRates } from '../../payments/billing/rates/store-rates.ts'
 import { action } from './command.ts'
 import { addOperations, commandLine } from './operations.ts'
-import { readTextFile } from './text-file.ts'
+import { readNamedFile } from './text-file.ts'
 
 export async function register(program: Command): Promise<void> {
   const rates = program.command('rates').description('Load or fetch exchange rates, for amounts in US dollars')
@@ -22,11 +22,13 @@ export async function register(program: Command): Promise<void> {
   action(
     rates
       .command('load <file>')
-      .description("Load the European Central Bank's CSV or XML, or a CSV with the columns date,currency,per_euro")
+      .description(
+        "Load the European Central Bank's CSV or XML, also as a ZIP, or a CSV with the columns date,currency,per_euro",
+      )
       .option('--org <id>', 'Only for this organization; by default for all'),
     async (app, file: string, { org }: { org?: string }) => {
       const { db } = app
-      const read = readRates(await readTextFile(file), file)
+      const read = readRates(await readNamedFile(file), file)
       if (org !== undefined) await requireOrganization(db.query, org)
       await refuseLeaving(db.query, { organization_id: org })
       const days = [...new Set(read.map(({ day }) => day))].sort()

@@ -8,6 +8,7 @@ import { fetchDueRates, fetchRatesNow } from '../../../src/payments/billing/rate
 import { insert } from '../../support/data.ts'
 import { type Arrival, startReceiver } from '../../support/receiver.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { zipOf } from '../../support/zip.ts'
 
 let server: TestServer
 let bank: Awaited<ReturnType<typeof startReceiver>>
@@ -30,7 +31,7 @@ const xml = (days: Record<string, Record<string, string>>) => `<?xml version="1.
 </gesmes:Envelope>`
 
 const send =
-  (text: string, headers: Record<string, string> = {}) =>
+  (text: string | Buffer, headers: Record<string, string> = {}) =>
   (_: Arrival, response: ServerResponse) => {
     response.writeHead(200, headers).end(text)
     return undefined
@@ -82,6 +83,10 @@ test('fetched once by two processes, stored for every organization, and asked fo
   respond = send(`Date, USD, JPY, \n${daysAgo(0)}, 1.0920, N/A, \n`)
   const unchanged = await fetchRatesNow(server.app, { kind: 'command line', id: 'me', source: 'here' })
   assert.deepEqual(unchanged, { rates: 1, last_day: daysAgo(0) })
+
+  respond = send(zipOf({ 'eurofxref-hist.csv': `Date,USD,JPY,\n${daysAgo(0)},1.0930,161.5,\n` }))
+  const zipped = await fetchRatesNow(server.app, { kind: 'command line', id: 'me', source: 'here' })
+  assert.deepEqual(zipped, { rates: 2, last_day: daysAgo(0) })
 })
 
 test('a bad file changes nothing and is named, and tried again later', async () => {
@@ -95,7 +100,7 @@ test('a bad file changes nothing and is named, and tried again later', async () 
     [send(xml({ [daysAgo(0)]: { USD: '1.3', JPY: '-3' } })), /"-3" is not a rate/],
     [send(xml({ [daysAgo(0)]: { JPY: '3' } })), /no rate of the US dollar on/],
     [send(xml({ '2062-01-02': { USD: '1.3' } })), /rates of 2062-01-02, which is to come/],
-    [send('PK\u0003\u0004rest'), /is a ZIP archive/],
+    [send('PK\u0003\u0004rest'), /is a ZIP archive that is not whole: give the CSV or XML that is in it/],
     [send('x'.repeat(33 * 1024 * 1024)), /exceeds 32 MiB/],
     [() => 503, /has the status 503/],
     [moved, /has the status 302/],

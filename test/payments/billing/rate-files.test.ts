@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Refusal } from '../../../src/lib/errors.ts'
-import { readRates } from '../../../src/payments/billing/rates/rate-files.ts'
+import { readRates as readFile } from '../../../src/payments/billing/rates/rate-files.ts'
+import { zipOf } from '../../support/zip.ts'
+
+const readRates = (text: string, name: string) => readFile(Buffer.from(text), name)
 
 const rate = (day: string, currencyCode: string, perEuro: string) => ({ day, currencyCode, perEuro })
 
@@ -42,6 +45,46 @@ test("the ECB's XML, of one day or many, in either kind of quotes", () => {
 test('a plain CSV, also behind a byte order mark', () => {
   const text = '\ufeffdate,currency,per_euro\n2026-01-30,USD,1.1920\n\n2026-01-30,GBP,0.86\n'
   assert.deepEqual(readRates(text, 'f'), [rate('2026-01-30', 'USD', '1.1920'), rate('2026-01-30', 'GBP', '0.86')])
+})
+
+describe("the ECB's ZIP", () => {
+  const csv = 'Date,USD,JPY,\n2026-01-30,1.1920,183.59,\n'
+  const rates = [rate('2026-01-30', 'USD', '1.1920'), rate('2026-01-30', 'JPY', '183.59')]
+
+  test('of one file, packed or stored, with a comment after it', () => {
+    assert.deepEqual(readFile(zipOf({ 'eurofxref-hist.csv': csv }), 'f'), rates)
+    assert.deepEqual(readFile(zipOf({ 'eurofxref-hist.csv': csv }, { stored: true }), 'f'), rates)
+    assert.deepEqual(readFile(zipOf({ 'eurofxref-hist.csv': csv }, { comment: 'from the bank' }), 'f'), rates)
+  })
+
+  const whole = zipOf({ 'eurofxref-hist.csv': csv })
+  const changed = (at: number, value: number) => {
+    const copy = Buffer.from(whole)
+    copy[at] = value
+    return copy
+  }
+  const directory = whole.lastIndexOf('PK\x01\x02', undefined, 'latin1')
+  const huge = zipOf({ 'a.csv': 'x'.repeat(33 * 1024 * 1024) })
+  // The size that the archive names is a lie.
+  const lying = Buffer.from(huge)
+  lying.writeUInt32LE(5, lying.lastIndexOf('PK\x01\x02', undefined, 'latin1') + 24)
+  for (const [what, bytes, message] of [
+    ['cut off', whole.subarray(0, -25), /^f is a ZIP archive that is not whole: give the CSV or XML that is in it\.$/],
+    ['of two files', zipOf({ 'a.csv': csv, 'b.csv': csv }), /of several files/],
+    ['encrypted', changed(directory + 8, 1), /encrypted/],
+    ['of another method', changed(directory + 10, 12), /unusual format/],
+    ['with other bytes', changed(30 + 'eurofxref-hist.csv'.length + 8, 0x7a), /that (is damaged|cannot be read)/],
+    ['whose directory is elsewhere', changed(whole.length - 5, 0xff), /that cannot be read/],
+    ['whose file is too large', huge, /whose file exceeds 32 MiB/],
+    ['whose file is larger than it says', lying, /that cannot be read/],
+    ['of another file', zipOf({ 'a.txt': 'hello' }), /f is no file of exchange rates/],
+  ] as const)
+    test(`a Refusal for one ${what}`, () => {
+      assert.throws(
+        () => readFile(bytes, 'f'),
+        (error) => error instanceof Refusal && message.test(error.message),
+      )
+    })
 })
 
 describe('a Refusal that names the place', () => {

@@ -1,16 +1,15 @@
 // Downloads a file of exchange rates: bounded in size and time, without redirects, and not again if it has not changed.
 import { Refusal } from '../../../lib/errors.ts'
+import { MAX_BYTES } from './rate-files.ts'
 
 export interface Downloaded {
   /** Undefined: it has not changed. */
-  text: string | undefined
+  bytes: Buffer | undefined
   etag: string | null
   lastModified: string | null
 }
 
 const DEADLINE_MS = 30_000
-// The ECB's whole history has 7 MB.
-const MAX_BYTES = 32 * 1024 * 1024
 
 /** Throws a `Refusal` that names the cause, and neither the path nor the query of the URL, which may have a key. */
 export async function download(
@@ -27,10 +26,10 @@ export async function download(
   try {
     // A redirect could lead into the own network.
     const response = await fetch(url, { headers, redirect: 'manual', signal: stop })
-    if (response.status === 304) return { text: undefined, ...known }
+    if (response.status === 304) return { bytes: undefined, ...known }
     if (response.status !== 200) throw new Refusal(`The response has the status ${response.status}.`)
-    const text = await read(response)
-    return { text, etag: response.headers.get('etag'), lastModified: response.headers.get('last-modified') }
+    const bytes = await read(response)
+    return { bytes, etag: response.headers.get('etag'), lastModified: response.headers.get('last-modified') }
   } catch (error) {
     if (error instanceof Refusal) throw error
     const { name, cause } = error as Error & { cause?: { code?: string } }
@@ -39,7 +38,7 @@ export async function download(
   }
 }
 
-async function read(response: Response): Promise<string> {
+async function read(response: Response): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of response.body ?? []) {
@@ -47,8 +46,5 @@ async function read(response: Response): Promise<string> {
     if (bytes > MAX_BYTES) throw new Refusal(`The response exceeds ${MAX_BYTES / 1024 / 1024} MiB.`)
     chunks.push(chunk)
   }
-  const whole = Buffer.concat(chunks)
-  if (whole.subarray(0, 2).toString('latin1') === 'PK')
-    throw new Refusal('The response is a ZIP archive: use the URL of the XML, such as eurofxref-hist-90d.xml.')
-  return whole.toString('utf8')
+  return Buffer.concat(chunks)
 }

@@ -83,8 +83,8 @@ async function fetchFile(
   const { db } = app
   const [known] = await db.query('select etag, last_modified from rates_fetch where url = $1', [url])
   const validators = { etag: known?.etag ?? null, lastModified: known?.last_modified ?? null }
-  const { text, etag, lastModified } = await download(url, validators, signal)
-  const result = text === undefined ? UNCHANGED : await store(app, text, new URL(url).host, { actor, onStored })
+  const { bytes, etag, lastModified } = await download(url, validators, signal)
+  const result = bytes === undefined ? UNCHANGED : await store(app, bytes, new URL(url).host, { actor, onStored })
   await db.query(FETCHED, [url, etag, lastModified, AGAIN])
   return result
 }
@@ -93,11 +93,11 @@ const UNCHANGED: Fetched = { rates: 0, last_day: null }
 
 async function store(
   app: Shared,
-  text: string,
+  bytes: Buffer,
   name: string,
   { actor, onStored }: Required<Pick<Fetching, 'actor' | 'onStored'>>,
 ): Promise<Fetched> {
-  const rates = readRates(text, name)
+  const rates = readRates(bytes, name)
   const days = [...new Set(rates.map(({ day }) => day))].sort()
   await refuseImplausible(app.db, rates, days, name)
   const changed = await changedRates(app.db, rates, days[0]!)

@@ -1,6 +1,7 @@
-// Reads files of exchange rates: the European Central Bank's CSV and XML as it publishes them, and a plain CSV.
+// Reads files of exchange rates: the European Central Bank's CSV and XML as it publishes them, also in its ZIP, and a plain CSV.
 import { Refusal } from '../../../lib/errors.ts'
 import { readDecimal } from '../../../lib/money.ts'
+import { isZip, unzip } from '../../../lib/unzip.ts'
 
 export interface Rate {
   /** `2026-01-31` */
@@ -13,8 +14,15 @@ export interface Rate {
 const PLAIN_HEADER = 'date,currency,per_euro'
 const MONTHS = 'January February March April May June July August September October November December'.split(' ')
 
-/** The rates of a file, whose format is recognized by its first characters. Throws a `Refusal` that names the line. */
-export function readRates(text: string, name: string): Rate[] {
+// The ECB's whole history has 7 MB.
+export const MAX_BYTES = 32 * 1024 * 1024
+
+/**
+ * The rates of a file, whose format is recognized by its first characters; a ZIP archive is that of the file in it. Throws a `Refusal` that
+ * names the line.
+ */
+export function readRates(bytes: Buffer, name: string): Rate[] {
+  const text = (isZip(bytes) ? unzip(bytes, name, MAX_BYTES) : bytes).toString('utf8')
   const file = text.replace(/^\ufeff/, '')
   if (file.trimStart().startsWith('<')) return readXml(file, name)
   const lines = file.split(/\r?\n/).map((line) => line.split(',').map((cell) => cell.trim()))
@@ -22,7 +30,7 @@ export function readRates(text: string, name: string): Rate[] {
   if (header === PLAIN_HEADER) return readPlain(lines, name)
   if (header.startsWith('date,')) return readTable(lines, name)
   throw new Refusal(
-    `${name} is no file of exchange rates: it must be the ECB's CSV or XML, or a CSV that begins with "${PLAIN_HEADER}".`,
+    `${name} is no file of exchange rates: it must be the ECB's CSV or XML, also as a ZIP, or a CSV that begins with "${PLAIN_HEADER}".`,
   )
 }
 
