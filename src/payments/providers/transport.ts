@@ -46,7 +46,7 @@ export class Transport {
     const response = await this.#send(call, signal)
     const text = await readText(response, call.maxResponseBytes ?? defaultMaxResponseBytes, signal)
     try {
-      return { status: response.statusCode ?? 0, body: JSON.parse(text) }
+      return { status: response.statusCode ?? 0, body: parse(text) }
     } catch {
       throw new ProviderError(`returned status ${response.statusCode} with a body that is not JSON`)
     }
@@ -139,6 +139,17 @@ export async function afterFirstResponse<T>(calls: () => Promise<T>): Promise<T>
 /** The fields of a value that should be an object; {} for any other value. */
 export function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {}
+}
+
+/** JSON without what PostgreSQL stores in no text: NUL, and halves of surrogate pairs. An order whose id has one could not be settled. */
+function parse(text: string): unknown {
+  return /\\u(0000|d[89a-f])/i.test(text) ? JSON.parse(text, (_, value) => storable(value)) : JSON.parse(text)
+}
+
+function storable(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll('\0', '\ufffd').toWellFormed()
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [storable(name), one]))
 }
 
 async function readText(

@@ -3,6 +3,8 @@ import type { Clock } from '../../../lib/clock.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import { ProviderError } from '../../../payments/providers/provider.ts'
 import {
+  type Fields,
+  isPage,
   type Params,
   pathOf,
   STRIPE_API_URL,
@@ -71,9 +73,10 @@ export class StripeSource {
 
   /** One page of a list, newest first, behind the object with the id `after`. */
   async page<T>(path: string, params: Params, after?: string): Promise<Page<T>> {
-    const { status, body, error } = await this.#get(path, { limit: PAGE, ...params, starting_after: after })
+    const asked = { limit: PAGE, ...params, starting_after: after }
+    const { status, body, error } = await this.#get(path, asked, (given) => isPage(given, after))
     if (after !== undefined && error['code'] === 'resource_missing') throw new CursorGone()
-    if (status !== 200 || !Array.isArray(body['data'])) throw refusal(path, status, error)
+    if (status !== 200) throw refusal(path, status, error)
     return { data: body['data'] as T[], hasMore: body['has_more'] === true }
   }
 
@@ -90,7 +93,7 @@ export class StripeSource {
 
   /** One object; undefined when Stripe does not have it, or does not show it with these expansions. */
   async one<T>(collection: string, id: string, params: Params = {}): Promise<T | undefined> {
-    const { status, body, error } = await this.#get(pathOf(collection, id), params)
+    const { status, body, error } = await this.#get(pathOf(collection, id), params, isObject)
     if (status === 200) return body as T
     // Only wrong credentials and outages end an import.
     if (status === 401 || status === 403) throw refusal(collection, status, error)
@@ -99,7 +102,7 @@ export class StripeSource {
 
   /** The id of the account that the key belongs to. */
   async accountId(): Promise<string> {
-    const { status, body, error } = await this.#get('/v1/account', {})
+    const { status, body, error } = await this.#get('/v1/account', {}, isObject)
     if (status !== 200) throw refusal('/v1/account', status, error)
     return String(body['id'])
   }
@@ -108,17 +111,16 @@ export class StripeSource {
     this.#api.close()
   }
 
-  async #get(path: string, params: Params): Promise<StripeResponse> {
+  /** A response of 200 whose body is of another form, as a proxy may send it, is repeated like one of an outage. */
+  async #get(path: string, params: Params, isWhole: (body: Fields) => boolean): Promise<StripeResponse> {
     const { clock, signal } = this.#options
     for (let attempt = 1; ; attempt += 1) {
       await this.#takeTurn()
       const response = await this.#try(path, params)
       signal.throwIfAborted()
-      if (!(response instanceof ProviderError) && !isPassing(response.status)) return response
-      if (attempt === TRIES)
-        throw new Unreachable(
-          response instanceof ProviderError ? response.message : `returned status ${response.status}`,
-        )
+      const why = troubleOf(response, isWhole)
+      if (!(response instanceof ProviderError) && why === undefined) return response
+      if (attempt === TRIES) throw new Unreachable(String(why))
       await clock.sleep(Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS), signal)
       signal.throwIfAborted()
     }
@@ -144,6 +146,15 @@ export class StripeSource {
     await this.#options.takeTurn?.(signal)
     signal.throwIfAborted()
   }
+}
+
+const isObject = (body: Fields) => typeof body['id'] === 'string'
+
+/** Why the call has to be repeated, if it has. */
+function troubleOf(response: StripeResponse | ProviderError, isWhole: (body: Fields) => boolean): string | undefined {
+  if (response instanceof ProviderError) return response.message
+  if (isPassing(response.status)) return `returned status ${response.status}`
+  return response.status === 200 && !isWhole(response.body) ? 'returned a body of another form' : undefined
 }
 
 /** Whether the call may succeed later: too many calls, a lock, or an error at Stripe. */

@@ -45,10 +45,13 @@ export class AirwallexApi {
     for (let page = 0, hasMore = true; hasMore; page += 1) {
       const paging = { page_num: String(page), page_size: String(PAGE) }
       const { status, body, error } = await this.get(path, { ...params, ...paging }, signal)
-      const { items } = body
-      if (status !== 200 || !Array.isArray(items)) throw responseError(status, error)
+      const { items, has_more } = body
+      if (status !== 200) throw responseError(status, error)
+      // A list that ends too early would look complete.
+      if (!Array.isArray(items) || typeof has_more !== 'boolean')
+        throw new ProviderError('returned something else than a page of a list')
       yield* items.map(fieldsOf)
-      hasMore = body['has_more'] === true && items.length > 0
+      hasMore = has_more && items.length > 0
     }
   }
 

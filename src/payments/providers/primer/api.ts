@@ -52,7 +52,10 @@ export class PrimerApi {
   ): Promise<{ items: Fields[]; next: string | undefined }> {
     const { status, body, error } = await this.get('/payments', { limit: String(PAGE), ...params }, signal)
     const { data, nextCursor } = body
-    if (status !== 200 || !Array.isArray(data)) throw responseError(status, error)
+    if (status !== 200) throw responseError(status, error)
+    // A list that ends too early would look complete: a restore would take the account for compared.
+    if (!Array.isArray(data) || (nextCursor && typeof nextCursor !== 'string'))
+      throw new ProviderError('returned something else than a page of a list')
     const next = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : undefined
     if (next !== undefined && next === params['cursor']) throw new ProviderError('listed the same page again')
     return { items: data.map(fieldsOf), next }

@@ -76,8 +76,10 @@ export class StripeApi {
   async page(path: string, params: Params, signal: AbortSignal): Promise<Page> {
     const { status, body, error } = await this.get(path, { limit: PAGE, ...params }, signal)
     if (status === 403) throw notPermitted(path, error)
-    if (status !== 200 || !Array.isArray(body['data'])) throw responseError(status, error)
-    return { items: body['data'].map(fieldsOf), hasMore: body['has_more'] === true }
+    if (status !== 200) throw responseError(status, error)
+    if (!isPage(body, params['starting_after']))
+      throw new ProviderError('returned something else than a page of a list')
+    return { items: body['data'].map(fieldsOf), hasMore: body['has_more'] }
   }
 
   /** Every object of a list, newest first. */
@@ -132,6 +134,17 @@ export class StripeApi {
 
 /** The key belongs to another account than the merchant account was connected to, so nothing that it lacks is really gone. */
 export class WrongAccount extends ProviderError {}
+
+/**
+ * Whether the body is a page of a list, which can be continued if it says so. A list that ends too early would look complete: a
+ * restore would take the account for compared.
+ */
+export function isPage(body: Fields, after: unknown): body is { data: unknown[]; has_more: boolean } {
+  const { data, has_more } = body
+  if (!Array.isArray(data) || typeof has_more !== 'boolean') return false
+  const ids = data.map((item) => fieldsOf(item)['id'])
+  return ids.every((id) => typeof id === 'string') && (!has_more || (ids.length > 0 && ids.at(-1) !== after))
+}
 
 /** The items of all pages. `page` reads the page that follows the object with the id `after`. */
 export async function* eachItem(page: (after: string | undefined) => Promise<Page>): AsyncGenerator<Fields> {

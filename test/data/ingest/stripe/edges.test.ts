@@ -1,6 +1,9 @@
 // Imports of Stripe accounts that are not plain: trouble on the way, parts of an account, and what cannot be imported.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { figuresOf } from '../../../../src/data/ingest/stripe/tally.ts'
@@ -38,6 +41,37 @@ test('requests that Stripe refuses or drops are repeated', async () => {
   for (const kind of ['busy', 'drop_before', 'error_before'])
     await simulator.control('/faults', { method: 'GET', path: '/v1/customers', kind, times: 1 })
   assert.deepEqual(differences(await all.run(project)), [])
+})
+
+test('bodies of another form, as a proxy may send them, are read again and end no import', async (t) => {
+  const project = await all.imports.project()
+  await savedCard(all.stripe)
+  // Each list, and the account, is odd once.
+  const odd = ['null', '[]', '{"data": {}}', '{"data": [], "has_more": null}', '{"data": [null], "has_more": false}']
+  const seen = new Set<string>()
+  const between = createServer(async (request, response) => {
+    const path = request.url!.split('?')[0]!
+    const isOdd = !seen.has(path) && odd.length > 0
+    seen.add(path)
+    const passed = isOdd
+      ? undefined
+      : await fetch(all.simulator.url + request.url, { headers: { ...authorized(request) } })
+    response.writeHead(passed?.status ?? 200, { 'content-type': 'application/json' })
+    response.end(passed ? await passed.text() : odd.pop())
+  }).listen(0, '127.0.0.1')
+  await once(between, 'listening')
+  t.after(() => {
+    between.closeAllConnections()
+    between.close()
+  })
+  const apiUrl = `http://127.0.0.1:${(between.address() as AddressInfo).port}`
+  const state = await all.run(project, {}, { apiUrl })
+  assert.deepEqual([odd, state.tally.rejects, differences(state)], [[], [], []])
+})
+
+const authorized = ({ headers }: IncomingMessage) => ({
+  authorization: headers.authorization!,
+  'stripe-version': String(headers['stripe-version']),
 })
 
 test('only what was made since a time, and what that refers to', async () => {

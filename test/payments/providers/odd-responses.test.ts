@@ -1,0 +1,63 @@
+// Responses of 200 whose body is not what the provider publishes: a list that ends too early is an error, and texts can be stored.
+import assert from 'node:assert/strict'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, test } from 'node:test'
+import { AirwallexProvider } from '../../../src/payments/providers/airwallex/airwallex.ts'
+import { PrimerProvider } from '../../../src/payments/providers/primer/primer.ts'
+import { type Provider, ProviderError } from '../../../src/payments/providers/provider.ts'
+import { StripeProvider } from '../../../src/payments/providers/stripe/stripe.ts'
+import { Transport } from '../../../src/payments/providers/transport.ts'
+import { HandClock } from '../../support/hand-clock.ts'
+
+let server: Server
+let body: string
+let providers: Record<'Stripe' | 'Primer' | 'Airwallex', Provider & { close(): void }>
+
+before(async () => {
+  server = createServer((request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    const isLogin = request.url!.endsWith('/login')
+    request.resume().on('end', () => response.end(isLogin ? '{"token": "t"}' : body))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const account = { apiUrl, merchantId: 'm', isSandbox: true, clock: new HandClock() }
+  providers = {
+    Stripe: new StripeProvider({ ...account, secretKey: 'sk_test_1' }),
+    Primer: new PrimerProvider({ ...account, apiKey: 'simulated-primer-key' }),
+    Airwallex: new AirwallexProvider({ ...account, secretKey: 'client:key' }),
+  }
+})
+after(() => {
+  for (const provider of Object.values(providers)) provider.close()
+  server.closeAllConnections()
+  server.close()
+})
+
+const ODD: Record<keyof typeof providers, unknown[]> = {
+  Stripe: [
+    ...[null, [], {}, 'text', { data: {}, has_more: false }],
+    ...[{ data: [] }, { data: [], has_more: null }, { data: [], has_more: 'true' }, { data: [], has_more: true }],
+    { data: [null], has_more: false },
+  ],
+  Primer: [null, [], {}, { data: null }, { data: [], nextCursor: 1 }, { data: [], nextCursor: {} }],
+  Airwallex: [null, [], {}, { items: {} }, { items: [] }, { items: [], has_more: 'yes' }],
+}
+
+for (const [name, bodies] of Object.entries(ODD) as [keyof typeof ODD, unknown[]][])
+  test(`${name}: a body that is no list, or does not say whether more follows, is an error and no shorter list`, async () => {
+    for (const one of bodies) {
+      body = JSON.stringify(one)
+      const listed = Array.fromAsync(providers[name].list('1970-01-01T00:00:00Z') as AsyncIterable<unknown>)
+      await assert.rejects(listed, (error) => error instanceof ProviderError, body)
+    }
+  })
+
+test('NUL and halves of surrogate pairs, which PostgreSQL does not store, are replaced in names and values', async (t) => {
+  const transport = new Transport(() => `http://127.0.0.1:${(server.address() as AddressInfo).port}`, 1)
+  t.after(() => transport.close())
+  body = String.raw`{"id": "pi_\u0000", "a\u0000": [{"b": "\ud83d"}], "kept": "\\u0000 \ud83d\ude00"}`
+  const response = await transport.send({ method: 'GET', path: '/' }, new AbortController().signal)
+  assert.deepEqual(response.body, { id: 'pi_\ufffd', 'a\ufffd': [{ b: '\ufffd' }], kept: '\\u0000 😀' })
+})
