@@ -12,6 +12,7 @@ export interface ChurnQuestion {
   from: string
   to: string
   by?: (typeof CHURN_BY)[number]
+  filters?: readonly Filter[]
   test: boolean
 }
 
@@ -44,7 +45,7 @@ export async function readChurn(db: Db, { by, ...days }: ChurnQuestion): Promise
       ? readFigures(db, { ...days, ...before, metrics: ['paying', 'mrr'], money: 'usd' })
       : ask(['paying', 'mrr'], before),
     ask(['ended']),
-    ask(['mrr_change'], { filter: LEFT }),
+    ask(['mrr_change'], { filters: [LEFT, ...(days.filters ?? [])] }),
     isByReason ? [] : by === 'cohort' ? trialsByMonth(db, days) : ask(['trials', 'converted']),
   ])
   const valuesOf = (found: Figure[]) => new Map(found.map(({ key, values }) => [key ?? '', values]))

@@ -11,7 +11,8 @@ export interface Days {
   to: string
 }
 
-const DECIMALS = JSON.stringify(Object.fromEntries(allCurrencies))
+/** The number of decimals of each currency. */
+export const DECIMALS = JSON.stringify(Object.fromEntries(allCurrencies))
 
 /** Recomputes the families of this name for these days. Call it in a transaction that holds the project's lock on figures. */
 export async function compute(query: Query, projectId: string, name: string, { from, to }: Days): Promise<void> {

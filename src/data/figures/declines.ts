@@ -2,7 +2,7 @@
 import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { dayOf, type Family, minor, orNone, reportedRow, within } from './family.ts'
-import { alone } from './splits.ts'
+import { alone, byPerson, OF_PERSON, PERSON } from './splits.ts'
 
 /** A payment that is made later than this is another one. */
 const RECOVERY_DAYS = 30
@@ -37,6 +37,23 @@ const PAID_VALUE = reportedRow('paid', paidAt('paid'))
 const VALUE = `coalesce(${DECLINED_VALUE}, ${PAID_VALUE})`
 const RECOVERED_VALUE = `coalesce(${PAID_VALUE}, ${DECLINED_VALUE})`
 
+const facts = (columns: string, joins: string) => `
+    select ${dayOf(paidAt('r'))} as day, ${IS_TEST} as test, r.currency_code as currency,
+      ${orNone('coalesce(r.psp_reason_code, r.psp_reason_type)')} as reason, ${orNone('r.psp_reason_decline_type')} as decline,
+      ${orNone('r.psp')} as provider, case when paid.trx_id is null then '' else ${TRIES}::text end as attempt,
+      1 as declines, (paid.trx_id is not null)::int as recovered,
+      ${minor('r.amount', 'r.currency_code')} as amount, coalesce(${VALUE}, 0) as amount_usd,
+      case when paid.trx_id is null then 0 else ${minor('paid.amount', 'paid.currency_code')} end as recovered_amount,
+      case when paid.trx_id is null then 0 else coalesce(${RECOVERED_VALUE}, 0) end as recovered_amount_usd,
+      (${VALUE} is null)::int as without_usd ${columns}
+    from projects j
+    join report_transactions r on r.organization_id = j.organization_id and ${within(paidAt('r'))}
+      and r.psp_transaction_type = 'sale' and r.status = 'failed'
+    join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
+    ${ACCOUNT}
+    ${PAID} ${joins}
+    where j.id = $1 and ${IS_FIRST}`
+
 export const declines: Family = {
   name: 'declines',
   table: 'figures_declines',
@@ -52,22 +69,8 @@ export const declines: Family = {
     'recovered_amount_usd',
     'without_usd',
   ],
-  facts: `
-    select ${dayOf(paidAt('r'))} as day, ${IS_TEST} as test, r.currency_code as currency,
-      ${orNone('coalesce(r.psp_reason_code, r.psp_reason_type)')} as reason, ${orNone('r.psp_reason_decline_type')} as decline,
-      ${orNone('r.psp')} as provider, case when paid.trx_id is null then '' else ${TRIES}::text end as attempt,
-      1 as declines, (paid.trx_id is not null)::int as recovered,
-      ${minor('r.amount', 'r.currency_code')} as amount, coalesce(${VALUE}, 0) as amount_usd,
-      case when paid.trx_id is null then 0 else ${minor('paid.amount', 'paid.currency_code')} end as recovered_amount,
-      case when paid.trx_id is null then 0 else coalesce(${RECOVERED_VALUE}, 0) end as recovered_amount_usd,
-      (${VALUE} is null)::int as without_usd
-    from projects j
-    join report_transactions r on r.organization_id = j.organization_id and ${within(paidAt('r'))}
-      and r.psp_transaction_type = 'sale' and r.status = 'failed'
-    join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
-    ${ACCOUNT}
-    ${PAID}
-    where j.id = $1 and ${IS_FIRST}`,
+  facts: facts('', ''),
+  more: byPerson(facts(PERSON, OF_PERSON), ['funnel', 'country', 'product']),
 }
 
 /** SQL: the declined payments of the customer whose figures depend on an attempt at this instant. */

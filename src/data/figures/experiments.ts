@@ -41,6 +41,22 @@ const TRIALS = `
     where u.project_id = $1 and u.profile_id = s.profile_id and ${inTime('u.created_at')} and ${isTrial('u')}
       and not u.sandbox) tried`
 
+const FACTS = `
+    select day, test, experiment, variant, 1 as people, (payments > 0)::int as payers, (trials > 0)::int as trials,
+      (trials_paid > 0)::int as trials_paid, (refunds > 0)::int as refunded, net as net_usd, net * net as net_usd_squares,
+      unknown as without_usd, funnel, country, source, campaign
+    from (
+      select ${dayOf('s.created_at')} as day, p.preview as test, s.experiment_id as experiment,
+        ${orNone('s.visit_variant')} as variant,
+        ${orNone('s.funnel_id')} as funnel, ${orNone('s.country')} as country,
+        coalesce(s.visit_source, '') as source, coalesce(s.visit_campaign, '') as campaign, paid.payments, paid.unknown, tried.trials, tried.paid as trials_paid,
+        returned.refunds, paid.gross - returned.back as net
+      from sessions s join profiles p on p.project_id = s.project_id and p.id = s.profile_id
+      ${PAID} ${BACK} ${TRIALS}
+      where s.project_id = $1 and ${within('s.created_at')} and s.experiment_id is not null and not exists (
+        select from sessions o where o.project_id = s.project_id and o.profile_id = s.profile_id
+          and o.experiment_id = s.experiment_id and (o.created_at, o.id) < (s.created_at, s.id))) people`
+
 export const experiments: Family = {
   name: 'experiments',
   table: 'figures_experiments',
@@ -49,17 +65,6 @@ export const experiments: Family = {
   limited: VISITED,
   money: false,
   measures: ['people', 'payers', 'trials', 'trials_paid', 'refunded', 'net_usd', 'net_usd_squares', 'without_usd'],
-  facts: `
-    select day, test, experiment, variant, 1 as people, (payments > 0)::int as payers, (trials > 0)::int as trials,
-      (trials_paid > 0)::int as trials_paid, (refunds > 0)::int as refunded, net as net_usd, net * net as net_usd_squares,
-      unknown as without_usd
-    from (
-      select ${dayOf('s.created_at')} as day, p.preview as test, s.experiment_id as experiment,
-        ${orNone('s.visit_variant')} as variant, paid.payments, paid.unknown, tried.trials, tried.paid as trials_paid,
-        returned.refunds, paid.gross - returned.back as net
-      from sessions s join profiles p on p.project_id = s.project_id and p.id = s.profile_id
-      ${PAID} ${BACK} ${TRIALS}
-      where s.project_id = $1 and ${within('s.created_at')} and s.experiment_id is not null and not exists (
-        select from sessions o where o.project_id = s.project_id and o.profile_id = s.profile_id
-          and o.experiment_id = s.experiment_id and (o.created_at, o.id) < (s.created_at, s.id))) people`,
+  facts: FACTS,
+  more: { dimensions: ['funnel', 'country', 'source', 'campaign'], facts: FACTS },
 }

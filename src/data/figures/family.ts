@@ -26,6 +26,8 @@ export interface Family {
    * reporting currency. Facts with either of the last two have both.
    */
   facts: string
+  /** Further dimensions that figures can only be filtered by, from the records, with facts that have them as columns too. */
+  more?: { dimensions: readonly string[]; facts: string }
 }
 
 const ZONE = '$4::text'

@@ -1,9 +1,11 @@
 // What the next days may bring: payments that are due, and how many of them were made in the last ninety days.
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { readFigures } from './read.ts'
+import { type Filter, readFigures } from './read.ts'
+import { renewals } from './renewals.ts'
 import { minorUnitsOf, share } from './rounding.ts'
 import { currencyOf } from './settings.ts'
+import { type Place, type Source, sourcesOf, sumOver } from './source.ts'
 
 export const FORECAST_DAYS = 30
 const SEEN_DAYS = 90
@@ -25,12 +27,18 @@ export interface Forecast {
 }
 
 /** The forecast for the thirty days from tomorrow. */
-export async function readForecast(db: Db, projectId: string, today: string, test: boolean): Promise<Forecast> {
+export async function readForecast(
+  db: Db,
+  projectId: string,
+  today: string,
+  { test, filters = [] }: { test: boolean; filters?: readonly Filter[] },
+): Promise<Forecast> {
   const projects = [projectId]
-  const seen = { from: addDays(today, -SEEN_DAYS), to: today, projects, money: 'usd', test } as const
+  const seen = { from: addDays(today, -SEEN_DAYS), to: today, projects, money: 'usd', test, filters } as const
+  const coming = { from: addDays(today, 1), to: addDays(today, FORECAST_DAYS + 1) }
   const [due, renewed, ended, currency] = await Promise.all([
-    db.query(DUE_ON, [projectId, addDays(today, 1), addDays(today, FORECAST_DAYS + 1), test]),
-    readFigures(db, { ...seen, metrics: ['sales'], filter: { dimension: 'kind', value: 'renewal' } }),
+    dueOn(db, { projects, dimensions: ['due'], filters, days: coming }, test),
+    readFigures(db, { ...seen, metrics: ['sales'], filters: [{ dimension: 'kind', value: 'renewal' }, ...filters] }),
     readFigures(db, { ...seen, metrics: ['ended', 'trials', 'converted'] }),
     currencyOf(db, projects),
   ])
@@ -63,7 +71,11 @@ export async function readForecast(db: Db, projectId: string, today: string, tes
   }
 }
 
-const DUE_ON = `
-  select day::text, key, sum(subscriptions) as subscriptions, sum(gross_usd) as minor, sum(without_usd) as without_usd
-  from figures_renewals where project_id = $1 and split = 'due' and day >= $2::date and day < $3::date and (not test or $4)
-  group by day, key`
+async function dueOn(db: Db, place: Place & { days: { from: string } }, test: boolean) {
+  const sources = await sourcesOf(db, renewals, place)
+  const statement = ({ table, where, columns, add }: Source) => `
+    select day::text, ${columns.due} as key, sum(subscriptions) as subscriptions, sum(gross_usd) as minor, sum(without_usd) as without_usd
+    from ${table} where ${where} and day >= ${add(place.days.from)}::date and day < ${add(place.days.to)}::date and (not test or ${add(test)})
+    group by 1, 2`
+  return sumOver(db, sources, statement, (name) => ['subscriptions', 'minor', 'without_usd'].includes(name))
+}

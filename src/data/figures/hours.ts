@@ -3,7 +3,7 @@
 import { zoneOf } from '../../core/tenants/reporting.ts'
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { type Figure, readFigures } from './read.ts'
+import { type Figure, type Filter, readFigures } from './read.ts'
 import { rounded } from './rounding.ts'
 
 export const HOUR_METRICS = ['revenue', 'sales', 'customers', 'sessions', 'people', 'without_usd'] as const
@@ -23,14 +23,25 @@ export interface Hours {
 }
 
 /** By the clock of the project's time zone: an hour that comes twice on a day is one hour, one that is skipped has nothing. */
-export async function readHours(db: Db, projectId: string, test: boolean): Promise<Hours> {
+export async function readHours(
+  db: Db,
+  projectId: string,
+  { test, filters = [] }: { test: boolean; filters?: readonly Filter[] },
+): Promise<Hours> {
   const [now] = await db.query(NOW, [projectId])
   const [today, hour] = [now!.today!, Number(now!.hour)]
   const names = Object.keys(COMPARED) as ComparedDay[]
   const found = await Promise.all(
     names.map((name) => {
       const from = addDays(today, -COMPARED[name])
-      const question = { projects: [projectId], from, to: addDays(from, 1), metrics: HOUR_METRICS, dimension: 'hour' }
+      const question = {
+        projects: [projectId],
+        from,
+        to: addDays(from, 1),
+        metrics: HOUR_METRICS,
+        dimension: 'hour',
+        filters,
+      }
       return readFigures(db, { ...question, money: 'usd', test })
     }),
   )

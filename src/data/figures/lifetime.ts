@@ -1,9 +1,11 @@
 // The worth of people (lifetime value): net revenue for each person by cohort and by the whole months since.
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { readFigures, startOf } from './read.ts'
+import { type Filter, readFigures, startOf } from './read.ts'
 import { minorUnitsOf, share } from './rounding.ts'
 import { currencyOf } from './settings.ts'
+import { END, type Source, sourcesOf, sumOver } from './source.ts'
+import { worth } from './worth.ts'
 
 export const SINCE = ['session', 'payment'] as const
 export const COHORTS = ['week', 'month'] as const
@@ -22,6 +24,7 @@ export interface LifetimeQuestion {
   by?: (typeof LIFETIME_BY)[number]
   /** Only people with this value of `by`; then the rows are cohorts. */
   value?: string
+  filters?: readonly Filter[]
   test: boolean
   today: string
 }
@@ -40,12 +43,11 @@ export interface Lifetime {
 
 /** The rows are cohorts, or the values of a dimension over all cohorts of the period. */
 export async function readLifetime(db: Db, question: LifetimeQuestion): Promise<Lifetime[]> {
-  const { projects, since, cohort, by, value, test, today } = question
+  const { projects, cohort, by, value, today } = question
   const { from, to } = wholeCohorts(question)
   const isByValue = by !== undefined && value === undefined
-  const params = [projects as string[], by ?? '', since, from, to, test, ...(value === undefined ? [] : [value])]
   const units = minorUnitsOf(await currencyOf(db, projects))
-  const rows = await db.query(`${isByValue ? BY_VALUE : byCohort(cohort)} ${GROUPED(value)}`, params)
+  const rows = await moneyOf(db, { ...question, from, to })
   const people = await peopleOf(db, { ...question, from, to }, rows)
   const places = Map.groupBy(rows, ({ place }) => place!)
   return [...new Set([...people.keys(), ...places.keys()])]
@@ -94,21 +96,32 @@ function monthsApart(from: string, to: string): number {
   return Math.max(0, apart - (Math.min(day, lastOfMonth) > toDay ? 1 : 0))
 }
 
-const BY_VALUE = 'select key as place, months, sum(net_usd) as net, sum(customers) as customers from figures_worth'
-const byCohort = (cohort: string) => `
-  select to_char(date_trunc('${cohort}', cohort::timestamp), 'YYYY-MM-DD') as place, months, sum(net_usd) as net,
-    sum(customers) as customers from figures_worth`
-const GROUPED = (value: string | undefined) => `
-  where project_id = any($1) and split = $2 and base = $3 and cohort >= $4::date and cohort < $5::date and (not test or $6)
-    ${value === undefined ? '' : 'and key = $7'}
-  group by 1, 2 order by 1, 2`
+const allFilters = ({ by, value, filters = [] }: LifetimeQuestion): Filter[] => [
+  ...(value === undefined ? [] : [{ dimension: by!, value }]),
+  ...filters,
+]
+
+/** Net revenue by place and months since, of people who began on these days. Money from before they began counts too: all days are read. */
+async function moneyOf(db: Db, question: LifetimeQuestion) {
+  const { projects, since, cohort, by, value, from, to, test } = question
+  const isByValue = by !== undefined && value === undefined
+  const place = { projects, dimensions: isByValue ? [by] : [], filters: allFilters(question), days: { to: END } }
+  const statement = ({ table, where, columns, add }: Source) => `
+    select ${isByValue ? columns[by] : `to_char(date_trunc('${cohort}', cohort::timestamp), 'YYYY-MM-DD')`} as place, months,
+      sum(net_usd) as net, sum(customers) as customers
+    from ${table} where ${where} and base = ${add(since)} and cohort >= ${add(from)}::date and cohort < ${add(to)}::date
+      and (not test or ${add(test)})
+    group by 1, 2 order by 1, 2`
+  return sumOver(db, await sourcesOf(db, worth, place), statement, (name) => name === 'net' || name === 'customers')
+}
 
 /** How many people began, by the place of the row: came for the first time, or paid for the first time. */
 async function peopleOf(
   db: Db,
-  { projects, since, cohort, by, value, from, to, test }: LifetimeQuestion,
+  question: LifetimeQuestion,
   rows: Record<string, string | null>[],
 ): Promise<Map<string, number>> {
+  const { projects, since, cohort, by, value, from, to, test } = question
   if (since === 'payment') {
     const each = [...Map.groupBy(rows, ({ place }) => place!)]
     return new Map(each.map(([place, own]) => [place, own.reduce((sum, row) => sum + Number(row.customers), 0)]))
@@ -120,7 +133,7 @@ async function peopleOf(
     from,
     to,
     ...(isByValue ? { dimension: by } : { period: cohort }),
-    ...(value !== undefined && { filter: { dimension: by!, value } }),
+    filters: allFilters(question),
     money: 'usd',
     test,
   })

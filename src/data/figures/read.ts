@@ -2,10 +2,10 @@
 import { sameCurrency } from '../../core/tenants/reporting.ts'
 import { DAY_MS } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import type { Param } from '../../lib/pg/types.ts'
 import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
 import { minorUnitsOf, rounded } from './rounding.ts'
 import { currenciesOf } from './settings.ts'
+import { type Filter, has, isStored, type Source, sourcesOf, sumOver } from './source.ts'
 
 const periods = ['day', 'week', 'month'] as const
 export type Period = (typeof periods)[number]
@@ -19,18 +19,15 @@ export interface Question {
   period?: Period
   /** A dimension of the family, or `currency`, or `project`. */
   dimension?: string
-  /** Only figures of this value of a dimension. */
-  filter?: Filter
+  /** Only figures of these values of dimensions. */
+  filters?: readonly Filter[]
   /** `usd`: all amounts in the reporting currency of the projects; `own`: each currency separately. */
   money: 'usd' | 'own'
   /** Whether sandbox and preview data counts too. */
   test: boolean
 }
 
-export interface Filter {
-  dimension: string
-  value: string
-}
+export type { Filter }
 
 /** Money is in major units, ratios are from 0 to 1; null if the divisor is 0. */
 export type Values = Partial<Record<MetricName, number | null>>
@@ -125,69 +122,60 @@ function computeMetrics(found: Found[], { metrics: names, money }: Question): Fi
 
 async function read(db: Db, names: SumName[], question: Question): Promise<Record<string, string | null>[]> {
   const { family, atEnd = false } = sums[names[0]!]
-  const { projects, from, to, period, dimension, filter, money, test } = question
-  const params: Param[] = [projects as string[], from, to, test]
-  const split = splitOf(family.splits, dimension, filter?.dimension)
-  if (!split) return []
-  params.push(split.name)
-  const where = [`project_id = any($1)`, `day < $3::date`, `(not test or $4)`, `split = $5`]
-  // A metric at the end is the sum of all days up to it. $2 is named anyway, because PostgreSQL refuses unused parameters.
-  where.push(atEnd ? '$2::date is not null' : 'day >= $2::date')
-  if (filter) {
-    params.push(filter.value)
-    where.push(`${split.filter} = $6`)
-  }
+  const { projects, from, to, period, dimension, filters = [], money, test } = question
+  const inner = ofFacts(dimension)
+  const sources = await sourcesOf(db, family, {
+    projects,
+    dimensions: inner,
+    filters,
+    // A metric at the end is the sum of all days up to it.
+    days: atEnd ? { to } : { from, to },
+  })
   const currency = family.money && money === 'own' ? 'currency' : undefined
-  const columns = {
-    ...(period && { start: startIn(period, atEnd) }),
-    ...(dimension && { key: keyOf(dimension, split.key) }),
-    ...(currency && names.some((name) => sums[name].unit === 'money') && { currency }),
+  const statement = ({ table, where, columns: columnOf, add }: Source): string => {
+    const first = period || !atEnd ? add(from) : ''
+    const conditions = [where, `day < ${add(to)}::date`, `(not test or ${add(test)})`]
+    if (!atEnd) conditions.push(`day >= ${first}::date`)
+    const columns = {
+      ...(period && { start: startIn(period, atEnd, first) }),
+      ...(dimension && {
+        key: inner.length > 0 ? columnOf[dimension]! : dimension === 'project' ? 'project_id' : 'currency',
+      }),
+      ...(currency && names.some((name) => sums[name].unit === 'money') && { currency }),
+    }
+    const groups = Object.keys(columns).map((_name, n) => n + 1)
+    const values = names.map((name, n) => `${expression(sums[name], money)} as v${n}`)
+    const list = [...Object.entries(columns).map(([name, sql]) => `${sql} as ${name}`), ...values]
+    const text = `select ${list.join(', ')} from ${table} where ${conditions.join(' and ')}
+      ${groups.length > 0 ? `group by ${groups.join(', ')}` : ''}`
+    return period ? `select *, ${PERIOD} from (${text}) summed` : text
   }
-  const groups = Object.keys(columns).map((_name, n) => n + 1)
-  const values = names.map((name, n) => `${expression(sums[name], money)} as v${n}`)
-  const list = [...Object.entries(columns).map(([name, sql]) => `${sql} as ${name}`), ...values]
-  const text = `select ${list.join(', ')} from ${family.table} where ${where.join(' and ')}
-    ${groups.length > 0 ? `group by ${groups.join(', ')}` : ''}`
-  const rows = await db.query(period ? `select *, ${PERIOD} from (${text}) summed` : text, params)
+  const rows = await sumOver(db, sources, statement, (column) => /^v\d+$/.test(column))
   return atEnd && period ? accumulate(rows, names, question) : rows
 }
 
-/** The dimensions of a metric, or those that it has when it is filtered by a dimension. */
-export function dimensionsOf(name: MetricName, filter: string | undefined): string[] {
+/** The dimension, if facts have it as a column of their own. */
+const ofFacts = (dimension: string | undefined): string[] =>
+  dimension === undefined || dimension === 'currency' || dimension === 'project' ? [] : [dimension]
+
+/** The dimensions of a metric, or those that it has when it is filtered by others. */
+export function dimensionsOf(name: MetricName, filters: readonly string[]): string[] {
   const { family } = metrics[name]
   const all = ['project', ...(family.money ? ['currency'] : []), ...new Set(family.splits.flat())]
-  return all.filter((dimension) => splitOf(family.splits, dimension, filter) !== undefined)
+  return all.filter((dimension) => has(family, [...new Set([...ofFacts(dimension), ...filters])]))
 }
 
-/** Whether a metric can be filtered by a dimension. */
-export const isFilter = (name: MetricName, filter: string): boolean =>
-  splitOf(metrics[name].family.splits, undefined, filter) !== undefined
+/** Whether a metric can be filtered by these dimensions together. */
+export const isFilter = (name: MetricName, ...filters: string[]): boolean => has(metrics[name].family, filters)
 
-/** The split with this dimension, filtered by another one if it is given; undefined if the family does not have it. */
-function splitOf(
-  splits: readonly (readonly string[])[],
-  dimension: string | undefined,
-  filter: string | undefined,
-): { name: string; key: string; filter: string } | undefined {
-  const inner = dimension === 'currency' || dimension === 'project' ? undefined : dimension
-  const wanted = [...new Set([inner, filter].filter((one) => one !== undefined))]
-  const has = (one: readonly string[]) => wanted.every((name) => one.includes(name))
-  // Screens and versions have no meaning without their funnel.
-  const known = wanted.length === 0 ? [] : splits.filter(has).sort((a, b) => a.length - b.length)[0]
-  if (!known || (wanted.length === 1 && known.length > 1 && known[0] === 'funnel')) return undefined
-  const column = (name: string | undefined) => (known.indexOf(name ?? '') === 1 ? 'subkey' : 'key')
-  return { name: known.join('_'), key: column(inner), filter: column(filter) }
-}
-
-function keyOf(dimension: string, column: string): string {
-  return dimension === 'currency' ? 'currency' : dimension === 'project' ? 'project_id' : column
-}
+/** Whether figures of the metric by this dimension are stored, so that they can be read at any time without a scan of records. */
+export const isStoredFilter = (name: MetricName, filter: string): boolean => isStored(metrics[name].family, [filter])
 
 // Without a time zone, and formatted as text after the sums: for each row either takes longer than the sums.
-function startIn(period: Period, atEnd: boolean): string {
+function startIn(period: Period, atEnd: boolean, from: string): string {
   const start = period === 'day' ? 'day' : `date_trunc('${period}', day::timestamp)`
   // Days before the first one count in metrics at the end of a period. They are a separate group.
-  return atEnd ? `case when day >= $2::date then ${start} end` : start
+  return atEnd ? `case when day >= ${from}::date then ${start} end` : start
 }
 
 const PERIOD = `coalesce(to_char(start, 'YYYY-MM-DD'), '') as period`

@@ -3,7 +3,7 @@ import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { dayOf, type Family, minor, monthOf, orNone, reportedRow, within } from './family.ts'
-import { alone, with_ } from './splits.ts'
+import { alone, byPerson, with_ } from './splits.ts'
 
 const SALE_OF_ORDER = (row: string) => `
   select from report_transactions ${row} where ${row}.organization_id = r.organization_id and ${row}.order_id = r.order_id
@@ -55,6 +55,23 @@ const OWN = back('moved.amount')
 const REPORTED = back('coalesce(moved.value, 0)')
 const isSale = `moved.move = 'sale'`
 
+const FACTS = `
+    select ${dayOf('p.at')} as day, p.test, moved.currency, ${orNone('who.funnel_id')} as funnel,
+      ${orNone('bought.product_id')} as product, ${orNone('who.country')} as country, ${orNone('p.psp')} as provider,
+      ${orNone(monthOf('first.at'))} as cohort, (${isSale})::int as payments,
+      case when ${isSale} then moved.amount else 0 end as amount,
+      case when ${isSale} then coalesce(moved.value, 0) else 0 end as amount_usd,
+      (${isSale} and sum(${signed('1', 'refund', 'refund_failed')}) over payment > 0)::int as refunded_payments,
+      (${isSale} and count(*) filter (where moved.move = 'chargeback') over payment > 0)::int as disputed_payments,
+      ${OWN.refunded} as refunded, ${REPORTED.refunded} as refunded_usd, ${OWN.charged_back} as charged_back,
+      ${REPORTED.charged_back} as charged_back_usd, (moved.value is null)::int as without_usd, p.profile_id
+    from (${PAYMENTS}) p
+    cross join lateral (${MOVES}) moved
+    left join profiles who on who.project_id = p.project_id and who.id = p.profile_id
+    ${PRODUCT} ${FIRST}
+    where moved.move is not null
+    window payment as (partition by p.organization_id, p.trx_id)`
+
 export const returned: Family = {
   name: 'sales',
   table: 'figures_returned',
@@ -78,20 +95,6 @@ export const returned: Family = {
     'charged_back_usd',
     'without_usd',
   ],
-  facts: `
-    select ${dayOf('p.at')} as day, p.test, moved.currency, ${orNone('who.funnel_id')} as funnel,
-      ${orNone('bought.product_id')} as product, ${orNone('who.country')} as country, ${orNone('p.psp')} as provider,
-      ${orNone(monthOf('first.at'))} as cohort, (${isSale})::int as payments,
-      case when ${isSale} then moved.amount else 0 end as amount,
-      case when ${isSale} then coalesce(moved.value, 0) else 0 end as amount_usd,
-      (${isSale} and sum(${signed('1', 'refund', 'refund_failed')}) over payment > 0)::int as refunded_payments,
-      (${isSale} and count(*) filter (where moved.move = 'chargeback') over payment > 0)::int as disputed_payments,
-      ${OWN.refunded} as refunded, ${REPORTED.refunded} as refunded_usd, ${OWN.charged_back} as charged_back,
-      ${REPORTED.charged_back} as charged_back_usd, (moved.value is null)::int as without_usd
-    from (${PAYMENTS}) p
-    cross join lateral (${MOVES}) moved
-    left join profiles who on who.project_id = p.project_id and who.id = p.profile_id
-    ${PRODUCT} ${FIRST}
-    where moved.move is not null
-    window payment as (partition by p.organization_id, p.trx_id)`,
+  facts: FACTS,
+  more: byPerson(FACTS),
 }

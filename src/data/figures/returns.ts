@@ -1,9 +1,10 @@
 // What advertising brought back: spend, people, customers, and the money of the people who came on these days by their age.
 import type { Db } from '../../lib/pg/db.ts'
-import { type Question, readFigures } from './read.ts'
+import { type Filter, isFilter, type Question, readFigures } from './read.ts'
 import { minorUnitsOf, rounded } from './rounding.ts'
 import { currencyOf } from './settings.ts'
-import { KEPT_DAYS } from './worth.ts'
+import { END, type Source, sourcesOf, sumOver } from './source.ts'
+import { KEPT_DAYS, worth } from './worth.ts'
 
 /** The days after the first session at which returns are compared with spend. */
 export const RETURN_DAYS = [0, 7, 30, 90] as const
@@ -15,6 +16,7 @@ export interface ReturnsQuestion {
   from: string
   to: string
   by?: (typeof BY)[number]
+  filters?: readonly Filter[]
   test: boolean
 }
 
@@ -23,7 +25,8 @@ type Number_ = number | null
 export interface Return {
   /** The value of `by`; null for all together. */
   key: string | null
-  spend: number
+  /** Null if it is not divided by the filter. */
+  spend: number | null
   spend_without_usd: number
   sessions: number
   people: number
@@ -39,7 +42,7 @@ export interface Return {
 
 /** All in the reporting currency, those with the most spent and the most people first. */
 export async function readReturns(db: Db, question: ReturnsQuestion): Promise<Return[]> {
-  const { projects, from, to, by, test } = question
+  const { projects, from, to, by, test, filters = [] } = question
   const split: Pick<Question, 'dimension'> = by === undefined ? {} : { dimension: by }
   const [counted, byAge, own, currency] = await Promise.all([
     readFigures(db, {
@@ -48,20 +51,22 @@ export async function readReturns(db: Db, question: ReturnsQuestion): Promise<Re
       from,
       to,
       ...split,
+      filters,
       money: 'usd',
       test,
     }),
-    db.query(BY_AGE, [projects as string[], by ?? '', from, to, test]),
-    db.query(OF_NEW_PEOPLE, [projects as string[], by ?? '', from, to, test]),
+    moneyBack(db, question, BY_AGE),
+    moneyBack(db, question, OF_NEW_PEOPLE),
     currencyOf(db, projects),
   ])
   const units = minorUnitsOf(currency)
+  const isSpent = isFilter('spend', ...filters.map(({ dimension }) => dimension))
   const ages = Map.groupBy(byAge, ({ key }) => key!)
   const revenues = new Map(own.map(({ key, gross }) => [key!, Number(gross) / units]))
   return counted
     .map(({ key, values }): Return => {
       const place = key ?? ''
-      const spend = values.spend ?? 0
+      const spend = isSpent ? (values.spend ?? 0) : null
       const people = values.people ?? 0
       const sums = accumulated(ages.get(place) ?? [], units)
       const returned = RETURN_DAYS.map((day) => sums(day))
@@ -74,12 +79,12 @@ export async function readReturns(db: Db, question: ReturnsQuestion): Promise<Re
         customers: values.customers ?? 0,
         cac: values.spend ? (values.cac ?? null) : null,
         returned,
-        roas: returned.map((net) => (spend > 0 ? rounded(net / spend) : null)),
-        payback_days: spend > 0 ? paidBack(sums, spend) : null,
+        roas: returned.map((net) => (spend ? rounded(net / spend) : null)),
+        payback_days: spend ? paidBack(sums, spend) : null,
         revenue_per_new_person: people > 0 ? rounded((revenues.get(place) ?? 0) / people) : null,
       }
     })
-    .sort((a, b) => b.spend - a.spend || b.people - a.people || ((a.key ?? '') < (b.key ?? '') ? -1 : 1))
+    .sort((a, b) => (b.spend ?? 0) - (a.spend ?? 0) || b.people - a.people || ((a.key ?? '') < (b.key ?? '') ? -1 : 1))
 }
 
 type Rows = Record<string, string | null>[]
@@ -100,14 +105,23 @@ function paidBack(sums: (age: number) => number, spend: number): number | null {
   return null
 }
 
-const SCOPE = `project_id = any($1) and split = $2 and base = 'session' and (not test or $5)`
+type Statement = (key: string, table: string, scope: string, until: string) => string
 
-const BY_AGE = `
-  select key, age, sum(net_usd) as net from figures_worth
-  where ${SCOPE} and cohort >= $3::date and cohort < $4::date and age <= ${KEPT_DAYS}
-  group by key, age order by key, age`
+/** Money of the people who came first on these days. Money from before they came counts too, so that all days are read. */
+async function moneyBack(db: Db, { projects, from, to, by, test, filters = [] }: ReturnsQuestion, of: Statement) {
+  const dimensions = by === undefined ? [] : [by]
+  const sources = await sourcesOf(db, worth, { projects, dimensions, filters, days: { to: END } })
+  const statement = ({ table, where, columns, add }: Source) => {
+    const until = `${add(to)}::date`
+    const scope = `${where} and base = 'session' and (not test or ${add(test)}) and cohort >= ${add(from)}::date and cohort < ${until}`
+    return of(by === undefined ? `''` : columns[by]!, table, scope, until)
+  }
+  return sumOver(db, sources, statement, (name) => name === 'net' || name === 'gross')
+}
 
-const OF_NEW_PEOPLE = `
-  select key, sum(gross_usd) as gross from figures_worth
-  where ${SCOPE} and cohort >= $3::date and cohort < $4::date and day < $4::date
-  group by key`
+const BY_AGE: Statement = (key, table, scope) => `
+  select ${key} as key, age, sum(net_usd) as net from ${table} where ${scope} and age <= ${KEPT_DAYS}
+  group by 1, 2 order by 1, 2`
+
+const OF_NEW_PEOPLE: Statement = (key, table, scope, until) => `
+  select ${key} as key, sum(gross_usd) as gross from ${table} where ${scope} and day < ${until} group by 1`

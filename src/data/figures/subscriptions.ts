@@ -1,7 +1,7 @@
 // Figures of subscriptions: by the day of creation, the day of the first payment, and the day on which they end.
 import { dayOf, type Family, monthOf, orNone, reportedPrice, within } from './family.ts'
 import { pays } from './sales.ts'
-import { alone, with_ } from './splits.ts'
+import { alone, byPerson, with_ } from './splits.ts'
 
 /** SQL: whether the subscription began with a trial. */
 export const isTrial = (row: string) =>
@@ -81,6 +81,12 @@ const MOVEMENT = `case when moved.is_paused then 'paused'
   when around.before or not around.after and moved.ended = 1 then 'churn'
   when around.ever then 'reactivation' else 'new' end`
 
+const FACTS = `
+    with moved as materialized (${MOVED}), around as materialized (${AROUND})
+    select moved.*, ${MOVEMENT} as movement from moved join around using (profile_id, sandbox, day)
+    union all
+    select own.*, '' from (${facts('u.created_at', STARTED, within('u.created_at'))}) own`
+
 export const subscriptions: Family = {
   name: 'subscriptions',
   table: 'figures_subscriptions',
@@ -93,9 +99,6 @@ export const subscriptions: Family = {
   limited: ['reason'],
   money: true,
   measures: ['ended', 'started', 'trials', 'converted', 'began_paying', 'mrr', 'mrr_usd'],
-  facts: `
-    with moved as materialized (${MOVED}), around as materialized (${AROUND})
-    select moved.*, ${MOVEMENT} as movement from moved join around using (profile_id, sandbox, day)
-    union all
-    select own.*, '' from (${facts('u.created_at', STARTED, within('u.created_at'))}) own`,
+  facts: FACTS,
+  more: byPerson(FACTS),
 }

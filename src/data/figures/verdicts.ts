@@ -9,8 +9,10 @@ import {
   sizeFor,
   splitProbability,
 } from '../../lib/significance.ts'
+import { experiments as family } from './experiments.ts'
 import { minorUnitsOf, rounded } from './rounding.ts'
 import { currencyOf } from './settings.ts'
+import { type Filter, type Source, sourcesOf, sumOver } from './source.ts'
 
 // The interval has 95 %: a difference counts as real below 5 %.
 const SIGNIFICANT = 0.05
@@ -63,16 +65,17 @@ interface Period {
   to: string
   test: boolean
   control?: string
+  filters?: readonly Filter[]
 }
 
 /** All experiments of a project, the newest first, with the people who came into them on these days. */
 export async function readExperiments(db: Db, projectId: string, period: Period): Promise<ExperimentResult[]> {
-  const { from, to, test, control } = period
+  const { control } = period
   const [known, rows, currency] = await Promise.all([
     db.query('select id, title, enabled from experiments where project_id = $1 order by created_at desc, id', [
       projectId,
     ]),
-    db.query(SUMS, [projectId, from, to, test]),
+    sumsOf(db, projectId, period),
     currencyOf(db, [projectId]),
   ])
   const own = Map.groupBy(inMajorUnits(rows, minorUnitsOf(currency)), ({ key }) => key!)
@@ -84,12 +87,17 @@ export async function readExperiments(db: Db, projectId: string, period: Period)
   }))
 }
 
-const SUMS = `
-  select key, subkey, sum(people) as people, sum(payers) as payers, sum(trials) as trials, sum(trials_paid) as trials_paid,
-    sum(refunded) as refunded, sum(net_usd) as net, sum(net_usd_squares) as squares, sum(without_usd) as without_usd
-  from figures_experiments
-  where project_id = $1 and split = 'experiment_variant' and day >= $2::date and day < $3::date and (not test or $4)
-  group by key, subkey order by key, subkey`
+/** A row for each experiment and variant, in their order; `key` and `subkey`. */
+async function sumsOf(db: Db, projectId: string, { from, to, test, filters = [] }: Period): Promise<Row[]> {
+  const dimensions = ['experiment', 'variant']
+  const sources = await sourcesOf(db, family, { projects: [projectId], dimensions, filters, days: { from, to } })
+  const statement = ({ table, where, columns, add }: Source) => `
+    select ${columns.experiment} as key, ${columns.variant} as subkey, ${COUNTS.map((name) => `sum(${name}) as ${name}`).join(', ')},
+      sum(net_usd) as net, sum(net_usd_squares) as squares, sum(without_usd) as without_usd
+    from ${table} where ${where} and day >= ${add(from)}::date and day < ${add(to)}::date and (not test or ${add(test)})
+    group by 1, 2 order by 1, 2`
+  return sumOver(db, sources, statement, (name) => name !== 'key' && name !== 'subkey')
+}
 
 type Row = Record<string, string | null>
 

@@ -52,6 +52,18 @@ export const visits: Family = {
     where s.project_id = $1 and ${within('s.created_at')}`,
 }
 
+const SCREENS = `
+    select day, test, funnel, screen, country, source, campaign, variant, 1 as answered, last::int as stopped from (
+      select ${dayOf('s.created_at')} as day, p.preview as test, ${orNone('s.funnel_id')} as funnel,
+        ${orNone('s.country')} as country, ${visitColumns('s')},
+        lpad(r.screen_index::text, greatest(5, length(r.screen_index::text)), '0') || ' ' || r.screen_id as screen,
+        row_number() over (partition by s.id order by r.screen_index desc, r.screen_id desc) = 1 as last
+      from sessions s join profiles p on p.project_id = s.project_id and p.id = s.profile_id
+      cross join lateral (
+        select distinct screen_index, screen_id from replies r
+        where r.project_id = s.project_id and r.session_id = s.id) r
+      where s.project_id = $1 and ${within('s.created_at')}) answers`
+
 /** Drop-off by screen. The subkey is the index of the screen in at least five digits, a space, and the id of the screen. */
 export const screens: Family = {
   name: 'visits',
@@ -60,14 +72,6 @@ export const screens: Family = {
   splits: [['funnel', 'screen']],
   money: false,
   measures: ['answered', 'stopped'],
-  facts: `
-    select day, test, funnel, screen, 1 as answered, last::int as stopped from (
-      select ${dayOf('s.created_at')} as day, p.preview as test, ${orNone('s.funnel_id')} as funnel,
-        lpad(r.screen_index::text, greatest(5, length(r.screen_index::text)), '0') || ' ' || r.screen_id as screen,
-        row_number() over (partition by s.id order by r.screen_index desc, r.screen_id desc) = 1 as last
-      from sessions s join profiles p on p.project_id = s.project_id and p.id = s.profile_id
-      cross join lateral (
-        select distinct screen_index, screen_id from replies r
-        where r.project_id = s.project_id and r.session_id = s.id) r
-      where s.project_id = $1 and ${within('s.created_at')}) answers`,
+  facts: SCREENS,
+  more: { dimensions: ['country', 'source', 'campaign', 'variant'], facts: SCREENS },
 }

@@ -6,22 +6,25 @@ import { addDays, DAY_MS } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
+import { daysOf, daysQuery, FILTERS, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
 import { reading } from './operation.ts'
 
-const number = (description: string) => Type.Number({ description })
 const nullable = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
 const choice = <const N extends string>(names: readonly N[], description: string): Schema<N> => ({
   type: 'string',
   enum: names,
   description,
 })
+/** What is known of people when they come: no product. */
+const CAME_BY = ['funnel', 'source', 'campaign', 'country', 'variant'] as const
 const eachDay = RETURN_DAYS.join(', ')
 
 const row = Type.Object(
   {
     key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`; empty: none; null: all together.' }),
-    spend: number('What was spent on these days.'),
+    spend: nullable(
+      'What was spent on these days; null of one country or variant, which money for advertising is not divided by.',
+    ),
     spend_without_usd: Type.Integer({
       description: 'Amounts left out of `spend`, because they have no value in the reporting currency.',
     }),
@@ -64,6 +67,7 @@ const acquisition = reading({
   query: Type.Object({
     ...daysQuery,
     by: Type.Optional(choice(BY, 'The dimension of the rows; by default one row for all.')),
+    ...filtersBy(...CAME_BY),
     test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
   }),
   response: Type.Object(
@@ -97,6 +101,7 @@ const acquisition = reading({
       from,
       to,
       ...(by !== undefined && { by: by as NonNullable<ReturnsQuestion['by']> }),
+      filters: filtersOf(query),
       test,
     })
     return { from, to: addDays(to, -1), ...now, days_since: daysSince(to, today), data }
@@ -125,6 +130,7 @@ interface AskedLifetime extends Asked {
   since?: LifetimeQuestion['since']
   cohort?: LifetimeQuestion['cohort']
   value?: string
+  product?: string
 }
 
 const lifetime = reading({
@@ -150,6 +156,7 @@ const lifetime = reading({
     value: Type.Optional(
       Type.String({ description: 'Only people with this value of `by`, one row for each cohort.', maxLength: 256 }),
     ),
+    ...filtersBy(...FILTERS),
     test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
   }),
   response: Type.Object(
@@ -169,15 +176,15 @@ const lifetime = reading({
     })),
   }),
   checkInput({ query }) {
-    const { by, value, since = 'session' } = query as AskedLifetime
+    const { by, value, product, since = 'session' } = query as AskedLifetime
     readDays(query as Asked)
     if (value !== undefined && by === undefined)
       throw new ApiError(400, 'invalid_parameter', 'value needs by, the dimension that it is a value of.')
-    if (by === 'product' && since === 'session')
+    if ((by === 'product' || product !== undefined) && since === 'session')
       throw new ApiError(
         400,
         'invalid_parameter',
-        'by: product is that of the first payment, so it needs since=payment.',
+        `${by === 'product' ? 'by: ' : ''}product is that of the first payment, so it needs since=payment.`,
       )
   },
   async run({ db }, { params, query }) {
@@ -194,6 +201,7 @@ const lifetime = reading({
       cohort,
       ...(by !== undefined && { by: by as NonNullable<LifetimeQuestion['by']> }),
       ...(value !== undefined && { value }),
+      filters: filtersOf(query),
       test,
       today,
     })

@@ -1,6 +1,7 @@
 // Rules that send a message when a figure of a project is below or above a number, or has changed.
 import { HOUR_METRICS } from '../../data/figures/hours.ts'
 import { metricNames } from '../../data/figures/metrics.ts'
+import { isStoredFilter } from '../../data/figures/read.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { MoneyError, readAmount } from '../../lib/money.ts'
@@ -100,17 +101,21 @@ function read({ body, exact = body }: Input) {
     FILTERS.flatMap((name) => (others[name] === undefined ? [] : [[name, others[name]]])),
   )
   const { about } = readQuery({ metric, ...filters })
+  const [filter, ...more] = about.filters ?? []
+  if (more.length > 0) throw invalid('Only one filter can be given: a rule is about stored figures.')
   if (about.metrics.length !== 1) throw invalid(`metric must be one metric, got "${metric}".`)
+  if (filter && !isStoredFilter(about.metrics[0]!, filter.dimension))
+    throw invalid(`${filter.dimension}: ${metric} is not stored by ${filter.dimension}, so no rule can be about it.`)
   if (!today && from_hour !== undefined) throw invalid('from_hour needs today: other rules are about whole days.')
   if (today && condition !== 'above' && from_hour === undefined)
     throw invalid(
       `from_hour is required: early in the day a figure is always ${condition === 'below' ? 'low' : 'different'}.`,
     )
-  if (today && condition === 'change' && (about.filter || !(HOUR_METRICS as readonly string[]).includes(metric)))
+  if (today && condition === 'change' && (filter || !(HOUR_METRICS as readonly string[]).includes(metric)))
     throw invalid(`A change of today needs a metric by hour, without a filter: ${HOUR_METRICS.join(', ')}.`)
   const threshold = readThreshold(exact.threshold)
   if (condition === 'change' && Number(threshold) === 0) throw invalid('threshold must not be 0 for a change.')
-  return { metric, condition, threshold, today, fromHour: from_hour ?? 0, filter: about.filter ?? null }
+  return { metric, condition, threshold, today, fromHour: from_hour ?? 0, filter: filter ?? null }
 }
 
 /** A decimal number as text. Only an amount in a number may have a sign, so that of a string is read here. */

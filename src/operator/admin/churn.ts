@@ -5,7 +5,7 @@ import { FORECAST_DAYS, readForecast } from '../../data/figures/forecast.ts'
 import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
+import { daysOf, daysQuery, FILTERS, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const count = (description: string) => Type.Integer({ description })
@@ -56,6 +56,7 @@ const churn = reading({
           'The dimension of the rows; by default one row for all. The `cohort` is the month of the first payment, of a trial that of its beginning.',
       }),
     ),
+    ...filtersBy(...FILTERS),
     test,
   }),
   response: Type.Object(
@@ -76,7 +77,13 @@ const churn = reading({
     const { from, to } = daysOf(query as Asked, today)
     const last = [to, addDays(today, 1)].sort()[0]!
     const days = { from: [from, last].sort()[0]!, to: last }
-    const data = await readChurn(db, { projects: [params.project_id!], ...days, ...(by && { by }), test })
+    const data = await readChurn(db, {
+      projects: [params.project_id!],
+      ...days,
+      ...(by && { by }),
+      filters: filtersOf(query),
+      test,
+    })
     return { from, to: addDays(to, -1), ...now, data }
   },
 })
@@ -102,7 +109,7 @@ const forecast = reading({
   tag: TAG,
   summary: 'Get a forecast of the renewals of the next thirty days',
   description: `A forecast, not a figure: what is due on each of the next ${FORECAST_DAYS} days, times the share that was paid in the last 90 days.`,
-  query: Type.Object({ test }),
+  query: Type.Object({ ...filtersBy(...FILTERS), test }),
   response: Type.Object(
     {
       renewal_rate: share('Renewals divided by renewals and ended subscriptions, in the last 90 days.'),
@@ -118,7 +125,7 @@ const forecast = reading({
     await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
     const { today, ...now } = await nowOf(db, params.project_id!)
-    const { days, ...rates } = await readForecast(db, params.project_id!, today, test)
+    const { days, ...rates } = await readForecast(db, params.project_id!, today, { test, filters: filtersOf(query) })
     return { ...rates, ...now, data: days }
   },
 })

@@ -4,7 +4,7 @@ import { readExperiments } from '../../data/figures/verdicts.ts'
 import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
+import { daysOf, daysQuery, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const integer = (description: string) => Type.Integer({ description })
@@ -104,6 +104,7 @@ const getExperiments = reading({
     control: Type.Optional(
       Type.String({ description: 'The control; by default `control`, or the first by name.', maxLength: 100 }),
     ),
+    ...filtersBy('funnel', 'source', 'campaign', 'country'),
     test: Type.Optional(Type.Boolean({ default: false, description: 'Whether preview data is included.' })),
   }),
   response: Type.Object(
@@ -127,6 +128,7 @@ const getExperiments = reading({
       from,
       to,
       test,
+      filters: filtersOf(query),
       ...(control !== undefined && { control }),
     })
     return { from, to: addDays(to, -1), ...now, data }

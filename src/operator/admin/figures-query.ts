@@ -3,6 +3,7 @@ import type { Comparison } from '../../data/figures/compare.ts'
 import { type MetricName, metricNames, metrics } from '../../data/figures/metrics.ts'
 import { dimensionsOf, type Filter, isFilter, type Question } from '../../data/figures/read.ts'
 import { settingsOf } from '../../data/figures/settings.ts'
+import { MOST_RECORDS } from '../../data/figures/source.ts'
 import { LAST_TOUCH, VISITED } from '../../data/figures/splits.ts'
 import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
@@ -50,16 +51,26 @@ export const daysQuery = {
   to: Type.Optional(day('The last day, which is included; by default today.')),
 }
 
-/** The dimensions that figures can be filtered by, one at a time. */
-const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
+/** The dimensions that figures can be filtered by, also by several of them. */
+export const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
+type FilterName = (typeof FILTERS)[number]
 const filterOf = (name: string) =>
   Type.Optional(
-    Type.String({ description: `Only the figures of this ${name}. One filter can be given.`, maxLength: 256 }),
+    Type.String({
+      description: `Only the figures of this ${name}. Combinations that are not stored are computed from the records, if they are at most ${MOST_RECORDS}.`,
+      maxLength: 256,
+    }),
   )
-const filters = Object.fromEntries(FILTERS.map((name) => [name, filterOf(name)])) as Record<string, unknown> as Record<
-  (typeof FILTERS)[number],
-  ReturnType<typeof filterOf>
->
+
+/** The parameters of an operation whose figures can be filtered by these dimensions. */
+export const filtersBy = <Name extends FilterName>(...names: Name[]) =>
+  Object.fromEntries(names.map((name) => [name, filterOf(name)])) as Record<Name, ReturnType<typeof filterOf>>
+
+export const filtersOf = (given: unknown): Filter[] =>
+  FILTERS.flatMap((name) => {
+    const value = (given as Partial<Record<FilterName, string>>)[name]
+    return value === undefined ? [] : [{ dimension: name, value }]
+  })
 
 export const query = Type.Object({
   metric: Type.String({
@@ -84,7 +95,7 @@ export const query = Type.Object({
         'Adds the values of an earlier period: as many days before, or the same days a month or a year earlier.',
     }),
   ),
-  ...filters,
+  ...filtersBy(...FILTERS),
   money: Type.Optional(
     Type.String({
       enum: ['usd', 'own'],
@@ -115,33 +126,26 @@ export interface FiguresRequest extends Pick<Given, 'from' | 'to' | 'compare'> {
 export function readQuery(query: unknown): FiguresRequest {
   const { metric, by, money = 'usd', test = false, from, to, compare } = query as Given
   const days = { ...(from !== undefined && { from }), ...(to !== undefined && { to }), ...(compare && { compare }) }
-  const filter = readFilter(query as Given)
+  const filters = filtersOf(query)
   const metrics = readMetrics(metric)
   readDays(days)
   const split = splitBy(by)
-  checkDimension(metrics, split.dimension, filter?.dimension)
-  return { ...days, about: { metrics, ...split, ...(filter && { filter }), money, test } }
+  checkDimension(
+    metrics,
+    split.dimension,
+    filters.map(({ dimension }) => dimension),
+  )
+  return { ...days, about: { metrics, ...split, ...(filters.length > 0 && { filters }), money, test } }
 }
 
-/** The filter, if one is given. Throws a 400 for several, of which figures have no sums. */
-function readFilter(given: Partial<Record<(typeof FILTERS)[number], string>>): Filter | undefined {
-  const [first, ...others] = FILTERS.filter((name) => given[name] !== undefined)
-  if (others.length > 0)
-    throw new ApiError(
-      400,
-      'invalid_parameter',
-      `Only one filter can be given, got ${[first, ...others].join(' and ')}: figures are stored by one or two dimensions.`,
-    )
-  return first && { dimension: first, value: given[first]! }
-}
-
-/** A metric without the dimension is left out of the response, but one of them must have it. */
-function checkDimension(names: MetricName[], dimension: string | undefined, filter: string | undefined): void {
-  const what = `${names.join(', ')}${filter === undefined ? '' : ` of one ${filter}`}`
-  if (filter !== undefined && dimension === undefined && !names.some((name) => isFilter(name, filter)))
-    throw new ApiError(400, 'invalid_parameter', `${filter}: ${names.join(', ')} cannot be filtered by ${filter}.`)
-  const all = [...new Set(names.flatMap((name) => dimensionsOf(name, filter)))]
+/** A metric without the dimensions is left out of the response, but one of them must have them. */
+function checkDimension(names: MetricName[], dimension: string | undefined, filters: readonly string[]): void {
+  const of = filters.join(' and ')
+  if (filters.length > 0 && dimension === undefined && !names.some((name) => isFilter(name, ...filters)))
+    throw new ApiError(400, 'invalid_parameter', `${filters[0]}: ${names.join(', ')} cannot be filtered by ${of}.`)
+  const all = [...new Set(names.flatMap((name) => dimensionsOf(name, filters)))]
   if (dimension === undefined || all.includes(dimension)) return
+  const what = `${names.join(', ')}${of && ` of one ${of}`}`
   throw new ApiError(
     400,
     'invalid_parameter',

@@ -4,7 +4,7 @@ import { HOUR_METRICS, type Hours, type HourValues, readHours } from '../../data
 import { metrics } from '../../data/figures/metrics.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import { nowFields, nowOf, TAG } from './figures-query.ts'
+import { filtersBy, filtersOf, nowFields, nowOf, TAG } from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const values = Type.Object(
@@ -27,6 +27,7 @@ const today = reading({
   description:
     'Hours are those of the project’s time zone, money is in its reporting currency. Only hours that are over are compared. An hour that comes twice, because clocks are set back, is one hour; one that is skipped has nothing.',
   query: Type.Object({
+    ...filtersBy('funnel', 'source', 'campaign', 'country', 'variant'),
     test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
   }),
   response: Type.Object(
@@ -57,7 +58,7 @@ const today = reading({
     await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
     const [{ hours, ...others }, { today: _today, ...now }] = await Promise.all([
-      readHours(db, params.project_id!, test),
+      readHours(db, params.project_id!, { test, filters: filtersOf(query) }),
       nowOf(db, params.project_id!),
     ])
     return { ...others, ...now, data: hours }

@@ -50,7 +50,7 @@ export async function figureOf(
   filter?: Filter,
 ): Promise<Values> {
   const question = { projects: [projectId], metrics: names, from: day, to: addDays(day, 1), money: 'usd' as const }
-  const found = await readFigures(db, { ...question, test: false, ...(filter && { filter }) })
+  const found = await readFigures(db, { ...question, test: false, ...(filter && { filters: [filter] }) })
   return Object.assign({}, ...found.map(({ values }) => values))
 }
 

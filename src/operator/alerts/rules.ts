@@ -1,7 +1,7 @@
 // Decides the rules of a project: reads the figure of each, and makes its messages, once for a rule and day.
 import { readHours } from '../../data/figures/hours.ts'
 import { type MetricName, metrics } from '../../data/figures/metrics.ts'
-import { isFilter } from '../../data/figures/read.ts'
+import { isStoredFilter } from '../../data/figures/read.ts'
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { ruleContent } from './content.ts'
@@ -40,7 +40,8 @@ const SET_PROBLEM = 'update alert_rules set problem = $3 where project_id = $1 a
 /** Why the figure does not exist, as after an update that renamed it; null if it does. */
 function problemOf(metric: string, dimension: string | null): string | null {
   if (!Object.hasOwn(metrics, metric)) return `There is no metric "${metric}".`
-  if (dimension && !isFilter(metric as MetricName, dimension)) return `${metric} cannot be filtered by ${dimension}.`
+  if (dimension && !isStoredFilter(metric as MetricName, dimension))
+    return `${metric} cannot be filtered by ${dimension}.`
   return null
 }
 
@@ -67,7 +68,7 @@ async function read(db: Db, state: State, rule: Rule): Promise<Reading> {
   const { metric, condition, today, filter } = rule
   const day = today ? state.today : state.yesterday
   if (today && condition === 'change') {
-    const { so_far, hour } = await readHours(db, state.projectId, false)
+    const { so_far, hour } = await readHours(db, state.projectId, { test: false })
     const of = (one: 'today' | 'week_before') => so_far[one][metric as 'revenue']
     return { day, value: of('today'), before: of('week_before'), hours: hour, without: so_far.today.without_usd }
   }

@@ -98,7 +98,8 @@ function requireAccess(needs: typeof PAGE_NEEDS, { url }: FastifyRequest, { acce
 
 /** The page with the name of its filter, which only pages with a filter have to read. */
 async function withFilterBar(view: View, shown: Page | string): Promise<Page | string> {
-  if (!view.filter || typeof shown === 'string' || !view.project) return shown
+  const isShown = view.filters.length > 0 || view.filtered.byForm
+  if (typeof shown === 'string' || !isShown || !view.organization) return shown
   return { ...shown, filterBar: filterBar(view, await namesOf(view)) }
 }
 

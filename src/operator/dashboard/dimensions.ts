@@ -1,4 +1,4 @@
-// The filter of a page by one dimension, which stays in the URL: only one source, campaign, country, funnel, product or variant.
+// The filters of a page, which stay in the URL: only one source, campaign, country, funnel, product or variant, or several of these.
 
 export const FILTERED_BY = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
 export type Dimension = (typeof FILTERED_BY)[number]
@@ -8,14 +8,21 @@ export interface PageFilter {
   value: string
 }
 
-/** The filter of the URL; undefined if there is none. */
-export function chosenFilter(query: URLSearchParams): PageFilter | undefined {
-  const dimension = FILTERED_BY.find((name) => query.get(name))
-  return dimension && { dimension, value: query.get(dimension)! }
-}
+/** The filters of the URL. */
+export const chosenFilters = (query: URLSearchParams): PageFilter[] =>
+  FILTERED_BY.flatMap((dimension) => {
+    const value = query.get(dimension)
+    // Countries are written in capitals.
+    return value ? [{ dimension, value: dimension === 'country' ? value.toUpperCase() : value }] : []
+  })
 
-/** The changes of an address that make this the only filter; without a value they remove it. */
-export const filterBy = (dimension?: string, value?: string): Record<string, string | null> => ({
-  ...Object.fromEntries(FILTERED_BY.map((name) => [name, null])),
-  ...(dimension !== undefined && value !== undefined && { [dimension]: value }),
-})
+/** The changes of an address that remove all filters. */
+export const NO_FILTER: Record<string, null> = Object.fromEntries(FILTERED_BY.map((name) => [name, null]))
+
+/** The filters as parameters of an operation. */
+export const parametersOf = (filters: readonly PageFilter[]): Record<string, string> =>
+  Object.fromEntries(filters.map(({ dimension, value }) => [dimension, value]))
+
+/** `country and source`. */
+export const listOf = (names: readonly string[]): string =>
+  names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`

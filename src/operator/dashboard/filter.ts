@@ -1,28 +1,30 @@
-// Links that filter a page by one dimension, the figures that a filter leaves, and the note that names it.
-import { FILTERED_BY, filterBy } from './dimensions.ts'
+// The filters of a page: links that add one, the bar that names them, and the note on a part that they do not apply to.
+import { ApiError } from '../../lib/errors.ts'
+import type { Responses } from '../admin/operations.ts'
+import { type Dimension, FILTERED_BY, listOf, NO_FILTER, type PageFilter, parametersOf } from './dimensions.ts'
 import { country } from './format.ts'
-import { type Html, html, type Piece } from './html.ts'
+import { html, type Piece } from './html.ts'
 import type { Names } from './numbers.ts'
-import { allChoices, type View } from './view.ts'
+import { allChoices, hiddenParameters, type View } from './view.ts'
+
+const isDimension = (name: string) => (FILTERED_BY as readonly string[]).includes(name)
 
 /**
  * The name of a value, linked to the same page with only it. A value that the page is filtered by already, or that stands for
  * records without one, is no link.
  */
 export function filterLink(view: View, dimension: string, value: string, name: Piece): Piece {
-  const isKnown = (FILTERED_BY as readonly string[]).includes(dimension)
-  if (!isKnown || value === '' || view.query.get(dimension) === value) return name
-  return html`<a href="${view.href(view.path, { ...allChoices(view), ...filterBy(dimension, value), cursor: null, split: null })}">${name}</a>`
+  if (!isDimension(dimension) || value === '' || view.query.get(dimension) === value) return name
+  return html`<a href="${view.href(view.path, { ...allChoices(view), [dimension]: value, cursor: null, split: null })}">${name}</a>`
 }
 
 /** The name of a value, linked to another page with only it. */
 export function filterTo(view: View, path: string, dimension: string, value: string, name: Piece): Piece {
-  const isKnown = (FILTERED_BY as readonly string[]).includes(dimension)
-  if (!isKnown || value === '' || !view.mayOpen(path)) return name
-  return html`<a href="${view.href(path, filterBy(dimension, value))}">${name}</a>`
+  if (!isDimension(dimension) || value === '' || !view.mayOpen(path)) return name
+  return html`<a href="${view.href(path, { [dimension]: value })}">${name}</a>`
 }
 
-const nameOfValue = (dimension: string, value: string, { funnels, products }: Names): string =>
+const nameOfValue = ({ dimension, value }: PageFilter, { funnels, products }: Names): string =>
   (dimension === 'country'
     ? country(value)
     : dimension === 'funnel'
@@ -38,14 +40,77 @@ const LISTS: [path: string, title: string][] = [
   ['/subscriptions', 'Subscriptions'],
 ]
 
-/** Names the filter above the page, with the lists behind its figures and a link that removes it. */
-export function filterBar(view: View, names: Names): Html {
-  const { filter, filtered } = view
-  if (!filter) return html``
-  const { dimension, value } = filter
-  const lists = LISTS.filter(([path]) => path !== view.path && view.mayOpen(path))
-  const remove = view.href(view.path, { ...allChoices(view), ...filterBy(), cursor: null })
-  return html`<p class="note"><strong>Only ${dimension} ${nameOfValue(dimension, value, names)}.</strong>
-    ${!filtered.applied && `What this page shows is not split by ${dimension}. `}${filtered.isPartial && `Some figures are not split by ${dimension} and are left out. `}
-    ${lists.map(([path, title], n) => html`${n > 0 && ' · '}<a href="${view.href(path)}">${title}</a>`)} · <a href="${remove}">Show all</a></p>`
+/** Names the filters above the page, each with a link that removes it, and the lists behind its figures. Others can be added. */
+export function filterBar(view: View, names: Names): Piece {
+  const { filters, filtered } = view
+  if (filters.length === 0) return chooser(view, names)
+  const lists = LISTS.filter(([path]) => path !== view.path && view.project && view.mayOpen(path))
+  const without = (changes: Record<string, null>) =>
+    view.href(view.path, { ...allChoices(view), ...changes, cursor: null })
+  const dimensions = listOf(filters.map(({ dimension }) => dimension))
+  return html`<div class="note filtered"><p><strong>Only</strong> ${filters.map(
+    (one) =>
+      html`<span class="badge flat">${one.dimension} ${nameOfValue(one, names)} <a href="${without({ [one.dimension]: null })}" aria-label="Remove the filter by ${one.dimension}">×</a></span> `,
+  )}</p>
+    ${!filtered.applied && html`<p>What this page shows is not filtered by ${dimensions}.</p>`}
+    ${[...filtered.refused].map((sentence) => html`<p>${sentence}</p>`)}
+    <p>${lists.map(([path, title], n) => html`${n > 0 && ' · '}<a href="${view.href(path)}">${title}</a>`)}${lists.length > 0 && ' · '}<a href="${without(NO_FILTER)}">Show all</a></p>
+    ${chooser(view, names)}</div>`
+}
+
+const LABELS: Record<Dimension, string> = {
+  funnel: 'Funnel',
+  source: 'Source',
+  campaign: 'Campaign',
+  country: 'Country',
+  product: 'Product',
+  variant: 'Variant',
+}
+// More do not fit a list of choices.
+const MAX_CHOICES = 200
+
+/** The form that filters the figures of the page. */
+function chooser(view: View, { funnels, products }: Names): Piece {
+  if (!view.filtered.byForm) return ''
+  const options: Partial<Record<Dimension, Record<string, string>>> = { funnel: funnels, product: products }
+  const fields = FILTERED_BY.map((name) => {
+    const value = view.query.get(name) ?? ''
+    const choices = options[name] && Object.entries(options[name]).slice(0, MAX_CHOICES)
+    if (!choices)
+      return html`<label>${LABELS[name]} <input name="${name}" value="${value}" maxlength="256"${name === 'country' && html` placeholder="ES" size="4"`}></label>`
+    return html`<label>${LABELS[name]} <select name="${name}"><option value="">all</option>${choices.map(
+      ([id, title]) => html`<option value="${id}"${id === value && html` selected`}>${title}</option>`,
+    )}</select></label>`
+  })
+  return html`<details class="chooser"><summary>${view.filters.length > 0 ? 'Change filters' : 'Filter'}</summary>
+    <form class="filters" method="get" action="${view.path}">${hiddenParameters(view, [...FILTERED_BY])}${fields}<button>Show</button></form></details>`
+}
+
+/** The note on a part of the page that has no filters, or only the known ones. */
+export function unfiltered({ filters }: View, known: readonly string[] = []): Piece {
+  const others = filters.map(({ dimension }) => dimension).filter((name) => !known.includes(name))
+  return others.length > 0 && html`<strong>Not filtered by ${listOf(others)}.</strong> `
+}
+
+/**
+ * Calls an operation with those filters of the page that it has. If there are others, or it cannot be filtered so, its figures are less
+ * filtered than the page, and `note` says so: show it on the part with the figures.
+ */
+export async function callFiltered<I extends keyof Responses>(
+  view: View,
+  operation: I,
+  input: { params: Record<string, string>; query: Record<string, unknown> },
+  known: readonly string[] = FILTERED_BY,
+): Promise<{ result: Responses[I]; note: Piece }> {
+  view.filtered.applied = true
+  view.filtered.byForm = true
+  const own = view.filters.filter(({ dimension }) => known.includes(dimension))
+  const note = unfiltered(view, known)
+  try {
+    const query = { ...input.query, ...parametersOf(own) }
+    return { result: await view.call(operation, { ...input, query }), note }
+  } catch (error) {
+    if (own.length === 0 || !(error instanceof ApiError) || error.code !== 'invalid_parameter') throw error
+    return { result: await view.call(operation, input), note: html`<strong>Not filtered.</strong> ${error.message} ` }
+  }
 }

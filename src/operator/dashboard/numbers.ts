@@ -1,6 +1,7 @@
 // Reads figures for pages by the operations of the API, and turns them into tables.
 import { addDays } from '../../lib/days.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { parametersOf } from './dimensions.ts'
+import { leftOf, readFiltered } from './filtered.ts'
 import { money, number, percent } from './format.ts'
 import type { Piece } from './html.ts'
 import { comparable, type Span } from './period.ts'
@@ -16,6 +17,8 @@ export interface Figure {
   /** The values of the days that are over, and those of the days they are compared with; undefined if there are none. */
   compared?: Record<string, number | null>
   previous?: Record<string, number | null>
+  /** The metrics that are not known with the filters of the page. */
+  left?: ReadonlySet<string>
 }
 
 interface FigureQuery {
@@ -28,14 +31,14 @@ interface FigureQuery {
   to?: string
 }
 
-/** Reads figures of the chosen project, or of all projects of the chosen organization. */
+/** Reads figures of the chosen project, or of all projects of the chosen organization, with the filters of the page. */
 export async function figures(view: View, metric: string, query: FigureQuery = {}): Promise<Figure[]> {
   const { span, test } = view
   const { by, compare, funnel, money = 'usd', from = span.from, to = span.to } = query
   const [operation, params] = view.project
     ? (['getProjectFigures', { project_id: view.project.id }] as const)
     : (['getOrganizationFigures', { organization_id: organizationOf(view).id }] as const)
-  const read = async (filter: Record<string, string>): Promise<Figure[]> => {
+  const read = async (metric: string): Promise<Figure[]> => {
     const result = await view.call(operation, {
       params,
       query: {
@@ -46,26 +49,15 @@ export async function figures(view: View, metric: string, query: FigureQuery = {
         test,
         ...(by !== undefined && { by }),
         ...(compare && { compare: span.compare }),
-        ...filter,
+        ...parametersOf(view.filters),
+        ...(funnel !== undefined && { funnel }),
       },
     })
     return result.data
   }
-  return funnel === undefined ? withFilter(view, read) : read({ funnel })
-}
-
-/** Reads figures with the filter of the page; none if they have no such split, which the page then says. */
-async function withFilter(view: View, read: (filter: Record<string, string>) => Promise<Figure[]>): Promise<Figure[]> {
-  const { filter, filtered } = view
-  if (!filter) return read({})
-  filtered.applied = true
-  try {
-    return await read({ [filter.dimension]: filter.value })
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== 'invalid_parameter') throw error
-    filtered.isPartial = true
-    return []
-  }
+  view.filtered.applied = true
+  view.filtered.byForm = true
+  return view.filters.length === 0 ? read(metric) : readFiltered(view, metric, query, read)
 }
 
 const nothing = (view: View): Figure => ({ period: null, key: null, currency: view.reporting.currency, values: {} })
@@ -73,17 +65,19 @@ const nothing = (view: View): Figure => ({ period: null, key: null, currency: vi
 /** The figure of the whole period; empty if there are no records. Only the days that are over are compared. */
 export async function total(view: View, metric: string, query: FigureQuery = {}): Promise<Figure> {
   const days = comparable(view.span)
-  const [[all = nothing(view)], [over] = []] = await Promise.all([
+  const [found, [over] = []] = await Promise.all([
     figures(view, metric, query),
     days && figures(view, metric, { ...query, ...days, compare: true }),
   ])
+  const [all = { ...nothing(view), left: leftOf(found) }] = found
   return { ...all, ...(over && { compared: over.values, previous: over.previous! }) }
 }
 
 /** The value at the end of the period, such as the MRR, compared with the end of the period it is compared with. */
 export async function endOfPeriod(view: View, metric: string): Promise<Figure> {
-  const [found] = await figures(view, metric, { compare: true })
-  return found ? { ...found, compared: found.values } : nothing(view)
+  const all = await figures(view, metric, { compare: true })
+  const [found] = all
+  return found ? { ...found, compared: found.values } : { ...nothing(view), left: leftOf(all) }
 }
 
 export type { Unit }
@@ -127,12 +121,14 @@ export function seriesTable(
   { span = view.span, atEnd = false }: Rows = {},
 ): Table {
   const byPeriod = new Map(found.map((figure) => [figure.period, figure]))
+  const left = leftOf(found)
   const rows = periodsOf(span).map((period) => {
     const { values = {}, previous = {} } = byPeriod.get(period.start) ?? {}
     return {
       period,
       cells: series.flatMap(({ metric, unit, isRate = unit === 'percent', earlier = false }) => {
-        const cellOf = (all: Figure['values']) => valueCell(unit, all[metric] ?? (isRate ? null : 0))
+        const cellOf = (all: Figure['values']) =>
+          valueCell(unit, all[metric] ?? (isRate || left.has(metric) ? null : 0))
         return earlier ? [cellOf(values), cellOf(previous)] : [cellOf(values)]
       }),
     }
@@ -141,7 +137,8 @@ export function seriesTable(
     const column: Column = { label, sum, total: !atEnd && !isRate }
     return earlier ? [column, { ...column, sum: false, label: `${label} ${EARLIER[span.compare]}`, earlier }] : [column]
   })
-  return periodTable(caption, span, columns, atEnd ? rows.map(markComplete) : rows, zoomOf(view, span))
+  const shown = (all: PeriodRow[]) => (series.every(({ metric }) => left.has(metric)) ? [] : all)
+  return periodTable(caption, span, columns, shown(atEnd ? rows.map(markComplete) : rows), zoomOf(view, span))
 }
 
 /** The link of a day, week or month: the page with only its days. A page of a single day has none. */

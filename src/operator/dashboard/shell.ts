@@ -15,7 +15,7 @@ export interface Page {
   /** Whether the page compares figures with those of an earlier period. */
   isCompared?: boolean
   /** Names the filter of the page. */
-  filterBar?: Html
+  filterBar?: Piece
   /** The first and the last day of a page that chooses them itself, for the name of a CSV. */
   days?: { from: string; to: string }
   /** Links next to the title. */

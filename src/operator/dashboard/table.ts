@@ -19,7 +19,8 @@ export function table(view: View, name: string, whole: Table, { empty, hideCapti
   const cutAfter = view.cuts.get(name)
   view.tables.set(name, cutAfter === undefined ? content : { ...content, cutAfter })
   const { caption, columns, rows } = content
-  if (rows.length === 0) return html`<div class="empty" id="${name}">${empty ?? html`<p>Nothing here yet.</p>`}</div>`
+  if (rows.length === 0)
+    return html`<div class="empty" id="${name}">${refusal(view) || (empty ?? html`<p>Nothing here yet.</p>`)}</div>`
   const shown = [...columns.keys()].filter((n) => isShown(view, columns[n]!))
   const isEven = shown.every((n) => n === 0 || columns[n]!.number)
   return html`<div class="scroll${isEven && ' even'}" tabindex="0" role="region" aria-label="${caption}"><table id="${name}">
@@ -29,6 +30,10 @@ export function table(view: View, name: string, whole: Table, { empty, hideCapti
     ${totalRow(view, content, shown)}
   </table></div>`
 }
+
+/** Where a filter is refused, what is empty may not be so without it. */
+const refusal = ({ filtered }: View): Piece =>
+  filtered.refused.size > 0 && html`<p>Nothing is shown here with these filters. ${[...filtered.refused].join(' ')}</p>`
 
 /** The table without the columns that are for others, which are missing in the CSV too. */
 function allowed(view: View, { columns, rows, ...others }: Table): Table {

@@ -5,7 +5,7 @@ import { type ReportingNow, reportingNow } from '../../data/figures/settings.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { Responses } from '../admin/operations.ts'
 import { type Call, openCall } from './call.ts'
-import { chosenFilter, FILTERED_BY, type PageFilter } from './dimensions.ts'
+import { chosenFilters, FILTERED_BY, type PageFilter } from './dimensions.ts'
 import { html, type Piece } from './html.ts'
 import { mayCall, mayOpen, maySend } from './needs.ts'
 import { choosePeriod, type Span } from './period.ts'
@@ -42,10 +42,10 @@ export interface View extends PageRequest, Tenants {
   maySend(path: string): boolean
   /** The tables of the page by their id, for CSV. */
   tables: Map<string, Table>
-  /** Only the figures of one source, campaign, country …; undefined: all. */
-  filter: PageFilter | undefined
-  /** Whether the page has figures that can be filtered, and others that cannot. */
-  filtered: { applied: boolean; isPartial: boolean }
+  /** Only the figures of one source, campaign, country …, or of several of these. */
+  filters: readonly PageFilter[]
+  /** Whether the page shows what can be filtered, also by a form above it, and why some of its figures cannot be. */
+  filtered: { applied: boolean; byForm: boolean; refused: Set<string> }
   /** The lists that are longer than their download, with its number of rows. */
   cuts: Map<string, number>
   call: Call
@@ -78,8 +78,8 @@ export async function openView(request: PageRequest): Promise<View> {
     maySend: (path) => maySend(who, path),
     tables: new Map(),
     cuts: new Map(),
-    filter: chosenFilter(query),
-    filtered: { applied: false, isPartial: false },
+    filters: chosenFilters(query),
+    filtered: { applied: false, byForm: false, refused: new Set() },
     call,
     href: (path, changes = {}) =>
       addressOf(query, path, { ...(place !== undefined && { project: place }), ...changes }),

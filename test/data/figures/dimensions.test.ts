@@ -165,7 +165,7 @@ describe('figures by dimension', () => {
     await imports.run(project, [session('first', '01', 'meta', 'DE'), session('third', '19', 'bing', 'US')])
     await assertExact(imports.db, project.id)
     const by = (dimension: string, filter?: { dimension: string; value: string }) =>
-      figuresOf(imports.db, project.id, 'revenue customers', { dimension, ...(filter && { filter }) })
+      figuresOf(imports.db, project.id, 'revenue customers', { dimension, ...(filter && { filters: [filter] }) })
     assert.deepEqual(await by('source'), [
       { key: '', revenue: 0.04, customers: 1 },
       { key: 'meta', revenue: 12.3, customers: 1 },
@@ -177,7 +177,10 @@ describe('figures by dimension', () => {
       { key: 'meta', revenue: 10, customers: 1 },
     ])
     const sessions = (dimension: string, filter: string, value: string) =>
-      figuresOf(imports.db, project.id, 'sessions people visitors', { dimension, filter: { dimension: filter, value } })
+      figuresOf(imports.db, project.id, 'sessions people visitors', {
+        dimension,
+        filters: [{ dimension: filter, value }],
+      })
     assert.deepEqual(await sessions('source', 'country', 'US'), [
       { key: 'bing', sessions: 1, people: 0, visitors: 0 },
       { key: 'google', sessions: 1, people: 0, visitors: 0 },
@@ -199,7 +202,7 @@ describe('figures by dimension', () => {
     assert.deepEqual([of('other'), of('z often'), of('c0998'), of('c0999')], [101, 3, 1, undefined])
     const ofSource = await figuresOf(imports.db, project.id, 'sessions', {
       dimension: 'campaign',
-      filter: { dimension: 'source', value: 'a' },
+      filters: [{ dimension: 'source', value: 'a' }],
     })
     assert.equal(
       ofSource.reduce((sum, { sessions }) => sum + sessions!, 0),

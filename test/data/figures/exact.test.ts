@@ -3,9 +3,14 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import { followAll, rebuildFigures } from '../../../src/data/figures/follow.ts'
+import { readLifetime } from '../../../src/data/figures/lifetime.ts'
 import { markRates } from '../../../src/data/figures/rate-marks.ts'
+import type { Filter } from '../../../src/data/figures/read.ts'
+import { readReturns } from '../../../src/data/figures/returns.ts'
+import { readExperiments } from '../../../src/data/figures/verdicts.ts'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import { DAY_MS } from '../../../src/lib/days.ts'
+import type { Db } from '../../../src/lib/pg/db.ts'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
 import { storeRates } from '../../../src/payments/billing/rates/store-rates.ts'
 import { startBilling } from '../../support/billing.ts'
@@ -48,6 +53,7 @@ describe('figures', () => {
         await assertExact(imports.db, project.id, `after rates ${step}`)
       }
       if (seed !== 2) return
+      await assertCombined(imports.db, project.id)
       // Figures of the old settings are gone after a change.
       await imports.db.query(SET, [project.id, 'Asia/Kathmandu', 'GBP'])
       await assertExact(imports.db, project.id, 'after a change')
@@ -92,6 +98,101 @@ describe('figures', () => {
     await assertExact(imports.db, project.id)
   })
 })
+
+const SUMS = [
+  'sessions people visitors replied paid',
+  'revenue refunds chargebacks sales payers customers without_usd',
+  'attempts declined',
+  'first_declines declined_amount recovered',
+  'payments paid_amount refunded_payments refunded_amount',
+  'new_subscriptions trials converted ended mrr_change mrr paying over',
+]
+
+/** What is computed from the records adds up to what is stored, in families with and without stored pairs. */
+async function assertCombined(db: Db, projectId: string) {
+  const total = (found: Awaited<ReturnType<typeof figuresOf>>) => {
+    const sums: Record<string, number> = {}
+    for (const values of found)
+      for (const [name, value] of Object.entries(values))
+        if (typeof value === 'number' && value !== 0) sums[name] = (sums[name] ?? 0) + value
+    return Object.fromEntries(Object.entries(sums).map(([name, value]) => [name, Math.round(value * 1e6)]))
+  }
+  const values = async (dimension: string) =>
+    (await figuresOf(db, projectId, 'revenue', { dimension })).map((one) => (one as { key: string }).key)
+  for (const names of SUMS) {
+    const of = (more: object) => figuresOf(db, projectId, names, more)
+    const all = total(await of({}))
+    assert.ok(Object.keys(all).length >= 2, names)
+    const pairs = [
+      ['country', 'source'] as const,
+      ...(names.startsWith('revenue') ? [['variant', 'campaign'] as const] : []),
+    ]
+    for (const [dimension, other] of pairs) {
+      const each = (await values(dimension)).flatMap(async (value) => {
+        const filters = [{ dimension, value }]
+        const found = await of({ filters })
+        const split = await Promise.all(
+          (await values(other)).map((one) => of({ filters: [...filters, { dimension: other, value: one }] })),
+        )
+        const several = await of({
+          filters,
+          period: 'month',
+          dimension: names.startsWith('new') ? 'provider' : undefined,
+        })
+        if (!names.includes('mrr')) assert.deepEqual(total(several), total(found), `${names} by month, ${dimension}`)
+        assert.deepEqual(total(split.flat()), total(found), `${names} of one ${dimension} by ${other}`)
+        return found
+      })
+      assert.deepEqual(total((await Promise.all(each)).flat()), all, `${names} by ${dimension}`)
+    }
+  }
+  await assertWorthCombined(db, projectId)
+}
+
+/** Worth, returns and experiments of each country add up to those of all. */
+async function assertWorthCombined(db: Db, projectId: string) {
+  const days = { from: '2026-01-01', to: '2026-04-01', test: false }
+  const sum = (all: number[]) => Math.round(all.reduce((one, other) => one + other, 0) * 100)
+  const countries = ['DE', 'US'].map((value) => [{ dimension: 'country', value }])
+  const returned = async (by?: 'campaign') => {
+    const read = (filters: Filter[]) =>
+      readReturns(db, { projects: [projectId], ...days, filters, ...(by !== undefined && { by }) })
+    const each = (await Promise.all(countries.map(read))).flat()
+    return [await read([]), each].map((rows) => [
+      sum(rows.map(({ returned }) => returned.at(-1)!)),
+      sum(rows.map(({ people }) => people)),
+      sum(rows.map((row) => (row.revenue_per_new_person ?? 0) * row.people)),
+    ])
+  }
+  for (const by of [undefined, 'campaign'] as const) {
+    const [all, each] = await returned(by)
+    assert.deepEqual(each, all)
+  }
+  for (const since of ['session', 'payment'] as const) {
+    const read = (filters: Filter[]) =>
+      readLifetime(db, { projects: [projectId], ...days, since, cohort: 'month', filters, today: '2026-06-01' })
+    const moneyOf = (rows: Awaited<ReturnType<typeof read>>) =>
+      sum(rows.map(({ worth, people }) => (worth.at(-1) ?? 0) * people))
+    const found = await Promise.all(countries.map((one) => read([...one, { dimension: 'source', value: 'google' }])))
+    const google = await readLifetime(db, {
+      projects: [projectId],
+      ...days,
+      since,
+      cohort: 'month',
+      by: 'source',
+      value: 'google',
+      today: '2026-06-01',
+    })
+    assert.ok(Math.abs(moneyOf(found.flat()) - moneyOf(google)) <= 1, `worth since ${since}`)
+  }
+  const people = async (filters: Filter[]) =>
+    (await readExperiments(db, projectId, { ...days, filters })).flatMap(({ people, variants }) => [
+      people,
+      ...variants.map(({ payers }) => payers),
+    ])
+  const both = (await Promise.all(countries.map(people))).flat()
+  assert.equal(sum(both), sum(await people([])))
+}
 
 /**
  * Subscriptions for each change of state, each kind of trial and each kind of recorded payment. Every one begins and ends on days

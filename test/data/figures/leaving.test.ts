@@ -151,12 +151,9 @@ test('the forecast: the thirty days from tomorrow, times what was paid in the ni
     paid('tried', 'ada', '2026-01-17'),
     sub('tried-again', 'ada', '2026-01-10', 1000, { trial_offer: { days: 7 }, status: 'trialing' }),
   )
-  const { days, renewal_rate, trial_rate, without_usd } = await readForecast(
-    imports.db,
-    project.id,
-    '2026-02-28',
-    false,
-  )
+  const { days, renewal_rate, trial_rate, without_usd } = await readForecast(imports.db, project.id, '2026-02-28', {
+    test: false,
+  })
   assert.deepEqual([days.length, days[0]!.day, days.at(-1)!.day], [30, '2026-03-01', '2026-03-30'])
   assert.deepEqual([renewal_rate, trial_rate, without_usd], [0.75, 0.5, 1])
   assert.deepEqual(
@@ -165,12 +162,12 @@ test('the forecast: the thirty days from tomorrow, times what was paid in the ni
       .map((one) => [one.day, one.renewals, one.renewals_due, one.trials, one.trials_due, one.expected].join(' ')),
     ['2026-03-01 2 15 0 0 11.25', '2026-03-03 1 0 0 0 0', '2026-03-05 0 0 1 20 10', '2026-03-30 1 30 0 0 22.5'],
   )
-  const played = await readForecast(imports.db, project.id, '2026-02-28', true)
+  const played = await readForecast(imports.db, project.id, '2026-02-28', { test: true })
   assert.equal(played.days.find(({ day }) => day === '2026-03-02')!.renewals_due, 90)
   // Without a past there is no rate, and so nothing is expected.
   const fresh = await imports.project()
   await load(fresh, person('ada'), due('first', '2026-03-01T00:00:00Z', 1000))
-  const unknown = await readForecast(imports.db, fresh.id, '2026-02-28', false)
+  const unknown = await readForecast(imports.db, fresh.id, '2026-02-28', { test: false })
   assert.deepEqual([unknown.renewal_rate, unknown.days[0]!.expected, unknown.days[1]!.expected], [null, null, 0])
 })
 
@@ -213,7 +210,7 @@ describe('today by hour', () => {
   /** The hours with revenue of the three days, and the sums of the hours that are over. */
   const seenAt = async (instant: string, test = false) => {
     await setDatabaseClock(imports.url, `${Date.parse(instant) - Date.now()} milliseconds`)
-    const { today, hour, hours, so_far } = await readHours(imports.db, project.id, test)
+    const { today, hour, hours, so_far } = await readHours(imports.db, project.id, { test })
     assert.equal(hours.length, 24)
     const revenue = (name: 'today' | 'yesterday' | 'week_before') =>
       hours.filter((one) => one[name]?.revenue).map((one) => `${one.hour} ${one[name]!.revenue}`)

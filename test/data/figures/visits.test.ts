@@ -64,7 +64,7 @@ test('screens are in the order of their indices, also from 100000 on', async () 
   await followProject(imports.db, project.id)
   const screens = await figuresOf(imports.db, project.id, 'answered stopped', {
     dimension: 'screen',
-    filter: { dimension: 'funnel', value: 'long' },
+    filters: [{ dimension: 'funnel', value: 'long' }],
   })
   assert.deepEqual(
     screens.map(({ key, answered, stopped }) => [key, answered, stopped]),

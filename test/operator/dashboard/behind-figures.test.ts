@@ -74,7 +74,7 @@ test('a country of revenue leads to the figures of only it, whose links lead to 
   const link = linksOf(all).find((one) => one.startsWith('/revenue') && one.includes('country=BR'))!
   const brazil = await see(link)
   assert.equal(tilesOf(brazil).Revenue, '$10.00')
-  assert.match(brazil, /<strong>Only country Brazil\.<\/strong>/)
+  assert.match(brazil, /<strong>Only<\/strong> <span class="badge flat">country Brazil/)
   for (const [path, table] of [
     ['/people', 'people'],
     ['/sessions', 'sessions'],
@@ -91,6 +91,37 @@ test('a country of revenue leads to the figures of only it, whose links lead to 
   assert.equal(tilesOf(await see(whole)).Revenue, '$30.00')
 })
 
+test('several filters at once; each can be removed, and parts that have no such split say so', async () => {
+  const both = await see(`/revenue?${DAYS}&country=BR&source=google`)
+  assert.deepEqual([tilesOf(both).Revenue, tilesOf(both)['Net revenue']], ['$10.00', '$7.00'])
+  assert.equal(tilesOf(await see(`/revenue?${DAYS}&country=BR&source=meta`)).Revenue, '$0.00')
+  const without = linksOf(both).find((one) => one.includes('country=BR') && !one.includes('source='))!
+  assert.equal(tilesOf(await see(without)).Revenue, '$10.00')
+  const returned = tilesOf(await see(`/acquisition?${DAYS}&country=br&source=google`))
+  assert.deepEqual([returned.Spend, returned['New people'], returned['New customers']], ['–', '1', '1'])
+  assert.match(await see(`/acquisition?${DAYS}&product=product`), /Not filtered by product\./)
+  assert.match(await see(`/acquisition?${DAYS}&product=product`), /New people<\/dt><dd><strong>2/)
+  assert.equal(rowsOf(await see(`/worth?${DAYS}&country=BR&source=google`), 'worth').length, 1)
+  assert.match(await see(`/worth?${DAYS}&country=BR&source=meta`), /Nobody began in this period/)
+  assert.equal(tilesOf(await see(`/declines?${DAYS}&country=BR&source=google`))['Declined first'], '2')
+  assert.equal(tilesOf(await see(`/declines?${DAYS}&country=DE`))['Declined first'], '0')
+  assert.equal(tilesOf(await see(`/churn?${DAYS}&country=DE&source=meta&product=product`)).Trials, '0')
+  for (const path of [
+    '/hours',
+    '/experiments',
+    '/movements',
+    '/refunds',
+    '/charges',
+    '/funnels',
+    '/subscriptions',
+    '/',
+  ])
+    await see(`${path}?${DAYS}&country=BR&source=google&product=product`)
+  const sessions = await see(`/funnels?${DAYS}&product=product`)
+  assert.match(sessions, /not known with these filters/)
+  assert.match(await see(`/refunds?${DAYS}&country=BR`), /Not filtered by country\./)
+})
+
 test('payments by source, product and day; a page without the split says so', async () => {
   assert.deepEqual(
     rowsOf(await see(`/payments?${DAYS}&source=meta`), 'payments').map(([person, amount]) => [person, amount]),
@@ -99,7 +130,7 @@ test('payments by source, product and day; a page without the split says so', as
   assert.equal(rowsOf(await see(`/payments?${DAYS}&product=product`), 'payments').length, 2)
   assert.equal(rowsOf(await see('/payments?from=2026-01-02&to=2026-01-02'), 'payments').length, 1)
   assert.match(await see(`/payments?${DAYS}&product=none`), /No payments of this period match/)
-  assert.match(await see(`/webhooks?country=BR`), /What this page shows is not split by country/)
+  assert.match(await see(`/webhooks?country=BR`), /What this page shows is not filtered by country/)
 })
 
 test('a day of a table leads to the page of only that day', async () => {

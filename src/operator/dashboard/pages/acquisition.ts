@@ -1,7 +1,8 @@
 // Acquisition: what customers cost, what they bring back, and what they are worth by cohort.
 import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
-import { filterTo } from '../filter.ts'
+import { FILTERED_BY } from '../dimensions.ts'
+import { callFiltered, filterTo } from '../filter.ts'
 import { country, money, number } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
@@ -15,6 +16,8 @@ type Return = Response<'getAcquisition'>['data'][number]
 const BY = { source: 'Source', campaign: 'Campaign', funnel: 'Funnel' } as const
 type By = keyof typeof BY
 const DAYS = [0, 7, 30, 90]
+/** What is known of people when they come: no product. */
+const CAME_BY = ['funnel', 'source', 'campaign', 'country', 'variant']
 
 export async function acquisition(view: View): Promise<Page> {
   const title = 'Acquisition'
@@ -23,9 +26,9 @@ export async function acquisition(view: View): Promise<Page> {
   const query = { from, to: addDays(to, -1), test: view.test }
   const params = { project_id: view.project.id }
   const by = (Object.keys(BY) as By[]).find((name) => name === view.query.get('split')) ?? 'source'
-  const [all, each, names] = await Promise.all([
-    view.call('getAcquisition', { params, query }),
-    view.call('getAcquisition', { params, query: { ...query, by } }),
+  const [{ result: all, note: unfiltered }, { result: each }, names] = await Promise.all([
+    callFiltered(view, 'getAcquisition', { params, query }, CAME_BY),
+    callFiltered(view, 'getAcquisition', { params, query: { ...query, by } }, CAME_BY),
     namesOf(view),
   ])
   const [sum] = all.data
@@ -39,8 +42,9 @@ export async function acquisition(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     body: html`<p class="quiet">What does a customer cost, and does it pay back?</p>
+      ${unfiltered && html`<p class="note">${unfiltered}People who come have no product yet.</p>`}
       ${tiles(
-        tile('Spend', figure, 'spend', 'usd', { note: spendNote(view, sum) }),
+        tile('Spend', figure, 'spend', 'usd', { isRate: sum?.spend === null, note: spendNote(view, sum) }),
         tile('New people', figure, 'people', 'number', { note: 'first session' }),
         tile('New customers', figure, 'customers', 'number', { note: 'first payment' }),
         tile('Cost of a customer', figure, 'cac', 'usd', { isRate: true, note: 'spend ÷ new customers' }),
@@ -55,7 +59,7 @@ export async function acquisition(view: View): Promise<Page> {
       ${tableSection(view, 'acquisition', returnTable(view, by, each.data, sum, names), {
         title: `By ${BY[by].toLowerCase()}`,
         above: choices(view, BY, by),
-        note: html`Net revenue of the people who came first in this period, so many days after they came, divided by the spend.
+        note: html`${unfiltered}Net revenue of the people who came first in this period, so many days after they came, divided by the spend.
           ${incomplete.length > 0 && `Not complete yet: day ${incomplete.join(', ')}.`} Values beyond the 1,000 most frequent of a day are “other”.`,
         empty: html`<p>No sessions and no spend in this period. Load what you spend: <code>tundish figures spend</code>.</p>`,
       })}`,
@@ -63,9 +67,11 @@ export async function acquisition(view: View): Promise<Page> {
 }
 
 const spendNote = (view: View, sum: Return | undefined): Piece =>
-  sum && sum.spend_without_usd > 0
-    ? `without ${number(sum.spend_without_usd)} amounts that have no value ${inCurrency(view)}`
-    : 'on advertising'
+  sum && sum.spend === null
+    ? 'not known of one country or variant'
+    : sum && sum.spend_without_usd > 0
+      ? `without ${number(sum.spend_without_usd)} amounts that have no value ${inCurrency(view)}`
+      : 'on advertising'
 
 function returnTable(view: View, by: By, rows: Return[], sum: Return | undefined, names: Names): Table {
   const labels = ['Spend', 'People', 'Customers', 'Cost of a customer', ...DAYS.map((day) => `Day ${day}`), 'Payback']
@@ -86,7 +92,7 @@ function returnTable(view: View, by: By, rows: Return[], sum: Return | undefined
 }
 
 const paybackOf = ({ payback_days, spend }: Return): Piece =>
-  payback_days !== null ? `${payback_days} days` : spend > 0 ? 'not yet' : '–'
+  payback_days !== null ? `${payback_days} days` : spend ? 'not yet' : '–'
 
 /** The value of a dimension, which is null only for all of them together. */
 function keyCell(view: View, by: string, key: string | null, names: Names): Cell {
@@ -124,11 +130,13 @@ export async function worth(view: View): Promise<Page | string> {
   const asked = view.query.get('split') ?? 'cohort'
   const split = asked in WORTH_BY && (asked !== 'product' || since === 'payment') ? asked : 'cohort'
   const { from, to } = view.span
-  const [result, names] = await Promise.all([
-    view.call('getLifetime', {
-      params: { project_id: view.project.id },
-      query: { from, to: addDays(to, -1), since, cohort, test: view.test, ...(split !== 'cohort' && { by: split }) },
-    }),
+  const known = FILTERED_BY.filter((name) => name !== 'product' || since === 'payment')
+  const input = {
+    params: { project_id: view.project.id },
+    query: { from, to: addDays(to, -1), since, cohort, test: view.test, ...(split !== 'cohort' && { by: split }) },
+  }
+  const [{ result, note: unfiltered }, names] = await Promise.all([
+    callFiltered(view, 'getLifetime', input, known),
     namesOf(view),
   ])
   const choice = (name: string, chosen: string, options: Record<string, string>) =>
@@ -145,7 +153,7 @@ export async function worth(view: View): Promise<Page | string> {
         above: html`${choice('since', since, { payment: 'Since the first payment', session: 'Since the first session' })}
           ${choice('split', split, since === 'payment' ? WORTH_BY : without(WORTH_BY, 'product'))}
           ${split === 'cohort' && choice('cohort', cohort, { month: 'By month', week: 'By week' })}`,
-        note: html`Cumulative, ${inCurrency(view)}, by whole months since. Faded: not over yet for everybody in the row.`,
+        note: html`${unfiltered}Cumulative, ${inCurrency(view)}, by whole months since. Faded: not over yet for everybody in the row.`,
         empty: html`<p>Nobody began in this period.</p>`,
       })}`,
   }

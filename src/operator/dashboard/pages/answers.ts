@@ -1,6 +1,7 @@
 // The answers of a screen: what people reply to each question, and which answers lead to a payment.
 import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
+import { unfiltered } from '../filter.ts'
 import { bar, number, percent, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { namesOf, valueCell } from '../numbers.ts'
@@ -61,7 +62,10 @@ function questionOf(view: View, rows: Answer[]): Html {
       ...(all && given.length > 1 ? [['All replies', cell('', null), ...cells(all)]] : []),
     ],
   }
-  return tableSection(view, `answers-${element_id}`, content, { title, note: noteOf(given) })
+  return tableSection(view, `answers-${element_id}`, content, {
+    title,
+    note: html`${unfiltered(view, ['funnel'])}${noteOf(given)}`,
+  })
 }
 
 /** Says what a value of the table is not. */

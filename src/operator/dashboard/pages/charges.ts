@@ -1,5 +1,6 @@
 // Charges: acceptance rate, decline reasons, and the list.
 import type { Item, Response } from '../call.ts'
+import { unfiltered } from '../filter.ts'
 import { bar, id, moment, money, number, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
@@ -37,7 +38,7 @@ export async function charges(view: View): Promise<Page> {
     title: 'Charges',
     hasPeriod: true,
     body: html`
-      ${open && open.data.length > 0 && tableSection(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { title: 'In progress', note: 'Their outcome is not known yet. Tundish asks the payment provider until it is. No one is charged twice.', below: pageLinks(view, open) })}
+      ${open && open.data.length > 0 && tableSection(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { title: 'In progress', note: html`${unfiltered(view)}Their outcome is not known yet. Tundish asks the payment provider until it is. No one is charged twice.`, below: pageLinks(view, open) })}
       ${tiles(
         tile('Attempts', sum, 'attempts', 'number'),
         tile('Acceptance rate', sum, 'acceptance_rate', 'percent'),
@@ -69,6 +70,7 @@ export async function charges(view: View): Promise<Page> {
 function customCharges(view: View, list: Listed<Item<'listOrders'>>): Piece {
   const isFiltered = Object.keys(chosenFilters(view, ...CHARGE_FILTERS)).length > 0
   return tableSection(view, 'charges', orderTable(view, 'Custom charges', list.data), {
+    note: unfiltered(view),
     above: filters(view, [
       { name: 'status', label: 'Status', options: STATUSES },
       { name: 'external_id', label: 'Customer' },
@@ -126,7 +128,7 @@ async function declinedOf(view: View): Promise<Piece> {
     ]),
   }
   return tableSection(view, 'declined', content, {
-    note: 'Renewals and custom charges of this period, in all currencies.',
+    note: html`${unfiltered(view)}Renewals and custom charges of this period, in all currencies.`,
     above: filters(view, [
       { name: 'reason', label: 'Reason code' },
       { name: 'decline', label: 'Decline type', options: { soft: 'soft', hard: 'hard' } },

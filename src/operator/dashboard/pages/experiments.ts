@@ -1,6 +1,7 @@
 // Experiments: which variant won, or that nothing is known yet.
 import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
+import { callFiltered } from '../filter.ts'
 import { money, number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { valueCell } from '../numbers.ts'
@@ -10,6 +11,9 @@ import { noProject, type Page } from '../shell.ts'
 import type { View } from '../view.ts'
 import { hasChosenPeriod, YEAR } from './acquisition.ts'
 
+/** What is known of people when they come into an experiment. Its variants are compared, so that one alone says nothing. */
+const ENTERED_BY = ['funnel', 'source', 'campaign', 'country']
+
 type Experiment = Response<'getExperimentResults'>['data'][number]
 
 export async function experiments(view: View): Promise<Page | string> {
@@ -17,10 +21,9 @@ export async function experiments(view: View): Promise<Page | string> {
   if (!view.project) return { title, body: noProject(view) }
   if (!hasChosenPeriod(view)) return view.href(view.path, YEAR)
   const { from, to } = view.span
-  const result = await view.call('getExperimentResults', {
-    params: { project_id: view.project.id },
-    query: { from, to: addDays(to, -1), test: view.test },
-  })
+  const query = { from, to: addDays(to, -1), test: view.test }
+  const input = { params: { project_id: view.project.id }, query }
+  const { result, note } = await callFiltered(view, 'getExperimentResults', input, ENTERED_BY)
   const seen = result.data.filter(({ people }) => people > 0)
   return {
     title,
@@ -32,7 +35,7 @@ export async function experiments(view: View): Promise<Page | string> {
       ${seen.map((one, n) =>
         tableSection(view, `experiment-${n + 1}`, variantTable(one, view.reporting.currency), {
           title: one.title ?? one.experiment_id,
-          note: html`<strong>${verdictOf(one)}</strong> ${one.enabled ? 'It is running.' : 'It has ended.'}`,
+          note: html`${note}<strong>${verdictOf(one)}</strong> ${one.enabled ? 'It is running.' : 'It has ended.'}`,
         }),
       )}`,
   }

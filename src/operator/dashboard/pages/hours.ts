@@ -1,6 +1,7 @@
 // Today by hour: how is today, compared with yesterday and the same weekday, up to this hour?
 import { clockOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
+import { callFiltered } from '../filter.ts'
 import { html } from '../html.ts'
 import { type Figure, type Unit, valueCell } from '../numbers.ts'
 import { choices, section, tableSection, tile, tiles } from '../parts.ts'
@@ -11,6 +12,9 @@ import { inCurrency, type View } from '../view.ts'
 
 const SHOWN = { revenue: 'usd', sales: 'number', customers: 'number', sessions: 'number' } as const
 const LABELS = { revenue: 'Revenue', sales: 'Sales', customers: 'New customers', sessions: 'Sessions' }
+/** What sessions have: no product. */
+const VISITED_BY = ['funnel', 'source', 'campaign', 'country', 'variant']
+
 type Metric = keyof typeof SHOWN
 const DAYS = { today: 'Today', yesterday: 'Yesterday', week_before: 'A week before' } as const
 type Day = keyof typeof DAYS
@@ -18,10 +22,9 @@ type Day = keyof typeof DAYS
 export async function hours(view: View): Promise<Page> {
   const title = 'Today by hour'
   if (!view.project) return { title, body: noProject(view) }
-  const { hour, so_far, data } = await view.call('getToday', {
-    params: { project_id: view.project.id },
-    query: { test: view.test },
-  })
+  const input = { params: { project_id: view.project.id }, query: { test: view.test } }
+  const { result, note } = await callFiltered(view, 'getToday', input, VISITED_BY)
+  const { hour, so_far, data } = result
   const asked = view.query.get('split') ?? 'revenue'
   const metric = (asked in SHOWN ? asked : 'revenue') as Metric
   const unit: Unit = SHOWN[metric]
@@ -48,6 +51,7 @@ export async function hours(view: View): Promise<Page> {
   return {
     title,
     body: html`<p class="quiet">How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clockOf(hour)} in ${view.reporting.timeZone}`}?</p>
+      ${note && html`<p class="note">${note}Sessions have no product.</p>`}
       ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name])))}
       ${missing > 0 && html`<p class="note">${missing} payments of today have no value ${inCurrency(view)} and are left out.</p>`}
       ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clockOf(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}

@@ -1,6 +1,7 @@
 // Movements: where the MRR came from and where it went. Churn: who leaves, why, and what is due next.
 import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
+import { callFiltered } from '../filter.ts'
 import { country, money, number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
@@ -130,10 +131,10 @@ export async function churn(view: View): Promise<Page> {
   const query = { from, to: addDays(to, -1), test: view.test }
   const params = { project_id: view.project.id }
   const by = (Object.keys(CHURN_BY) as By[]).find((name) => name === view.query.get('split')) ?? 'product'
-  const [all, each, next, names] = await Promise.all([
-    view.call('getChurn', { params, query }),
-    view.call('getChurn', { params, query: { ...query, by } }),
-    view.call('getRenewalForecast', { params, query: { test: view.test } }),
+  const [{ result: all, note: unfiltered }, { result: each, note }, forecast, names] = await Promise.all([
+    callFiltered(view, 'getChurn', { params, query }),
+    callFiltered(view, 'getChurn', { params, query: { ...query, by } }),
+    callFiltered(view, 'getRenewalForecast', { params, query: { test: view.test } }),
     namesOf(view),
   ])
   const [sum] = all.data
@@ -145,6 +146,7 @@ export async function churn(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     body: html`<p class="quiet">Who leaves, why, and which trials become customers?</p>
+      ${unfiltered && html`<p class="note">${unfiltered}</p>`}
       ${tiles(
         tile('Churn', figure, 'churn_rate', 'percent', { note: 'ended ÷ paying before' }),
         tile('Ended', figure, 'ended', 'number', { note: 'subscriptions' }),
@@ -156,10 +158,10 @@ export async function churn(view: View): Promise<Page> {
       ${tableSection(view, 'churn', churnTable(by, each.data.slice(0, MAX_ROWS), sum, names), {
         title: `By ${CHURN_BY[by].toLowerCase()}`,
         above: choices(view, CHURN_BY, by),
-        note: NOTE[by],
+        note: html`${note}${NOTE[by]}`,
         empty: html`<p>No subscriptions in this period.</p>`,
       })}
-      ${forecastOf(view, next)}`,
+      ${forecastOf(view, forecast)}`,
   }
 }
 
@@ -206,10 +208,8 @@ const nameOf = (by: By, key: string, { funnels, products }: Names): string => {
   return (by === 'funnel' ? funnels[key] : by === 'product' ? products[key] : key) ?? key
 }
 
-function forecastOf(
-  view: View,
-  { renewal_rate, trial_rate, without_usd, data }: Response<'getRenewalForecast'>,
-): Piece {
+function forecastOf(view: View, { result, note }: { result: Response<'getRenewalForecast'>; note: Piece }): Piece {
+  const { renewal_rate, trial_rate, without_usd, data } = result
   const rows = data.filter((one) => one.renewals > 0 || one.trials > 0)
   const total = (name: Due) => roundMoney(rows.reduce((sum, one) => sum + (one[name] ?? 0), 0))
   const cells = (one: (name: Due) => number | null) => [
@@ -233,7 +233,7 @@ function forecastOf(
     ],
   }
   return tableSection(view, 'forecast', content, {
-    note: html`A forecast, not a figure: expected is what is due times what was paid in the last 90 days:
+    note: html`${note}A forecast, not a figure: expected is what is due times what was paid in the last 90 days:
       ${renewal_rate === null ? 'no renewals yet' : html`${percent(renewal_rate)} of renewals`}, ${trial_rate === null ? 'no trials yet' : html`${percent(trial_rate)} of trials`}.
       ${without_usd > 0 && html`<strong>${number(without_usd)} payments are left out: they have no value ${inCurrency(view)}.</strong>`}
       Expected in all: ${money(total('expected'), view.reporting.currency)}.`,

@@ -44,7 +44,8 @@ async function newest(view: View): Promise<Piece> {
   const params = { project_id: view.project.id }
   const { funnel, ...others } = chosenFilters(view, 'funnel', 'source', 'campaign', 'country', 'variant')
   const query = { ...others, ...(funnel && { funnel_id: funnel }) }
-  view.filtered.applied = view.filter?.dimension !== 'product'
+  view.filtered.applied = true
+  if (view.query.get('product')) view.filtered.refused.add('People are not filtered by product.')
   const [list, names] = await Promise.all([
     listed(view, 'people', 'listProjectProfiles', { params, query }),
     namesOf(view),

@@ -1,5 +1,6 @@
 // Refunds and disputes: their share of revenue, of the payments that they belong to, their reasons, and the lists.
 import type { Item } from '../call.ts'
+import { unfiltered } from '../filter.ts'
 import { id, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
@@ -63,8 +64,9 @@ export async function refunds(view: View): Promise<Page> {
       )}
       ${rates}
       ${tableSection(view, 'reasons', reasonTable(view, reasons), { empty: html`<p>No refunds or disputes in this period.</p>`, note: 'Reason codes of the payment provider.' })}
-      ${tableSection(view, 'refunds', refundTable(view, made.data), { empty: html`<p>No refunds of custom charges yet. A charge can be refunded on its page.</p>`, below: pageLinks(view, made) })}
+      ${tableSection(view, 'refunds', refundTable(view, made.data), { note: unfiltered(view), empty: html`<p>No refunds of custom charges yet. A charge can be refunded on its page.</p>`, below: pageLinks(view, made) })}
       ${tableSection(view, 'movements', movementTable(view, back.data), {
+        note: unfiltered(view),
         above: filters(view, [
           { name: 'type', label: 'Type', options: TYPES },
           { name: 'reason', label: 'Reason code' },

@@ -87,8 +87,8 @@ export async function revenue(view: View): Promise<Page> {
 }
 
 /** The dimension that is shown without a choice: figures of one country, funnel … are not split by kind. */
-const splitOf = ({ filter }: View): string =>
-  filter === undefined ? 'kind' : filter.dimension === 'product' ? 'country' : 'product'
+const splitOf = ({ filters }: View): string =>
+  filters.length === 0 ? 'kind' : filters.some(({ dimension }) => dimension === 'product') ? 'country' : 'product'
 
 /** Sums the figures of a chart over its periods, which saves a query. */
 function overPeriods(found: Figure[]): Figure[] {

@@ -35,7 +35,7 @@ const FILTERS = [
 export async function subscriptions(view: View): Promise<Page> {
   if (!view.project) return { title: 'Subscriptions', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
-  const all = { ...view, filter: undefined }
+  const all = { ...view, filters: [] }
   const years = { from: yearsBefore(view.span.to), to: view.span.to }
   const [names, sum, now, { mrr: lacks }, flow, level, state, began, ended, countries, providers, list] =
     await Promise.all([

@@ -1,0 +1,168 @@
+// Where the sums of figures are read: in the stored rows of a split, or in the records, for combinations that are not stored.
+import { ApiError } from '../../lib/errors.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import type { Param } from '../../lib/pg/types.ts'
+import { DECIMALS, OTHER } from './compute.ts'
+import type { Family } from './family.ts'
+import { settingsOf } from './settings.ts'
+import { subscriptions } from './subscriptions.ts'
+import { visits } from './visits.ts'
+
+/** Only figures of this value of a dimension. */
+export interface Filter {
+  dimension: string
+  value: string
+}
+
+/** A table with the columns of the family, `key` and `subkey`, or a query in place of it. */
+export interface Source {
+  table: string
+  /** SQL: the condition of its rows. */
+  where: string
+  /** Adds a parameter, and returns its placeholder. */
+  add(value: Param): string
+  params: Param[]
+  /** The columns with the dimensions of the question. */
+  columns: Record<string, string>
+}
+
+export interface Place {
+  projects: readonly string[]
+  /** The dimensions of the rows that are needed. */
+  dimensions: readonly string[]
+  filters: readonly Filter[]
+  /** The days of the facts; `to` is the day after the last. Without `from`, all before. */
+  days: { from?: string; to: string }
+}
+
+/** The most records from which a combination is computed: some seconds of the database. */
+export const MOST_RECORDS = 20_000
+
+/** Whether figures of the family can be of these dimensions together. */
+export function has(family: Family, dimensions: readonly string[]): boolean {
+  const isAlone = dimensions.length === 0 || splitOf(family, dimensions) !== undefined
+  return isAlone || (!needsFunnel(family, dimensions) && dimensions.every((name) => known(family).includes(name)))
+}
+
+/** Whether the sums of these dimensions together are stored. */
+export const isStored = (family: Family, dimensions: readonly string[]) => splitOf(family, dimensions) !== undefined
+
+const known = ({ dimensions, more }: Family) => [...dimensions, ...(more?.dimensions ?? [])]
+
+// Screens and versions have no meaning without their funnel.
+const OF_FUNNEL = ['screen', 'version']
+const needsFunnel = ({ name }: Family, dimensions: readonly string[]) =>
+  name === 'visits' && dimensions.some((one) => OF_FUNNEL.includes(one)) && !dimensions.includes('funnel')
+
+/** The smallest stored split with these dimensions. */
+function splitOf({ splits }: Family, dimensions: readonly string[]): readonly string[] | undefined {
+  const [found] = splits
+    .filter((one) => dimensions.every((name) => one.includes(name)))
+    .sort((a, b) => a.length - b.length)
+  // The other dimension of the split may have no meaning without the funnel, or not be of every record.
+  return found && dimensions.length === 1 && found.length > 1 && found[0] === 'funnel' ? undefined : found
+}
+
+/**
+ * The sources whose sums together are the figures: one of the stored rows, or one for each project of its records. None if the family does
+ * not have the dimensions. Throws a 400 if there are too many records.
+ */
+export async function sourcesOf(db: Db, family: Family, place: Place): Promise<Source[]> {
+  const { projects, filters } = place
+  const dimensions = [...new Set([...place.dimensions, ...filters.map(({ dimension }) => dimension)])]
+  if (!has(family, dimensions)) return []
+  const split = dimensions.length === 0 ? [] : splitOf(family, dimensions)
+  // Two values of one dimension are the records of neither.
+  if (split && filters.length === new Set(filters.map(({ dimension }) => dimension)).size) {
+    const column = (name: string) => (split.indexOf(name) === 1 ? 'subkey' : 'key')
+    const source = open(family.table, [projects as string[], split.join('_')])
+    const conditions = filters.map(({ dimension, value }) => `${column(dimension)} = ${source.add(value)}`)
+    source.where = ['project_id = any($1)', 'split = $2', ...conditions].join(' and ')
+    for (const name of dimensions) source.columns[name] = column(name)
+    return [source]
+  }
+  checkOther(family, filters)
+  await checkSize(db, family, place)
+  return Promise.all(projects.map((project) => fromRecords(db, family, project, place)))
+}
+
+function open(table: string, params: Param[]): Source {
+  return { table, where: 'true', params, columns: {}, add: (value) => `$${params.push(value)}` }
+}
+
+// Days before and after any record.
+const BEGINNING = '1970-01-01'
+export const END = '2200-01-01'
+
+async function fromRecords(db: Db, family: Family, projectId: string, place: Place): Promise<Source> {
+  const { dimensions, filters, days } = place
+  const { timeZone, currency } = await settingsOf(db.query, projectId)
+  const isStored = [...dimensions, ...filters.map(({ dimension }) => dimension)].every((name) =>
+    family.dimensions.includes(name),
+  )
+  const facts = isStored ? family.facts : family.more!.facts
+  // PostgreSQL refuses parameters that the statement does not use.
+  const money = facts.includes('$5') ? [DECIMALS, currency] : []
+  const source = open('', [projectId, days.from ?? BEGINNING, days.to, timeZone, ...money])
+  const conditions = filters.map(({ dimension, value }) => `${dimension} = ${source.add(value)}`)
+  source.table = `(
+    select facts.*, $1::text as project_id from (${facts}) facts
+    ${conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''}) facts`
+  for (const name of dimensions) source.columns[name] = name
+  return source
+}
+
+/** Only stored figures know which values are summed as `other`. */
+function checkOther({ limited = [] }: Family, filters: readonly Filter[]): void {
+  const other = filters.find(({ dimension, value }) => value === OTHER && limited.includes(dimension))
+  if (!other) return
+  throw new ApiError(
+    400,
+    'invalid_parameter',
+    `${other.dimension}=${OTHER} is the sum of many values, which cannot be combined with another filter.`,
+  )
+}
+
+async function checkSize(db: Db, family: Family, { projects, days }: Place): Promise<void> {
+  const [table, measure] =
+    family.table === 'figures_spend'
+      ? [visits.table, 'sessions']
+      : [family.table, family === subscriptions ? 'started' : family.measures[0]!]
+  const [row] = await db.query(
+    `select coalesce(sum(${measure}), 0) as records from ${table}
+     where project_id = any($1) and split = '' and day >= $2::date and day < $3::date`,
+    [projects as string[], days.from ?? BEGINNING, days.to],
+  )
+  if (Number(row!.records) <= MOST_RECORDS) return
+  throw new ApiError(
+    400,
+    'invalid_parameter',
+    `This combination is not stored, and is computed only from at most ${MOST_RECORDS.toLocaleString('en-US')} records: give fewer days, or one filter.`,
+  )
+}
+
+type Rows = Record<string, string | null>[]
+
+/** Runs the statement of each source, and adds up the sums of rows that have the same other columns. */
+export async function sumOver(
+  db: Db,
+  sources: readonly Source[],
+  statement: (source: Source) => string,
+  isSum: (column: string) => boolean,
+): Promise<Rows> {
+  const all = await Promise.all(
+    sources.map((source) => {
+      const text = statement(source)
+      return db.query(text, source.params)
+    }),
+  )
+  if (all.length === 1) return all[0]!
+  const found = new Map<string, Record<string, string | null>>()
+  for (const row of all.flat()) {
+    const place = JSON.stringify(Object.entries(row).filter(([name]) => !isSum(name)))
+    const one = found.get(place)
+    if (!one) found.set(place, { ...row })
+    else for (const name of Object.keys(row)) if (isSum(name)) one[name] = String(Number(one[name]) + Number(row[name]))
+  }
+  return [...found.values()]
+}
