@@ -12,6 +12,9 @@ export interface Twin {
 // The most twins of one profile: an address of a tester may have thousands, and the header of a response is limited.
 const MOST = 50
 
+/** SQL: whether the text is an address. Many people share a word like `none`, or what an empty form sent. */
+export const isAddress = (column: string) => `${column} like '%@%'`
+
 /** The twins of these profiles, without these profiles themselves, and those that were known when one of them was erased. */
 export async function findTwins(query: Query, projectId: string, ids: string[]): Promise<Twin[]> {
   const customers = await query<{ profile_id: string; email: string }>(EMAILS_OF_CUSTOMERS, [projectId, ids])
@@ -43,7 +46,7 @@ export async function livingTwins(query: Query, projectId: string, profileId: st
 }
 
 const EMAILS_OF_CUSTOMERS = `
-  select profile_id, email from customers where project_id = $1 and profile_id = any($2) and email is not null`
+  select profile_id, email from customers where project_id = $1 and profile_id = any($2) and ${isAddress('email')}`
 
 const ORGANIZATION = '(select organization_id from projects where id = $1)'
 
@@ -67,7 +70,7 @@ const TWINS = `
   ), address as materialized (
     select g.id, o.email_folded as email from ${each(
       'given g',
-      'select p.email_folded from profiles p where p.project_id = $1 and p.id = g.id and p.email_folded is not null',
+      `select p.email_folded from profiles p where p.project_id = $1 and p.id = g.id and ${isAddress('p.email_folded')}`,
     )}
     union select * from unnest($3::text[], $4::text[]) customers (id, email)
   ), pairs (profile_id, twin_id, by_email) as (

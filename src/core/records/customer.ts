@@ -19,7 +19,7 @@ export const customerRecord = record({
   key: ['external_id'],
   fields: {
     external_id: importedOnly(required(from.externalId)),
-    email: importedOnly(folded(from.label), { erased: toNull }),
+    email: importedOnly(folded(from.email), { erased: toNull }),
     profile_id: importedOnly(from.id, { refersTo: 'profile' }),
   },
   misfits: [{ reason: 'customer.external_id belongs to another project of the organization', where: belongsElsewhere }],

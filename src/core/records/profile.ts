@@ -10,7 +10,7 @@ const fields = {
   updated_at: field(instant('When it was last changed.'), from.past),
   email: field(
     text('E-mail address; null when unknown or erased.', { nullable: true, example: 'ada@example.com' }),
-    folded(from.label),
+    folded(from.email),
     { erased: toNull },
   ),
   phone: field(text('Phone number; null when unknown or erased.', { nullable: true }), from.label, { erased: toNull }),

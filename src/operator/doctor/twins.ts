@@ -1,4 +1,5 @@
 // The doctor's check of people with several profiles: the same address, or a session of one that led to a payment of another.
+import { isAddress } from '../../core/erasure/twins.ts'
 import { mergeOrder } from '../../core/people/order.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { count, type Finding, ofTenant, warning } from './finding.ts'
@@ -24,7 +25,7 @@ const PAID_FOR = (table: string) => `
 
 const TWINS = `
   with pairs (project_id, one, other) as (
-    select project_id, min(id), max(id) from profiles where email_folded is not null and anonymized_at is null
+    select project_id, min(id), max(id) from profiles where ${isAddress('email_folded')} and anonymized_at is null
       group by project_id, email_folded having count(*) > 1
     union ${PAID_FOR('subscriptions')}
     union ${PAID_FOR('transactions')}

@@ -49,6 +49,17 @@ test('X-Same-Person names profiles with the same address in another case; withou
   assert.equal(await emailOf(other, 'ada'), 'Ada@Example.com')
 })
 
+test('people without an address are no twins, though all of them gave the same word or nothing', async () => {
+  const shop = await shopWith()
+  const created_at = '2026-01-31T09:00:00Z'
+  const given = { a: '', b: '', c: ' ', d: ' ', e: 'none', f: 'None' }
+  const records = Object.entries(given).map(([id, email]) => ({ record: 'profile', data: { id, created_at, email } }))
+  const { status, text } = await shop.post('/records', { records })
+  assert.equal(status, 200, text)
+  assert.deepEqual([await emailOf(shop, 'a'), await emailOf(shop, 'c')], [null, null])
+  for (const id of ['a', 'c', 'e']) assert.equal(await named(shop, id), undefined)
+})
+
 const BY_CUSTOMER: Record<string, Rows> = {
   'a customer of it is named like the other profile': {
     customers: [{ external_id: 'twin', profile_id: 'ada' }],

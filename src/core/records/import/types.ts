@@ -12,6 +12,15 @@ import { BadLine, eachItem, type Type } from './fields.ts'
  */
 export const label = textOf(256)
 
+/** An e-mail address. Forms that were left empty send blanks, which are no address: no two people share them. */
+export const email: Type = {
+  ...label,
+  read(value, reading, siblings) {
+    const given = label.read(value, reading, siblings) as string
+    return given.trim() === '' ? null : given
+  },
+}
+
 /** The name of something, for people. */
 export const name: Type = { ...textOf(500), cut: true }
 

@@ -1,4 +1,5 @@
 // Puts a customer of Stripe together with the profile that the project has of the same person, so that no second one is made.
+import { isAddress } from '../../../core/erasure/twins.ts'
 import { finishMerges, mergeIn, type Pair } from '../../../core/people/merge.ts'
 import { IMPORT_TURN } from '../../../core/tenants/import-turn.ts'
 import { endWhenStalled } from '../../../lib/pg/stalled.ts'
@@ -121,7 +122,7 @@ const TARGET = (id: string) =>
 /** SQL: these rows for each of `from`, found by their index: `offset 0` keeps the planner, which may not know the tables, from joining. */
 const each = (from: string, rows: string) => `${from} cross join lateral (${rows} offset 0) o`
 
-const OF_ADDRESS = 'e.project_id = $1 and e.email_folded = p.email and e.id <> p.id'
+const OF_ADDRESS = `e.project_id = $1 and e.email_folded = p.email and ${isAddress('p.email')} and e.id <> p.id`
 
 // A person that has an alias already keeps it. By e-mail: exactly one profile has the address, and no other customer of Stripe.
 const PROFILES = `
