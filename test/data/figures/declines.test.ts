@@ -5,8 +5,9 @@ import { after, before, describe, test } from 'node:test'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
 import { startBilling } from '../../support/billing.ts'
+import { type ErasedImports, openErasedImports } from '../../support/erased-imports.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
-import { type Imports, line, openImports, type Project, textOf, uuid } from '../../support/imports.ts'
+import { type Imports, line, type Project, textOf, uuid } from '../../support/imports.ts'
 
 const DAYS_30 = 30 * 86_400_000
 const METRICS = 'first_declines recovered declined_amount recovered_amount'
@@ -42,18 +43,94 @@ async function modelOf({ rows }: Imports, { organizationId }: Project) {
 }
 
 describe('recovered declines', () => {
-  let imports: Imports
+  let imports: ErasedImports
   before(async () => {
-    imports = await openImports()
+    imports = await openErasedImports()
   })
   after(() => imports.stop())
 
+  test('by hand: thirty days to the millisecond, which attempt, one payment of a subscription at a time, and whose value', async () => {
+    const project = await imports.project()
+    let made = 0
+    const attempt = (status: string, psp_date: string, amount: number, more: object = {}) => {
+      made += 1
+      const ids = { external_id: 'ada', order_id: uuid(5000 + made), trx_id: uuid(900_000 + made) }
+      const how = { psp_transaction_type: 'sale', currency_code: 'USD' }
+      return line.payment({ ...ids, ...how, status, psp_date, trx_created_at: psp_date, amount, ...more })
+    }
+    const euro = { currency_code: 'EUR' }
+    await imports.run(project, [
+      line.merchant_account({}),
+      line.customer({ external_id: 'ada' }),
+      attempt('failed', '2026-01-01T00:00:00.000Z', 1),
+      attempt('succeeded', '2026-01-31T00:00:00.000Z', 1),
+      attempt('failed', '2026-01-02T00:00:00.000Z', 2),
+      attempt('succeeded', '2026-02-01T00:00:00.001Z', 2),
+      // The second decline is another payment when the first is more than thirty days old.
+      attempt('failed', '2026-01-03T00:00:00.000Z', 4),
+      attempt('failed', '2026-02-02T00:00:00.000Z', 4),
+      attempt('failed', '2026-01-04T00:00:00.000Z', 8),
+      attempt('failed', '2026-02-03T00:00:00.001Z', 8),
+      // The third attempt pays; then the same amount again.
+      attempt('failed', '2026-01-05T00:00:00.000Z', 16),
+      attempt('failed', '2026-01-06T00:00:00.000Z', 16),
+      attempt('succeeded', '2026-01-07T00:00:00.000Z', 16),
+      attempt('failed', '2026-01-07T12:00:00.000Z', 16),
+      attempt('succeeded', '2026-01-08T00:00:00.000Z', 16),
+      // Another period of the subscription is another payment.
+      attempt('failed', '2026-01-08T00:00:00.000Z', 32, { meta_subs_id: 's', meta_subs_iteration: '1' }),
+      attempt('succeeded', '2026-01-09T00:00:00.000Z', 32, { meta_subs_id: 's', meta_subs_iteration: '2' }),
+      // One has a value in US dollars, and is worth the same as the other; two have none.
+      attempt('failed', '2026-01-10T00:00:00.000Z', 64, euro),
+      attempt('succeeded', '2026-01-11T00:00:00.000Z', 64, { ...euro, amount_usd: 70 }),
+      attempt('failed', '2026-01-12T00:00:00.000Z', 128, { ...euro, amount_usd: 140 }),
+      attempt('succeeded', '2026-01-13T00:00:00.000Z', 128, euro),
+      attempt('failed', '2026-01-14T00:00:00.000Z', 256, euro),
+    ])
+    await assertExact(imports.db, project.id)
+    const found = await figuresOf(imports.db, project.id, METRICS, { period: 'day', dimension: 'attempt' })
+    assert.deepEqual(
+      found
+        .filter(({ first_declines }) => first_declines)
+        .map((one) =>
+          [
+            one.period,
+            one.key || '-',
+            one.first_declines,
+            one.recovered,
+            one.declined_amount,
+            one.recovered_amount,
+          ].join(' '),
+        ),
+      [
+        '2026-01-01 2 1 1 1 1',
+        '2026-01-02 - 1 0 2 0',
+        '2026-01-03 - 1 0 4 0',
+        '2026-01-04 - 1 0 8 0',
+        '2026-01-05 3 1 1 16 16',
+        '2026-01-07 2 1 1 16 16',
+        '2026-01-08 - 1 0 32 0',
+        '2026-01-10 2 1 1 70 70',
+        '2026-01-12 2 1 1 140 140',
+        '2026-01-14 - 1 0 0 0',
+        '2026-02-03 - 1 0 8 0',
+      ],
+    )
+    const [{ declines_without_usd }] = (await figuresOf(imports.db, project.id, 'declines_without_usd')) as [
+      { declines_without_usd: number },
+    ]
+    assert.equal(declines_without_usd, 1)
+  })
+
   for (const seed of [1, 2])
-    test(`equal a model of the attempts after late imports and corrections, seed ${seed}`, async () => {
+    test(`equal a model of the attempts after late imports, corrections and an erasure, seed ${seed}`, async () => {
       const project = await imports.project()
       const random = openRandom(seed)
-      const customers = ['ada', 'bob'].map((external_id) => line.customer({ external_id }))
-      await imports.run(project, [line.merchant_account({}), ...customers])
+      const people = ['ada', 'bob'].flatMap((id) => [
+        line.profile({ id }),
+        line.customer({ external_id: id, profile_id: id }),
+      ])
+      await imports.run(project, [line.merchant_account({}), ...people])
       for (let step = 1; step <= 4; step += 1) {
         const attempts = Array.from({ length: 12 }, () => {
           const n = random.integer(1, 60)
@@ -74,6 +151,13 @@ describe('recovered declines', () => {
         })
         await imports.run(project, attempts)
         await assertExact(imports.db, project.id, `after step ${step}`)
+        if (step === 2) {
+          const before = await figuresOf(imports.db, project.id, METRICS, { period: 'day', dimension: 'reason' })
+          await imports.erase(project, 'bob')
+          await assertExact(imports.db, project.id, 'after an erasure')
+          const own = await figuresOf(imports.db, project.id, METRICS, { period: 'day', dimension: 'reason' })
+          assert.deepEqual(own, before)
+        }
         const shown = await figuresOf(imports.db, project.id, METRICS, { dimension: 'currency', money: 'own' })
         const counts = await figuresOf(imports.db, project.id, METRICS, { dimension: 'currency' })
         assert.deepEqual(

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
+import { type ErasedImports, openErasedImports } from '../../support/erased-imports.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
-import { type Imports, type Line, line, openImports, type Project } from '../../support/imports.ts'
+import { type Imports, type Line, line, type Project } from '../../support/imports.ts'
 
 const at = (day: string) => `${day}T12:00:00Z`
 const sub = (
@@ -97,9 +98,9 @@ const changed = (rows: { period?: string; key?: string; mrr_change?: number | nu
     .map(({ period, key, mrr_change }) => `${period} ${key} ${mrr_change}`)
 
 describe('movements of the MRR', () => {
-  let imports: Imports
+  let imports: ErasedImports
   before(async () => {
-    imports = await openImports()
+    imports = await openErasedImports()
   })
   after(() => imports.stop())
 
@@ -109,11 +110,15 @@ describe('movements of the MRR', () => {
       line.product({ id: 'monthly' }),
       line.profile({ id: 'ada' }),
       line.profile({ id: 'bob' }),
+      line.profile({ id: 'cid' }),
       sub('a1', 'ada', '2026-01-01', 1000, ['expired', '2026-01-20']),
       sub('a2', 'ada', '2026-01-10', 500, ['cancelled', '2026-01-25']),
       sub('a3', 'ada', '2026-02-05', 2000, ['cancelled', '2026-02-10']),
       sub('a4', 'ada', '2026-02-10', 3000, ['paused', '2026-03-01']),
       sub('b1', 'bob', '2026-01-10', 700, ['cancelled', '2026-01-10']),
+      // Who had it for nothing did not pay: neither before nor beside it.
+      sub('c0', 'cid', '2025-12-20', 0),
+      sub('c1', 'cid', '2026-03-05', 400, ['cancelled', '2026-03-06']),
     ])
     await assertExact(imports.db, project.id)
     const expected = [
@@ -126,6 +131,8 @@ describe('movements of the MRR', () => {
       '2026-02-05 reactivation 20',
       '2026-02-10 expansion 10',
       '2026-03-01 paused -30',
+      '2026-03-05 new 4',
+      '2026-03-06 churn -4',
     ]
     assert.deepEqual(changed(await stored(imports, project)), expected)
     // A late import of an earlier subscription: Ada was there before.
@@ -139,7 +146,7 @@ describe('movements of the MRR', () => {
   })
 
   for (const seed of [3, 4])
-    test(`equal an independent model after late imports and in several currencies, seed ${seed}`, async () => {
+    test(`equal an independent model after late imports and erasures and in several currencies, seed ${seed}`, async () => {
       const project = await imports.project()
       const random = openRandom(seed)
       const day = () => `2026-0${random.integer(1, 2)}-${String(random.integer(1, 28)).padStart(2, '0')}`
@@ -176,6 +183,13 @@ describe('movements of the MRR', () => {
         )
         await imports.run(project, paid, { live: step === 2 })
         await assertExact(imports.db, project.id, `after step ${step}`)
+        if (step === 2) {
+          // An erasure changes no figure. What is imported about the person later is stripped.
+          const before = await stored(imports, project)
+          await imports.erase(project, random.pick(['pro_1', 'pro_2', 'pro_3', 'pro_4', 'pro_5']))
+          await assertExact(imports.db, project.id, 'after an erasure')
+          assert.deepEqual(await stored(imports, project), before)
+        }
         const model = [...(await modelOf(imports, project))]
           .filter(([, cents]) => Math.abs(cents) > 1e-6)
           .map(([key, cents]) => `${key} ${Math.round(cents * 1e4) / 1e6}`)
