@@ -1,6 +1,7 @@
 // Ticks payouts off against lines of the bank.
 import { readDay } from '../../lib/days.ts'
 import { ApiError, Refusal } from '../../lib/errors.ts'
+import { numberText } from '../../lib/json/read.ts'
 import { MoneyError, readAmount, toMinor } from '../../lib/money.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
@@ -84,11 +85,12 @@ async function set(query: Query, params: Record<string, string>, line: Line | un
 }
 
 function requireSame(given: Line['amount'], amount: string, currency: string): void {
-  // An amount in a string has no sign there, and a payout may be negative.
-  const plain = typeof given === 'string' && given.startsWith('-') ? given.slice(1) : given
+  // The sign is compared apart: an amount in a string has none, and a payout may be negative.
+  const text = typeof given === 'string' ? given : numberText(given)
+  const isNegative = (one: string) => one.startsWith('-')
+  const sizeOf = (one: string) => toMinor(readAmount(one.replace(/^-/, '')), currency)
   try {
-    const same = toMinor(readAmount(plain), currency) === toMinor(readAmount(amount.replace('-', '')), currency)
-    if (same || String(given) === amount) return
+    if (isNegative(text) === isNegative(amount) && sizeOf(text) === sizeOf(amount)) return
   } catch (error) {
     throw error instanceof MoneyError ? new ApiError(400, 'invalid_value', `amount ${error.message}.`) : error
   }

@@ -166,6 +166,8 @@ test('a payout is ticked off against a line of the bank with its amount, audited
     [wrong.code, wrong.stderr],
     [1, `The payout has ${payout.amount.toFixed(2)} USD. Nothing was noted.\n`],
   )
+  const taken = await run(...words, `--amount=-${payout.amount.toFixed(2)}`)
+  assert.equal(taken.stderr, wrong.stderr, 'money that was taken is not money that arrived')
   const matched = await finance(...words, '--amount', payout.amount.toFixed(2))
   assert.deepEqual(
     [matched.bank_day, matched.bank_amount, matched.bank_reference],
@@ -184,6 +186,62 @@ test('a payout is ticked off against a line of the bank with its amount, audited
   const [entry] = await all.imports.rows(`select target from audit_log where action = 'payout.matched'`, [])
   assert.match(entry!.target!, new RegExp(`^payout ${payout.payout_id} of merchant account stripe`))
   await finance('unmatch', 'stripe', MERCHANT, payout.payout_id)
+  // A payout that takes money from the bank.
+  await all.imports.db.query('update provider_payouts set amount = -12.5 where payout_id = $1', [payout.payout_id])
+  assert.match((await run(...words, '--amount', '12.50')).stderr, /^The payout has -12\.5 USD\./)
+  assert.equal((await finance(...words, '--amount=-12.50')).bank_amount, -12.5)
+  await finance('unmatch', 'stripe', MERCHANT, payout.payout_id)
   assert.deepEqual((await finance('payouts', '--matched', 'true')).data, [])
   assert.equal((await run('match', 'stripe', MERCHANT, 'po_none', '--day', '2026-10-05', '--amount', '1')).code, 1)
+})
+
+test('each kind of entry is in its part, and entries of another account with the same id are not', async () => {
+  const { query } = all.imports.db
+  const account = async (merchant: string, entries: [type: string, amount: number, fee?: number][]) => {
+    const net = entries.reduce((sum, [, amount, fee = 0]) => sum + amount - fee, 0)
+    await query(
+      `insert into provider_payouts (organization_id, psp, psp_merchant_id, payout_id, amount, currency_code, status, is_automatic, created_at, arrives_on)
+       values ($1, 'stripe', $2, 'po_same', $3, 'USD', 'paid', true, '2026-10-01', '2026-10-02')`,
+      [project.organizationId, merchant, net],
+    )
+    for (const [n, [type, amount, fee = 0]] of entries.entries())
+      await query(
+        `insert into balance_entries (organization_id, psp, psp_merchant_id, entry_id, payout_id, type, amount, fee, net, currency_code, source, entered_at)
+         values ($1, 'stripe', $2, $3, 'po_same', $4, $5, $6, $5::numeric - $6::numeric, 'USD', $7, '2026-09-30')`,
+        [project.organizationId, merchant, `txn_${n}`, type, amount, fee, type === 'payout' ? 'po_same' : `x_${n}`],
+      )
+  }
+  await account('one', [
+    ['charge', 100, 3],
+    ['payment', 50, 1],
+    ['refund', -10],
+    ['payment_refund', -5],
+    ['refund_failure', 4],
+    ['payment_failure_refund', -2],
+    ['stripe_fee', -0.5],
+    ['stripe_fx_fee', -0.25],
+    ['tax_fee', -0.75],
+    ['adjustment', -20, 15],
+    ['payout_failure', 7],
+  ])
+  await account('two', [['charge', 1000, 9]])
+  const found = (await finance('payouts', '--limit', '100')).data.filter((one: Json) => one.payout_id === 'po_same')
+  assert.deepEqual(
+    found
+      .map((one: Json) =>
+        [
+          one.psp_merchant_id,
+          one.entries,
+          one.amount,
+          one.charged,
+          one.refunded,
+          one.fees,
+          one.account_fees,
+          one.adjusted,
+          one.difference,
+        ].join(' '),
+      )
+      .sort(),
+    ['one 11 103.5 150 -13 -19 -1.5 -13 0', 'two 1 991 1000 0 -9 0 0 0'],
+  )
 })
