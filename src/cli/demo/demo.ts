@@ -56,6 +56,7 @@ async function make(app: App): Promise<void> {
   const { rejects } = await importRecords(app, { projectId: ID }, [source])
   if (rejects.length > 0) throw new Error(`Bug: the demo's data is refused: ${JSON.stringify(rejects[0])}`)
   await db.tx((query) => spend(query))
+  await db.tx((query) => alerts(query))
 }
 
 /** What was spent on the campaigns: so much for each visit. */
@@ -71,6 +72,22 @@ async function spend(query: Query): Promise<void> {
     return dollars > 0 ? [{ day: day!, source, campaign: campaign!, currency: 'USD', amount }] : []
   })
   await storeSpend(query, ID, rows)
+}
+
+/** A rule and a morning digest without a destination: they can be looked at, and no message leaves the machine. */
+async function alerts(query: Query): Promise<void> {
+  await query(
+    `insert into alert_settings (project_id, digest_hour, quiet_from, quiet_to, next_check_at) values ($1, 7, 22, 6, db_clock())
+     on conflict do nothing`,
+    [ID],
+  )
+  await query(
+    `insert into alert_rules (project_id, id, metric, condition, threshold, today, from_hour, created_at, updated_at)
+     select $1, id, metric, condition, threshold, false, 0, at, at from (select db_clock() as at) now, (values
+       ('low-revenue', 'revenue', 'below', 300), ('fewer-visitors', 'sessions', 'change', -50)) r (id, metric, condition, threshold)
+     on conflict do nothing`,
+    [ID],
+  )
 }
 
 /** Creates the key that writes records once: when it was revoked, it is not created again. */

@@ -45,6 +45,7 @@ export const PAGE_NEEDS: Needs = {
   '/erasures': 'listErasures',
   '/erasures/:profile_id': 'getErasure',
   '/alerts': 'listAlerts',
+  '/alerts/digest': 'listAlerts',
   '/webhooks': 'listWebhooks',
   '/webhooks/events/:event_id': 'getEvent',
   '/sync': 'listSyncReaders',

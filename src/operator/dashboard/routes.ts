@@ -8,6 +8,7 @@ import { charge, refundCharge, resolveCharge } from './pages/charge.ts'
 import { charges } from './pages/charges.ts'
 import { credits } from './pages/credits.ts'
 import { declines } from './pages/declines.ts'
+import { digest } from './pages/digest.ts'
 import { erasePerson, erasures, receipt } from './pages/erasures.ts'
 import { experiments } from './pages/experiments.ts'
 import { closeMonth, finance } from './pages/finance.ts'
@@ -86,6 +87,7 @@ export const pages: Record<string, Route> = {
   '/erasures': erasures,
   '/erasures/:profile_id': receipt,
   '/alerts': alerts,
+  '/alerts/digest': digest,
   '/webhooks': webhooks,
   '/webhooks/events/:event_id': event,
   '/sync': sync,

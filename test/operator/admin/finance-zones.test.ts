@@ -106,7 +106,7 @@ describe('sums in the reporting currency', async () => {
     currencies.flatMap((one: Json) => (one.without_rate > 0 ? [[one.currency_code, one.net_without_rate]] : []))
   const values = async (month: string): Promise<string[]> => {
     const { rows } = await report(`/rows?month=${month}`)
-    return rows.map((one: Json) => [one.kind, one.amount, one.currency_code, one.amount_reported].join(' '))
+    return rows.map((one: Json) => [one.kind, one.amount, one.currency_code, String(one.amount_reported)].join(' '))
   }
   const close = (month: string) =>
     server.admin('/organizations/euros/finance/months', { method: 'POST', body: { month } })
@@ -171,7 +171,16 @@ describe('sums in the reporting currency', async () => {
     assert.deepEqual([{ ...closed[0], closed: [] }, closed[1]], before)
     // Rates that replace others, and one for what had none; a late payment; another reporting currency.
     await rates('2025-09-01,USD,9', '2025-09-05,USD,9', '2025-09-19,USD,9', '2025-09-19,JPY,100')
-    await load(payment(10, '2025-09-30T10:00:00Z', 8, { currency_code: 'USD' }))
+    await load(
+      payment(10, '2025-09-30T10:00:00Z', 8, { currency_code: 'USD' }),
+      // A value in US dollars, which changes nothing in euros.
+      payment(3, '2025-09-06T10:00:00Z', 20, { currency_code: 'EUR', amount_usd: 100 }),
+    )
+    // A fee of a payment that was not changed otherwise.
+    await db.query(
+      `insert into provider_fees (organization_id, psp, psp_merchant_id, transaction_id, move, entry_id, fee, currency_code, entered_at)
+       values ('euros', 'elsewhere', 'main', 'ch_7', 'sale', 'txn_7', 0.3, 'GBP', '2025-09-20T10:00:00Z')`,
+    )
     assert.equal((await reporting(own.projectId, { currency: 'NZD' })).status, 200)
     assert.deepEqual([await report('?month=2025-09'), await values('2025-09')], closed)
     const october = await report('?month=2025-10')
@@ -179,7 +188,13 @@ describe('sums in the reporting currency', async () => {
       [october.reporting_currency, october.reporting],
       ['EUR', { gross: 2.5, refunded: 0, charged_back: 0, corrected: 4.5, net: 7 }],
     )
-    assert.deepEqual((await values('2025-10')).sort(), ['sale 0 JPY 0.5', 'sale 10 USD 2.5', 'sale 8 USD 4'])
+    assert.deepEqual((await values('2025-10')).sort(), [
+      'sale 0 EUR 0',
+      'sale 0 GBP null',
+      'sale 0 JPY 0.5',
+      'sale 10 USD 2.5',
+      'sale 8 USD 4',
+    ])
     // Booked once.
     assert.equal((await close('2025-10')).status, 200)
     assert.deepEqual((await report('?month=2025-11')).reporting.corrected, 0)

@@ -54,6 +54,15 @@ test('what the forms set is shown, and a digest that is sent now with its error;
   assert.equal(wrong.status, 400)
   assert.match(wrong.text, /digest_hour must be/)
 
+  // The digest can be looked at, which sends nothing.
+  assert.ok(page.includes(`/alerts/digest${query}`))
+  const arrived = receiver.arrivals.length
+  const { status, text } = await dashboard.visit(`/alerts/digest${query}`, { cookie })
+  assert.equal(status, 200)
+  assert.match(text, /<h2>[^<]*\$0\.00 revenue on \d{4}-\d\d-\d\d<\/h2>[\s\S]*Sessions: 0[\s\S]*Doctor: /)
+  await alertsOnce(dashboard.server.app)
+  assert.equal(receiver.arrivals.length, arrived)
+
   assert.equal((await submit('/drop/remove', {})).status, 303)
   assert.equal((await submit('/destinations/team/remove', {})).status, 303)
   const after = await see()

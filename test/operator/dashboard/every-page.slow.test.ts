@@ -37,6 +37,7 @@ const PAGES = [
   '/payouts',
   '/people?q=user_1',
   '/alerts',
+  '/alerts/digest',
   '/webhooks',
   '/sync',
   '/erasures',
