@@ -52,7 +52,7 @@ const search = reading({
   tag: 'Search',
   summary: 'Find people, subscriptions, orders and projects',
   description:
-    'By e-mail address, case-insensitive, or by exact id: of Tundish, or of the payment provider for a charge, refund or dispute. A person is returned with their customers, subscriptions and orders; at most 100 of each kind, newest first. If nothing is found, by the beginning of the words of the address before the @, three letters or more each: `sophie` finds `anna.sophie@example.com`; at most 100 people, in no order.',
+    'By e-mail address, case-insensitive, or by exact id: of Tundish, or of the payment provider for a charge, refund or dispute. A person is returned with their customers, subscriptions and orders; at most 100 of each kind, newest first. If nothing is found, by parts of the address before the @, without accents, one of them of three letters or more: `phi` and `ann soph` find `anna.sophie@example.com`; at most 100 people, in no order.',
   query: Type.Object({
     q: Type.String({
       description:
@@ -72,35 +72,47 @@ const search = reading({
 async function find(db: Db, q: string, reach: Reach | null) {
   const values: Param[] = [q, foldQueriedEmail(q), isUuid(q) ? q : null, MAX_RESULTS]
   const rows = await db.query(reach ? SEARCH.replace('with', `with ${within(reach, values)},`) : SEARCH, values)
-  const found = rows.length > 0 ? rows : await findByWords(db, q, reach)
+  const found = rows.length > 0 ? rows : await findByParts(db, q, reach)
   return found.map(({ created_at, ...row }) => ({ ...row, created_at: instantFromPg(created_at!) }))
 }
 
-// Shorter ones are the beginning of too many words to be found quickly.
+// The index has three letters of each place.
 const MIN_LETTERS = 3
 const BETWEEN_WORDS = /[\s@._+-]+/
 // In place of the project in the text of the query, because no id contains it.
 const ITS_PROJECT = '\u0001'
+const ACCENTS = /[\u0300-\u036f]/g
 
-/** People whose e-mail address has a word, before the @, that begins with each of the given words; some of them if they are many. */
-async function findByWords(db: Db, q: string, reach: Reach | null) {
-  const words = fold(q.split('@', 1)[0]!).split(BETWEEN_WORDS).filter(Boolean)
-  if (words.length === 0 || words.some((word) => word.length < MIN_LETTERS || word.includes(ITS_PROJECT))) return []
-  const query = words.map((word) => `'${ITS_PROJECT} ${word.replace(/['\\]/g, '$&$&')}':*`).join(' & ')
-  const values: Param[] = [query, MAX_RESULTS]
+/**
+ * People whose e-mail address contains each of the given parts before the @; some of them if they are many. Without a part of three
+ * letters none: shorter ones are in too many addresses to be found quickly.
+ */
+async function findByParts(db: Db, q: string, reach: Reach | null) {
+  const folded = fold(q.split('@', 1)[0]!).normalize('NFD').replace(ACCENTS, '')
+  const parts = folded.split(BETWEEN_WORDS).filter(Boolean)
+  const threes = [...new Set(parts.flatMap(threesOf))]
+  if (threes.length === 0 || folded.includes(ITS_PROJECT)) return []
+  const query = threes.map((three) => `'${ITS_PROJECT} ${three.replace(/['\\]/g, '$&$&')}'`).join(' & ')
+  const patterns = parts.map((part) => `%${part.replace(/[\\%_]/g, '\\$&')}%`)
+  const values: Param[] = [query, MAX_RESULTS, patterns]
   const own = { organization: 'p.organization_id', project: 'p.id' }
-  return db.query(BY_WORDS.replace('ITS_REACH', (reach && reachCondition(reach, own, values)) ?? 'true'), values)
+  return db.query(BY_PARTS.replace('ITS_REACH', (reach && reachCondition(reach, own, values)) ?? 'true'), values)
+}
+
+/** The three characters at each place of a text; none of a shorter one. */
+function threesOf(text: string): string[] {
+  const characters = [...text]
+  return characters.slice(MIN_LETTERS - 1).map((_last, n) => characters.slice(n, n + MIN_LETTERS).join(''))
 }
 
 // The expression is that of the index. The project is a part of each word, and compared again in a way that no other index serves.
-const BY_WORDS = `
+const BY_PARTS = `
   select 'profile' as kind, p.organization_id, f.project_id, f.id, f.email, f.id as profile_id, null as order_id, null as status,
     f.created_at
   from projects p cross join lateral (
     select * from profiles f
-    where array_to_tsvector(string_to_array(
-        f.project_id || ' ' || regexp_replace(split_part(f.email_folded, '@', 1), '[._+-]+', E'\\n' || f.project_id || ' ', 'g'), E'\\n'))
-      @@ replace($1, E'\\x01', p.id)::tsquery and f.project_id || '' = p.id
+    where f.email_folded is not null and parts_of_address(f.project_id, f.email_folded) @@ replace($1, E'\\x01', p.id)::tsquery
+      and f.project_id || '' = p.id and searched_address(f.email_folded) like all ($3)
     limit $2) f
   where ITS_REACH limit $2`
 

@@ -36,7 +36,7 @@ export async function people(view: View): Promise<Page | string> {
 }
 
 const HINT =
-  'Search for an e-mail address, the beginning of a word of it before the @ (three letters or more, such as “sophie”), or a full ID: of a profile, customer, session, subscription, transaction, order, payment, refund, dispute or project, or the payment provider’s ID of a payment, refund or dispute.'
+  'Search for an e-mail address, any part of it before the @ (three letters or more, such as “phi” of sophie), or a full ID: of a profile, customer, session, subscription, transaction, order, payment, refund, dispute or project, or the payment provider’s ID of a payment, refund or dispute.'
 
 /** The list of the project's people. */
 async function newest(view: View): Promise<Piece> {
@@ -70,7 +70,7 @@ async function newest(view: View): Promise<Piece> {
 }
 
 const nothingFound = (view: View, q: string) =>
-  html`<div class="empty" id="found"><h2>No results for “${q}”</h2><p>Search for an e-mail address, the beginning of a word of it before the @ (three letters or more), or a full ID. An erased person can only be found by ID.</p>${searchElsewhere(view)}</div>`
+  html`<div class="empty" id="found"><h2>No results for “${q}”</h2><p>Search for an e-mail address, a part of it before the @ (three letters or more), or a full ID. An erased person can only be found by ID.</p>${searchElsewhere(view)}</div>`
 
 /** The page that shows everything found, if there is one: a person is found with their orders, which their page shows too. */
 function onlyPage(view: View, results: Found[]): string | undefined {
