@@ -16,6 +16,7 @@ import { type IdentityProvider, openIdentityProvider } from './identity-provider
 import { FORM_NEEDS, needOf, PAGE_NEEDS } from './needs.ts'
 import { namesOf } from './numbers.ts'
 import { mountOidc } from './oidc-sign-in.ts'
+import { severalCurrencies } from './pages/by-project.ts'
 import { findPersonSession } from './person-sessions.ts'
 import { actions, type Form, pages, type Route } from './routes.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument, THEME_COOKIE } from './send.ts'
@@ -23,6 +24,7 @@ import { findSession, type Session } from './sessions.ts'
 import { writeCsv } from './sheet.ts'
 import { type Page, shell } from './shell.ts'
 import { mountSignIn, redirectToSignIn, SESSION_COOKIE } from './sign-in.ts'
+import { withIsoDays } from './typed-days.ts'
 import { openView, type View } from './view.ts'
 
 const THEME_SECONDS = 365 * DAY_S
@@ -67,7 +69,7 @@ async function showPage(app: Dashboard, page: Route, request: FastifyRequest, re
   const { view, shown } = await orRefusal(app, session, request, reply, async () => {
     requireAccess(PAGE_NEEDS, request, session)
     const view = await viewOf(app, session, request)
-    return { view, shown: await withFilterBar(view, await page(view)) }
+    return { view, shown: await withFilterBar(view, await bySeveral(view, page)) }
   })
   if (typeof shown === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(shown), 303)
   keepProject(view, request, reply)
@@ -88,6 +90,17 @@ async function submitForm(app: Dashboard, action: Form, request: FastifyRequest,
   // The result has no URL, so its links are those of the page with the form.
   const path = `/${view.path.split('/')[1]}`
   return sendDocument(request, reply, result.title, shell({ ...view, path }, result))
+}
+
+/** The page, or that of each project if the projects of the organization have amounts that are not added. */
+async function bySeveral(view: View, page: Route): Promise<Page | string> {
+  try {
+    return await page(view)
+  } catch (error) {
+    const isSeveral = error instanceof ApiError && error.code === 'different_currencies' && !view.project
+    if (!isSeveral) throw error
+    return severalCurrencies(view, `All projects of ${view.organization?.name || view.organization?.id}`)
+  }
 }
 
 /** Refuses before anything of the page is read. Its operations check the same, and what a path without a need does. */
@@ -167,7 +180,7 @@ function viewOf(app: App, session: Session, request: FastifyRequest, choices?: s
     actor: { ...session.actor, source },
     host: request.headers.host ?? '',
     path,
-    query: new URLSearchParams(search),
+    query: withIsoDays(new URLSearchParams(search)),
     params: (request.params ?? {}) as Record<string, string>,
     lastProject: cookieOf(request, PROJECT_COOKIE),
   })

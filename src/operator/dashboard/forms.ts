@@ -1,6 +1,7 @@
 // Parses the bodies of forms, and refuses forms that were not sent from the dashboard's own pages.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../../lib/errors.ts'
+import { withIsoDays } from './typed-days.ts'
 
 const MAX_FORM_BYTES = 64 * 1024
 
@@ -30,4 +31,4 @@ function requireOwnOrigin({ headers }: FastifyRequest): void {
 }
 
 export const formOf = ({ body }: FastifyRequest): URLSearchParams =>
-  body instanceof URLSearchParams ? body : new URLSearchParams()
+  withIsoDays(body instanceof URLSearchParams ? body : new URLSearchParams())

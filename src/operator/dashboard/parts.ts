@@ -5,6 +5,7 @@ import type { Lacking } from './lacking.ts'
 import { type Figure, show, type Unit } from './numbers.ts'
 import type { Table } from './sheet.ts'
 import { csvLink, table } from './table.ts'
+import { dayInput } from './typed-days.ts'
 import { allChoices, hiddenParameters, inCurrency, type View } from './view.ts'
 
 // As many characters fit into a tile in the normal font size.
@@ -159,7 +160,9 @@ export function filters(view: View, choices: Choice[]): Html {
           ? html`<select name="${name}" data-submit><option value="">all</option>${Object.entries(options).map(
               ([key, text]) => html`<option value="${key}"${key === value ? html` selected` : ''}>${text}</option>`,
             )}</select>`
-          : html`<input name="${name}" type="${type}" value="${value}" maxlength="320">`
+          : type === 'day'
+            ? dayInput(name, value)
+            : html`<input name="${name}" type="${type}" value="${value}" maxlength="320">`
       }</label>`
     })}<button>Filter</button>${chosen ? html`<a href="${view.href(view.path)}">Clear</a>` : ''}</form>`
 }
@@ -213,7 +216,9 @@ export const textField = (
 ) =>
   field(
     label,
-    html`<input name="${name}" type="${more.type ?? 'text'}" value="${more.value ?? ''}"${more.required ? html` required` : ''} autocomplete="off" spellcheck="false">`,
+    more.type === 'day'
+      ? dayInput(name, more.value, more.required)
+      : html`<input name="${name}" type="${more.type ?? 'text'}" value="${more.value ?? ''}"${more.required ? html` required` : ''} autocomplete="off" spellcheck="false">`,
     more.hint,
   )
 

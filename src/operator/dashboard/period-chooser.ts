@@ -3,6 +3,7 @@ import { addDays } from '../../lib/days.ts'
 import { dateOf } from './format.ts'
 import { type Html, html } from './html.ts'
 import { comparison, presets } from './period.ts'
+import { dayInput } from './typed-days.ts'
 import { allChoices, hiddenParameters, type View } from './view.ts'
 
 const GROUPINGS = { day: 'Days', week: 'Weeks', month: 'Months' }
@@ -30,8 +31,8 @@ export function periodChooser(view: View, { isGrouped = true, isCompared = true 
     ${isGrouped && html`<nav aria-label="Group by"><ul>${Object.entries(GROUPINGS).map(([by, label]) => link({ by }, label, by === span.by))}</ul></nav>`}
     <details><summary>${dateOf(span.from, span.today)} – ${dateOf(last, span.today)}${test && ', with sandbox'}</summary><div class="dates">
       <form action="${view.path}" method="get">${hiddenParameters(view, ['from', 'to', 'period', 'by', ...(isCompared ? ['compare'] : [])], own)}
-        <label>From <input type="date" name="from" value="${span.from}" required></label>
-        <label>To <input type="date" name="to" value="${last}"></label>
+        <label>From ${dayInput('from', span.from, true)}</label>
+        <label>To ${dayInput('to', last)}</label>
         ${isCompared && html`<label>Compare with <select name="compare">${Object.entries(COMPARISONS).map(([name, label]) => html`<option value="${name}"${span.compare === name && html` selected`}>${label}</option>`)}</select></label>`}
         <button>Show</button>
       </form>

@@ -26,6 +26,10 @@ before(async () => {
 })
 after(() => dashboard?.stop())
 
+const shown = (day: string) =>
+  new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })
+    .format(new Date(day))
+    .replace('Sept', 'Sep')
 const see = async (path: string) => (await dashboard.visit(path, { cookie })).text
 const changeOf = (text: string, label: string) =>
   new RegExp(
@@ -68,7 +72,10 @@ test('last month is compared with the month before, and this month with the same
   const daysOf = (first: string, end: string) => (Date.parse(end) - Date.parse(first)) / DAY_MS
   const [now, then] = [daysOf(lastMonth, firstOf(today)), daysOf(before, lastMonth)]
   const text = await see('/revenue?period=last-month')
-  assert.match(text, new RegExp(`name="from" value="${lastMonth}".*compare the ${now} days with the month before`, 's'))
+  assert.match(
+    text,
+    new RegExp(`name="from" value="${shown(lastMonth)}".*compare the ${now} days with the month before`, 's'),
+  )
   assert.equal(tilesOf(text)['Revenue'], money(now * 10))
   const percents = `${((Math.abs(now - then) / then) * 100).toFixed(1)}%`
   assert.equal(changeOf(text, 'Revenue'), now === then ? 'unchanged' : `${now > then ? '+' : '−'}${percents}`)
@@ -118,4 +125,30 @@ test('values at the end of a period are not marked as incomplete, because they a
   const text = await see('/subscriptions?period=12m')
   assert.ok(partsOf(text, 'paying').every((part) => part === undefined))
   assert.equal(partsOf(text, 'flow').at(-1), 'so far')
+})
+
+test('days are typed as they are shown, or as ISO dates; anything else is refused in a sentence', async () => {
+  const iso = await see('/revenue?from=2026-03-01&to=2026-03-31')
+  const fields = [...iso.matchAll(/<input class="day" name="(\w+)" value="([^"]*)" placeholder="26 Oct 2026"/g)]
+  assert.deepEqual(
+    fields.map(([, name, value]) => [name, value]),
+    [
+      ['from', '1 Mar 2026'],
+      ['to', '31 Mar 2026'],
+    ],
+  )
+  assert.equal(tilesOf(iso).Revenue, '$310.00')
+  for (const days of [
+    'from=1+Mar+2026&to=31+Mar+2026',
+    'from=+1+march+2026&to=31.+MARCH,+2026',
+    'from=01+Mar+2026&to=2026-03-31',
+  ])
+    assert.equal(tilesOf(await see(`/revenue?${days}`)).Revenue, '$310.00', days)
+  for (const day of ['03/01/2026', '1 Mar 26', '31 Feb 2026', '1 M 2026', 'yesterday']) {
+    const { status, text } = await dashboard.visit(`/revenue?${new URLSearchParams({ from: day })}`, { cookie })
+    assert.equal(status, 400, day)
+    assert.match(text, /from must be a day such as 2026-01-31, got/, day)
+  }
+  for (const path of ['/audit', '/subscriptions', '/credits', '/payouts', '/merchant-accounts'])
+    assert.doesNotMatch(await see(path), /type="date"/, path)
 })

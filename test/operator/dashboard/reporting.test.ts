@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { followProject } from '../../../src/data/figures/follow.ts'
+import { wholeOf } from '../../../src/operator/dashboard/tenants.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { line, textOf } from '../../support/imports.ts'
+import { rowsOf } from '../../support/page-numbers.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
 let dashboard: Awaited<ReturnType<typeof startDashboard>>
@@ -141,6 +143,25 @@ test('sums over projects with several currencies are refused, by project they ar
     [[dashboard.project.id, 'JPY']],
   )
   assert.equal((await ask('&money=own')).status, 200)
+  const [{ values }] = (await ask('&by=project')).body.data
+  const { revenue } = values
+  // Pages show each project and each currency instead of sums.
+  for (const page of ['/', '/revenue', '/funnels', '/refunds', '/charges']) {
+    const { status, text } = await dashboard.visit(`${page}?project=${wholeOf({ id: organization })}&${days}`, {
+      cookie,
+    })
+    assert.equal(status, 200, page)
+    if (page === '/charges') continue
+    assert.match(text, /have different reporting currencies, whose amounts are not added/, page)
+    assert.deepEqual(
+      rowsOf(text, 'projects').map(([name, revenue]) => [name, revenue]),
+      [[dashboard.project.id, String(revenue)]],
+      page,
+    )
+    assert.ok(text.includes(`¥${revenue.toLocaleString('en-US')}`), page)
+    assert.deepEqual(rowsOf(text, 'currencies')[0]!.slice(0, 2), ['JPY', '1'], page)
+    assert.ok(text.includes('project=dollars'), page)
+  }
 })
 
 test('the audit log has what was changed', async () => {

@@ -44,7 +44,7 @@ export async function credits(view: View): Promise<Page> {
           above: filters(view, [
             { name: 'unit', label: 'Unit', options: units },
             { name: 'account', label: 'Account', options: ACCOUNTS },
-            { name: 'day', label: 'Day', type: 'date' },
+            { name: 'day', label: 'Day', type: 'day' },
             { name: 'external_id', label: 'Customer' },
           ]),
           empty: html`<p>No entries.</p>`,

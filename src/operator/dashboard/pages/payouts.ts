@@ -136,7 +136,7 @@ function bankForm(view: View, one: Item<'listPayouts'>): Piece {
     button: 'Tick off',
     explanation: `Notes that ${textOfAmount(one)} arrived at the bank.`,
     fields: html`${which}${hiddenField('amount', String(one.amount))}
-      ${textField('day', 'Day of the line', { value: one.arrives_on, type: 'date', required: true })}
+      ${textField('day', 'Day of the line', { value: one.arrives_on, type: 'day', required: true })}
       ${textField('reference', 'Reference', { hint: 'What identifies the line at the bank.' })}`,
   })
 }

@@ -1,5 +1,7 @@
 // The credits of a person: balances, grants, holds, automatic top-ups and entries, and the forms that grant and correct.
+
 import { randomUUID } from 'node:crypto'
+import { readDay } from '../../../lib/days.ts'
 import type { Item, ListId, Response } from '../call.ts'
 import { id, number, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -126,7 +128,7 @@ function forms(view: View, externalId: string, units: Item<'listCreditUnits'>[])
     action: action('grant'),
     button: 'Grant credits',
     explanation: html`Adds credits to the account of ${externalId} without a charge. A debt is paid first. They cannot be taken back but by a correction.`,
-    fields: html`${hidden()}${unit}${textField('amount', 'Amount', { required: true })}${textField('expires_at', 'Expires on', { type: 'date', hint: 'At the end of this day, in UTC. Leave it empty if it does not expire.' })}`,
+    fields: html`${hidden()}${unit}${textField('amount', 'Amount', { required: true })}${textField('expires_at', 'Expires on', { type: 'day', hint: 'At the end of this day, in UTC. Leave it empty if it does not expire.' })}`,
   })}
   ${actionForm(view, {
     action: action('adjust'),
@@ -148,7 +150,7 @@ const removal = (view: View, externalId: string, rules: Item<'listOrganizationTo
 
 export const grantToPerson = (view: View, form: URLSearchParams) =>
   send(view, form, 'grantCustomerCredits', 'granted', {
-    ...(form.get('expires_at') && { expires_at: `${form.get('expires_at')}T23:59:59.999999Z` }),
+    ...(form.get('expires_at') && { expires_at: `${readDay('expires_at', form.get('expires_at')!)}T23:59:59.999999Z` }),
   })
 
 export const adjustOfPerson = (view: View, form: URLSearchParams) =>

@@ -1,4 +1,5 @@
 // The section about imports from Stripe on the page of merchant accounts.
+import { readDay } from '../../../lib/days.ts'
 import { readMinor } from '../../../lib/money.ts'
 import type { Item } from '../call.ts'
 import { id, minorMoney, number, status, time, words } from '../format.ts'
@@ -51,7 +52,7 @@ export async function importsOf(view: View, accounts: Item<'listMerchantAccounts
         button: 'Import from Stripe',
         explanation:
           'Imports the customers, products, subscriptions, payments, refunds, disputes and saved cards of the account in the background. Importing again creates no duplicates.',
-        fields: html`${selectField('psp_merchant_id', 'Account', names)}${textField('since', 'Only records created since', { type: 'date', hint: 'Leave empty to import everything.' })}${selectField('follow', 'Afterwards', { '1': 'keep importing changes', '': 'stop' }, '1')}`,
+        fields: html`${selectField('psp_merchant_id', 'Account', names)}${textField('since', 'Only records created since', { type: 'day', hint: 'Leave empty to import everything.' })}${selectField('follow', 'Afterwards', { '1': 'keep importing changes', '': 'stop' }, '1')}`,
       }),
   })}${sums}`
 }
@@ -105,7 +106,7 @@ export async function startImport(view: View, form: URLSearchParams): Promise<st
   const since = form.get('since')
   await view.call('startStripeImport', {
     params: { project_id: projectOf(view).id, psp_merchant_id: form.get('psp_merchant_id') ?? '' },
-    body: { follow: form.get('follow') === '1', ...(since && { since: `${since}T00:00:00Z` }) },
+    body: { follow: form.get('follow') === '1', ...(since && { since: `${readDay('since', since)}T00:00:00Z` }) },
   })
   return view.href(PATH, { done: 'started' })
 }

@@ -109,7 +109,7 @@ export async function subscriptions(view: View): Promise<Page> {
             { name: 'country', label: 'Country', options: choices(countries, country) },
             { name: 'payment_provider', label: 'Provider', options: choices(providers, (key) => key) },
             { name: 'email', label: 'E-mail' },
-            { name: 'created_after', label: 'Created after', type: 'date' },
+            { name: 'created_after', label: 'Created after', type: 'day' },
           ]),
           empty: html`<p>No subscriptions match these filters.</p>`,
           below: pageLinks(view, list),

@@ -5,12 +5,12 @@ import type { Response } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
-import { endOfPeriod, figures, seriesTable, total, valueCell } from '../numbers.ts'
-import { pageLink, section, tableSection, tile, tiles, withoutDollars, withoutSandbox } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { endOfPeriod, figures, seriesTable, total } from '../numbers.ts'
+import { pageLink, section, tile, tiles, withoutDollars, withoutSandbox } from '../parts.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { inCurrency, organizationOf, type View } from '../view.ts'
+import { projectTable } from './by-project.ts'
 import { checklist, isNew } from './checklist.ts'
 import { isHere } from './operations.ts'
 import { soFar } from './so-far.ts'
@@ -96,36 +96,10 @@ async function projectSection(view: View): Promise<Piece> {
     params: { organization_id: organizationOf(view).id },
     query: { metric: 'sales', from, to: addDays(to, -1) },
   })
-  const each = await figures(view, 'revenue,net_revenue,sales,sessions,conversion_rate,new_subscriptions,paying,mrr', {
-    by: 'project',
-  })
   const nameOf = (key: string) => view.projects.find(({ id }) => id === key)?.name || key
-  const content: Table = {
-    caption: 'By project',
-    columns: [
-      { label: 'Project' },
-      ...['Revenue', 'Net', 'Sales', 'Sessions', 'Conversion', 'New subscriptions', 'Paying', 'MRR'].map((label) => ({
-        label,
-        number: true,
-      })),
-    ],
-    rows: each
-      .sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
-      .map(({ key, values }) => [
-        cell(html`<a href="${view.href('/', { project: key! })}">${nameOf(key!)}</a>`, key),
-        valueCell('usd', values.revenue ?? 0),
-        valueCell('usd', values.net_revenue ?? 0),
-        valueCell('number', values.sales ?? 0),
-        valueCell('number', values.sessions ?? 0),
-        valueCell('percent', values.conversion_rate),
-        valueCell('number', values.new_subscriptions ?? 0),
-        valueCell('number', values.paying ?? 0),
-        valueCell('usd', values.mrr ?? 0),
-      ]),
-  }
   const failed = missing.map(({ project_id, day }) => html`<li>${nameOf(project_id)}: ${day}</li>`)
   return html`${failed.length > 0 && section('Days that cannot be computed', html`<ul>${failed}</ul>`, { note: 'Changes of these days are not counted.' })}
-    ${tableSection(view, 'projects', content)}`
+    ${await projectTable(view)}`
 }
 
 function rightNow(view: View, state: State): Piece {
