@@ -44,7 +44,7 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     const holder = key ? await keys.lookUp(key) : undefined
     if (!holder?.project_id) {
       await limits.delayUnauthorized(request)
-      throw unauthorized(secretHeaderCase)
+      throw unauthorized(secretHeaderCase, request)
     }
     request.projectId = holder.project_id
     request.organizationId = holder.organization_id
@@ -85,10 +85,12 @@ function keyOf(request: FastifyRequest, nameCase: 'exact' | 'any'): string | und
   return first.value
 }
 
-function unauthorized(nameCase: 'exact' | 'any'): ApiError {
+function unauthorized(nameCase: 'exact' | 'any', { headers }: FastifyRequest): ApiError {
   const header =
     nameCase === 'exact'
       ? `in a header named exactly ${HEADER} (the name is case-sensitive)`
       : `in the header ${HEADER}`
-  return new ApiError(401, 'unauthorized', `Unauthorized: send the project's secret key once, ${header}.`)
+  const isOther = 'service-secret-key' in headers && !('service-secret' in headers)
+  const hint = isOther ? ' The header service-secret-key is for the billing API, with the key of an organization.' : ''
+  return new ApiError(401, 'unauthorized', `Unauthorized: send the project's secret key once, ${header}.${hint}`)
 }

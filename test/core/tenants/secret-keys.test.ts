@@ -39,7 +39,6 @@ describe('authentication of the data API', () => {
     ['SERVICE-SECRET', () => ['SERVICE-SECRET', project.key]],
     ['Service-secret', () => ['Service-secret', project.key]],
     ['Service_Secret', () => ['Service_Secret', project.key]],
-    ['service-secret-key', () => ['service-secret-key', project.key]],
     ['Authorization', () => ['Authorization', `Bearer ${project.key}`]],
     ['the header twice', () => ['Service-Secret', project.key, 'Service-Secret', project.key]],
     ['the header twice, once in small letters', () => ['Service-Secret', project.key, 'service-secret', project.key]],
@@ -55,6 +54,14 @@ describe('authentication of the data API', () => {
       assert.deepEqual([answer.status, answer.text], [401, REFUSAL])
     })
   }
+
+  test('401 that says which API a service-secret-key is for, whether or not the key is right', async () => {
+    for (const key of [project.key, billingKey, 'secret_x']) {
+      const { status, body } = await server.api('/funnels', { headers: ['service-secret-key', key] })
+      const hint = ' The header service-secret-key is for the billing API, with the key of an organization.'
+      assert.deepEqual([status, body.message], [401, `${JSON.parse(REFUSAL).message}${hint}`])
+    }
+  })
 
   test('401 before path, query, method or body are checked', async () => {
     const calls: [path: string, method?: string, body?: string, headers?: string[]][] = [
