@@ -17,7 +17,7 @@ declare module 'fastify' {
 
 /** Refuses a scoped key that lacks the scope of the route; a route without one needs a full key. */
 export function requireScope({ is404, method, routeOptions }: FastifyRequest, holder: KeyHolder, forGet: Scope): void {
-  if (holder.scopes === null || is404) return
+  if (holder.scopes === null || is404 || routeOptions.config.refuses) return
   const scope = routeOptions.config.scope ?? (method === 'GET' || method === 'HEAD' ? forGet : undefined)
   if (scope !== undefined && holder.scopes.includes(scope)) return
   const key = `The key "${holder.name}" (${holder.scopes.join(', ')})`

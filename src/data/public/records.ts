@@ -5,7 +5,7 @@ import { BadLine } from '../../core/records/import/fields.ts'
 import { KINDS } from '../../core/records/records.ts'
 import { ApiError, Refusal } from '../../lib/errors.ts'
 import { checkContentEncoding } from '../../lib/http/body.ts'
-import { refuseOtherMethods } from '../../lib/http/listener.ts'
+import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { isJsonObject, type JsonValue } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -147,8 +147,7 @@ function recordsOf(body: JsonValue | undefined): JsonValue[] {
 }
 
 async function writeLines(context: PublicContext, request: WriteRequest): Promise<object> {
-  const encoding = request.headers['content-encoding']?.toLowerCase()
-  if (encoding !== 'gzip') checkContentEncoding(encoding)
+  checkContentEncoding(request.headers['content-encoding'], ['gzip', 'identity'])
   const begun = await readBeginning(request.body as Readable)
   const call = begun.isWhole ? await callOf(context, request, begun.bytes) : undefined
   return call ? call.call.write(call.read, 'line') : importLines(context, request, begun)

@@ -29,12 +29,12 @@ export function checkMediaType(contentType: string | undefined): void {
 }
 
 /** Refuses a compressed body: the size limit would not apply to its content. */
-export function checkContentEncoding(encoding: string | undefined): void {
-  if (encoding === undefined || encoding.toLowerCase() === 'identity') return
+export function checkContentEncoding(encoding: string | undefined, accepted: readonly string[] = ['identity']): void {
+  if (encoding === undefined || accepted.includes(encoding.toLowerCase())) return
   throw new ApiError(
     415,
     'unsupported_content_encoding',
-    `Content-Encoding must be identity, got "${shorten(encoding, 64)}".`,
+    `Content-Encoding must be ${accepted.join(' or ')}, got "${shorten(encoding, 64)}".`,
   )
 }
 

@@ -70,6 +70,22 @@ test('a write key can write records, and nothing else on any operation of both l
   }
 })
 
+test('404 and 405 for a scoped key as for any other: no key could do it', async () => {
+  const key = await make(`/projects/${project.id}`, ['write'])
+  for (const [method, path, code] of [
+    ['POST', '/records/', 'path_not_found'],
+    ['GET', '/nothing', 'path_not_found'],
+    ['GET', '/records', 'method_not_allowed'],
+    ['DELETE', '/products', 'method_not_allowed'],
+  ] as const) {
+    const { headers } = await server.api(path, { method, key })
+    assert.equal(headers['x-error-code'], code, `${method} ${path}`)
+  }
+  const charge = await make(`/organizations/${organization}`, ['charge'])
+  const { status } = await server.call(`/${organization}/v1/my_assets`, { headers: ['service-secret-key', charge] })
+  assert.equal(status, 405)
+})
+
 test('403 names the scope and the key; each scope opens what it says', async () => {
   const read = await make(`/projects/${project.id}`, ['read'])
   const erase = await make(`/projects/${project.id}`, ['erase'])
