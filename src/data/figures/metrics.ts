@@ -22,6 +22,8 @@ interface Base {
 export interface Sum extends Base {
   unit: 'count' | 'money'
   terms: Terms
+  /** Whether it has no value in the reporting currency, and is only read with each currency separately. */
+  ownOnly?: boolean
 }
 
 /** One metric divided by another: `of` are the dividend and the divisor. */
@@ -141,6 +143,15 @@ const SUMS = {
   mrr: {
     ...money(subscriptions, ['mrr'], 'Monthly recurring revenue: the value of all paying subscriptions for a month.'),
     atEnd: true,
+  },
+  mrr_unvalued: {
+    ...money(
+      subscriptions,
+      ['mrr_unvalued'],
+      'The part of it without a value in the reporting currency, which it leaves out; only with `money=own`.',
+    ),
+    atEnd: true,
+    ownOnly: true,
   },
 } satisfies Record<string, Sum>
 

@@ -60,7 +60,8 @@ export async function readFigures(db: Db, question: Question): Promise<Figure[]>
       const place = JSON.stringify([period, key, currency])
       const one = found.get(place) ?? { figure: { period, key, currency, values: {} }, sums: new Map() }
       found.set(place, one)
-      for (const [n, name] of names.entries()) one.sums.set(name, Number(row[`v${n}`]) / scale(sums[name], currency))
+      for (const [n, name] of names.entries())
+        if (row[`v${n}`] !== null) one.sums.set(name, Number(row[`v${n}`]) / scale(sums[name], currency))
     }
   }
   const figures = computeMetrics([...found.values()], question)
@@ -181,7 +182,8 @@ function startIn(period: Period, atEnd: boolean, from: string): string {
 const PERIOD = `coalesce(to_char(start, 'YYYY-MM-DD'), '') as period`
 
 // Each column is summed separately: PostgreSQL computes a sum once for all metrics that use it.
-function expression({ terms, unit }: Sum, money: Question['money']): string {
+function expression({ terms, unit, ownOnly = false }: Sum, money: Question['money']): string {
+  if (ownOnly && money === 'usd') return 'null'
   const column = (name: string) => (unit === 'money' && money === 'usd' ? `${name}_usd` : name)
   const parts = terms.map((term) =>
     term.startsWith('-') ? `- sum(${column(term.slice(1))})` : `+ sum(${column(term)})`,

@@ -32,6 +32,7 @@ const facts = (day: string, measures: string, where: string, from = `subscriptio
 const worth = (price: string) => `monthly_worth(${price}, u.billing_interval, u.billing_interval_count)`
 const WORTH = worth('u.price')
 const WORTH_USD = `coalesce(${worth(`(${reportedPrice('u')})::bigint`)}, 0)`
+const UNVALUED = `case when (${reportedPrice('u')}) is null then ${WORTH} else 0 end`
 
 // Subscriptions whose first payment is on these days, found by the payments of these days.
 const FIRST_PAID = `transactions f
@@ -39,10 +40,12 @@ const FIRST_PAID = `transactions f
 
 const STARTED = `false as is_paused, '' as reason, 1 as started, ${isTrial('u')}::int as trials,
   (${isTrial('u')} and paid_from is not null)::int as converted,
-  0 as began_paying, 0 as ended, 0::numeric as mrr, 0::numeric as mrr_usd`
+  0 as began_paying, 0 as ended, 0::numeric as mrr, 0::numeric as mrr_usd,
+  0::numeric as mrr_unvalued`
 const BEGAN = `false as is_paused, '' as reason, 0 as started, 0 as trials, 0 as converted, 1 as began_paying, 0 as ended,
-  ${WORTH} as mrr, ${WORTH_USD} as mrr_usd`
-const ENDED = `u.status = 'paused', ${orNone('u.cancellation_reason')}, 0, 0, 0, 0, 1, -${WORTH}, -${WORTH_USD}`
+  ${WORTH} as mrr, ${WORTH_USD} as mrr_usd, ${UNVALUED} as mrr_unvalued`
+const ENDED = `u.status = 'paused', ${orNone('u.cancellation_reason')}, 0, 0, 0, 0, 1, -${WORTH}, -${WORTH_USD},
+  -(${UNVALUED})`
 
 const MOVED = [
   facts(
@@ -98,7 +101,7 @@ export const subscriptions: Family = {
   // A reason may be what a customer wrote.
   limited: ['reason'],
   money: true,
-  measures: ['ended', 'started', 'trials', 'converted', 'began_paying', 'mrr', 'mrr_usd'],
+  measures: ['ended', 'started', 'trials', 'converted', 'began_paying', 'mrr', 'mrr_usd', 'mrr_unvalued'],
   facts: FACTS,
   more: byPerson(FACTS),
 }

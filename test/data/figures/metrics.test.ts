@@ -173,7 +173,7 @@ describe('the metrics of a small world', () => {
       { key: 'funnel', sessions: 2, people: 1, replied: 2, emails: 2, subscribed: 1, paid: 1, conversion_rate: 0.5 },
     ])
     assert.deepEqual(
-      await figures('sessions', { dimension: 'country', filter: { dimension: 'funnel', value: 'funnel' } }),
+      await figures('sessions', { dimension: 'country', filters: [{ dimension: 'funnel', value: 'funnel' }] }),
       [
         { key: 'AT', sessions: 1 },
         { key: 'DE', sessions: 1 },
@@ -183,7 +183,7 @@ describe('the metrics of a small world', () => {
 
   test('the screens of a funnel, and the drop-off at each', async () => {
     assert.deepEqual(
-      await figures('answered stopped', { dimension: 'screen', filter: { dimension: 'funnel', value: 'funnel' } }),
+      await figures('answered stopped', { dimension: 'screen', filters: [{ dimension: 'funnel', value: 'funnel' }] }),
       [
         { key: '00000 age', answered: 2, stopped: 1 },
         { key: '00001 goal', answered: 1, stopped: 1 },

@@ -127,7 +127,12 @@ test('pages say which amounts are missing because they have no value in US dolla
     profiles,
     products,
     transactions: [{ id: 'usd' }, { id: 'eur', currency: 'EUR' }],
-    subscriptions: [{ id: 'usd' }, { id: 'eur', currency: 'EUR' }],
+    // Of the second currency, one has a value and one has none.
+    subscriptions: [
+      { id: 'usd' },
+      { id: 'eur', currency: 'EUR' },
+      { id: 'valued', currency: 'EUR', price: 1500, price_usd: 1700 },
+    ],
   })
   for (const path of ['/', '/revenue']) {
     const { text } = await page(path)
@@ -136,9 +141,9 @@ test('pages say which amounts are missing because they have no value in US dolla
     assert.match(text, /Net revenue(?:(?!<\/div>).)*without €19\.99/s, path)
   }
   const { text } = await page('/subscriptions')
-  assert.equal(tilesOf(text).MRR, '$19.99')
+  assert.equal(tilesOf(text).MRR, '$36.99')
   assert.match(text, /<dt>MRR(?:(?!<\/div>).)*without €19\.99/s)
-  assert.match(text, /The MRR leaves out subscriptions in EUR: they have no value in US dollars/)
+  assert.match(text, /The MRR is without €19\.99 of subscriptions: they have no value in US dollars/)
   const complete = await openShop({ profiles, products, transactions: [{ id: 'usd' }], subscriptions: [{ id: 'usd' }] })
   for (const path of ['/', '/revenue', '/subscriptions'])
     assert.doesNotMatch((await complete(path)).text, /no value in US dollars/, path)

@@ -69,7 +69,7 @@ export async function subscriptions(view: View): Promise<Page> {
         tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
       )}
       <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs. By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.</p>
-      ${lacks.currencies.length > 0 && html`<p class="note">The MRR leaves out subscriptions in ${lacks.currencies.join(', ')}: they have no value ${inCurrency(view)}. ${howToValue(view)}</p>`}
+      ${lacks.currencies.length > 0 && html`<p class="note">The MRR is ${lacks.shown} of subscriptions: they have no value ${inCurrency(view)}. ${howToValue(view)}</p>`}
       <div class="halves">
       ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, ${inCurrency(view)}`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
       ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number' }], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
