@@ -164,7 +164,7 @@ describe('sums in the reporting currency', async () => {
     const before = [await report('?month=2025-09'), await values('2025-09')]
     // A rate is found also for payments that were not changed since the closing.
     await db.query(
-      `update report_transactions set updated_at = updated_at - interval '3 days' where psp_transaction_id in ('ch_6', 'ch_7')`,
+      `update report_transactions set updated_at = updated_at - interval '3 days' where psp_transaction_id in ('ch_6', 'ch_7', 'ch_8')`,
     )
     assert.equal((await close('2025-09')).status, 200)
     const closed = [await report('?month=2025-09'), await values('2025-09')]
@@ -179,7 +179,7 @@ describe('sums in the reporting currency', async () => {
     // A fee of a payment that was not changed otherwise.
     await db.query(
       `insert into provider_fees (organization_id, psp, psp_merchant_id, transaction_id, move, entry_id, fee, currency_code, entered_at)
-       values ('euros', 'elsewhere', 'main', 'ch_7', 'sale', 'txn_7', 0.3, 'GBP', '2025-09-20T10:00:00Z')`,
+       values ('euros', 'elsewhere', 'main', 'ch_8', 'sale', 'txn_8', 0.3, 'GBP', '2025-09-30T23:59:59Z')`,
     )
     assert.equal((await reporting(own.projectId, { currency: 'NZD' })).status, 200)
     assert.deepEqual([await report('?month=2025-09'), await values('2025-09')], closed)
@@ -190,8 +190,8 @@ describe('sums in the reporting currency', async () => {
     )
     assert.deepEqual((await values('2025-10')).sort(), [
       'sale 0 EUR 0',
-      'sale 0 GBP null',
       'sale 0 JPY 0.5',
+      'sale 0 USD 0',
       'sale 10 USD 2.5',
       'sale 8 USD 4',
     ])
