@@ -74,10 +74,13 @@ async function spend(query: Query): Promise<void> {
   await storeSpend(query, ID, rows)
 }
 
-/** A rule and a morning digest without a destination: they can be looked at, and no message leaves the machine. */
+/**
+ * Rules and a morning digest without a destination: they can be looked at, and no message leaves the machine. They are checked first when
+ * the figures of the demo have been computed.
+ */
 async function alerts(query: Query): Promise<void> {
   await query(
-    `insert into alert_settings (project_id, digest_hour, quiet_from, quiet_to, next_check_at) values ($1, 7, 22, 6, db_clock())
+    `insert into alert_settings (project_id, digest_hour, quiet_from, quiet_to, next_check_at) values ($1, 7, 22, 6, db_clock() + interval '5 minutes')
      on conflict do nothing`,
     [ID],
   )
