@@ -1,6 +1,7 @@
 // Refreshes objects that changed at Stripe: an event is only a hint; the object is read again and imported as a feed.
 import type { Stripe } from 'stripe'
 import { entryIdsOf } from '../../../payments/providers/stripe/fees.ts'
+import { fieldsOf } from '../../../payments/providers/transport.ts'
 import type { Importing } from '../load.ts'
 import type { Context } from './context.ts'
 import { idOf } from './convert.ts'
@@ -39,10 +40,18 @@ export interface StripeEvent {
   data: { object: unknown; previous_attributes?: unknown }
 }
 
-/** The objects to read again after an event; none for kinds that are not imported. */
+/** The objects to read again after an event; none for kinds that are not imported, and for events of another form. */
 export function changedBy({ type, data }: StripeEvent): Changed[] {
-  const object = data.object as EventObject
-  const before = (data.previous_attributes ?? {}) as { customer?: string | null; invoice_settings?: unknown }
+  const { object, previous_attributes } = fieldsOf(data)
+  const changed = changedWith(type, fieldsOf(object) as unknown as EventObject, fieldsOf(previous_attributes))
+  return changed.filter(({ id }) => typeof id === 'string' && id !== '')
+}
+
+function changedWith(
+  type: string,
+  object: EventObject,
+  before: { customer?: string | null; invoice_settings?: unknown },
+): Changed[] {
   const collection = COLLECTIONS[object.object]
   const entries = entryIdsOf({ ...object }).map((id) => ({ collection: BALANCE, id }))
   const own = collection ? [{ collection, id: object.id }, ...entries] : []

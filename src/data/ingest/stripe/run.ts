@@ -162,7 +162,8 @@ async function readEvents(run: Run, seen: Set<string>): Promise<void> {
   await refresh(app, { ...contextOf(run), tally: emptyTally() }, changed, options.signal)
   if (seen.size > MAX_SEEN) seen.clear()
   for (const { id } of fresh) seen.add(id)
-  await save(run, { eventsSince: new Date(Math.max(from, ...fresh.map((one) => one.created)) * 1000).toISOString() })
+  const times = fresh.map((one) => one.created).filter((createdS) => Number.isSafeInteger(createdS))
+  await save(run, { eventsSince: new Date(Math.max(from, ...times) * 1000).toISOString() })
 }
 
 async function save(run: Run, change: Partial<ImportState>): Promise<void> {

@@ -1,5 +1,8 @@
 // Objects of an account that cannot be stored: each is named with its id and the reason, and everything else is imported.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { dryRun } from '../../../../src/data/ingest/stripe/dry-run.ts'
 import { StripeSource } from '../../../../src/data/ingest/stripe/source.ts'
@@ -115,6 +118,47 @@ test('a follower names a change that cannot be stored, and goes on', async () =>
   const state = await all.run(project, { follow: true }, { once: true, onRejected: (line) => lines.push(line) })
   assert.equal(state.status, 'following')
   assert.ok(lines.includes(`${ids.odd} has the unknown status "hibernating"`))
+  assert.equal((await one('profiles', project, customer)).length, 1)
+})
+
+test('a follower goes on behind events of another form', async (t) => {
+  const project = await all.imports.project()
+  const { simulator, stripe } = all
+  await all.run(project)
+  const { customer } = await savedCard(stripe)
+  const datas = [
+    undefined,
+    null,
+    1,
+    [],
+    {},
+    { object: null },
+    { object: 'x' },
+    { object: { object: 'price', id: 'price_1' } },
+  ]
+  const objects = ['customer', 'subscription', 'payment_method', 'card', 'charge'].flatMap((object) =>
+    [null, 1, {}, []].map((id) => ({ object: { object, id, customer: id }, previous_attributes: id ?? 'text' })),
+  )
+  const odd = [...datas, ...objects].map((data, n) => ({
+    id: `evt_odd${n}`,
+    type: null,
+    created: n % 2 === 0 ? null : 'x',
+    data,
+  }))
+  const between = createServer(async (request, response) => {
+    const headers = { authorization: request.headers.authorization! }
+    const body = (await (await fetch(simulator.url + request.url, { headers })).json()) as { data: object[] }
+    if (request.url!.startsWith('/v1/events')) body.data.unshift(...odd)
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  }).listen(0, '127.0.0.1')
+  await once(between, 'listening')
+  t.after(() => {
+    between.closeAllConnections()
+    between.close()
+  })
+  const apiUrl = `http://127.0.0.1:${(between.address() as AddressInfo).port}`
+  const state = await all.run(project, { follow: true }, { once: true, apiUrl })
+  assert.equal(state.status, 'following')
   assert.equal((await one('profiles', project, customer)).length, 1)
 })
 
