@@ -63,6 +63,15 @@ test('churn by product and by reason: those who ended, and those who were paying
       ])
       .sort(),
   )
+  // A line leads to its subscriptions.
+  const html = await page('/churn', `${PERIOD}&split=product`)
+  const [, product] = /href="\/subscriptions\?[^"]*product=([^"&]+)#subscriptions"/.exec(html)!
+  const list = rowsOf(await page('/subscriptions', `${PERIOD}&product=${product}`), 'subscriptions')
+  assert.ok(list.length > 0)
+  const others = await query(
+    `select 1 from subscriptions where project_id = 'demo' and product_id <> '${product}' and id = any ('{${list.map(([one]) => one).join(',')}}')`,
+  )
+  assert.deepEqual(others, [])
   const reasons = await query(
     `select reason as key, ${ended} as ended from (${own}) own group by 1 having ${ended} > 0`,
   )
