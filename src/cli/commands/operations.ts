@@ -150,7 +150,7 @@ function helpOf(operation: Operation, name: string): string {
     .replaceAll(/`([a-z]+_[a-z_]+)`/g, (all, word) => (Object.hasOwn(properties, word) ? `--${wordsOf(word)}` : all))
     .replaceAll('`', '')
     .replace(/\.$/, '')
-  if (isDuration(name)) return `${plain}: 24h, 90m, 7d; by default not at all`
+  if (isDuration(name)) return `${plain}: 24h, 90m, 7d${plain.includes('by default') ? '' : '; by default not at all'}`
   if (type === 'array') return `${plain}. Several are separated by commas`
   if (choices && isLong(choices)) return `${plain}: ${choices.join(', ')}`
   return value === undefined || value === false || value === '' ? plain : `${plain} (default: ${value})`

@@ -99,7 +99,7 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
           scope: Type.Optional(
             Type.Array(Type.String({ enum: [...scopes] }), {
               minItems: 1,
-              description: `What the key may do: ${scopes.join(', ')}. By default everything.`,
+              description: `What the key may do. Of a project: ${PROJECT_SCOPES.join(', ')}; of an organization: ${ORGANIZATION_SCOPES.join(', ')}. By default everything.`,
             }),
           ),
           expires_seconds: Type.Optional(

@@ -48,6 +48,10 @@ const listProfiles = list({
       where: (value) => `p.email_folded = ${value}`,
       param: (value: string) => fold(value),
     },
+    anonymous: {
+      schema: Type.Boolean({ description: 'Whether they are without an e-mail address.' }),
+      where: (value) => `(p.email_folded is null) = ${value}`,
+    },
   },
 })
 

@@ -142,3 +142,22 @@ test('a path that does not exist is a page for a browser, and an error of the AP
     assert.deepEqual([status, JSON.parse(text)], [404, { message: 'This path does not exist.' }])
   }
 })
+
+test('the list of people is filtered by whether they have an address, on the page and in the API', async () => {
+  const shop = await dashboard.server.project()
+  const profiles = [{ id: 'ada', email: 'ada@example.com' }, { id: 'visitor' }]
+  await insert(dashboard.server.db, shop, { profiles })
+  for (const [anonymous, there, absent] of [
+    ['true', 'visitor', 'ada@example.com'],
+    ['false', 'ada@example.com', 'visitor'],
+  ] as const) {
+    const { text: html } = await see(`/people?project=${shop.id}&anonymous=${anonymous}`)
+    assert.ok(html.includes(`>${there}</a>`) && !html.includes(`>${absent}</a>`), anonymous)
+    const { body } = await dashboard.server.admin(`/projects/${shop.id}/profiles?anonymous=${anonymous}`)
+    assert.deepEqual(
+      body.data.map(({ id }: { id: string }) => id),
+      [anonymous === 'true' ? 'visitor' : 'ada'],
+    )
+  }
+  assert.equal((await dashboard.server.admin(`/projects/${shop.id}/profiles?anonymous=x`)).status, 400)
+})

@@ -4,7 +4,7 @@ import { country, cut, id, language, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { nameOfFunnel, namesOf } from '../numbers.ts'
-import { chosenFilters, tableSection } from '../parts.ts'
+import { chosenFilters, filters, tableSection } from '../parts.ts'
 import { searchElsewhere } from '../shards.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -38,12 +38,19 @@ export async function people(view: View): Promise<Page | string> {
 const HINT =
   'Search for an e-mail address, any part of it before the @ (three letters or more, such as “phi” of sophie), or a full ID: of a profile, customer, session, subscription, transaction, order, payment, refund, dispute or project, or the payment provider’s ID of a payment, refund or dispute.'
 
+const ANONYMOUS = { false: 'With an address', true: 'Anonymous' }
+
 /** The list of the project's people. */
 async function newest(view: View): Promise<Piece> {
   if (!view.project) return noProject(view)
   const params = { project_id: view.project.id }
   const { funnel, ...others } = chosenFilters(view, 'funnel', 'source', 'campaign', 'country', 'variant')
-  const query = { ...others, ...(funnel && { funnel_id: funnel }) }
+  const anonymous = view.query.get('anonymous')
+  const query = {
+    ...others,
+    ...(funnel && { funnel_id: funnel }),
+    ...(anonymous && { anonymous: anonymous === 'true' }),
+  }
   view.filtered.applied = true
   if (view.query.get('product')) view.filtered.refused.add('People are not filtered by product.')
   const [list, names] = await Promise.all([
@@ -65,8 +72,11 @@ async function newest(view: View): Promise<Piece> {
       time(one.created_at),
     ]),
   }
-  const empty = html`<h3>No people yet</h3><p>Load profiles with <a href="/docs/guides/import">an import</a>.</p>`
-  return tableSection(view, 'people', content, { empty, below: pageLinks(view, list) })
+  const empty = anonymous
+    ? html`<p>No such people.</p>`
+    : html`<h3>No people yet</h3><p>Load profiles with <a href="/docs/guides/import">an import</a>.</p>`
+  const above = filters(view, [{ name: 'anonymous', label: 'E-mail', options: ANONYMOUS }])
+  return tableSection(view, 'people', content, { above, empty, below: pageLinks(view, list) })
 }
 
 const nothingFound = (view: View, q: string) =>
