@@ -15,6 +15,10 @@ const CHECKS: Record<string, { file: string; does: string; node?: string[] }> = 
     file: 'test/crash-matrix/main.ts',
     does: 'a kill at every step of charges, refunds and other work',
   },
+  copies: {
+    file: 'test/deep/copies.ts',
+    does: 'a copy by import api of a large Tundish, killed twenty times',
+  },
   mutants: { file: 'test/mutants/main.ts', does: 'whether the tests notice each of many small bugs' },
   failover: { file: 'test/failover/main.ts', does: 'kills of PostgreSQL nodes under load, with automatic failover' },
   shards: { file: 'test/shards/main.ts', does: 'moves of an organization between shards, and outages of a shard' },

@@ -1,5 +1,6 @@
 // Imports from a service with this API: a server with a shop to copy, a project to copy it into, and the comparison of both.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,6 +15,7 @@ import { runApiImport } from '../../src/data/ingest/api/run.ts'
 import { ApiSource } from '../../src/data/ingest/api/source.ts'
 import { beginState, takeTurn } from '../../src/data/ingest/api/state.ts'
 import { importRecords } from '../../src/data/ingest/load.ts'
+import { line } from './imports.ts'
 import { type Json, type Project, startTestServer, type TestServer } from './server.ts'
 import { silent } from './simulator.ts'
 
@@ -29,7 +31,7 @@ export interface Shop {
   stop(): Promise<void>
 }
 
-/** A server with the data of so many people of the demo in one project. */
+/** A server with the data of so many people in one project: those of the demo, then plain ones. */
 export async function openShop(people: number): Promise<Shop> {
   const server = await startTestServer({ RATE_LIMIT: '0' })
   const folder = mkdtempSync(join(tmpdir(), 'tundish-test-api-'))
@@ -62,11 +64,35 @@ const NOW_MS = Date.now() - 2 * 86_400_000
 
 function* linesOf(people: number): Iterable<string> {
   let seen = 0
-  for (const line of demoRecords(NOW_MS)) {
-    if (line.record === 'profile') seen += 1
+  for (const record of demoRecords(NOW_MS)) {
+    if (record.record === 'profile') seen += 1
     if (seen > people) return
-    yield `${JSON.stringify(line)}\n`
+    yield `${JSON.stringify(record)}\n`
   }
+  if (seen < people) yield `${JSON.stringify(line.product())}\n`
+  for (; seen < people; seen += 1) for (const record of plain(seen)) yield `${JSON.stringify(record)}\n`
+}
+
+/** A person with a record of each kind. */
+function plain(n: number): object[] {
+  const created_at = new Date(NOW_MS - (n % 700) * 86_400_000).toISOString()
+  const of = { created_at, profile_id: `pro_plain${n}` }
+  const [session_id, external_id] = [`ses_plain${n}`, `plain${n}`]
+  return [
+    line.profile({ id: of.profile_id, created_at, email: `plain${n}@example.com` }),
+    line.session({ ...of, id: session_id, locale: 'en', country: 'ES' }),
+    line.reply({ session_id, value: `${n}` }),
+    line.reply({ session_id, element: { id: 'other', type: 'Input' }, value: ['a', 'ü'] }),
+    line.subscription({ ...of, id: `sub_plain${n}`, session_id }),
+    line.transaction({ ...of, id: `trn_plain${n}`, session_id }),
+    line.customer({ external_id, profile_id: of.profile_id }),
+    line.payment({
+      external_id,
+      order_id: randomUUID(),
+      trx_created_at: created_at,
+      psp_transaction_id: `psp_plain${n}`,
+    }),
+  ]
 }
 
 /** A project in its own organization, with the key of the organization. */
