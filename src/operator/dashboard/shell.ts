@@ -137,7 +137,7 @@ const wrapping = (title: string): Piece => title.split(/(?=@)/).map((part, n) =>
 const search = (view: View): Html => html`<form class="search" role="search" action="/people" method="get">
       ${hiddenParameters(view, ['q'])}
       <label class="hidden" for="search">Search</label>
-      <input id="search" type="search" name="q" value="${view.query.get('q') ?? ''}" placeholder="E-mail or any ID" maxlength="320" autocomplete="off" aria-keyshortcuts="/">
+      <input id="search" type="search" name="q" value="${view.query.get('q') ?? ''}" placeholder="Part of an e-mail, or an ID" maxlength="320" autocomplete="off" aria-keyshortcuts="/">
       <button>Search</button>
     </form>`
 

@@ -132,7 +132,7 @@ describe('pages of each role', () => {
       }
       assert.deepEqual([...kinds].sort(), expected[role])
       const { text } = await browser.visit('/', { cookie })
-      assert.equal(text.includes('placeholder="E-mail or any ID"'), seesPeople)
+      assert.equal(text.includes('placeholder="Part of an e-mail, or an ID"'), seesPeople)
     })
 
   test('an owner of one organization, and of one project', async () => {

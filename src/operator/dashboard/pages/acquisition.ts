@@ -3,7 +3,7 @@ import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { FILTERED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo } from '../filter.ts'
-import { country, money, number } from '../format.ts'
+import { country, dateOf, money, monthOf, number } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
@@ -172,12 +172,16 @@ function worthTable(view: View, split: string, rows: Response<'getLifetime'>['da
       ...['People', ...heads].map((label): Column => ({ label, number: true })),
     ],
     rows: rows.map(({ cohort, key, people, worth, complete }) => [
-      split === 'cohort' ? cohort : keyCell(view, split, key, names),
+      split === 'cohort' ? cohortCell(view, cohort!) : keyCell(view, split, key, names),
       valueCell('number', people),
       ...heads.map((_, month) => faded(worth[month], month >= complete, view.reporting.currency)),
     ]),
   }
 }
+
+/** A month, or the first day of a week. */
+const cohortCell = (view: View, cohort: string): Cell =>
+  cell(view.query.get('cohort') === 'week' ? dateOf(cohort) : monthOf(cohort), cohort)
 
 const faded = (value: number | null | undefined, isFaded: boolean, currency: string) =>
   value === undefined

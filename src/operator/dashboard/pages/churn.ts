@@ -2,7 +2,7 @@
 import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { callFiltered } from '../filter.ts'
-import { country, money, number, percent } from '../format.ts'
+import { country, dateOf, money, monthOf, number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, roundMoney, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
@@ -117,6 +117,7 @@ function churnTable(view: View, by: By, rows: Churn[], sum: Churn | undefined, n
 const nameOf = (by: By, key: string, { funnels, products }: Names): string => {
   if (key === '') return 'none'
   if (by === 'country') return country(key)
+  if (by === 'cohort') return monthOf(key)
   if (by === 'reason') return key.replaceAll('_', ' ')
   return (by === 'funnel' ? funnels[key] : by === 'product' ? products[key] : key) ?? key
 }
@@ -141,7 +142,7 @@ function forecastOf(view: View, { result, note }: { result: Response<'getRenewal
       ),
     ],
     rows: [
-      ...rows.map((one) => [one.day, ...cells((name) => one[name])]),
+      ...rows.map((one) => [cell(dateOf(one.day, view.span.today), one.day), ...cells((name) => one[name])]),
       ...(rows.length > 0 ? [['Total', ...cells(total)]] : []),
     ],
   }

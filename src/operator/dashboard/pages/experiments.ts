@@ -60,9 +60,9 @@ function verdictOf({ variants, control, wrong_split, split_p }: Experiment): Pie
     : 'No verdict yet.'
 }
 
-const percentOf = (share: number) => `${(share * 100).toFixed(1)} %`
+const percentOf = (share: number) => `${(share * 100).toFixed(1)}%`
 const shownP = (p: number | null) => (p === null ? '' : p < 0.0001 ? '< 0.0001' : p.toFixed(4))
-const points = (value: number) => `${value > 0 ? '+' : ''}${(value * 100).toFixed(1)}`
+const points = (value: number) => `${value > 0 ? '+' : value < 0 ? '−' : ''}${Math.abs(value * 100).toFixed(1)}`
 
 const COLUMNS: Column[] = [
   { label: 'Variant' },
@@ -71,7 +71,7 @@ const COLUMNS: Column[] = [
     'Paid',
     'Conversion',
     'Points',
-    '95 % interval',
+    '95% interval',
     'p',
     'Revenue per person',
     'p of revenue',

@@ -46,7 +46,7 @@ export async function funnels(view: View): Promise<Page> {
   return {
     title: 'Funnels',
     hasPeriod: true,
-    body: html`
+    body: html`<p class="quiet">How many visitors become customers, and in which funnel?</p>
       ${tiles(
         tile('Sessions', sum, 'sessions', 'number'),
         tile('Conversion', sum, 'conversion_rate', 'percent'),
@@ -143,7 +143,7 @@ export async function funnel(view: View): Promise<Page> {
     title: names.funnels[id] ?? id,
     hasPeriod: true,
     actions: html`<a href="${view.href('/funnels')}">All funnels</a>`,
-    body: html`
+    body: html`<p class="quiet">Where do people leave this funnel, and who becomes a customer?</p>
       ${tiles(
         tile('Sessions', sum, 'sessions', 'number'),
         tile('Conversion', sum, 'conversion_rate', 'percent'),

@@ -40,7 +40,7 @@ export async function refunds(view: View): Promise<Page> {
   return {
     title: 'Refunds and disputes',
     hasPeriod: true,
-    body: html`
+    body: html`<p class="quiet">How much goes back to customers, and why?</p>
       ${tiles(
         tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds }),
         tile('Number of refunds', sum, 'refund_count', 'number', { bad: true }),

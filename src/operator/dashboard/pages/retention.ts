@@ -1,6 +1,6 @@
 // Retention: the share of the subscriptions first paid for in a month that still pays, by months since.
 import { addDays, addMonths } from '../../../lib/days.ts'
-import { number, percent } from '../format.ts'
+import { monthOf, number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import type { Figure } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
@@ -30,7 +30,7 @@ export function cohorts(view: View, began: Figure[], ended: Figure[]): Piece {
       })
       return [
         cell(
-          html`<a href="${view.href(view.path, { ...allChoices(view), first_payment: key })}#subscriptions">${key}</a>`,
+          html`<a href="${view.href(view.path, { ...allChoices(view), first_payment: key })}#subscriptions">${monthOf(key!)}</a>`,
           key,
         ),
         cell(number(size), size),

@@ -59,7 +59,7 @@ export async function revenue(view: View): Promise<Page> {
   return {
     title: 'Revenue',
     hasPeriod: true,
-    body: html`
+    body: html`<p class="quiet">How much comes in, where from, and what goes back?</p>
       ${summary}
       ${withoutDollars(view, sum)}
       ${section(`Net and gross by ${by}`, netToGross(view, lines), {

@@ -59,7 +59,7 @@ export async function subscriptions(view: View): Promise<Page> {
   return {
     title: 'Subscriptions',
     hasPeriod: true,
-    body: html`
+    body: html`<p class="quiet">How many people pay, is it growing, and who stays?</p>
       ${tiles(
         tile('MRR', now, 'mrr', 'usd', { lacks }),
         tile('Paying', now, 'paying', 'number'),

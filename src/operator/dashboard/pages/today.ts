@@ -50,6 +50,7 @@ export async function today(view: View): Promise<Page> {
   const revenue = { label: 'Revenue', metric: 'revenue', unit: 'usd', earlier: true } as const
   const body = html`
     ${alarm(view)}
+    <p class="quiet">How is today, how were the last days, and does anything need attention?</p>
     ${isUrgent && now}
     ${so}
     ${tiles(
