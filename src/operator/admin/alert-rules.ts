@@ -100,9 +100,9 @@ function read({ body, exact = body }: Input) {
   const filters = Object.fromEntries(
     FILTERS.flatMap((name) => (others[name] === undefined ? [] : [[name, others[name]]])),
   )
+  if (Object.keys(filters).length > 1) throw invalid('Only one filter can be given: a rule is about stored figures.')
   const { about } = readQuery({ metric, ...filters })
-  const [filter, ...more] = about.filters ?? []
-  if (more.length > 0) throw invalid('Only one filter can be given: a rule is about stored figures.')
+  const [filter] = about.filters ?? []
   if (about.metrics.length !== 1) throw invalid(`metric must be one metric, got "${metric}".`)
   if (filter && !isStoredFilter(about.metrics[0]!, filter.dimension))
     throw invalid(`${filter.dimension}: ${metric} is not stored by ${filter.dimension}, so no rule can be about it.`)
