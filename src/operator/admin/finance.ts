@@ -38,6 +38,7 @@ const periodFields = {
 }
 
 type Given = PeriodGiven & { test?: boolean }
+type RowsAsked = Given & { psp?: string; psp_merchant_id?: string; after?: string; limit?: number }
 
 export const zoneField = Type.String({
   description:
@@ -115,6 +116,10 @@ const rows = reading({
     'Oldest first: payments are positive, refunds and chargebacks negative. Rows that moved no money are left out.',
   query: Type.Object({
     ...periodFields,
+    psp: Type.Optional(Type.String({ description: 'Only rows of this payment provider’s account.', maxLength: 100 })),
+    psp_merchant_id: Type.Optional(
+      Type.String({ description: 'The merchant account; left out, of payments that name none.', maxLength: 255 }),
+    ),
     after: Type.Optional(Type.String({ description: '`next_after` of the previous page.', maxLength: 100 })),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: MAX_ROWS, default: DEFAULT_LIMIT, description: 'How many rows at most.' }),
@@ -130,11 +135,14 @@ const rows = reading({
   ),
   async run({ db }, { params, query, access }) {
     const row = hasRight(access, 'people') ? financeRow : financeRowWithoutPeople
-    const { after, limit = DEFAULT_LIMIT, test = false, ...given } = query as Given & { after?: string; limit?: number }
+    const { after, limit = DEFAULT_LIMIT, test = false, psp, psp_merchant_id, ...given } = query as RowsAsked
+    if (psp === undefined && psp_merchant_id !== undefined)
+      throw new ApiError(400, 'invalid_parameter', 'psp_merchant_id needs psp, the payment provider of the account.')
+    const account = psp === undefined ? undefined : { psp, merchantId: psp_merchant_id ?? null }
     const period = readPeriod(given)
     const id = params.organization_id!
     await requireOrganization(db.query, id)
-    const page = { after: after === undefined ? undefined : readAfter(after), limit: limit + 1 }
+    const page = { after: after === undefined ? undefined : readAfter(after), limit: limit + 1, account }
     const found = await financeRows(db, id, { ...period, test }, page, row)
     const served = found.rows.slice(0, limit)
     const next_after = found.rows.length > limit ? textOf(found.places[limit - 1]!) : null

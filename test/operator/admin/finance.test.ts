@@ -161,6 +161,13 @@ describe('the finance report', () => {
       const cents = mine.reduce((sum, { amount }) => sum + BigInt(Math.round(amount * 1000)), 0n)
       assert.equal(cents, BigInt(Math.round(total.net * 1000)), JSON.stringify(total))
     }
+    for (const { psp, psp_merchant_id } of real.body.totals) {
+      const account = `psp=${psp}${psp_merchant_id === null ? '' : `&psp_merchant_id=${psp_merchant_id}`}`
+      const mine = (await allRows(period)).filter((one) => one.psp === psp && one.psp_merchant_id === psp_merchant_id)
+      assert.deepEqual(await allRows(`${period}&${account}`), mine, account)
+    }
+    const incomplete = await get(`shop/finance/rows?${period}&psp_merchant_id=main`)
+    assert.deepEqual([incomplete.status, /needs psp/.test(incomplete.body.message)], [400, true])
     assert.equal(signed.at(-1).amount, -5.01)
     assert.deepEqual(
       played.body.totals.map(({ payments, net }: Json) => [payments, net]),

@@ -52,6 +52,13 @@ test('the sums are those of the operation, and what has no rate is named with ho
   assert.match(text, /From finance to the dashboard/)
 })
 
+test('an account leads to its movements, and from there to all', async () => {
+  const { text } = await see(MONTH)
+  const link = /href="([^"]*psp=elsewhere[^"]*)#rows"/.exec(text)![1]!.replaceAll('&amp;', '&')
+  assert.match((await see(link)).text, /Only movements of Elsewhere main\./)
+  assert.match((await see(link.replace('=main', '=other'))).text, /No movements\./)
+})
+
 test('the CSV has every row of the operation, with a byte order mark and a name of project, page and period', async () => {
   const { headers } = await see(`${MONTH}&csv=rows`)
   assert.match(headers.get('content-disposition')!, /_finance_rows_2025-10-01_2025-10-31/)

@@ -4,7 +4,7 @@ import type { Response } from '../call.ts'
 import { country, dateOf, id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { amountCells, amountColumns, type Cell, type Column, cell, type Table } from '../sheet.ts'
-import type { View } from '../view.ts'
+import { allChoices, type View } from '../view.ts'
 
 type Report = Response<'getFinanceReport'>
 type Row = Response<'listFinanceRows'>['rows'][number]
@@ -21,7 +21,14 @@ export const amount = (value: number | null, currency: string): Cell =>
 const account = (one: Report['totals'][number]): Piece =>
   html`${words(one.psp)}${one.psp_merchant_id && html` ${one.psp_merchant_id}`}${one.provider_account && html` <span class="quiet">${one.provider_account}</span>`}`
 
-export function accountTable({ totals, currencies, fees, reporting, reporting_currency: reported }: Report): Table {
+/** Each account leads to its movements. */
+const linkedAccount = (view: View, one: Report['totals'][number]): Piece => {
+  const chosen = { psp: one.psp, psp_merchant_id: one.psp_merchant_id, after: null }
+  return html`<a href="${view.href('/finance', { ...allChoices(view), ...chosen })}#rows">${account(one)}</a>`
+}
+
+export function accountTable(view: View, report: Report): Table {
+  const { totals, currencies, fees, reporting, reporting_currency: reported } = report
   const feeCurrencies: string[] = fees.map(({ fee_currency }) => fee_currency)
   const payments = currencies.reduce((sum, one) => sum + one.payments, 0)
   const corrects = totals.some(({ corrections }) => corrections > 0)
@@ -49,7 +56,7 @@ export function accountTable({ totals, currencies, fees, reporting, reporting_cu
     ],
     rows: [
       ...totals.map((one) => [
-        cell(account(one), [one.psp, one.psp_merchant_id].filter(Boolean).join(' ')),
+        cell(linkedAccount(view, one), [one.psp, one.psp_merchant_id].filter(Boolean).join(' ')),
         one.currency_code,
         ...numbers(one),
         ...feeCurrencies.map((code) => feeOf(one.fees, code)),

@@ -2,7 +2,7 @@
 import { ApiError } from '../../../lib/errors.ts'
 import { type Period, readPeriod } from '../../../payments/billing/finance/period.ts'
 import type { Response } from '../call.ts'
-import { money, monthOf, percent, plural, time } from '../format.ts'
+import { money, monthOf, percent, plural, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, tableSection, tiles } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -37,13 +37,14 @@ export async function finance(view: View): Promise<Page> {
       ${monthChooser(view, month)}
       ${sumTiles(report)}
       ${withoutRate(report)}
-      ${tableSection(view, 'accounts', accountTable(report), {
+      ${tableSection(view, 'accounts', accountTable(view, report), {
         empty: html`<p>No ${view.test ? 'test ' : ''}money moved in this month.</p>`,
         note: 'Refunds and chargebacks are negative. Fees have the currency of the balance that they were taken from.',
       })}
       ${typeof tied === 'string' ? html`<p class="note">No tie-out with the dashboard: ${tied}</p>` : tied && tieOut(view, tied, month)}
       ${tableSection(view, 'rows', rowTable(view, rows.data, report.reporting_currency), {
         title: 'Movements',
+        above: ofAccount(view),
         empty: html`<p>No movements.</p>`,
         below: html`<p class="pages">${view.query.has('after') && html`<a href="${view.href(view.path, { ...allChoices(view), after: null })}">First page</a>`}
           ${rows.next && html`<a class="button" href="${view.href(view.path, { ...allChoices(view), after: rows.next })}">Next page</a>`}</p>`,
@@ -109,13 +110,30 @@ interface Asked {
   test: boolean
 }
 
+/** The merchant account whose movements are asked for. */
+const accountOf = ({ query }: View) => {
+  const [psp, psp_merchant_id] = [query.get('psp'), query.get('psp_merchant_id')]
+  return { ...(psp && { psp }), ...(psp && psp_merchant_id && { psp_merchant_id }) }
+}
+
+/** Names the merchant account whose movements are shown, with a link to all. */
+function ofAccount(view: View): Piece {
+  const { psp, psp_merchant_id } = accountOf(view)
+  const all = view.href(view.path, { ...allChoices(view), psp: null, psp_merchant_id: null, after: null })
+  return (
+    psp &&
+    html`<p class="note">Only movements of ${words(psp)} ${psp_merchant_id ?? 'without an account'}. <a href="${all}#rows">Show all</a></p>`
+  )
+}
+
 /** The shown page of the rows; all of them if they are downloaded as CSV. */
 async function rowsOf(
   view: View,
   params: Record<string, string>,
   query: Asked,
 ): Promise<{ data: Row[]; next: string | null }> {
-  const call = (more: object) => view.call('listFinanceRows', { params, query: { ...query, ...more } })
+  const call = (more: object) =>
+    view.call('listFinanceRows', { params, query: { ...query, ...accountOf(view), ...more } })
   if (view.query.get('csv') !== 'rows') {
     const after = view.query.get('after')
     const { rows, next_after } = await call({ limit: SHOWN_ROWS, ...(after && { after }) })

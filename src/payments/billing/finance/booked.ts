@@ -96,10 +96,12 @@ export const WITH_CLOSED = `closed as materialized (${CLOSED}), changed as mater
 
 /**
  * SQL: the rows that are booked on these days, with all columns of \`finance_rows\` except the organization and the month. $4 chooses real
- * money or test money; null is both. With \`page\`, at most as many of each source, in the order of \`ORDER\`; \`after\` is a condition.
+ * money or test money; null is both. With \`page\`, at most as many of each source, in the order of \`ORDER\`; \`after\` is a condition, and
+ * \`of\` one about a table with the merchant account.
  */
-export const booked = (page?: { after: string; limit: string }) => {
+export const booked = (page?: { after: string; limit: string; of(table: string): string }) => {
   const place = page ? `and ${page.after}` : ''
+  const account = (table: string) => (page ? `and ${page.of(table)}` : '')
   const end = page ? `order by ${ORDER} limit ${page.limit}` : ''
   const ofPayment = place
     .replace('booked_at', 'r.paid_at')
@@ -107,14 +109,14 @@ export const booked = (page?: { after: string; limit: string }) => {
     .replace('part', '0')
   return `
   (select ${KEPT_COLUMNS}, 0 as part from (${payments(
-    `${PERIOD('r.paid_at')} and not (${IS_CLOSED}) and ${TEST(IS_TEST)} ${page ? `and ${moveOf('r')} is not null` : ''} ${ofPayment}`,
+    `${PERIOD('r.paid_at')} and not (${IS_CLOSED}) and ${TEST(IS_TEST)} ${page ? `and ${moveOf('r')} is not null` : ''} ${account('r')} ${ofPayment}`,
     page && `order by r.paid_at, r.trx_created_at limit ${page.limit}`,
   )}) open_months)
   union all
   (select ${KEPT_COLUMNS}, part from (${CORRECTIONS}) corrections
-   where (select since from closed) is not null and ${TEST('is_test')} ${place} ${end})
+   where (select since from closed) is not null and ${TEST('is_test')} ${account('corrections')} ${place} ${end})
   union all
   (select ${KEPT}, part from finance_rows
-   where organization_id = $1 and ${PERIOD('booked_at')} and ${TEST('is_test')} ${page ? 'and kind is not null' : ''} ${place} ${end})`
+   where organization_id = $1 and ${PERIOD('booked_at')} and ${TEST('is_test')} ${page ? 'and kind is not null' : ''} ${account('finance_rows')} ${place} ${end})`
 }
 export const ORDER = 'booked_at, trx_created_at, part'

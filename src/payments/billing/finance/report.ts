@@ -75,6 +75,8 @@ export interface Place {
 interface Page {
   after: Place | undefined
   limit: number
+  /** Only the rows of this merchant account; without an id, of those that name none. */
+  account?: { psp: string; merchantId: string | null } | undefined
 }
 
 /** Rows of `row`, the oldest first, after the place of the last row of the page before; and each one's place. */
@@ -82,11 +84,14 @@ export async function financeRows(
   db: Db,
   organizationId: string,
   which: Which,
-  { after, limit }: Page,
+  { after, limit, account }: Page,
   row = financeRow,
 ): Promise<{ rows: Row[]; places: Place[] }> {
   const place = [after?.booked_at ?? '-infinity', after?.trx_created_at ?? '-infinity', after?.part ?? '0']
-  const rows = await db.read(ROWS.get(row)!, [...paramsOf(organizationId, which), ...place, limit])
+  const rows = await db.read(ROWS.get(row)!, [
+    ...[...paramsOf(organizationId, which), ...place, limit],
+    ...[account?.psp ?? null, account?.merchantId ?? null],
+  ])
   const first = columnsOf(row)
   const places = rows.map((one) => {
     const [booked_at, trx_created_at, part] = one.texts().slice(first) as [string, string, string]
@@ -105,6 +110,8 @@ const rowsAs = (row: Shape): Statement => ({
     select * from (${booked({
       after: '(booked_at, trx_created_at, part) > ($5::timestamptz, $6::timestamptz, $7::int)',
       limit: '$8::int',
+      of: (table) =>
+        `($9::text is null or ${table}.psp = $9 and ${table}.psp_merchant_id is not distinct from $10::text)`,
     })}) b where kind is not null order by ${ORDER} limit $8::int) m ${DETAILS}
   order by m.booked_at, m.trx_created_at, m.part`,
 })
