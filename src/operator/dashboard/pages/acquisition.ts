@@ -1,5 +1,5 @@
 // Acquisition: what customers cost, what they bring back, and what they are worth by cohort.
-import { addDays } from '../../../lib/days.ts'
+import { addDays, addMonths } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { FILTERED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo } from '../filter.ts'
@@ -179,9 +179,21 @@ function worthTable(view: View, split: string, rows: Response<'getLifetime'>['da
   }
 }
 
-/** A month, or the first day of a week. */
-const cohortCell = (view: View, cohort: string): Cell =>
-  cell(view.query.get('cohort') === 'week' ? dateOf(cohort) : monthOf(cohort), cohort)
+/**
+ * A month, or the first day of a week. It leads to the sessions of its days, or to the subscriptions of those who paid first in the month.
+ */
+function cohortCell(view: View, cohort: string): Cell {
+  const isWeek = view.query.get('cohort') === 'week'
+  const shown = isWeek ? dateOf(cohort) : monthOf(cohort)
+  const to = addDays(isWeek ? addDays(cohort, 7) : addMonths(cohort, 1), -1)
+  if (view.query.get('since') === 'session')
+    return cell(html`<a href="${view.href('/sessions', { from: cohort, to, period: null })}">${shown}</a>`, cohort)
+  if (isWeek) return cell(shown, cohort)
+  return cell(
+    html`<a href="${view.href('/subscriptions', { first_payment: cohort.slice(0, 7) })}#subscriptions">${shown}</a>`,
+    cohort,
+  )
+}
 
 const faded = (value: number | null | undefined, isFaded: boolean, currency: string) =>
   value === undefined
