@@ -28,7 +28,10 @@ export async function happen(stage: Stage): Promise<void> {
   const chance = random.next()
   if (chance < 0.3) await onServer(stage, `sync ${project}`, (server) => sync(stage, server, project))
   else if (chance < 0.6) await onServer(stage, `import ${project}`, (server) => bring(stage, server, project))
-  else if (chance < 0.75) await onServer(stage, 'reconcile', ({ context }) => reconcile(context, instantOf(0)))
+  else if (chance < 0.75)
+    await onServer(stage, 'reconcile', ({ context, process }) =>
+      reconcile({ ...context, clock: stage.scheduler.clockOf(process, false) }, instantOf(0)),
+    )
   else if (chance < 0.85) await onServer(stage, 'resolve', (server) => endByHand(stage, server))
   else if (chance < 0.92) await stage.scheduler.asStep(() => payElsewhere(stage))
   else await onServer(stage, `erase in ${project}`, (server) => eraseOne(stage, server, project))

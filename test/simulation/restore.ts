@@ -111,9 +111,10 @@ async function reconcileUntilListed(stage: Stage, since: string): Promise<void> 
   for (let times = 0; times < MAX_RECONCILIATIONS; times++) {
     await scheduler.sleep(scheduler.random.between(1, 600_000))
     const away = scheduler.random.pick([undefined, ...TWO_STEP_ACCOUNTS, ...others])
-    await onServer(stage, `reconcile without ${away}`, ({ context }) => {
+    await onServer(stage, `reconcile without ${away}`, ({ context, process }) => {
       const all = async () => (await context.providers.all()).filter(({ provider }) => provider.merchantId !== away)
-      return reconcile({ ...context, providers: { ...context.providers, all } }, since)
+      const clock = scheduler.clockOf(process, false)
+      return reconcile({ ...context, clock, providers: { ...context.providers, all } }, since)
     })
     const left = await scheduler.asStep(() => database.ask(scheduler.nowMs, LEFT))
     if (left.length === 0) return

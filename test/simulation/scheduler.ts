@@ -71,13 +71,14 @@ export class Scheduler {
     return new Promise((resolve) => this.add(process, ms, resolve))
   }
 
-  clockOf(process: Process): Clock {
+  /** The pauses of background work, which has nothing to do before some work is due, are polls; a command that waits is not. */
+  clockOf(process: Process, isPoll: boolean): Clock {
     return {
       monotonicMs: () => this.nowMs,
       sleep: (ms, signal) =>
         new Promise((resolve) => {
           if (signal?.aborted) return resolve()
-          const step = this.add(process, ms, resolve, true)
+          const step = this.add(process, ms, resolve, isPoll)
           signal?.addEventListener('abort', () => {
             this.cancel(step)
             this.add(process, 0, resolve)

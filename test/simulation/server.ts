@@ -30,7 +30,7 @@ export function startServer(start: Start): Server {
   const context: BillingContext = {
     db: database.of(process, scheduler, faults, changed),
     providers: providersFor(start),
-    clock: scheduler.clockOf(process),
+    clock: scheduler.clockOf(process, true),
     log: { info: log, warn: log, error: log } as unknown as BillingContext['log'],
     providerTimeoutMs: deadlineMs,
   }
