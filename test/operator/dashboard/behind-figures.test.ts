@@ -103,6 +103,9 @@ test('several filters at once; each can be removed, and parts that have no such 
   assert.match(await see(`/acquisition?${DAYS}&product=product`), /New people<\/dt><dd><strong>2/)
   assert.equal(rowsOf(await see(`/worth?${DAYS}&country=BR&source=google`), 'worth').length, 1)
   assert.match(await see(`/worth?${DAYS}&country=BR&source=meta`), /Nobody began in this period/)
+  const byStatus = /By status now: 2 active/
+  assert.match(await see(`/subscriptions?${DAYS}`), byStatus)
+  assert.doesNotMatch(await see(`/subscriptions?${DAYS}&country=BR`), byStatus)
   const cohorts = linksOf(await see(`/worth?${DAYS}`)).filter((one) => one.includes('first_payment='))
   assert.equal(rowsOf(await see(cohorts[0]!), 'subscriptions').length, 2)
   const began = linksOf(await see(`/worth?${DAYS}&since=session`)).filter((one) => one.startsWith('/sessions?'))

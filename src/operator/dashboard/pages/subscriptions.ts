@@ -55,6 +55,8 @@ export async function subscriptions(view: View): Promise<Page> {
         : undefined,
     ])
   if (Object.keys(state.subscriptions).length === 0) return { title: 'Subscriptions', body: NO_SUBSCRIPTION }
+  // The counts by status are those of the whole project.
+  const isWhole = view.filters.length === 0
   const options = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
   return {
     title: 'Subscriptions',
@@ -68,7 +70,7 @@ export async function subscriptions(view: View): Promise<Page> {
         tile('Ended', sum, 'ended', 'number', { bad: true }),
         tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
       )}
-      <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs. By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.</p>
+      <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs.${isWhole && html` By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.`}</p>
       ${lacks.currencies.length > 0 && html`<p class="note">The MRR is ${lacks.shown} of subscriptions: they have no value ${inCurrency(view)}. ${howToValue(view)}</p>`}
       <div class="halves">
       ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, ${inCurrency(view)}`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
@@ -78,7 +80,7 @@ export async function subscriptions(view: View): Promise<Page> {
       ${(sum.values.trials ?? 0) > 0 && section('Trials', trialChart(view, flow), { note: 'By the day on which the trial began. Conversion: the share that was paid for later, so far.' })}
       ${section(
         'By status',
-        html`${statusCounts(state.subscriptions, view)}
+        html`${isWhole && statusCounts(state.subscriptions, view)}
         ${chart(
           view,
           'by-state',
@@ -95,7 +97,9 @@ export async function subscriptions(view: View): Promise<Page> {
           ),
           { kind: 'stacked' },
         )}`,
-        { note: `Numbers: now. Chart: at the end of each ${view.span.by}.` },
+        {
+          note: `${isWhole ? 'Numbers: now. Chart: at' : 'At'} the end of each ${view.span.by}.`,
+        },
       )}
       ${cohorts(view, began, ended)}
       ${
