@@ -197,7 +197,12 @@ class World {
     for (; steps < MAX_STEPS && this.#violation === undefined; steps++) {
       if (steps === ROUGH_STEPS) this.#calmDown()
       if (steps < ROUGH_STEPS) strike(this.#scheduler, this.#running, DEADLINE_MS)
-      if (!(await this.#goOn())) break
+      if (!(await this.#goOn())) {
+        if (!this.#isDirty) break
+        // What the last transaction made due is not known yet.
+        await this.#check(false)
+        continue
+      }
       if (this.#isDirty && this.#random.chance(CHECKED)) await this.#check(false)
     }
     if (steps === MAX_STEPS) this.#violate('it does not come to rest')
