@@ -1,5 +1,9 @@
 // Imports from Stripe: a simulated account, a database with projects, and a run of the import.
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { TestContext } from 'node:test'
 import type { Stripe } from 'stripe'
 import { holdImport } from '../../src/data/ingest/stripe/hold.ts'
 import { FIRST_STEP, type RunOptions, runImport } from '../../src/data/ingest/stripe/run.ts'
@@ -165,3 +169,14 @@ export const storedRecords = (db: Db, organizationId: string, projectId: string)
      order by 1, 2`,
     [projectId, organizationId],
   )
+
+/** Serves the API of Stripe by `listener` until the end of the test; returns its address. */
+export async function serveInPlace(t: TestContext, listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}

@@ -13,7 +13,7 @@ import { financeCurrency } from '../../payments/billing/finance/currency.ts'
 import { type Period, type PeriodGiven, readPeriod } from '../../payments/billing/finance/period.ts'
 import { closedMonths, financeRows, financeTotals, type Place } from '../../payments/billing/finance/report.ts'
 import { financeRow, financeTotal } from '../../payments/billing/finance/shapes.ts'
-import { feesIn, sumsOf } from '../../payments/billing/finance/sums.ts'
+import { feesIn, sumsOf, withoutRate } from '../../payments/billing/finance/sums.ts'
 import { action, type Result } from './command.ts'
 import { table } from './text.ts'
 
@@ -78,11 +78,9 @@ async function report({ db }: App, options: Options): Promise<Result> {
 }
 
 /** All in the reporting currency, and what has no rate and so is not in it. */
-function summary({ reporting, currencies }: ReturnType<typeof sumsOf>, currency: string): string {
-  const sums = Object.entries(reporting).map(([name, { text }]) => `${name} ${pad(text, currency)}`)
-  const missing = currencies
-    .filter(({ without_rate }) => without_rate.text !== '0')
-    .map((one) => `${pad(one.net_without_rate.text, one.currency_code)} ${one.currency_code}`)
+function summary(all: ReturnType<typeof sumsOf>, currency: string): string {
+  const sums = Object.entries(all.reporting).map(([name, { text }]) => `${name} ${pad(text, currency)}`)
+  const missing = withoutRate(all).map((one) => `${pad(one.amount, one.currency)} ${one.currency}`)
   return `All in ${currency}: ${sums.join(', ')}.${missing.length > 0 ? `\nWithout a rate, and so not in it: ${missing.join(', ')}.` : ''}`
 }
 

@@ -61,7 +61,7 @@ async function emit(query: Query, projectId: string, type: ChangeType, changes: 
   }
 }
 
-/** The events of changes whose records are read; of records that are not there any more there are none. */
+/** The events of changes whose records are read; of records that are gone there are none. */
 export function eventsOf(type: ChangeType, records: ReadRecords, changes: Change[]): Event[] {
   return changes.flatMap(({ id, before }) => {
     const row = records.get(id)

@@ -155,7 +155,7 @@ async function read(db: Db, names: SumName[], question: Question): Promise<Recor
   return atEnd && period ? accumulate(rows, names, question) : rows
 }
 
-/** The dimension, if facts have it as a column of their own. */
+/** The dimension, if facts have it as a column. */
 const ofFacts = (dimension: string | undefined): string[] =>
   dimension === undefined || dimension === 'currency' || dimension === 'project' ? [] : [dimension]
 

@@ -97,10 +97,8 @@ export const END = '2200-01-01'
 async function fromRecords(db: Db, family: Family, projectId: string, place: Place): Promise<Source> {
   const { dimensions, filters, days } = place
   const { timeZone, currency } = await settingsOf(db.query, projectId)
-  const isStored = [...dimensions, ...filters.map(({ dimension }) => dimension)].every((name) =>
-    family.dimensions.includes(name),
-  )
-  const facts = isStored ? family.facts : family.more!.facts
+  const names = [...dimensions, ...filters.map(({ dimension }) => dimension)]
+  const facts = names.every((name) => family.dimensions.includes(name)) ? family.facts : family.more!.facts
   // PostgreSQL refuses parameters that the statement does not use.
   const money = facts.includes('$5') ? [DECIMALS, currency] : []
   const source = open('', [projectId, days.from ?? BEGINNING, days.to, timeZone, ...money])
@@ -150,12 +148,8 @@ export async function sumOver(
   statement: (source: Source) => string,
   isSum: (column: string) => boolean,
 ): Promise<Rows> {
-  const all = await Promise.all(
-    sources.map((source) => {
-      const text = statement(source)
-      return db.query(text, source.params)
-    }),
-  )
+  // The statement adds its parameters, so it is made first.
+  const all = await Promise.all(sources.map((source) => db.query(statement(source), source.params)))
   if (all.length === 1) return all[0]!
   const found = new Map<string, Record<string, string | null>>()
   for (const row of all.flat()) {

@@ -6,7 +6,18 @@ import { addDays, DAY_MS } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import { daysOf, daysQuery, FILTERS, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
+import {
+  daysOf,
+  daysQuery,
+  FILTERS,
+  filtersBy,
+  filtersOf,
+  nowFields,
+  nowOf,
+  readDays,
+  TAG,
+  VISITED_BY,
+} from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const nullable = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
@@ -15,8 +26,6 @@ const choice = <const N extends string>(names: readonly N[], description: string
   enum: names,
   description,
 })
-/** What is known of people when they come: no product. */
-const CAME_BY = ['funnel', 'source', 'campaign', 'country', 'variant'] as const
 const eachDay = RETURN_DAYS.join(', ')
 
 const row = Type.Object(
@@ -67,7 +76,7 @@ const acquisition = reading({
   query: Type.Object({
     ...daysQuery,
     by: Type.Optional(choice(BY, 'The dimension of the rows; by default one row for all.')),
-    ...filtersBy(...CAME_BY),
+    ...filtersBy(...VISITED_BY),
     test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
   }),
   response: Type.Object(

@@ -7,7 +7,7 @@ import { closeMonth, requireClosable } from '../../payments/billing/finance/clos
 import { financeCurrency } from '../../payments/billing/finance/currency.ts'
 import { monthPeriod } from '../../payments/billing/finance/period.ts'
 import { financeTotals } from '../../payments/billing/finance/report.ts'
-import { sumsOf } from '../../payments/billing/finance/sums.ts'
+import { sumsOf, withoutRate } from '../../payments/billing/finance/sums.ts'
 import { requireOrganization } from './exist.ts'
 import { monthField, TAG } from './finance.ts'
 import { list, ofOrganization } from './list.ts'
@@ -60,11 +60,11 @@ const close = act({
     const first = readMonth('month', String(body.month))
     await requireOrganization(db.query, id)
     await requireClosable(db.query, id, first)
-    const { reporting, currencies } = sumsOf(await financeTotals(db, id, { ...monthPeriod(first), test: false }))
+    const sums = sumsOf(await financeTotals(db, id, { ...monthPeriod(first), test: false }))
     const currency = await financeCurrency(db.query, id)
-    const net = Number(reporting.net.text).toFixed(minorUnits(currency) ?? 2)
-    const missing = currencies.filter(({ without_rate }) => without_rate.text !== '0')
-    const without = missing.map((one) => `${one.net_without_rate.text} ${one.currency_code}`).join(', ')
+    const net = Number(sums.reporting.net.text).toFixed(minorUnits(currency) ?? 2)
+    const missing = withoutRate(sums).map(({ amount, currency }) => `${amount} ${currency}`)
+    const without = missing.join(', ')
     return `Closes ${body.month} of ${id} permanently, with a net of ${net} ${currency}${without && `, without ${without} for which there is no exchange rate`}. Later changes are booked as corrections in the next month.`
   },
   async act(app, { params, body }) {

@@ -53,6 +53,8 @@ export const daysQuery = {
 
 /** The dimensions that figures can be filtered by, also by several of them. */
 export const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
+/** Those that a session has: no product. */
+export const VISITED_BY = ['funnel', 'source', 'campaign', 'country', 'variant'] as const
 type FilterName = (typeof FILTERS)[number]
 const filterOf = (name: string) =>
   Type.Optional(

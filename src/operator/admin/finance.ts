@@ -152,10 +152,10 @@ const rows = reading({
 })
 
 /** The time zone and the reporting currency of the report. */
-export const unitsOf = async ({ query }: Db, id: string) => ({
-  time_zone: await financeZone(query, id),
-  reporting_currency: await financeCurrency(query, id),
-})
+export async function unitsOf({ query }: Db, id: string) {
+  const [time_zone, reporting_currency] = await Promise.all([financeZone(query, id), financeCurrency(query, id)])
+  return { time_zone, reporting_currency }
+}
 
 const textOf = ({ booked_at, trx_created_at, part }: Place) => `${booked_at}_${trx_created_at}_${part}`
 

@@ -1,5 +1,4 @@
 // The sentences of messages.
-
 import { type MetricName, metrics } from '../../data/figures/metrics.ts'
 import { clockOf } from '../../lib/days.ts'
 import { instantFromPg } from '../../lib/time.ts'

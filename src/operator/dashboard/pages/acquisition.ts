@@ -1,7 +1,7 @@
 // Acquisition: what customers cost, what they bring back, and what they are worth by cohort.
 import { addDays, addMonths } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
-import { FILTERED_BY } from '../dimensions.ts'
+import { FILTERED_BY, VISITED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo } from '../filter.ts'
 import { country, dateOf, money, monthOf, number } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -16,8 +16,6 @@ type Return = Response<'getAcquisition'>['data'][number]
 const BY = { source: 'Source', campaign: 'Campaign', funnel: 'Funnel' } as const
 type By = keyof typeof BY
 const DAYS = [0, 7, 30, 90]
-/** What is known of people when they come: no product. */
-const CAME_BY = ['funnel', 'source', 'campaign', 'country', 'variant']
 
 export async function acquisition(view: View): Promise<Page> {
   const title = 'Acquisition'
@@ -27,8 +25,8 @@ export async function acquisition(view: View): Promise<Page> {
   const params = { project_id: view.project.id }
   const by = (Object.keys(BY) as By[]).find((name) => name === view.query.get('split')) ?? 'source'
   const [{ result: all, note: unfiltered }, { result: each }, names] = await Promise.all([
-    callFiltered(view, 'getAcquisition', { params, query }, CAME_BY),
-    callFiltered(view, 'getAcquisition', { params, query: { ...query, by } }, CAME_BY),
+    callFiltered(view, 'getAcquisition', { params, query }, VISITED_BY),
+    callFiltered(view, 'getAcquisition', { params, query: { ...query, by } }, VISITED_BY),
     namesOf(view),
   ])
   const [sum] = all.data
@@ -130,7 +128,7 @@ export async function worth(view: View): Promise<Page | string> {
   const asked = view.query.get('split') ?? 'cohort'
   const split = asked in WORTH_BY && (asked !== 'product' || since === 'payment') ? asked : 'cohort'
   const { from, to } = view.span
-  const known = FILTERED_BY.filter((name) => name !== 'product' || since === 'payment')
+  const known = since === 'payment' ? FILTERED_BY : VISITED_BY
   const input = {
     params: { project_id: view.project.id },
     query: { from, to: addDays(to, -1), since, cohort, test: view.test, ...(split !== 'cohort' && { by: split }) },

@@ -1,6 +1,7 @@
 // Today by hour: how is today, compared with yesterday and the same weekday, up to this hour?
 import { clockOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
+import { VISITED_BY } from '../dimensions.ts'
 import { callFiltered } from '../filter.ts'
 import { html } from '../html.ts'
 import { type Figure, type Unit, valueCell } from '../numbers.ts'
@@ -12,9 +13,6 @@ import { inCurrency, type View } from '../view.ts'
 
 const SHOWN = { revenue: 'usd', sales: 'number', customers: 'number', sessions: 'number' } as const
 const LABELS = { revenue: 'Revenue', sales: 'Sales', customers: 'New customers', sessions: 'Sessions' }
-/** What sessions have: no product. */
-const VISITED_BY = ['funnel', 'source', 'campaign', 'country', 'variant']
-
 type Metric = keyof typeof SHOWN
 const DAYS = { today: 'Today', yesterday: 'Yesterday', week_before: 'A week before' } as const
 type Day = keyof typeof DAYS

@@ -67,7 +67,7 @@ const CHANGED = `
     select b.order_id from closed join provider_fees f on f.organization_id = $1 and f.stored_at >= closed.since
     join finance_rows b on b.organization_id = $1 and b.psp_transaction_id = f.transaction_id
     union
-    -- A rate that is new has no time of its own.
+    -- The time at which a rate became known is not stored.
     select b.order_id from closed join finance_rows b on b.organization_id = $1 and b.amount_reported is null and b.amount <> 0
     where closed.since is not null and ${FINANCE_CURRENCY} <> 'USD') as orders`
 const IS_CHANGED = `order_id = any((select orders from changed)::uuid[])`

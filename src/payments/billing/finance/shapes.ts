@@ -9,6 +9,15 @@ const OWN = 'not m.is_correction and m.kind'
 const list = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ')
 const sumOf = (column: string, condition: string) => `coalesce(sum(m.${column}) filter (where ${condition}), 0)`
 const kindsSum = (column: string, kinds: readonly string[]) => sumOf(column, `${OWN} in (${list(kinds)})`)
+/** SQL: the sums of a column of amounts. */
+const sumsIn = (column: string) => ({
+  gross: kindsSum(column, ['sale']),
+  refunded: kindsSum(column, ['refund', 'refund_failed']),
+  charged_back: kindsSum(column, ['chargeback', 'chargeback_reversal']),
+  corrected: sumOf(column, 'm.is_correction'),
+  net: sumOf(column, 'true'),
+})
+const [OWN_SUMS, DOLLARS, REPORTED] = [sumsIn('amount'), sumsIn('amount_usd'), sumsIn('amount_reported')]
 const countOf = (kind: string) => `count(*) filter (where ${OWN} = '${kind}')`
 const moved = (condition: string) => `count(*) filter (where m.kind is not null and ${condition})`
 
@@ -38,10 +47,10 @@ export const financeTotal = shape('FinanceTotal', 'm', {
     example: 'acct_1NGk1a2eZvKYlo2C',
   }),
   payments: integer('How many payments succeeded.', { sql: countOf('sale'), example: 120 }),
-  gross: decimal('Their sum, in major units.', { sql: kindsSum('amount', ['sale']), example: 1240.5 }),
+  gross: decimal('Their sum, in major units.', { sql: OWN_SUMS.gross, example: 1240.5 }),
   refunds: integer('How many refunds succeeded.', { sql: countOf('refund'), example: 3 }),
   refunded: decimal('Their sum, negative, without refunds that failed afterwards.', {
-    sql: kindsSum('amount', ['refund', 'refund_failed']),
+    sql: OWN_SUMS.refunded,
     example: -30,
   }),
   refunds_failed: integer('How many refunds failed after they had succeeded.', {
@@ -50,7 +59,7 @@ export const financeTotal = shape('FinanceTotal', 'm', {
   }),
   chargebacks: integer('How many chargebacks took money.', { sql: countOf('chargeback'), example: 1 }),
   charged_back: decimal('Their sum, negative, without what was returned after a dispute.', {
-    sql: kindsSum('amount', ['chargeback', 'chargeback_reversal']),
+    sql: OWN_SUMS.charged_back,
     example: -10,
   }),
   chargeback_reversals: integer('How many chargebacks were returned.', {
@@ -58,9 +67,9 @@ export const financeTotal = shape('FinanceTotal', 'm', {
     example: 0,
   }),
   corrections: integer('How many rows correct a month that was closed.', { sql: moved('m.is_correction'), example: 0 }),
-  corrected: decimal('Their sum, in major units.', { sql: sumOf('amount', 'm.is_correction'), example: 0 }),
+  corrected: decimal('Their sum, in major units.', { sql: OWN_SUMS.corrected, example: 0 }),
   net: decimal('`gross` + `refunded` + `charged_back` + `corrected`.', {
-    sql: sumOf('amount', 'true'),
+    sql: OWN_SUMS.net,
     example: 1200.5,
   }),
   fees: json(
@@ -85,11 +94,11 @@ export const financeTotal = shape('FinanceTotal', 'm', {
     sql: 'count(*) filter (where m.kind is null)',
     example: 7,
   }),
-  gross_usd: inDollars('gross', kindsSum('amount_usd', ['sale'])),
-  refunded_usd: inDollars('refunded', kindsSum('amount_usd', ['refund', 'refund_failed'])),
-  charged_back_usd: inDollars('charged_back', kindsSum('amount_usd', ['chargeback', 'chargeback_reversal'])),
-  corrected_usd: inDollars('corrected', sumOf('amount_usd', 'm.is_correction')),
-  net_usd: inDollars('net', sumOf('amount_usd', 'true')),
+  gross_usd: inDollars('gross', DOLLARS.gross),
+  refunded_usd: inDollars('refunded', DOLLARS.refunded),
+  charged_back_usd: inDollars('charged_back', DOLLARS.charged_back),
+  corrected_usd: inDollars('corrected', DOLLARS.corrected),
+  net_usd: inDollars('net', DOLLARS.net),
   without_usd: integer('How many movements have no value in US dollars.', {
     sql: moved('m.amount_usd is null and m.amount <> 0'),
     example: 0,
@@ -99,11 +108,11 @@ export const financeTotal = shape('FinanceTotal', 'm', {
     example: 0,
   }),
   reporting_currency: reportingCurrency,
-  gross_reported: reported('gross', kindsSum('amount_reported', ['sale'])),
-  refunded_reported: reported('refunded', kindsSum('amount_reported', ['refund', 'refund_failed'])),
-  charged_back_reported: reported('charged_back', kindsSum('amount_reported', ['chargeback', 'chargeback_reversal'])),
-  corrected_reported: reported('corrected', sumOf('amount_reported', 'm.is_correction')),
-  net_reported: reported('net', sumOf('amount_reported', 'true')),
+  gross_reported: reported('gross', REPORTED.gross),
+  refunded_reported: reported('refunded', REPORTED.refunded),
+  charged_back_reported: reported('charged_back', REPORTED.charged_back),
+  corrected_reported: reported('corrected', REPORTED.corrected),
+  net_reported: reported('net', REPORTED.net),
   without_rate: integer('How many movements have no value in `reporting_currency`.', {
     sql: moved('m.amount_reported is null and m.amount <> 0'),
     example: 0,

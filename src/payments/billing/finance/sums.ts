@@ -127,6 +127,12 @@ export function sumsOf(rows: readonly Row[]) {
   }
 }
 
+/** What has no rate, and so is in no sum of the reporting currency, by its own currency. */
+export const withoutRate = ({ currencies }: Pick<ReturnType<typeof sumsOf>, 'currencies'>) =>
+  currencies.flatMap(({ without_rate, net_without_rate, currency_code }) =>
+    without_rate.text === '0' ? [] : [{ amount: net_without_rate.text, currency: currency_code }],
+  )
+
 function byName<N extends string, T>(names: readonly N[], make: (name: N) => T): Record<N, T> {
   return Object.fromEntries(names.map((name) => [name, make(name)])) as Record<N, T>
 }

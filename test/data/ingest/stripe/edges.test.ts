@@ -1,14 +1,12 @@
 // Imports of Stripe accounts that are not plain: trouble on the way, parts of an account, and what cannot be imported.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage } from 'node:http'
 import { after, before, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { figuresOf } from '../../../../src/data/ingest/stripe/tally.ts'
 import { line } from '../../../support/imports.ts'
-import { differences, openStripeImports, type StripeImports } from '../../../support/stripe-import.ts'
+import { differences, openStripeImports, type StripeImports, serveInPlace } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
 
 let all: StripeImports
@@ -49,7 +47,7 @@ test('bodies of another form, as a proxy may send them, are read again and end n
   // Each list, and the account, is odd once.
   const odd = ['null', '[]', '{"data": {}}', '{"data": [], "has_more": null}', '{"data": [null], "has_more": false}']
   const seen = new Set<string>()
-  const between = createServer(async (request, response) => {
+  const apiUrl = await serveInPlace(t, async (request, response) => {
     const path = request.url!.split('?')[0]!
     const isOdd = !seen.has(path) && odd.length > 0
     seen.add(path)
@@ -58,13 +56,7 @@ test('bodies of another form, as a proxy may send them, are read again and end n
       : await fetch(all.simulator.url + request.url, { headers: { ...authorized(request) } })
     response.writeHead(passed?.status ?? 200, { 'content-type': 'application/json' })
     response.end(passed ? await passed.text() : odd.pop())
-  }).listen(0, '127.0.0.1')
-  await once(between, 'listening')
-  t.after(() => {
-    between.closeAllConnections()
-    between.close()
   })
-  const apiUrl = `http://127.0.0.1:${(between.address() as AddressInfo).port}`
   const state = await all.run(project, {}, { apiUrl })
   assert.deepEqual([odd, state.tally.rejects, differences(state)], [[], [], []])
 })

@@ -1,15 +1,12 @@
 // Objects of an account that cannot be stored: each is named with its id and the reason, and everything else is imported.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { dryRun } from '../../../../src/data/ingest/stripe/dry-run.ts'
 import { StripeSource } from '../../../../src/data/ingest/stripe/source.ts'
 import { systemClock } from '../../../../src/lib/clock.ts'
 import type { Project } from '../../../support/imports.ts'
 import { silent } from '../../../support/simulator.ts'
-import { MERCHANT, openStripeImports, type StripeImports } from '../../../support/stripe-import.ts'
+import { MERCHANT, openStripeImports, type StripeImports, serveInPlace } from '../../../support/stripe-import.ts'
 import { savedCard, TEST_KEY } from '../../../support/stripe-simulator.ts'
 
 let all: StripeImports
@@ -145,18 +142,12 @@ test('a follower goes on behind events of another form', async (t) => {
     created: n % 2 === 0 ? null : 'x',
     data,
   }))
-  const between = createServer(async (request, response) => {
+  const apiUrl = await serveInPlace(t, async (request, response) => {
     const headers = { authorization: request.headers.authorization! }
     const body = (await (await fetch(simulator.url + request.url, { headers })).json()) as { data: object[] }
     if (request.url!.startsWith('/v1/events')) body.data.unshift(...odd)
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
-  }).listen(0, '127.0.0.1')
-  await once(between, 'listening')
-  t.after(() => {
-    between.closeAllConnections()
-    between.close()
   })
-  const apiUrl = `http://127.0.0.1:${(between.address() as AddressInfo).port}`
   const state = await all.run(project, { follow: true }, { once: true, apiUrl })
   assert.equal(state.status, 'following')
   assert.equal((await one('profiles', project, customer)).length, 1)
