@@ -37,6 +37,8 @@ export class Process {
 export class Scheduler {
   readonly random: Random
   nowMs = 0
+  /** How long everything has stood still so far. */
+  stillMs = 0
   /** When the next work in the database is due; searches for due work are skipped until then. */
   dueMs = Number.POSITIVE_INFINITY
   readonly #steps = new Set<Step>()
@@ -60,6 +62,13 @@ export class Scheduler {
 
   cancel(step: Step): void {
     this.#steps.delete(step)
+  }
+
+  /** Time passes at once, as for a suspended machine. */
+  standStill(ms: number): void {
+    this.tell('everything stands still')
+    this.nowMs += ms
+    this.stillMs += ms
   }
 
   /** Runs asynchronous work of the simulation itself as one step, during which nothing else runs. */

@@ -162,11 +162,16 @@ export class Session implements Link {
   }
 
   #limitWaiting(running: Running): void {
+    const { scheduler } = this.#shared
     const [ms, code, reason] = this.#hasLockTimeout
       ? ([LOCK_TIMEOUT_MS, '55P03', 'lock timeout'] as const)
       : ([STATEMENT_TIMEOUT_MS, '57014', 'statement timeout'] as const)
-    const end = () => (this.#blocked === running ? this.fail(code, `canceling statement due to ${reason}`) : undefined)
-    this.#limit = this.#shared.scheduler.add(undefined, ms, end)
+    const stillBefore = scheduler.stillMs
+    this.#limit = scheduler.add(undefined, ms, () => {
+      if (this.#blocked !== running) return undefined
+      const why = scheduler.stillMs > stillBefore ? STOOD_STILL : ''
+      return this.fail(code, `canceling statement due to ${reason}${why}`)
+    })
   }
 
   /** The response, or undefined while the statement waits for a lock. */
@@ -236,9 +241,12 @@ function fateOf(chance: number, { before, after, crash }: DatabaseFaults): Fate 
 }
 
 const LOSS = 'Connection terminated unexpectedly'
+// A statement may wait for longer than its limit only while everything stands still, also the holder of the lock.
+const STOOD_STILL = ' while everything stood still'
 
 /** Whether it is an error that the simulated database causes deliberately. */
 export const isLoss = (error: Error) =>
-  /^(Connection terminated|timeout exceeded|Client has encountered a connection error)/.test(error.message)
+  /^(Connection terminated|timeout exceeded|Client has encountered a connection error)/.test(error.message) ||
+  error.message.endsWith(STOOD_STILL)
 
 const lost = () => Object.assign(new Error(LOSS), { code: 'ECONNRESET', syscall: 'read' })

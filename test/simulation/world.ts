@@ -139,15 +139,12 @@ class World {
     if (isRestored) planRestore({ tenants, stopAll: () => this.#stopAll(), restored: () => this.#restored() })
   }
 
-  /** Time passes at once, as for a suspended machine, or the clock of the database is set back and stays behind. */
+  /** Everything stands still for a while, or the clock of the database is set back and stays behind. */
   #planJumps(): void {
     const { random } = this.#scheduler
     const within = () => random.between(1, HAPPENINGS.withinMs)
     if (random.chance(STANDING_STILL))
-      this.#scheduler.add(undefined, within(), () => {
-        this.#scheduler.tell('everything stands still')
-        this.#scheduler.nowMs += random.between(1, LONGEST_STILL_MS)
-      })
+      this.#scheduler.add(undefined, within(), () => this.#scheduler.standStill(random.between(1, LONGEST_STILL_MS)))
     if (!random.chance(SET_BACK)) return
     // Cards are compared by the provider's clock.
     for (const { cards } of this.#tenants) cards.isJudged = false
