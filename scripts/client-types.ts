@@ -1,6 +1,6 @@
-// Writes the types of @tundish/client from the OpenAPI description; with --check it fails when they are out of date.
+// Writes the types of @tundish/client from the OpenAPI description, to the given file or where the client's sources import it.
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -8,16 +8,18 @@ import { fileURLToPath } from 'node:url'
 import { unconnectedListener } from './openapi.ts'
 
 const CLIENT = fileURLToPath(new URL('../clients/js/', import.meta.url))
-const FILE = join(CLIENT, 'src/schema.ts')
 const HEAD = '// Types of the API, generated from its OpenAPI description by scripts/client-types.ts.\n'
 
 const listener = await unconnectedListener()
 const generated = generate(JSON.stringify(listener.swagger()))
 await listener.close()
-if (!process.argv.includes('--check')) writeFileSync(FILE, generated)
-else if (readFileSync(FILE, 'utf8') !== generated) {
-  process.stderr.write('clients/js/src/schema.ts is out of date. Run: bin/pinned-node --dev scripts/client-types.ts\n')
-  process.exitCode = 1
+write(process.argv[2] ?? join(CLIENT, 'src/schema.ts'), generated)
+
+/** In one step, because several programs may pack the client at once. */
+function write(file: string, text: string): void {
+  const written = `${file}.${process.pid}`
+  writeFileSync(written, text)
+  renameSync(written, file)
 }
 
 function generate(document: string): string {

@@ -23,7 +23,15 @@ export function packJavaScript(out: string, source: Source): string {
     `${JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), version: source.version }, null, 2)}\n`,
   )
   symlinkSync(join(ROOT, 'clients/js/node_modules'), join(folder, 'node_modules'))
-  run('npm', ['pack', '--pack-destination', out], { cwd: folder })
+  const typesOf = [
+    '--dev',
+    '--disable-warning=ExperimentalWarning',
+    'scripts/client-types.ts',
+    join(folder, 'src/schema.ts'),
+  ]
+  run('bin/pinned-node', typesOf, { cwd: ROOT })
+  run('npm', ['exec', '--', 'tsc'], { cwd: folder })
+  run('npm', ['pack', '--ignore-scripts', '--pack-destination', out], { cwd: folder })
   return `tundish-client-${source.version}.tgz`
 }
 
