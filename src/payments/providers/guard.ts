@@ -4,8 +4,9 @@ import type { Clock } from '../../lib/clock.ts'
 import { rejectWhenAborted } from '../../lib/when-aborted.ts'
 import { Circuit, type CircuitLimits } from './circuit.ts'
 import type { NotBegun, Unknown } from './outcomes.ts'
-import { NotPermitted, ProviderError } from './provider.ts'
+import { errorOf, NotPermitted, ProviderError } from './provider.ts'
 import { type Purpose, Rate } from './rate.ts'
+import { repeatUnknown } from './repeat.ts'
 
 export interface GuardOptions {
   /** For the circuit breaker. Deadlines use real time, because the connections do too. */
@@ -36,6 +37,7 @@ class NeverSent extends Abandoned {}
 export class Guard {
   readonly circuit: Circuit
   readonly deadlineMs: number
+  readonly #clock: Clock
   readonly #maxInFlight: number
   readonly #maxWaiting: number
   readonly #charges = new Set<() => void>()
@@ -45,6 +47,7 @@ export class Guard {
   #othersInFlight = 0
 
   constructor(options: GuardOptions) {
+    this.#clock = options.clock
     this.circuit = new Circuit(options.clock, options.circuit)
     this.deadlineMs = options.deadlineMs ?? defaultDeadlineMs
     this.#maxInFlight = options.maxInFlight ?? defaultMaxInFlight
@@ -98,7 +101,14 @@ export class Guard {
     return this.run(call, outer, { purpose: 'reading' })
   }
 
-  /** The same for a call that finds the outcome of a charge or refund. */
+  /** Reads a part of a list for which no caller waits: a call that fails is repeated a few times. Throws a `ProviderError`. */
+  async list<T extends object>(call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const part = await repeatUnknown(this.#clock, () => this.read(call))
+    if ('outcome' in part) throw errorOf(part)
+    return part
+  }
+
+  /** The same as `read` for a call that finds the outcome of a charge or refund. */
   find<T>(call: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T | Unknown> {
     return this.run(call, outer, { purpose: 'look_up' })
   }

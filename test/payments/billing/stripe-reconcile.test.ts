@@ -5,6 +5,7 @@ import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { findEither, resolve } from '../../../src/payments/billing/reconcile/resolve.ts'
 import { adoptRefundsOfCharge } from '../../../src/payments/billing/refund/adopt-of-charge.ts'
+import { HandClock } from '../../support/hand-clock.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
 
 // Only the reconciliation finds what was done there.
@@ -12,7 +13,8 @@ const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())
 const shop = await billing.shop()
 
-const context = billingContext(billing.server.app)
+// Its pauses take no time.
+const context = { ...billingContext(billing.server.app), clock: new HandClock() }
 const compare = (sinceMs = -3_600_000) => reconcile(context, new Date(Date.now() + sinceMs).toISOString())
 
 async function charged(card?: string) {
@@ -38,6 +40,9 @@ const feesOf = (order_id: string) =>
     [order_id],
   )
 
+const change = (orderId: string, what: string, table: 'orders' | 'refunds' = 'refunds') =>
+  billing.db.query(`update ${table} set ${what} where order_id = $1`, [orderId])
+
 test('fees without a notification are read; a key that may not read them delays nothing', async () => {
   const { order_id, payment } = await charged()
   await billing.client.refunds.create({ payment_intent: payment, amount: 400 })
@@ -49,6 +54,17 @@ test('fees without a notification are read; a key that may not read them delays 
     { move: 'sale', fee: '0.60' },
     { move: 'refund', fee: '0.00' },
   ])
+})
+
+test('a look-up that fails while the sides are compared is repeated', async () => {
+  const { order_id, payment } = await charged()
+  const fault = { method: 'GET', kind: 'error_before', times: 4 }
+  await billing.stripe.control('/faults', { ...fault, path: `/v1/payment_intents/${payment}` })
+  // Made before the time to compare from, so that the list lacks it.
+  await change(order_id, `settled_at = settled_at + interval '2 days'`, 'orders')
+  const { findings } = await compare(86_400_000)
+  await change(order_id, `settled_at = settled_at - interval '2 days'`, 'orders')
+  assert.deepEqual(findings, [])
 })
 
 test('a refund made at Stripe is adopted, and a full one revokes the consumable', async () => {
@@ -210,6 +226,3 @@ test('a dispute that was opened a hundred days before the time to compare from a
   await compare(100 * 86_400_000)
   assert.equal((await shop.consumables(external_id))[0].is_active, true)
 })
-
-const change = (orderId: string, what: string) =>
-  billing.db.query(`update refunds set ${what} where order_id = $1`, [orderId])

@@ -12,13 +12,18 @@ import { HandClock } from '../../support/hand-clock.ts'
 
 let server: Server
 let body: string
+/** What is returned before `body`, to so many calls. */
+let earlier = { status: 200, body: '', calls: 0 }
+let calls = 0
 let providers: Record<'Stripe' | 'Primer' | 'Airwallex', Provider & { close(): void }>
 
 before(async () => {
   server = createServer((request, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' })
     const isLogin = request.url!.endsWith('/login')
-    request.resume().on('end', () => response.end(isLogin ? '{"token": "t"}' : body))
+    if (!isLogin) calls++
+    const isEarlier = !isLogin && earlier.calls-- > 0
+    response.writeHead(isEarlier ? earlier.status : 200, { 'content-type': 'application/json' })
+    request.resume().on('end', () => response.end(isLogin ? '{"token": "t"}' : isEarlier ? earlier.body : body))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -52,6 +57,32 @@ for (const [name, bodies] of Object.entries(ODD) as [keyof typeof ODD, unknown[]
       const listed = Array.fromAsync(providers[name].list('1970-01-01T00:00:00Z') as AsyncIterable<unknown>)
       await assert.rejects(listed, (error) => error instanceof ProviderError, body)
     }
+  })
+
+const EMPTY: Record<keyof typeof providers, unknown> = {
+  Stripe: { data: [], has_more: false },
+  Primer: { data: [] },
+  Airwallex: { items: [], has_more: false },
+}
+
+for (const [name, empty] of Object.entries(EMPTY) as [keyof typeof ODD, unknown][])
+  test(`${name}: a page that cannot be read is read again, four times at most`, async () => {
+    const list = () => Array.fromAsync(providers[name].list(new Date().toISOString()) as AsyncIterable<unknown>)
+    body = JSON.stringify(empty)
+    for (const [status, odd] of [
+      [200, '<html>'],
+      [200, '{}'],
+      [500, '{}'],
+      [429, '{}'],
+    ] as const) {
+      earlier = { status, body: odd, calls: 4 }
+      assert.deepEqual(await list(), [])
+      calls = 0
+      earlier = { status, body: odd, calls: 9 }
+      await assert.rejects(list(), ProviderError)
+      assert.equal(calls, 5)
+    }
+    earlier.calls = 0
   })
 
 test('NUL and halves of surrogate pairs, which PostgreSQL does not store, are replaced in names and values', async (t) => {

@@ -1,7 +1,9 @@
 // Compares our movements since an instant with those at the providers, in both directions. Settles rows in progress, adopts
 // refunds that are missing here, stores charges that are missing here as lost movements, and reports differences.
+import { aroundCalls, type Call } from '../../providers/around-calls.ts'
 import { storeFees } from '../../providers/fees.ts'
 import { type Movement, NotPermitted, type Provider, ProviderError } from '../../providers/provider.ts'
+import { repeatUnknown } from '../../providers/repeat.ts'
 import type { BillingContext } from '../context.ts'
 import { KINDS } from '../kinds.ts'
 import { recordDisputes } from '../ledger/disputes.ts'
@@ -15,8 +17,10 @@ import { compareMovements, compareWithoutOrders, type NotCompared, type Pass, ty
 // How many movements are looked up at once.
 const BATCH = 500
 
+const LOOK_UPS = new Set<Call>(['look_up', 'look_up_refund', 'refunds_of', 'disputes_of'])
+
 /**
- * Throws `ProviderError` if a provider does not respond or does not know the outcome of a movement. What the key of an account may
+ * Throws `ProviderError` if a provider, asked several times, does not respond or does not know the outcome of a movement. What the key of an account may
  * not read is named in the result, and the rest is compared.
  */
 export async function reconcile(context: BillingContext, since: string): Promise<Reconciliation> {
@@ -39,7 +43,8 @@ function beginPass(
   result: Reconciliation,
 ): Pass {
   const at = { psp: provider.name, merchantId: provider.merchantId, organizationId }
-  return { context, provider, at, seen: new Set(), inProgress: new Set(), withoutOrder: [], result }
+  const patient = aroundCalls(provider, (call, run) => (LOOK_UPS.has(call) ? repeatUnknown(context.clock, run) : run()))
+  return { context, provider: patient, at, seen: new Set(), inProgress: new Set(), withoutOrder: [], result }
 }
 
 const nothing = (): Reconciliation => ({

@@ -1,15 +1,14 @@
 // An adapter for Airwallex as far as the contract of charges and refunds: not registered in `adapters.ts`, so it cannot be connected.
 import { Guard, type GuardOptions } from '../guard.ts'
-import {
-  type ChargeRequest,
-  errorOf,
-  type Movement,
-  type Provider,
-  type Reference,
-  type RefundReference,
-  type RefundRequest,
-  type Span,
-  type Traits,
+import type {
+  ChargeRequest,
+  Movement,
+  Provider,
+  Reference,
+  RefundReference,
+  RefundRequest,
+  Span,
+  Traits,
 } from '../provider.ts'
 import { causeOfError } from '../transport.ts'
 import { AIRWALLEX_API_URL, AirwallexApi, type Fields } from './api.ts'
@@ -118,9 +117,7 @@ export class AirwallexProvider implements Provider {
     const read = async (deadline: AbortSignal) => ({
       items: await Array.fromAsync(this.#api.all(path, params, deadline)),
     })
-    const found = await this.#guard.read(read)
-    if ('outcome' in found) throw errorOf(found)
-    return found.items
+    return (await this.#guard.list(read)).items
   }
 }
 

@@ -119,8 +119,8 @@ export class PrimerProvider implements Provider {
 
   list(since: string): AsyncGenerator<Movement> {
     return movementsSince(since, {
-      page: (params) => this.page(params),
-      payment: (id) => this.payment(id),
+      page: (params) => this.#guard.list((deadline) => this.#api.page(params, deadline)),
+      payment: (id) => this.#guard.list((deadline) => retrieve(this.#api, id, deadline)),
     })
   }
 

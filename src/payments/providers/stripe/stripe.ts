@@ -19,7 +19,7 @@ import {
 } from '../provider.ts'
 import { causeOfError } from '../transport.ts'
 import { describeAccount } from './account.ts'
-import { eachItem, type Page, type Params, STRIPE_API_URL, StripeApi, WrongAccount } from './api.ts'
+import { eachItem, type Fields, type Page, type Params, STRIPE_API_URL, StripeApi, WrongAccount } from './api.ts'
 import { confirm, findByKey, lookUp, refuse } from './charges.ts'
 import { eraseCustomer, payerOf, savedCard } from './customers.ts'
 import { disputesOf, disputesSince } from './disputes.ts'
@@ -144,14 +144,17 @@ export class StripeProvider implements Provider {
   }
 
   listDisputes(since: string): AsyncGenerator<Dispute> {
-    return disputesSince(since, (path, params) =>
-      eachItem((starting_after) => this.page(path, { ...params, starting_after })),
-    )
+    return disputesSince(since, (path, params) => this.#all(path, params))
   }
 
   list(since: string): AsyncGenerator<Movement> {
-    return movementsSince(since, (path, params) =>
-      eachItem((starting_after) => this.page(path, { ...params, starting_after })),
+    return movementsSince(since, (path, params) => this.#all(path, params))
+  }
+
+  /** Every object of a list, newest first. Throws a `ProviderError`. */
+  #all(path: string, params: Params): AsyncGenerator<Fields> {
+    return eachItem((starting_after) =>
+      this.#guard.list((deadline) => this.#api.page(path, { ...params, starting_after }, deadline)),
     )
   }
 
@@ -196,8 +199,7 @@ export class StripeProvider implements Provider {
   async *feesSince(since: string): AsyncGenerator<Fee[]> {
     let after: string | undefined
     do {
-      const page = await this.#guard.read((deadline) => feesPage(this.#api, since, after, deadline))
-      if ('outcome' in page) throw errorOf(page)
+      const page = await this.#guard.list((deadline) => feesPage(this.#api, since, after, deadline))
       yield page.fees
       after = page.next
     } while (after !== undefined)
