@@ -6,8 +6,8 @@ import { pathToFileURL } from 'node:url'
 
 const TESTS = join(import.meta.dirname, '..')
 
-// Slow files have their own run, and `alone` files their own process.
-const APART = /\.(slow|alone)\.test\.ts$/
+// Slow files have their own run, and each its own process.
+const SLOW = /\.slow\.test\.ts$/
 
 // Far longer than a file takes with eight busy loops beside it, and far shorter than a run may take.
 const FILE_MS = 15 * 60_000
@@ -22,7 +22,7 @@ export function runTogether(entry: string): void {
   const entries = readdirSync(dirname(entry)).sort()
   const share = entries.indexOf(basename(entry))
   const all = globSync('**/*.test.ts', { cwd: TESTS }).sort()
-  const files = all.filter((name) => !APART.test(name)).filter((_name, n) => n % entries.length === share)
+  const files = all.filter((name) => !SLOW.test(name)).filter((_name, n) => n % entries.length === share)
   let limit: NodeJS.Timeout | undefined
   const failAfter = (ms: number, sentence: string) => {
     clearTimeout(limit)

@@ -1,11 +1,22 @@
 // Reads a copy of any kind: its rows by table, each as an object with plain values.
 import { createReadStream, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import pg from 'pg'
 import type { Json } from '../../support/server.ts'
+
+/** Why tests of DuckDB are skipped, if they are. */
+export const noDuckDb = (() => {
+  try {
+    createRequire(import.meta.url).resolve('@duckdb/node-api')
+    return undefined
+  } catch {
+    return '@duckdb/node-api is not installed'
+  }
+})()
 
 /** Reads the rows of a table, with JSON columns parsed. */
 export type ReadTable = (table: string) => Promise<Json[]>

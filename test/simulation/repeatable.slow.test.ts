@@ -1,4 +1,4 @@
-// A few seeds of the simulation, and proof that a seed is repeatable. More: simulation.slow.test.ts.
+// A seed of the simulation plays the same on any database, also after other seeds.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
@@ -8,8 +8,6 @@ import { replaceSources } from './hooks.ts'
 replaceSources()
 const { simulate } = await import('./world.ts')
 const world = await import('./database.ts')
-
-const SEEDS = 8
 
 let fresh: FreshDatabase
 let database: Database
@@ -22,20 +20,11 @@ after(async () => {
   await fresh.drop()
 })
 
-test(`${SEEDS} seeds keep every rule`, async () => {
-  for (let seed = 1; seed <= SEEDS; seed++) {
-    const { violation, story } = await simulate(database, seed)
-    assert.equal(violation, undefined, `seed ${seed}: ${violation}\n${story.join('\n')}`)
-  }
-})
-
 test('a seed plays again exactly as before', async () => {
   const other = await freshDatabase()
   const again = await world.Database.open(other.url)
   try {
-    for (const seed of [SEEDS + 1, SEEDS + 2]) {
-      assert.deepEqual(await simulate(again, seed), await simulate(database, seed))
-    }
+    for (const seed of [9, 10]) assert.deepEqual(await simulate(again, seed), await simulate(database, seed))
   } finally {
     await again.close()
     await other.drop()

@@ -1,0 +1,88 @@
+// tundish sync: what is refused, and with which sentence.
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { tundish } from '../../support/cli.ts'
+import { tundishAgain } from '../../support/resident.ts'
+import { startTestServer } from '../../support/server.ts'
+import { titled } from '../../support/titled.ts'
+import { noDuckDb } from './copies.ts'
+import { filled } from './source.ts'
+
+const server = await startTestServer()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-test-'))
+after(async () => {
+  await server.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('a sync that is refused', () => {
+  const refused = async (args: string[], settings: Record<string, string>, code: number, sentence: RegExp) => {
+    const outcome = await tundishAgain(['sync', ...args], settings)
+    assert.deepEqual([outcome.code, outcome.stdout], [code, ''], outcome.stderr)
+    assert.match(outcome.stderr, sentence)
+  }
+
+  test('2 without a key, for an invalid address, and for an invalid target', async () => {
+    const to = ['--to', `sqlite:${join(folder, 'never.sqlite')}`]
+    await refused(to, { SYNC_URL: server.url }, 2, /SYNC_KEY or with --key-file/)
+    await refused([...to, '--url', 'ftp://x'], { SYNC_KEY: 'x' }, 2, /--url must be an address/)
+    for (const url of ['http://u:p@x', 'http://x?y', 'http://x/#y'])
+      await refused([...to, '--url', url], { SYNC_KEY: 'x' }, 2, /--url must not contain a user name/)
+    await refused([...to, '--url', 'http://x/public/v1/'], { SYNC_KEY: 'x' }, 2, /\/public\/v1: it is added/)
+    for (const target of ['mysql://x/y', 's3://bucket/x', 'POSTGRES://x/y', 'bigquery:x', 'Snowflake:x', ''])
+      await refused(['--to', target], { SYNC_KEY: 'x' }, 2, /--to must be a folder/)
+    for (const target of ['sqlite:', 'sqlite::memory:', 'duckdb::memory:'])
+      await refused(['--to', target], { SYNC_KEY: 'x' }, 2, /needs a file after the colon/)
+    await refused([...to, '--format', 'csv'], { SYNC_KEY: 'x' }, 2, /--format is for a folder/)
+    await refused([...to, '--every', '0'], { SYNC_KEY: 'x' }, 2, /--every must be/)
+    assert.equal(existsSync(join(folder, 'never.sqlite')), false)
+  })
+
+  test('1 for a wrong key, a server that is away, a copy of another server', async () => {
+    const project = await filled(server)
+    const to = ['--to', `sqlite:${join(folder, 'other.sqlite')}`]
+    await refused(to, { SYNC_URL: server.url, SYNC_KEY: 'wrong' }, 1, /The server refused: Unauthorized/)
+    const file = join(folder, 'key')
+    writeFileSync(file, `${project.key}\n`)
+    const done = await tundish(['sync', ...to, '--key-file', file], { SYNC_URL: server.url })
+    assert.equal(done.code, 0, done.stderr)
+    const elsewhere = server.url.replace('127.0.0.1', 'localhost')
+    await refused(to, { SYNC_URL: elsewhere, SYNC_KEY: project.key }, 1, /This copy is of http:\/\/127/)
+  })
+
+  test('1 and a sentence for a server that is not Tundish', async () => {
+    const page = createServer((_request, response) => response.end('<!doctype html>\n<p>Welcome'))
+    await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}`
+    const to = ['--to', `sqlite:${join(folder, 'page.sqlite')}`]
+    await refused(to, { SYNC_URL: url, SYNC_KEY: 'x' }, 1, /^The response of .+ is not that of Tundish/)
+    page.close()
+  })
+
+  test(titled('in DuckDB: 1 for a file of another format, which DuckDB opens without writing to it', noDuckDb), {
+    skip: noDuckDb,
+  }, async () => {
+    const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled(server)).key }
+    writeFileSync(join(folder, 'other.json'), '{"a":1}\n{"a":2}\n')
+    const sentence = /^The file of the copy cannot be used \(.+other\.json is not a DuckDB database\)\.\n$/
+    await refused(['--to', `duckdb:${join(folder, 'other.json')}`], settings, 1, sentence)
+  })
+
+  test('1 and a sentence for a file that is not a copy, and for a folder with files of another format', async () => {
+    const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled(server)).key }
+    writeFileSync(join(folder, 'text.sqlite'), 'This is a text, and no database.')
+    const isNone = /^The file of the copy cannot be used \(file is not a database\)\.\n$/
+    await refused(['--to', `sqlite:${join(folder, 'text.sqlite')}`], settings, 1, isNone)
+    const nowhere = /^The file of the copy cannot be used \(unable to open database file\)\.\n$/
+    await refused(['--to', `sqlite:${join(folder, 'nowhere/copy.sqlite')}`], settings, 1, nowhere)
+    const to = ['--to', join(folder, 'formats')]
+    assert.equal((await tundishAgain(['sync', ...to, '--format', 'csv'], settings)).code, 0)
+    await refused(to, settings, 1, /has files of the format csv: give --format csv, name another folder/)
+    assert.equal((await tundishAgain(['sync', ...to, '--format', 'csv'], settings)).code, 0)
+  })
+})
