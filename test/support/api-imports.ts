@@ -235,9 +235,11 @@ export async function openBetween({ url }: TestServer, answering: Answering): Pr
   }
 }
 
-/** The key under the name that the server requires. */
+/** The key under the name that the server requires; a service of another name takes it as `Old-Secret` and `old-secret-key`. */
 function headersOf({ headers }: IncomingMessage): Record<string, string> {
   const given: Record<string, string> = {}
+  if (headers['old-secret']) given['Service-Secret'] = String(headers['old-secret'])
+  if (headers['old-secret-key']) given['service-secret-key'] = String(headers['old-secret-key'])
   if (headers['service-secret']) given['Service-Secret'] = String(headers['service-secret'])
   if (headers['service-secret-key']) given['service-secret-key'] = String(headers['service-secret-key'])
   if (headers['content-type']) given['content-type'] = headers['content-type']

@@ -24,6 +24,8 @@ interface Options {
   project: string
   billingFrom?: string
   billingKeyFile?: string
+  keyHeader: string
+  billingKeyHeader: string
   customers?: string
   follow?: boolean
   dryRun?: boolean
@@ -38,6 +40,8 @@ export function registerApi(parent: Command): void {
     .requiredOption('--project <id>', 'The project to import into')
     .option('--billing-from <url>', 'The address of its billing API with the organization: https://…/ORG')
     .option('--billing-key-file <file>', 'File with the secret key of the organization there')
+    .option('--key-header <name>', 'The header in which the data API there takes the key', 'Service-Secret')
+    .option('--billing-key-header <name>', 'The header in which the billing API there takes it', 'service-secret-key')
     .option('--customers <file>', 'JSON lines that say whose a payment is, and the tokens of saved cards')
     .option('--follow', 'Then import changes until Ctrl-C')
     .option('--dry-run', 'Read and check everything, and write nothing')
@@ -54,14 +58,15 @@ export function registerApi(parent: Command): void {
 
 interface Read {
   from: string
-  key: string
-  billing: { url: string; key: string } | undefined
+  headers: Record<string, string>
+  billing: { url: string; headers: Record<string, string> } | undefined
   customers: string | undefined
 }
 
 /** Usage is judged, and files are read, before anything is looked up. */
 async function openReading(options: Options): Promise<Read> {
   const { from, billingFrom, billingKeyFile, keyFile, follow, dryRun, customers } = options
+  const { keyHeader, billingKeyHeader } = options
   if (dryRun && follow) throw new UsageError('--dry-run and --follow exclude each other.')
   if ((billingFrom === undefined) !== (billingKeyFile === undefined))
     throw new UsageError('--billing-from and --billing-key-file belong together: give both, or neither.')
@@ -70,14 +75,14 @@ async function openReading(options: Options): Promise<Read> {
   if (keyFile === '-' && billingKeyFile === '-') throw new UsageError('Only one key can be on standard input.')
   const read: Read = {
     from: addressOf('--from', from),
-    key: await keyOf('--key-file', keyFile),
+    headers: headerOf('--key-header', keyHeader, await keyOf('--key-file', keyFile)),
     billing: undefined,
     customers: undefined,
   }
   if (billingFrom !== undefined)
     read.billing = {
       url: addressOf('--billing-from', billingFrom).replace(/\/v1$/, ''),
-      key: await keyOf('--billing-key-file', billingKeyFile!),
+      headers: headerOf('--billing-key-header', billingKeyHeader, await keyOf('--billing-key-file', billingKeyFile!)),
     }
   if (customers !== undefined) read.customers = await readTextFile(customers)
   return read
@@ -98,6 +103,11 @@ async function keyOf(option: string, file: string): Promise<string> {
   return key
 }
 
+function headerOf(option: string, name: string, key: string): Record<string, string> {
+  if (!/^[A-Za-z0-9-]{1,64}$/.test(name)) throw new UsageError(`${option} must be the name of a header.`)
+  return { [name]: key }
+}
+
 async function run(app: App, options: Options, read: Read, signal: AbortSignal): Promise<Result> {
   const { project: projectId, follow = false } = options
   const [row] = await app.db.query('select organization_id from projects where id = $1', [projectId])
@@ -108,8 +118,8 @@ async function run(app: App, options: Options, read: Read, signal: AbortSignal):
   const progress = showObjects()
   const importing = {
     app,
-    source: open(read.from, { 'Service-Secret': read.key }),
-    billing: read.billing && open(read.billing.url, { 'service-secret-key': read.billing.key }),
+    source: open(read.from, read.headers),
+    billing: read.billing && open(read.billing.url, read.billing.headers),
     customers: read.customers === undefined ? noCustomers() : readCustomers(options.customers!, read.customers),
     actor: commandLine(),
     signal,

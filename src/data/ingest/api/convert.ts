@@ -88,15 +88,35 @@ function pick(fields: Fields, data: Json): Json {
   for (const { name, type } of fields) {
     const value = data[name]
     if (value === undefined) continue
-    picked[name] = type.fields && isObject(value) ? pick(type.fields, value) : value
+    picked[name] =
+      type.fields && isObject(value) ? pick(type.fields, value) : name.endsWith('_at') ? timeOf(value) : value
   }
   return picked
+}
+
+const LAST_SECOND = 253_402_300_799
+
+/** Some services write times in details as whole seconds. */
+const timeOf = (value: unknown) =>
+  Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= LAST_SECOND
+    ? new Date((value as number) * 1000).toISOString()
+    : value
+
+/** An item of a list with what its detail shows; a time as text is the more exact one. */
+export function withDetail(item: Json, detail: Json | undefined): Json {
+  const times = Object.entries(item).filter(([name, value]) => name.endsWith('_at') && textOf(value) !== undefined)
+  const exact = times.filter(([name]) => Number.isSafeInteger(detail?.[name]))
+  return { ...item, ...detail, ...Object.fromEntries(exact) }
 }
 
 const DATA: Partial<Record<ItemKind, (item: Json) => Json>> = {
   product: (item) => ({ ...item, prices: Array.isArray(item.prices) ? item.prices.map(priceOf) : item.prices }),
   // Where the visitor was is an object here, and flat elsewhere.
-  session: (item) => ({ ...item, ...(isObject(item.attributes) && item.attributes) }),
+  session: (item) => ({
+    ...item,
+    postal_code: item.postal_code ?? item.postal,
+    ...(isObject(item.attributes) && item.attributes),
+  }),
   subscription: (item) => ({
     ...amounts(item, ['price', 'price_usd']),
     profile_id: nestedId(item, 'profile'),
@@ -108,6 +128,7 @@ const DATA: Partial<Record<ItemKind, (item: Json) => Json>> = {
   transaction: (item) => ({ ...amounts(item, ['price', 'price_usd']), funnel_id: nestedId(item, 'funnel') }),
   payment: (item) => ({
     ...amounts(item, ['amount', 'amount_usd']),
+    ...clientFields(item),
     psp: textOf(item.psp) ?? 'unknown',
     psp_transaction_type: textOf(item.psp_transaction_type) ?? (item.status === 'refunded' ? 'refund' : 'sale'),
     pm_data_first6: digits(item.pm_data_first6, 6),
@@ -143,6 +164,17 @@ function amounts(item: Json, names: string[]): Json {
   }
   return changed
 }
+
+/** The ids that the client's service gave have its short name in their own names: `meta_client_NAME_session_id`. */
+const clientFields = (item: Json): Json =>
+  Object.fromEntries(
+    Object.entries(item).flatMap(([name, value]) => {
+      const what = CLIENT_FIELD.exec(name)?.[1]
+      return what === undefined ? [] : [[`meta_client_svc_${what}`, value]]
+    }),
+  )
+
+const CLIENT_FIELD = /^meta_client_[a-z0-9]+_((?:project|session|price)_id)$/
 
 const DECIMAL = /^(0|[1-9][0-9]{0,14})(\.[0-9]{1,9})?$/
 

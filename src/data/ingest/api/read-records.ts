@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../../../lib/errors.ts'
 import { readExact } from '../../../lib/json/exact.ts'
-import { type ItemKind, isObject, type Json, textOf, unwrapped } from './convert.ts'
+import { type ItemKind, isObject, type Json, textOf, unwrapped, withDetail } from './convert.ts'
 import { hasList, type ListName, pagesOf } from './pages.ts'
 import { type ApiSource, Broken } from './source.ts'
 import type { Ledger, Place } from './state.ts'
@@ -175,21 +175,33 @@ async function firstOf(source: ApiSource, lists: ListName[]): Promise<ListName |
   return undefined
 }
 
-/** A subscription with what only its detail shows (session, experiment, trial, cancellation), and a session with its replies. */
+/** A field that some services show in details only: an item without it is read once more. */
+const IN_DETAIL: Partial<Record<ItemKind, string>> = {
+  funnel: 'environment',
+  product: 'prices',
+  profile: 'integrations',
+  session: 'query_params',
+}
+
+/** An item with what only its detail shows, and a session with its replies. */
 async function detailed(source: ApiSource, { kind, path }: ListName, item: Json): Promise<Item[]> {
   const id = String(item.id)
-  if (kind === 'session')
-    return [
-      { kind, data: item },
-      { kind: 'replies', data: await readReplies(source, id) },
-    ]
-  const detail = kind === 'subscription' ? await findOne(source, path, id) : undefined
-  return [{ kind, data: { ...item, ...detail } }]
+  const mark = IN_DETAIL[kind]
+  // The specification shows session, experiment, trial and cancellation of a subscription in its detail.
+  const isShort = kind === 'subscription' || (mark !== undefined && !(mark in item))
+  const whole = { kind, data: withDetail(item, isShort ? await findOne(source, path, id) : undefined) }
+  if (kind !== 'session' || hasNoReplies(whole.data)) return [whole]
+  return [whole, { kind: 'replies', data: await readReplies(source, id) }]
 }
+
+/** Whether the detail of a session says that it has no replies. */
+export const hasNoReplies = ({ replies }: Json): boolean => Array.isArray(replies) && replies.length === 0
 
 /** The replies of a session, with the session's id. */
 export async function readReplies(source: ApiSource, session_id: string): Promise<Json> {
-  const response = await source.get(`/sessions/${encodeURIComponent(session_id)}/replies`)
+  const path = `/sessions/${encodeURIComponent(session_id)}/replies`
+  const response = await source.get(path)
+  if (response.status !== 200 && response.status !== 404) throw source.refusal(path, response)
   const replies = unwrapped(response.body)
   return { session_id, replies: isObject(replies) ? replies.data : replies }
 }

@@ -3,7 +3,7 @@ import type { App } from '../../../app.ts'
 import type { Line } from '../line-import.ts'
 import { idIn } from '../stripe/convert.ts'
 import { type Converted, convert, type ItemKind, isObject, type Json, lineOf, textOf } from './convert.ts'
-import { findOne, readReplies } from './read-records.ts'
+import { findOne, hasNoReplies, readReplies } from './read-records.ts'
 import type { ApiSource } from './source.ts'
 import type { Ledger } from './state.ts'
 
@@ -127,8 +127,7 @@ async function read({ source }: Completing, { kind, id, by }: Wanted): Promise<C
   const found = await findOne(source, path, id)
   if (!found) return undefined
   const record = convert(kind, found, id)
-  const isWithout = Array.isArray(found.replies) && found.replies.length === 0
-  if (kind !== 'session' || isWithout) return [record]
+  if (kind !== 'session' || hasNoReplies(found)) return [record]
   return [record, convert('replies', await readReplies(source, id), id)]
 }
 

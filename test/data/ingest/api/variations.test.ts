@@ -13,6 +13,7 @@ import {
   rowsOf,
   type Shop,
 } from '../../../support/api-imports.ts'
+import { tundishAgain } from '../../../support/resident.ts'
 import type { Json } from '../../../support/server.ts'
 
 let shop: Shop
@@ -132,4 +133,79 @@ test('an import that is broken off at several moments continues, and counts noth
   } finally {
     breaking.stop()
   }
+})
+
+const seconds = (time: string) => Math.floor(Date.parse(time) / 1000)
+const only = (item: Json, ...names: string[]) => Object.fromEntries(names.map((name) => [name, item[name]]))
+
+/** Lists that show less than details, flat where those nest, times in details as seconds, and names with the service's own. */
+const asPublished: Answering = async ({ path, query }, pass) => {
+  if (/^\/public\/v1\/(export|experiments|replies)$/.test(path)) return { status: 404, body: { message: 'Not found.' } }
+  const kept = new URLSearchParams([...query].filter(([name]) => !name.startsWith('filter[updated_at')))
+  const { status, body } = await pass({ query: kept })
+  if (status !== 200) return { status, body }
+  if (path.endsWith('/transaction_report')) {
+    const renamed = (row: Json) =>
+      Object.fromEntries(
+        Object.entries(row).map(([name, value]) => [name.replace('_client_svc_', '_client_old_'), value]),
+      )
+    return { status, body: { data: { transactions: body.transactions.map(renamed) }, status: 'ok', req_id: 'r-1' } }
+  }
+  if (path.endsWith('/profiles'))
+    for (const [n, item] of body.data.entries())
+      body.data[n] = only(item, 'id', 'created_at', 'preview', 'email', 'country', 'funnel_id')
+  if (path.endsWith('/sessions'))
+    for (const [n, item] of body.data.entries()) {
+      const { city, country, ip, postal_code: postal } = item.attributes
+      const plain = only(item, 'id', 'created_at', 'funnel_id', 'profile_id', 'user_agent', 'funnel_version', 'origin')
+      body.data[n] = { ...plain, city, country, ip, postal }
+    }
+  if (path.endsWith('/products')) for (const item of body.data) delete item.prices
+  if (/\/profiles\/[^/]+$/.test(path)) {
+    const created_at = seconds(body.created_at)
+    return { status, body: { ...only(body, 'id', 'funnel_id', 'preview', 'email', 'integrations'), created_at } }
+  }
+  if (/\/sessions\/[^/]+$/.test(path)) {
+    const { tracking_cookies: _, updated_at: __, funnel_version: ___, ...session } = body
+    return { status, body: { ...session, created_at: seconds(body.created_at) } }
+  }
+  return { status, body }
+}
+
+test('short lists are completed by details, and fields may have names of the service', async () => {
+  const target = await openTarget(shop, 'published')
+  const published = await openBetween(shop.server, asPublished)
+  const report = await importApi(shop.server, target, {
+    from: `${published.url}/public/v1`,
+    billing: { url: `${published.url}/shop`, key: shop.source.organizationKey },
+    key: shop.source.key,
+  }).finally(() => published.stop())
+  assert.deepEqual(report.differences, [])
+  const hidden = ['updated_at', 'phone', 'locale', 'anonymized_at', 'tracking_cookies']
+  const [there, here] = [await recordsOf(shop.source, hidden), await recordsOf(target, hidden)]
+  const shown = new Set(['funnel', 'product', 'profile', 'session', 'session_replies'])
+  const keys = [...there.keys()].filter((key) => shown.has(key.split(' ')[0]!))
+  assert.ok(keys.length > 50)
+  for (const key of keys) assert.deepEqual(here.get(key), there.get(key), key)
+  const rows = await rowsOf(shop.server, 'shop', shop.source.organizationKey)
+  assert.deepEqual(await rowsOf(shop.server, target.organizationId, target.organizationKey), rows)
+})
+
+test('the headers of the keys may have names of the service', async () => {
+  const target = await openTarget(shop, 'headers')
+  const service = await openBetween(shop.server, async ({ path }, pass) => {
+    const { status, body } = await pass()
+    if (status === 401) return { status, body }
+    if (path.endsWith('/transaction_report')) return { status: 403, body: { message: 'Both keys came.' } }
+    return { status, body: { data: [], pagination: { has_more: false, total: 0 } } }
+  })
+  const { stderr } = await tundishAgain(
+    [
+      ...['import', 'api', '--project', target.id, '--from', `${service.url}/public/v1`],
+      ...['--key-file', shop.keyFile, '--key-header', 'Old-Secret', '--billing-from', `${service.url}/shop`],
+      ...['--billing-key-file', shop.billingKeyFile, '--billing-key-header', 'old-secret-key'],
+    ],
+    shop.server.env,
+  ).finally(() => service.stop())
+  assert.match(stderr, /Both keys came\./)
 })
