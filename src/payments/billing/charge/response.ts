@@ -95,7 +95,7 @@ const LIMIT = "Your card's limit is reached. Please use another card."
 const NOT_WITH_THIS_CARD = 'This payment is not possible with your card. Please use another card.'
 const CARD_DATA = 'Your card can no longer be used. Please use another card.'
 
-// Stripe's decline codes, which the simulator uses too.
+// Decline codes of Stripe, which the simulator uses too, and of Primer, in small letters.
 const SENTENCES = new Map<string, string>([
   ['insufficient_funds', 'Your card has insufficient funds.'],
   ['expired_card', 'Your card has expired.'],
@@ -105,14 +105,17 @@ const SENTENCES = new Map<string, string>([
   ],
   ...sentenceFor(
     TRY_LATER,
-    'processing_error try_again_later issuer_not_available reenter_transaction approve_with_id',
+    'processing_error try_again_later issuer_not_available issuer_temporarily_unavailable reenter_transaction approve_with_id',
   ),
-  ...sentenceFor(LIMIT, 'card_velocity_exceeded withdrawal_count_limit_exceeded'),
+  ...sentenceFor(LIMIT, 'card_velocity_exceeded withdrawal_count_limit_exceeded withdrawal_limit_exceeded'),
   ...sentenceFor(
     NOT_WITH_THIS_CARD,
     'card_not_supported currency_not_supported transaction_not_allowed service_not_allowed',
   ),
-  ...sentenceFor(CARD_DATA, 'incorrect_number incorrect_cvc incorrect_zip invalid_number invalid_cvc invalid_account'),
+  ...sentenceFor(
+    CARD_DATA,
+    'incorrect_number incorrect_cvc incorrect_zip invalid_number invalid_card_number invalid_cvc invalid_account',
+  ),
   ...sentenceFor(CARD_DATA, 'invalid_expiry_month invalid_expiry_year new_account_information_available'),
 ])
 
@@ -121,7 +124,7 @@ const DECLINED = 'Your card was declined.'
 
 /** The sentence for the customer about a declined charge, without internals; `reasonCode` is `psp_reason_code` of the report. */
 export function failedMessageForUser(reasonCode: string | null): string {
-  return SENTENCES.get(reasonCode ?? '') ?? DECLINED
+  return SENTENCES.get(reasonCode?.toLowerCase() ?? '') ?? DECLINED
 }
 
 function sentenceFor(sentence: string, codes: string): [string, string][] {

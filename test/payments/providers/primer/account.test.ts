@@ -17,6 +17,20 @@ const setup = setUpPrimerShop()
 const { charged, isActive, rowsOf } = setup
 const run = (args: string[], input?: string) => tundish(args, setup.billing.server.env, input)
 
+test("a decline has the sentence of Primer's reason, and none tells of a lost card", async () => {
+  const sentences: Record<string, string> = {
+    tok_insufficient_funds: 'Your card has insufficient funds.',
+    tok_expired_card: 'Your card has expired.',
+    tok_lost_card: 'Your card was declined.',
+    tok_needs_action: 'Your bank asks you to confirm the payment, which is not possible here. Please use another card.',
+  }
+  for (const [token, sentence] of Object.entries(sentences)) {
+    const { user } = await setup.account.customer(token)
+    const { body } = await setup.shop.charge(user)
+    assert.deepEqual([body.checkout_status, body.failed_message_for_user], ['failed', sentence], token)
+  }
+})
+
 describe('connect and doctor', () => {
   const post = async (path: string, body?: object) => {
     const { admin } = setup.billing.server
