@@ -1,4 +1,5 @@
 // npm run new-provider NAME: copies the adapter for Airwallex, its test server and its tests under another name, to begin an adapter with.
+import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +14,8 @@ Next, in this order; docs/providers.md has more.
   3. Change the test server (dialect.ts) to what the reference says, until the contract test fails; then the adapter, until it passes.
   4. Answer each surprise in surprises.test.ts with a check, or with why it cannot happen.
   5. Register the adapter in src/payments/providers/adapters.ts: keys, webhooks, ids, describe.
-  6. Add a page docs/NAME.md, a row in docs/providers.md, and the places that docs/providers.md lists.
+     Its address in tests is a setting, as PRIMER_API_URL in src/config.ts is.
+  6. Add a page docs/NAME.md, and a row in docs/providers.md.
 `
 
 /** The text under the new name: `airwallex`, `Airwallex` and `AIRWALLEX` are replaced. */
@@ -44,7 +46,10 @@ export function copyProvider(root: string, name: string | undefined): string[] {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const name = process.argv[2]
   try {
-    for (const path of copyProvider(ROOT, name)) process.stdout.write(`${path.slice(ROOT.length)}\n`)
+    const files = copyProvider(ROOT, name)
+    // Lines have other lengths under another name.
+    execFileSync(join(ROOT, 'node_modules/.bin/biome'), ['check', '--write', ...files], { stdio: 'ignore' })
+    for (const path of files) process.stdout.write(`${path.slice(ROOT.length)}\n`)
     process.stdout.write(NEXT.replaceAll('NAME', name!))
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`)
