@@ -20,6 +20,11 @@ export type ItemKind =
   | 'transaction'
   | 'payment'
 
+export interface Item {
+  kind: ItemKind
+  data: Json
+}
+
 /** What was read, and what it counts in the sums: its month and currency, and its amount as decimal text. */
 export interface Noted {
   kind: ItemKind

@@ -3,7 +3,7 @@ import type { App } from '../../../app.ts'
 import type { Line } from '../line-import.ts'
 import { idIn } from '../stripe/convert.ts'
 import { type Converted, convert, type ItemKind, isObject, type Json, lineOf, textOf } from './convert.ts'
-import { findOne, hasNoReplies, readReplies } from './read-records.ts'
+import { findOne, hasNoReplies, readReplies } from './details.ts'
 import type { ApiSource } from './source.ts'
 import type { Ledger } from './state.ts'
 
