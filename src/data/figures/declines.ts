@@ -31,6 +31,10 @@ const PAID = `left join lateral (
 const TRIES = `(select count(*) + 2 from report_transactions e
   where ${attempts('e', 'failed')} and ${at('e')} > ${at('r')} and ${at('e')} < ${at('paid')})`
 
+/** SQL: whether the declined payment `r` of the report is the first attempt, and which attempt was paid: `none`, `2` and so on. */
+export const isFirstDecline = IS_FIRST
+export const paidAttempt = `coalesce((select ${TRIES}::text from (select) one ${PAID} where paid.trx_id is not null), 'none')`
+
 const DECLINED_VALUE = reportedRow('r', paidAt('r'))
 const PAID_VALUE = reportedRow('paid', paidAt('paid'))
 // The same amount: where one of them has no value, it has that of the other.

@@ -121,7 +121,12 @@ function checkOther({ limited = [] }: Family, filters: readonly Filter[]): void 
   )
 }
 
-async function checkSize(db: Db, family: Family, { projects, days }: Place): Promise<void> {
+/** Throws a 400 if the days have more records than a combination is computed from. */
+export async function checkSize(
+  db: Db,
+  family: Family,
+  { projects, days }: Pick<Place, 'projects' | 'days'>,
+): Promise<void> {
   const [table, measure] =
     family.table === 'figures_spend'
       ? [visits.table, 'sessions']

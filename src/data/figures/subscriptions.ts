@@ -25,7 +25,8 @@ const END = 'subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paus
 const facts = (day: string, measures: string, where: string, from = `subscriptions u ${FIRST_PAYMENT}`) => `
   select ${dayOf(day)} as day, u.sandbox or p.preview as test, ${orNone('u.funnel_id')} as funnel,
     u.product_id as product, ${orNone('p.country')} as country, ${orNone('u.payment_provider')} as provider,
-    ${orNone(monthOf('paid_from'))} as cohort, u.currency, u.profile_id, u.sandbox, ${measures}
+    ${orNone(monthOf('paid_from'))} as cohort, u.currency, u.profile_id, u.sandbox,
+    u.id as subscription_id, ${measures}
   from ${from} join profiles p on p.project_id = u.project_id and p.id = u.profile_id
   where u.project_id = $1 and ${where}`
 

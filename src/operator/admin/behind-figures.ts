@@ -1,10 +1,20 @@
 // What is behind figures: the sessions and payments of a project, and the declined payments of an organization.
+import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { ANSWERS_OF_REPLY } from '../../data/figures/answers.ts'
+import { isFirstDecline, paidAttempt } from '../../data/figures/declines.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
-import { dayFilters, dayFiltersOf, firstVisitFilters, valueFilter, visitFilters } from './day-filters.ts'
+import {
+  dayFilters,
+  dayFiltersOf,
+  firstVisitFilters,
+  isPreview,
+  testFilter,
+  valueFilter,
+  visitFilters,
+} from './day-filters.ts'
 import { equals, type ListDeclaration, list, ofOrganization, ofProject } from './list.ts'
 
 const emailOf = (alias: string) =>
@@ -101,6 +111,7 @@ export const behindFigures = [
       locale: valueFilter('s.locale', 'Only those in this language.'),
       experiment: valueFilter('s.experiment_id', 'Only those in this experiment.'),
       answer: answerFilter,
+      test: testFilter(isPreview('s')),
       ...visitFilters('s'),
     },
   }),
@@ -126,6 +137,7 @@ export const behindFigures = [
       provider: valueFilter('u.payment_provider', 'Only those at this payment provider.'),
       subscription: equals('t.subscription_id', 'Only those of this subscription.'),
       currency: equals('t.currency', 'Only those in this currency.'),
+      test: testFilter(`(t.sandbox or ${isPreview('t')})`),
       ...firstVisitFilters('t.project_id', 't.profile_id'),
     },
   }),
@@ -139,7 +151,7 @@ export const behindFigures = [
     description: 'Renewals and custom charges that were declined, including imported ones, with the reason.',
     shape: declined,
     reach: { organization: 'c.organization_id', project: 'c.project_id' },
-    from: 'report_transactions r join customers c using (organization_id, external_id)',
+    from: `report_transactions r join customers c using (organization_id, external_id) ${ACCOUNT}`,
     at: paidAt('r'),
     key: 'r.trx_id',
     isKey: isUuid,
@@ -148,9 +160,21 @@ export const behindFigures = [
     filters: {
       project_id: equals('c.project_id', 'Only those of this project.'),
       ...dayFiltersOf('c.project_id', paidAt('r')),
-      reason: valueFilter('r.psp_reason_code', 'Only those with this reason code.'),
+      reason: valueFilter(
+        'left(coalesce(r.psp_reason_code, r.psp_reason_type), 256)',
+        'Only those with this reason code, or this type of reason if there is no code.',
+      ),
       decline: valueFilter('r.psp_reason_decline_type', 'Only `soft` or `hard` declines.'),
       provider: equals('r.psp', 'Only those at this payment provider.'),
+      paid_attempt: {
+        schema: Type.String({
+          description:
+            'Only first declines, as `figures show first_declines` counts them: `any`; those paid at this attempt within 30 days, such as `2`; or `none`, those not paid.',
+          pattern: '^(any|none|[1-9][0-9]{0,5})$',
+        }),
+        where: (value) => `${isFirstDecline} and ${value} in ('any', ${paidAttempt})`,
+      },
+      test: testFilter(IS_TEST),
     },
   }),
 ] as const

@@ -53,6 +53,18 @@ export const utcDayFilters = (at: string): Filters =>
     (value) => `${at} < (${value}::timestamp + interval '1 day') at time zone 'UTC'`,
   )
 
+/** Whether test data is in the list; without the filter it is. `isTest` is SQL. */
+export const testFilter = (isTest: string): Filters[string] => ({
+  schema: Type.Boolean({
+    description: '`false`: without sandbox payments and people of previews, as figures are. By default all.',
+  }),
+  where: (value) => `(${value}::boolean or not ${isTest})`,
+})
+
+/** SQL: whether the person is one of a preview. */
+export const isPreview = (row: string) =>
+  `(select p.preview from profiles p where p.project_id = ${row}.project_id and p.id = ${row}.profile_id)`
+
 const text = (description: string) => Type.String({ description, maxLength: 256 })
 
 /** A filter by SQL that may be null: an empty value finds rows without one, as figures have them under an empty key. */

@@ -2,10 +2,13 @@
 
 import { STATUSES } from '../../core/records/subscription.ts'
 import { zoneOf } from '../../core/tenants/reporting.ts'
+import { checkMoved, MOVES, movedIds } from '../../data/figures/behind.ts'
+import { DUE } from '../../data/figures/renewals.ts'
+import { addDays, readDay } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { fold } from '../../lib/text.ts'
-import { dayFilters, firstVisitFilters, valueFilter } from './day-filters.ts'
+import { day, dayFilters, firstVisitFilters, isPreview, testFilter, valueFilter } from './day-filters.ts'
 import { equals, list, ofProject } from './list.ts'
 
 /** The fields of a subscription about its product and price, from the table `alias`. */
@@ -36,6 +39,11 @@ const subscription = shape('SubscriptionSummary', 's', {
   }),
 })
 
+const daysOf = (moved: string): [from: string, to: string] => {
+  const [from = '', to = ''] = moved.split(' ')
+  return [readDay('moved', from), readDay('moved', to)]
+}
+
 export const subscriptions = [
   list({
     id: 'listProjectSubscriptions',
@@ -50,6 +58,13 @@ export const subscriptions = [
     key: 's.id',
     where: 's.project_id = $1',
     ...ofProject,
+    async check(app, input) {
+      await ofProject.check(app, input)
+      const { moved } = input.query as { moved?: string }
+      if (moved === undefined) return
+      const [from, to] = daysOf(moved)
+      await checkMoved(app.db, input.params.project_id!, { from, to: addDays(to, 1) })
+    },
     filters: {
       status: equals('s.status', 'Only those in this state.', { enum: STATUSES }),
       product_id: equals('s.product_id', 'Only those of this product.'),
@@ -72,6 +87,28 @@ export const subscriptions = [
           where t.project_id = s.project_id and t.subscription_id = s.id and t.price > 0
             and t.id is distinct from s.trial_transaction_id) at time zone ${zoneOf('$1')}, 'YYYY-MM') = ${value}`,
       },
+      moved: {
+        schema: Type.String({
+          description:
+            'Only those behind a figure of these days: the first and the last day and the movement of the MRR, or `created`, `started` (to be paid for) or `ended`, as in `2026-10-01 2026-10-31 churn`.',
+          pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{4}-[0-9]{2}-[0-9]{2} (${MOVES.join('|')})$`,
+        }),
+        where: (value) => `s.id in (${movedIds(value)})`,
+        param: (value: string) => {
+          daysOf(value)
+          return value
+        },
+      },
+      due: {
+        schema: day(
+          'Only those of which a payment is due on this day, in the time zone of the project, as the forecast has them.',
+        ),
+        where: (value) => `s.status in ${DUE} and s.renews
+          and s.period_ends_at >= day_begins(${value}::date, ${zoneOf('$1')}) and s.period_ends_at < day_begins(${value}::date + 1, ${zoneOf('$1')})`,
+        param: (value: string) => readDay('due', value),
+      },
+      reason: valueFilter('left(s.cancellation_reason, 256)', 'Only those that were cancelled for this reason.'),
+      test: testFilter(`(s.sandbox or ${isPreview('s')})`),
       created_after: {
         schema: Type.String({ format: 'date-time', description: 'Only those created after this instant.' }),
         where: (value) => `s.created_at > ${value}`,

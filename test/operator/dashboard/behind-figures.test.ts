@@ -187,3 +187,47 @@ test('a subscription has a page with its payments; a cohort leads to its subscri
   const cohort = linksOf(await see(`/subscriptions?${DAYS}`)).find((one) => one.includes('first_payment=2026-01'))!
   assert.equal(rowsOf(await see(cohort.split('#')[0]!), 'subscriptions').length, 2)
 })
+
+test('movements, ends, reasons, days of the forecast and variants lead to the rows they count', async () => {
+  const { server, project } = dashboard
+  const change = (sql: string) => server.db.query(sql, [project.id])
+  await change(`update subscriptions set status = 'cancelled', cancellation_reason = 'too_expensive',
+    period_ends_at = '2026-01-20T12:00:00Z' where project_id = $1 and id = 'sub-DE'`)
+  await change(
+    `update subscriptions set period_ends_at = db_clock() + interval '2 days' where project_id = $1 and id = 'sub-BR'`,
+  )
+  await change(
+    `update sessions set experiment_id = 'experiment', visit_variant = case country when 'BR' then 'a' else 'b' end where project_id = $1`,
+  )
+  await dashboard.visit(`/settings/figures?project=${project.id}`, { cookie, form: {} })
+  await followAll(server.db)
+  const behind = async (page: string, part: string, table: string) => {
+    const link = linksOf(await see(page)).find((one) => one.includes(part))
+    assert.ok(link, `${page} has no link with ${part}`)
+    return rowsOf(await see(link.split('#')[0]!), table).map(([id]) => id)
+  }
+  const movements = `/movements?${DAYS}`
+  assert.deepEqual(await behind(movements, '2026-01-01+2026-01-31+new', 'subscriptions'), ['sub-DE', 'sub-BR'])
+  assert.deepEqual(await behind(movements, '+churn', 'subscriptions'), ['sub-DE'])
+  assert.deepEqual(await behind(`/subscriptions?${DAYS}`, '+started', 'subscriptions'), ['sub-DE', 'sub-BR'])
+  assert.deepEqual(await behind(`/subscriptions?${DAYS}`, '+ended', 'subscriptions'), ['sub-DE'])
+  assert.deepEqual(await behind(`/churn?${DAYS}&split=reason`, 'reason=too_expensive', 'subscriptions'), ['sub-DE'])
+  assert.deepEqual(await behind(`/churn?${DAYS}`, 'due=', 'subscriptions'), ['sub-BR'])
+  assert.deepEqual(await behind(`/experiments?${DAYS}`, 'experiment=experiment&variant=b', 'sessions'), ['in-DE'])
+  assert.deepEqual(await behind(`/declines?${DAYS}`, 'reason=lost_card&paid_attempt=any', 'declined'), ['ada'])
+  assert.equal((await behind(`/declines?${DAYS}`, 'paid_attempt=none', 'declined')).length, 2)
+  const refused = await dashboard.visit(`/subscriptions?${DAYS}&moved=2026-02-31+2026-03-01+churn`, { cookie })
+  assert.equal(refused.status, 400)
+})
+
+test('lists behind figures leave out test data, as the figures do, and show it when it is asked for', async () => {
+  const { server, project } = dashboard
+  await server.db.query(`update profiles set preview = true where project_id = $1 and id = 'in-DE'`, [project.id])
+  for (const table of ['sessions', 'payments'] as const) {
+    assert.deepEqual(
+      rowsOf(await see(`/${table}?${DAYS}`), table).map(([person]) => person),
+      ['in-BR'],
+    )
+    assert.equal(rowsOf(await see(`/${table}?${DAYS}&test=1`), table).length, 2)
+  }
+})

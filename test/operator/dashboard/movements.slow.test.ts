@@ -43,6 +43,18 @@ test('the movements of each month add up to the change of the MRR, and each has 
   )
 })
 
+test('the subscriptions behind a movement are worth what it says', async () => {
+  const text = await page('/movements')
+  const rows = rowsOf(text, 'movements-sum')
+  for (const kind of ['new', 'reactivation', 'churn', 'paused']) {
+    const [, moved] = new RegExp(`moved=([^"&]+\\+${kind})#subscriptions`).exec(text)!
+    const csv = await page('/subscriptions', `${PERIOD}&csv=subscriptions&moved=${moved}`)
+    const ids = csv.split('\r\n').slice(1, -1).map((row) => row.split(',')[0])
+    const [sum] = await query(`select sum(worth) as cents from (${SUBSCRIPTIONS}) f where id = any ('{${ids.join(',')}}')`)
+    near(dollars(Number(sum!.cents)), Math.abs(Number(rows.find(([key]) => key === kind)![1])))
+  }
+})
+
 test('churn by product and by reason: those who ended, and those who were paying before', async () => {
   const own = `select f.*, u.product_id, coalesce(u.cancellation_reason, '') as reason from (${SUBSCRIPTIONS}) f
     join subscriptions u on u.project_id = 'demo' and u.id = f.id where f.began is not null`

@@ -60,8 +60,8 @@ export async function charges(view: View): Promise<Page> {
       )}
       <div class="halves">${tableSection(view, 'reasons', reasonTable(view, reasons, sum.values.declined ?? 0), { empty: html`<p>No declined payments in this period.</p>`, note: declineTypes(types) })}
       ${tableSection(view, 'providers', providerTable(providers), { empty: html`<p>No payments in this period.</p>` })}</div>
-      ${refused}
       ${accounts.length > 0 && tableSection(view, 'accounts', accountTable(accounts))}
+      ${refused}
       ${list && customCharges(view, list)}`,
   }
 }
@@ -93,6 +93,8 @@ const reasonLink = (view: View, reason: string): Piece =>
     ? html`<a href="${view.href(view.path, { ...allChoices(view), reason, declined: null })}#declined">${words(reason)}</a>`
     : words(reason)
 
+const FIRST = { any: 'only these', none: 'not paid', 2: 'paid at the 2nd', 3: 'paid at the 3rd' }
+
 /** The declined payments of the period; nothing for those who may not see people. */
 async function declinedOf(view: View): Promise<Piece> {
   if (!view.may('listDeclinedPayments')) return ''
@@ -105,7 +107,8 @@ async function declinedOf(view: View): Promise<Piece> {
       query: {
         ...daysOf(view),
         ...(view.project && { project_id: view.project.id }),
-        ...chosenFilters(view, 'reason', 'decline'),
+        ...chosenFilters(view, 'reason', 'decline', 'paid_attempt'),
+        test: view.test,
       },
     },
     { cursor: 'declined' },
@@ -128,14 +131,28 @@ async function declinedOf(view: View): Promise<Piece> {
     ]),
   }
   return tableSection(view, 'declined', content, {
-    note: html`${unfiltered(view)}Renewals and custom charges of this period, in all currencies.`,
+    note: html`${unfiltered(view)}Renewals and custom charges of this period, in all currencies. ${firstNote(view)}`,
     above: filters(view, [
       { name: 'reason', label: 'Reason code' },
+      { name: 'paid_attempt', label: 'First declines', options: FIRST },
       { name: 'decline', label: 'Decline type', options: { soft: 'soft', hard: 'hard' } },
     ]),
     empty: html`<p>No declined payments of this period match.</p>`,
     below: pageLinks(view, list),
   })
+}
+
+/** Names the first declines that are listed, with a link to all. */
+function firstNote(view: View): Piece {
+  const attempt = view.query.get('paid_attempt')
+  if (!attempt) return ''
+  const those =
+    attempt === 'any'
+      ? ''
+      : attempt === 'none'
+        ? ' of payments not made so far'
+        : ` of payments made at attempt ${attempt}`
+  return html`<strong>Only first declines${those}.</strong> <a href="${view.href(view.path, { ...allChoices(view), paid_attempt: null, declined: null })}#declined">Show all</a>`
 }
 
 /** The most common reason first, each with its share of all declined payments. */
@@ -175,17 +192,17 @@ const accountTable = (accounts: Figure[]): Table => ({
   }),
 })
 
-const attemptColumns = ['Attempts', 'Accepted', 'Declined', 'Acceptance rate'].map((label) => ({
+const attemptColumns = ['Acceptance rate', 'Attempts', 'Accepted', 'Declined'].map((label) => ({
   label,
   number: true,
   total: label !== 'Acceptance rate',
 }))
 
 const attemptCells = (values: Figure['values']) => [
+  valueCell('percent', values.acceptance_rate),
   valueCell('number', values.attempts),
   valueCell('number', values.accepted),
   valueCell('number', values.declined),
-  valueCell('percent', values.acceptance_rate),
 ]
 
 const mostFirst = (found: Figure[]) => [...found].sort((a, b) => b.values.attempts! - a.values.attempts!)

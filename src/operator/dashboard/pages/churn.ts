@@ -9,6 +9,7 @@ import { choices, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { inCurrency, type View } from '../view.ts'
+import { movedLink } from './subscriptions.ts'
 
 type Churn = Response<'getChurn'>['data'][number]
 type Due = Exclude<keyof Response<'getRenewalForecast'>['data'][number], 'day'>
@@ -48,8 +49,8 @@ export async function churn(view: View): Promise<Page> {
       ${unfiltered && html`<p class="note">${unfiltered}</p>`}
       ${tiles(
         tile('Churn', figure, 'churn_rate', 'percent', { note: 'ended ÷ paying before' }),
-        tile('Ended', figure, 'ended', 'number', { note: 'subscriptions' }),
-        tile('MRR lost', figure, 'mrr_lost', 'usd', { note: 'of people who left' }),
+        tile('Ended', figure, 'ended', 'number', { note: 'subscriptions', href: movedLink(view, 'ended') }),
+        tile('MRR lost', figure, 'mrr_lost', 'usd', { note: 'of people who left', href: movedLink(view, 'churn') }),
         tile('MRR churn', figure, 'mrr_churn_rate', 'percent', { note: 'of the MRR before' }),
         tile('Trials', figure, 'trials', 'number', { note: 'began' }),
         tile('Trial to paid', figure, 'trial_conversion', 'percent', { note: 'so far' }),
@@ -69,7 +70,7 @@ const NOTE: Partial<Record<By, string>> = {
   reason: 'Of all subscriptions that ended; churn is each reason’s part of it.',
 }
 
-/** The filter of the subscriptions that a line is about; a reason has none. */
+/** The filter of the subscriptions that a line is about. Those of a reason have ended. */
 const LEADS_TO: Partial<Record<By, string>> = {
   product: 'product',
   funnel: 'funnel',
@@ -79,7 +80,11 @@ const LEADS_TO: Partial<Record<By, string>> = {
 
 function nameCell(view: View, by: By, key: string, names: Names): Cell {
   const [name, filter] = [nameOf(by, key, names), LEADS_TO[by]]
-  if (key === '' || filter === undefined || !view.mayOpen('/subscriptions')) return cell(name, key)
+  if (!view.mayOpen('/subscriptions')) return cell(name, key)
+  if (key === '') return cell(name, key)
+  if (by === 'reason' && key !== 'other')
+    return cell(html`<a href="${movedLink(view, 'ended', { reason: key })}">${name}</a>`, key)
+  if (filter === undefined) return cell(name, key)
   return cell(html`<a href="${view.href('/subscriptions', { [filter]: key })}#subscriptions">${name}</a>`, key)
 }
 
@@ -122,6 +127,13 @@ const nameOf = (by: By, key: string, { funnels, products }: Names): string => {
   return (by === 'funnel' ? funnels[key] : by === 'product' ? products[key] : key) ?? key
 }
 
+const dueLink = (view: View, day: string): Piece => {
+  const name = dateOf(day, view.span.today)
+  return view.mayOpen('/subscriptions')
+    ? html`<a href="${view.href('/subscriptions', { due: day })}#subscriptions">${name}</a>`
+    : name
+}
+
 function forecastOf(view: View, { result, note }: { result: Response<'getRenewalForecast'>; note: Piece }): Piece {
   const { renewal_rate, trial_rate, without_usd, data } = result
   const rows = data.filter((one) => one.renewals > 0 || one.trials > 0)
@@ -142,7 +154,7 @@ function forecastOf(view: View, { result, note }: { result: Response<'getRenewal
       ),
     ],
     rows: [
-      ...rows.map((one) => [cell(dateOf(one.day, view.span.today), one.day), ...cells((name) => one[name])]),
+      ...rows.map((one) => [cell(dueLink(view, one.day), one.day), ...cells((name) => one[name])]),
       ...(rows.length > 0 ? [['Total', ...cells(total)]] : []),
     ],
   }

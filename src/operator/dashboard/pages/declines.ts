@@ -1,6 +1,6 @@
 // Declines: what they cost, and what comes back, by reason and by attempt.
 import { number } from '../format.ts'
-import { html } from '../html.ts'
+import { html, type Piece } from '../html.ts'
 import { type Figure, figures, roundMoney, seriesTable, total, valueCell } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
@@ -41,11 +41,11 @@ export async function declines(view: View): Promise<Page> {
       ${section('First declines', chart(view, 'declines', content, { kind: 'bar' }), {
         note: 'By the day of the first attempt. A payment can still be made within 30 days of it.',
       })}
-      ${tableSection(view, 'by-reason', reasonTable(reasons, sum), {
+      ${tableSection(view, 'by-reason', reasonTable(view, reasons, sum), {
         title: 'By reason of the first decline',
         empty: html`<p>No payment was declined in this period.</p>`,
       })}
-      ${tableSection(view, 'by-attempt', attemptTable(attempts, sum), {
+      ${tableSection(view, 'by-attempt', attemptTable(view, attempts, sum), {
         title: 'By attempt that was paid',
         empty: html`<p>No payment was declined in this period.</p>`,
       })}`,
@@ -58,26 +58,41 @@ const without = (view: View, count: number) =>
 
 const columns = (...labels: string[]) => labels.map((label): Column => ({ label, number: true }))
 
-const reasonTable = (found: Figure[], sum: Figure): Table => ({
+/** Leads to the declined payments. */
+const toPayments = (view: View, name: string, query: Record<string, string>): Piece =>
+  view.may('listDeclinedPayments') ? html`<a href="${view.href('/charges', query)}#declined">${name}</a>` : name
+
+const reasonTable = (view: View, found: Figure[], sum: Figure): Table => ({
   caption: 'First declines by reason',
   columns: [{ label: 'Reason' }, ...columns('Recovery rate', 'Declined first', 'Paid later', 'Declined', 'Recovered')],
-  rows: withTotal(mostFirst(found), sum, (key) => (key === '' ? 'No reason given' : key.replaceAll('_', ' ')), [
-    ['percent', 'recovery_rate'],
-    ['number', 'first_declines'],
-    ['number', 'recovered'],
-    ['usd', 'declined_amount'],
-    ['usd', 'recovered_amount'],
-  ]),
+  rows: withTotal(
+    mostFirst(found),
+    sum,
+    (key) =>
+      key === '' ? 'No reason given' : toPayments(view, key.replaceAll('_', ' '), { reason: key, paid_attempt: 'any' }),
+    [
+      ['percent', 'recovery_rate'],
+      ['number', 'first_declines'],
+      ['number', 'recovered'],
+      ['usd', 'declined_amount'],
+      ['usd', 'recovered_amount'],
+    ],
+  ),
 })
 
-const attemptTable = (found: Figure[], sum: Figure): Table => ({
+const attemptTable = (view: View, found: Figure[], sum: Figure): Table => ({
   caption: 'Recovered by attempt',
   columns: [{ label: 'Attempt' }, ...columns('Payments', 'Recovered', 'Declined')],
-  rows: withTotal(found, sum, (key) => (key === '' ? 'not paid' : `${key}. attempt`), [
-    ['number', 'first_declines'],
-    ['usd', 'recovered_amount'],
-    ['usd', 'declined_amount'],
-  ]),
+  rows: withTotal(
+    found,
+    sum,
+    (key) => toPayments(view, key === '' ? 'not paid' : `${key}. attempt`, { paid_attempt: key || 'none' }),
+    [
+      ['number', 'first_declines'],
+      ['usd', 'recovered_amount'],
+      ['usd', 'declined_amount'],
+    ],
+  ),
 })
 
 const mostFirst = (found: Figure[]) =>
@@ -85,7 +100,7 @@ const mostFirst = (found: Figure[]) =>
 
 type Cells = ['percent' | 'number' | 'usd', string][]
 
-function withTotal(found: Figure[], sum: Figure, nameOf: (key: string) => string, cells: Cells): Table['rows'] {
+function withTotal(found: Figure[], sum: Figure, nameOf: (key: string) => Piece, cells: Cells): Table['rows'] {
   const valuesOf = ({ values }: Figure) => cells.map(([unit, metric]) => valueCell(unit, values[metric]))
   const rows = found.map((one) => [cell(nameOf(one.key!), one.key), ...valuesOf(one)])
   return found.length > 1 ? [...rows, ['Total', ...valuesOf(sum)]] : rows

@@ -33,7 +33,7 @@ export async function experiments(view: View): Promise<Page | string> {
     body: html`<p class="quiet">Which variant won? People who came into an experiment in this period, and what they did within 90 days.</p>
       ${seen.length === 0 && html`<div class="empty"><h2>No experiments in this period</h2><p>Sessions with an <code>experiment_id</code> and a <code>variant</code> are compared here.</p></div>`}
       ${seen.map((one, n) =>
-        tableSection(view, `experiment-${n + 1}`, variantTable(one, view.reporting.currency), {
+        tableSection(view, `experiment-${n + 1}`, variantTable(view, one), {
           title: one.title ?? one.experiment_id,
           note: html`${note}<strong>${verdictOf(one)}</strong> ${one.enabled ? 'It is running.' : 'It has ended.'}`,
         }),
@@ -81,7 +81,15 @@ const COLUMNS: Column[] = [
   { label: 'Power', csvOnly: true },
 ]
 
-function variantTable({ variants, control, experiment_id, title }: Experiment, currency: string): Table {
+/** Each variant leads to its sessions. */
+function nameOf(view: View, experiment: string, variant: string): Piece {
+  if (variant === '') return 'none'
+  if (!view.mayOpen('/sessions')) return variant
+  return html`<a href="${view.href('/sessions', { experiment, variant })}">${variant}</a>`
+}
+
+function variantTable(view: View, { variants, control, experiment_id, title }: Experiment): Table {
+  const { currency } = view.reporting
   return {
     caption: title ?? experiment_id,
     columns: COLUMNS,
@@ -89,11 +97,7 @@ function variantTable({ variants, control, experiment_id, title }: Experiment, c
       const { conversion, revenue_per_person, power } = one.against_control ?? {}
       return [
         cell(
-          one.variant === ''
-            ? 'none'
-            : one.variant === control
-              ? html`${one.variant} <span class="quiet">control</span>`
-              : one.variant,
+          html`${nameOf(view, experiment_id, one.variant)}${one.variant !== '' && one.variant === control && html` <span class="quiet">control</span>`}`,
           one.variant,
         ),
         valueCell('number', one.people),

@@ -10,6 +10,7 @@ import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { inCurrency, type View } from '../view.ts'
 import { hasChosenPeriod, YEAR } from './acquisition.ts'
+import { movedLink } from './subscriptions.ts'
 
 const MOVEMENTS: Record<string, string> = {
   new: 'New',
@@ -60,13 +61,13 @@ export async function movements(view: View): Promise<Page | string> {
         tile('MRR', now, 'mrr', 'usd', { note: 'at the end', ...(lacks && { lacks: lacks.mrr }) }),
         tile('Change', figure, 'change', 'usd', { note: 'sum of all movements' }),
         ...Object.entries(MOVEMENTS).map(([metric, label]) =>
-          tile(label, figure, metric, 'usd', { note: NOTES[metric]! }),
+          tile(label, figure, metric, 'usd', { note: NOTES[metric]!, href: movedLink(view, metric) }),
         ),
       )}
       ${section('Movements', chart(view, 'movements', content, { kind: 'stacked', unit: 'usd' }), {
         note: 'Of each person: what is paid for after the day against before it. Together they are the change of the MRR.',
       })}
-      ${tableSection(view, 'movements-sum', sumTable(all), { title: 'In this period' })}`,
+      ${tableSection(view, 'movements-sum', sumTable(view, all), { title: 'In this period' })}`,
   }
 }
 
@@ -90,8 +91,11 @@ function byPeriod(flow: Figure[]): Figure[] {
   })
 }
 
-function sumTable(all: Record<string, number>): Table {
-  const rows = Object.entries(MOVEMENTS).map(([key, label]) => [cell(label, key), valueCell('usd', all[key] ?? 0)])
+function sumTable(view: View, all: Record<string, number>): Table {
+  const rows = Object.entries(MOVEMENTS).map(([key, label]) => [
+    cell(all[key] ? html`<a href="${movedLink(view, key)}">${label}</a>` : label, key),
+    valueCell('usd', all[key] ?? 0),
+  ])
   return {
     caption: 'Movements of the MRR in this period',
     columns: [{ label: 'Movement' }, { label: 'MRR', number: true }],

@@ -8,7 +8,7 @@ import { type Names, nameOfFunnel, namesOf } from '../numbers.ts'
 import { chosenFilters, filters, tableSection } from '../parts.ts'
 import { amountColumns, cell, minorCells, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { pathOf, type View } from '../view.ts'
+import { allChoices, pathOf, type View } from '../view.ts'
 
 /** The period of the page as the days of a list. */
 export const daysOf = ({ span: { from, to } }: View) => ({ from, to: addDays(to, -1) })
@@ -34,7 +34,7 @@ export async function sessions(view: View): Promise<Page> {
   const own = ['funnel', 'source', 'campaign', 'country', 'variant', 'locale', 'experiment']
   const list = await listed(view, 'sessions', 'listProjectSessions', {
     params: { project_id: view.project.id },
-    query: { ...daysOf(view), ...chosenFilters(view, ...own, 'answer') },
+    query: { ...daysOf(view), ...chosenFilters(view, ...own, 'answer'), test: view.test },
   })
   const content: Table = {
     caption: 'Sessions',
@@ -69,7 +69,7 @@ export async function sessions(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     body: tableSection(view, 'sessions', content, {
-      note: answerNote(view),
+      note: html`${experimentNote(view, names)}${answerNote(view)}${testNote(view)}`,
       above: filters(view, [
         { ...textFilter('funnel'), options: choicesOf(names.funnels) },
         textFilter('source'),
@@ -83,13 +83,25 @@ export async function sessions(view: View): Promise<Page> {
   }
 }
 
+/** Says that test data is left out, as it is from figures. */
+const testNote = (view: View): Piece =>
+  !view.test &&
+  html`Without sandbox and preview data. <a href="${view.href(view.path, { ...allChoices(view), test: '1', cursor: null })}">Include it</a>`
+
+/** Names the experiment that all sessions of the list are of, with a link to all of them. */
+function experimentNote(view: View, { experiments }: Names): Piece {
+  const experiment = view.query.get('experiment')
+  if (!experiment) return ''
+  return html`Only sessions in the experiment “${experiments[experiment] ?? experiment}”. <a href="${view.href(view.path, { ...allChoices(view), experiment: null, cursor: null })}">Show all</a> `
+}
+
 /** Names the answer that all sessions of the list have, with a link to all of them. */
 function answerNote(view: View): Piece {
   const answer = view.query.get('answer')
   if (!answer) return ''
   const [screen, question, kind, ...value] = answer.split(' ')
   const given = kind === 'value' ? html`the answer “${value.join(' ')}”` : `an answer that is ${kind}`
-  return html`Only sessions with ${given} to ${question} on ${screen}. <a href="${view.href(view.path)}">Show all</a>`
+  return html`Only sessions with ${given} to ${question} on ${screen}. <a href="${view.href(view.path)}">Show all</a> `
 }
 
 const funnelOf = (names: Names, { funnel_id }: { funnel_id: string | null }) =>
@@ -102,7 +114,7 @@ export async function payments(view: View): Promise<Page> {
   const names = await namesOf(view)
   const list = await listed(view, 'payments', 'listProjectPayments', {
     params: { project_id: view.project.id },
-    query: { ...daysOf(view), ...chosenFilters(view, ...FILTERED_BY, 'provider', 'currency') },
+    query: { ...daysOf(view), ...chosenFilters(view, ...FILTERED_BY, 'provider', 'currency'), test: view.test },
   })
   const content: Table = {
     caption: 'Payments',
@@ -129,7 +141,7 @@ export async function payments(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     body: tableSection(view, 'payments', content, {
-      note: 'What revenue is made of. Payments of customers without a profile are in Charges; what went back is in Refunds and disputes.',
+      note: html`What revenue is made of. Payments of customers without a profile are in Charges; what went back is in Refunds and disputes. ${testNote(view)}`,
       above: filters(view, [
         { ...textFilter('product'), options: choicesOf(names.products) },
         { ...textFilter('funnel'), options: choicesOf(names.funnels) },

@@ -1,7 +1,7 @@
 // Subscriptions: created, ended and paying over time, MRR, trials, retention by cohort, and the list.
 import { addDays, FIRST_DAY, readDay } from '../../../lib/days.ts'
 import type { Item } from '../call.ts'
-import { country, cut, day, id, number, status, time, words } from '../format.ts'
+import { country, cut, dateOf, day, id, number, status, time, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
 import { listed, pageLinks } from '../lists.ts'
@@ -30,6 +30,9 @@ const FILTERS = [
   'country',
   'product',
   'funnel',
+  'moved',
+  'due',
+  'reason',
 ]
 
 export async function subscriptions(view: View): Promise<Page> {
@@ -65,9 +68,9 @@ export async function subscriptions(view: View): Promise<Page> {
       ${tiles(
         tile('MRR', now, 'mrr', 'usd', { lacks }),
         tile('Paying', now, 'paying', 'number'),
-        tile('Created', sum, 'new_subscriptions', 'number'),
-        tile('Started paying', sum, 'began_paying', 'number'),
-        tile('Ended', sum, 'ended', 'number', { bad: true }),
+        tile('Created', sum, 'new_subscriptions', 'number', { href: movedLink(view, 'created') }),
+        tile('Started paying', sum, 'began_paying', 'number', { href: movedLink(view, 'started') }),
+        tile('Ended', sum, 'ended', 'number', { bad: true, href: movedLink(view, 'ended') }),
         tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
       )}
       <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs.${isWhole && html` By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.`}</p>
@@ -105,7 +108,8 @@ export async function subscriptions(view: View): Promise<Page> {
       ${
         list &&
         tableSection(view, 'subscriptions', listTable(view, list.data), {
-          title: 'All subscriptions',
+          title: isBehind(view) ? 'Subscriptions' : 'All subscriptions',
+          note: behindNote(view),
           above: filters(view, [
             { name: 'status', label: 'Status', options: Object.fromEntries(STATUSES.map((one) => [one, words(one)])) },
             { name: 'product', label: 'Product', options: options(names.products) },
@@ -164,14 +168,47 @@ const COHORT_DAYS = 3660
 const yearsBefore = (day: string) => [addDays(day, -COHORT_DAYS), FIRST_DAY].sort()[1]!
 
 /** The chosen filters as parameters of the operation: `created_after` a day begins with the next one. */
-function filtersOf(view: View): Record<string, string> {
+function filtersOf(view: View): Record<string, unknown> {
   const { created_after: day, product, funnel, ...others } = chosenFilters(view, ...FILTERS)
   return {
     ...others,
     ...(product && { product_id: product }),
     ...(funnel && { funnel_id: funnel }),
+    ...(isBehind(view) && { test: view.test }),
     ...(day && { created_after: `${addDays(readDay('created_after', day), 1)}T00:00:00Z` }),
   }
+}
+
+/** The subscriptions behind a figure of the page: the same days, without those in the future. */
+export function movedLink(view: View, move: string, more: Record<string, string> = {}): string {
+  const { from, to, today } = view.span
+  const days = `${from} ${[addDays(to, -1), today].sort()[0]}`
+  return `${view.href('/subscriptions', { ...more, moved: `${days} ${move}` })}#subscriptions`
+}
+
+const isBehind = ({ query }: View) => query.has('moved') || query.has('due')
+
+const MOVED: Record<string, string> = {
+  created: 'were created',
+  started: 'were first paid for',
+  ended: 'ended',
+  new: 'are of new customers',
+  reactivation: 'are of customers who came back',
+  expansion: 'are of customers who began to pay more',
+  contraction: 'are of customers who began to pay less',
+  churn: 'are of customers who left',
+  paused: 'were paused',
+}
+
+/** Names the figure whose subscriptions are listed, with a link to all. */
+function behindNote(view: View): Piece {
+  if (!isBehind(view)) return ''
+  const { query } = view
+  const [from = '', to = '', move = ''] = (query.get('moved') ?? '').split(' ')
+  const due = query.get('due')
+  const reason = query.get('reason')
+  const days = from === to ? `on ${dateOf(from)}` : `from ${dateOf(from)} to ${dateOf(to)}`
+  return html`Only those${due ? ` of which a payment is due on ${dateOf(due)}` : ''}${move && ` that ${MOVED[move] ?? move}, ${days}`}${reason && `, for the reason “${words(reason)}”`}. <a href="${view.href(view.path)}#subscriptions">Show all</a>`
 }
 
 function statusCounts(counts: Record<string, number>, view: View): Piece {
