@@ -43,3 +43,14 @@ function readDate(name: string, text: string, unit: 'day' | 'month'): string {
 
 /** The hour of a day, from 0 to 24, as a clock shows it: `09:00`. */
 export const clockOf = (hour: number): string => `${String(hour).padStart(2, '0')}:00`
+
+/** A day as `26 Oct 2026`, or as `26 Oct` if it is in the year of `today`. Both begin like `2026-10-26`. */
+export function dateOf(day: string, today?: string): string {
+  const [year, month, date] = [day.slice(0, 4), MONTHS[Number(day.slice(5, 7)) - 1], Number(day.slice(8, 10))]
+  return today?.startsWith(year) ? `${date} ${month}` : `${date} ${month} ${year}`
+}
+
+/** A month as `Oct 2026`. */
+export const monthOf = (day: string): string => `${MONTHS[Number(day.slice(5, 7)) - 1]} ${day.slice(0, 4)}`
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']

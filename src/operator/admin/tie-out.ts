@@ -180,6 +180,12 @@ const [row, rowWithoutPeople] = withAndWithoutPeople('TieOutRow', 'i', ['profile
   external_id: text('The caller’s id of the customer.', { nullable: true, example: 'ada' }),
 })
 
+interface Page {
+  name?: string
+  limit?: number
+  after?: number
+}
+
 const rows = reading({
   id: 'listTieOutRows',
   right: 'reports',
@@ -188,7 +194,7 @@ const rows = reading({
   path: `${PATH}/rows`,
   tag: TAG,
   summary: 'List what the differences of a tie-out consist of',
-  description: `The largest first, at most ${MAX_ROWS}.`,
+  description: 'The largest first.',
   columns: ['name', 'project_id', 'transaction_id', 'trx_id', 'currency_code', 'dashboard', 'finance', 'difference'],
   query: Type.Object({
     ...asked,
@@ -196,17 +202,29 @@ const rows = reading({
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: MAX_ROWS, default: 100, description: 'How many rows at most.' }),
     ),
+    after: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1_000_000_000,
+        default: 0,
+        description: '`next_after` of the previous page.',
+      }),
+    ),
   }),
   response: Type.Object(
-    { data: Type.Array(row.schema, { description: 'The payments and transactions.' }) },
+    {
+      data: Type.Array(row.schema, { description: 'The payments and transactions.' }),
+      next_after: Type.Union([Type.Integer(), Type.Null()], { description: 'For the next page; null on the last.' }),
+    },
     { title: 'TieOutRows', additionalProperties: false },
   ),
   checkInput: ({ query }) => void readPeriod({ month: (query as unknown as Asked).month }),
   async run({ db }, { params, query, access }) {
-    const { name, limit = 100, ...of } = query as unknown as Asked & { name?: string; limit?: number }
+    const { name, limit = 100, after = 0, ...of } = query as unknown as Asked & Page
     const shape = hasRight(access, 'people') ? row : rowWithoutPeople
-    const values = [...(await valuesOf(db, params.organization_id!, of)), name ?? null, limit]
-    return jsonOf({ data: shape.list(await db.read(ROWS.get(shape)!, values)) })
+    const values = [...(await valuesOf(db, params.organization_id!, of)), name ?? null, limit + 1, after]
+    const found = await db.read(ROWS.get(shape)!, values)
+    return jsonOf({ data: shape.list(found.slice(0, limit)), next_after: found.length > limit ? after + limit : null })
   },
 })
 
@@ -215,7 +233,7 @@ const rowsAs = (shape: Shape): Statement => ({
   text: `
   with ${WITH_ITEMS}
   select ${shape.columns} from items i where $7::text is null or i.name = $7
-  order by abs(i.dashboard - i.finance) desc, i.name, i.transaction_id, i.trx_id limit $8::int`,
+  order by abs(i.dashboard - i.finance) desc, i.name, i.transaction_id, i.trx_id limit $8::int offset $9::int`,
 })
 const ROWS = new Map([row, rowWithoutPeople].map((shape) => [shape, rowsAs(shape)]))
 

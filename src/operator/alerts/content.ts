@@ -1,6 +1,6 @@
 // The sentences of messages.
 import { type MetricName, metrics } from '../../data/figures/metrics.ts'
-import { clockOf } from '../../lib/days.ts'
+import { clockOf, dateOf } from '../../lib/days.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { changeOf, type Reading, type Rule } from './rule.ts'
 import type { State } from './state.ts'
@@ -34,7 +34,7 @@ export function ruleContent(state: State, rule: Rule, reading: Reading): Content
   const { metric, condition, threshold, filter } = rule
   const { day, value, before, hours, without } = reading
   const what = `${nameOf(metric)}${filter ? ` of ${filter.dimension} ${filter.value}` : ''}`
-  const when = hours === undefined ? day : `${day} until ${clockOf(hours)}`
+  const when = hours === undefined ? dateOf(day) : `${dateOf(day)} until ${clockOf(hours)}`
   const lines = [metrics[metric].definition]
   if (condition === 'change') lines.push(`The same weekday a week earlier: ${shown(metric, before, state.currency)}.`)
   if (without > 0) lines.push(withoutLine(without))
@@ -70,16 +70,17 @@ export const withoutLine = (count: number) =>
   `${NUMBER.format(count)} ${count === 1 ? 'amount has' : 'amounts have'} no exchange rate and ${count === 1 ? 'is' : 'are'} not in it.`
 
 export const staleContent = (state: State): Content => ({
-  title: `${state.name}: the figures of ${state.yesterday} are not complete, so its alerts were not checked`,
+  title: `${state.name}: the figures of ${dateOf(state.yesterday)} are not complete, so its alerts were not checked`,
   lines: [staleLine(state), 'They are checked as soon as the figures are complete. What to do: tundish doctor'],
   path: `/doctor?project=${encodeURIComponent(state.projectId)}`,
 })
 
 /** Why the figures of yesterday are not complete. */
 export function staleLine({ asOf, failure, yesterday }: State): string {
-  if (failure !== undefined) return `The figures of ${yesterday} cannot be computed (SQLSTATE ${failure}).`
+  if (failure !== undefined) return `The figures of ${dateOf(yesterday)} cannot be computed (SQLSTATE ${failure}).`
   if (asOf === undefined) return 'Nothing was counted yet, or everything is counted again.'
-  return `Everything is counted until ${instantFromPg(asOf).slice(0, 16).replace('T', ' ')} UTC only.`
+  const instant = instantFromPg(asOf)
+  return `Everything is counted until ${dateOf(instant)}, ${instant.slice(11, 16)} UTC only.`
 }
 
 // The page that shows a metric, by the table of its family.

@@ -1,7 +1,7 @@
 // The morning digest: the main figures of yesterday, compared with the day before and the same weekday, and what the doctor finds.
 import type { App } from '../../app.ts'
 import type { MetricName } from '../../data/figures/metrics.ts'
-import { addDays } from '../../lib/days.ts'
+import { addDays, dateOf } from '../../lib/days.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { findingsOf } from '../doctor/kept-findings.ts'
 import { type Content, nameOf, shown, staleLine, withoutLine } from './content.ts'
@@ -54,7 +54,7 @@ export async function digestContent(app: Shared, state: State): Promise<Content>
     week_before: valueIn(week!, metric),
   }))
   return {
-    title: `${state.name}: ${amount('revenue', figures[0]!.value)} revenue on ${yesterday}`,
+    title: `${state.name}: ${amount('revenue', figures[0]!.value)} revenue on ${dateOf(yesterday)}`,
     lines: [
       ...(state.isComplete ? [] : [`Not complete: ${staleLine(state)}`]),
       ...figures.map(

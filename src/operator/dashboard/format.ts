@@ -1,5 +1,5 @@
 // Formats values for pages: numbers, money with its currency, times in UTC, ids with a button that copies them.
-import { DAY_S } from '../../lib/days.ts'
+import { DAY_S, dateOf } from '../../lib/days.ts'
 import { minorUnits } from '../../lib/money.ts'
 import { type Html, html, type Piece } from './html.ts'
 
@@ -96,17 +96,6 @@ export function change(value: Value, before: Value, changing: Changing = {}): Pi
   const tone = percents > 0 === bad ? 'poor' : 'good'
   return html`<span class="change ${tone}">${text}${isShare ? ' points' : '%'}</span>`
 }
-
-/** A day as `26 Oct 2026`, or as `26 Oct` if it is in the year of `today`. Both begin like `2026-10-26`. */
-export function dateOf(day: string, today?: string): string {
-  const [year, month, date] = [day.slice(0, 4), MONTHS[Number(day.slice(5, 7)) - 1], Number(day.slice(8, 10))]
-  return today?.startsWith(year) ? `${date} ${month}` : `${date} ${month} ${year}`
-}
-
-/** A month as `Oct 2026`. */
-export const monthOf = (day: string): string => `${MONTHS[Number(day.slice(5, 7)) - 1]} ${day.slice(0, 4)}`
-
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
 /** A date-time to the minute. The title has it in full, and the local time is added by the script. */
 export function time(instant: string | null | undefined): Piece {

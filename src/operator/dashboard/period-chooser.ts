@@ -1,6 +1,5 @@
 // The form and links that choose the period of a page, how its figures are grouped, and what they are compared with.
-import { addDays } from '../../lib/days.ts'
-import { dateOf } from './format.ts'
+import { addDays, dateOf } from '../../lib/days.ts'
 import { type Html, html } from './html.ts'
 import { comparison, presets } from './period.ts'
 import { dayInput } from './typed-days.ts'

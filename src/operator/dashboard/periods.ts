@@ -1,6 +1,5 @@
 // Tables with a row for each day, week or month, in which incomplete periods are marked.
-import { addDays } from '../../lib/days.ts'
-import { dateOf, monthOf } from './format.ts'
+import { addDays, dateOf, monthOf } from '../../lib/days.ts'
 import { html } from './html.ts'
 import type { Span } from './period.ts'
 import { type Cell, type Column, cell, type Table } from './sheet.ts'

@@ -1,7 +1,7 @@
 // Tables and charts as HTML.
 import { hasRight } from '../../core/tenants/access.ts'
 import { money } from './format.ts'
-import { type Html, html, type Piece } from './html.ts'
+import { type Html, html, type Piece, textOf } from './html.ts'
 import { roundMoney, show } from './numbers.ts'
 import { type Cell, type Column, isCell, type Table } from './sheet.ts'
 import { allChoices, type View } from './view.ts'
@@ -69,10 +69,21 @@ const headOf = ({ label, number, bar, sum, earlier }: Column) =>
 function cellOf(one: Cell | Piece, { number, bar }: Column): Piece {
   const { shown, value, id }: Cell = isCell(one) ? one : { shown: one }
   const data = value === undefined || value === null ? '' : html` data-value="${id ?? value}"`
-  const look = number ? (value === 0 ? 'number zero' : 'number') : bar ? 'bars' : ''
+  const look = number
+    ? value === 0
+      ? 'number zero'
+      : 'number'
+    : bar
+      ? 'bars'
+      : textOf(shown).length <= MAX_LINE
+        ? 'line'
+        : ''
   // A formatted 0; one with other text in the cell stays.
   return html`<td class="${look}"${data}>${number && value === 0 && typeof shown === 'string' ? ZERO : shown}</td>`
 }
+
+// A shorter text, such as the name of a country or an account, is not broken where there is room.
+const MAX_LINE = 28
 
 /** The row with the sums of a table with several rows; its CSV has none, which a spreadsheet would add again. */
 function totalRow({ reporting }: View, { columns, rows }: Table, shown: number[]): Piece {

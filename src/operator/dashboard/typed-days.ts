@@ -1,5 +1,5 @@
 // Days that people type: the fields for them are plain text, because a browser shows its own ones in the order of its language.
-import { dateOf } from './format.ts'
+import { dateOf } from '../../lib/days.ts'
 import { type Html, html } from './html.ts'
 
 /** The parameters and fields of forms that are days. */

@@ -138,6 +138,20 @@ describe('one of each difference', async () => {
     assert.deepEqual([dashboard, finance, difference, profile_id, external_id], [5, 4.99, 0.01, 'cid', 'user_cid'])
   })
 
+  test('the rows come in pages, which together are all of them', async () => {
+    const path = 'tied/finance/tie-out/rows?month=2025-10'
+    const whole = await get(path)
+    assert.equal(whole.next_after, null)
+    const pages: Json[] = []
+    for (let after: number | null = 0; after !== null; ) {
+      const page: Json = await get(`${path}&limit=2&after=${after}`)
+      pages.push(...page.data)
+      after = page.next_after
+    }
+    assert.ok(pages.length > 4)
+    assert.deepEqual(pages, whole.data)
+  })
+
   test('the command prints the same', async () => {
     const run = async (...words: string[]) =>
       JSON.parse((await tundishAgain(['finance', ...words, '--org', 'tied', '--json'], server.env)).stdout)

@@ -99,11 +99,11 @@ test('a rule that is met sends one message to each destination, once for the day
   assert.deepEqual(hooks.map(({ data }) => data.alert_id).sort(), ['fall', 'low'])
   const [fall] = hooks.filter(({ data }) => data.alert_id === 'fall')
   assert.deepEqual([fall!.type, fall!.day, fall!.data.value, fall!.data.before], ['alert.rule', '2027-03-09', 3, 10])
-  assert.match(fall!.title, /: sessions were 3 on 2027-03-09, 70% less than a week earlier$/)
+  assert.match(fall!.title, /: sessions were 3 on 9 Mar 2027, 70% less than a week earlier$/)
   assert.equal(fall!.url, `https://tundish.example.com/funnels?project=${project.id}&from=2027-03-09&to=2027-03-09`)
   const texts = arrived(`/${SLACK}`).map(({ body }) => (JSON.parse(body) as { text: string }).text)
   assert.equal(texts.length, 2)
-  assert.ok(texts.some((text) => /sessions were 3 on 2027-03-09, below 5\*\nSessions that began\./.test(text)))
+  assert.ok(texts.some((text) => /sessions were 3 on 9 Mar 2027, below 5\*\nSessions that began\./.test(text)))
   assert.deepEqual(
     mail.mails.map(({ to }) => to),
     ['owner@example.com', 'owner@example.com'],
@@ -207,7 +207,7 @@ test('figures that are not complete are reported once, and the rules are decided
   await again()
   assert.equal(arrived('/hook').length, 1)
   const { type, lines } = JSON.parse(arrived('/hook')[0]!.body)
-  assert.deepEqual([type, lines[0]], ['alert.stale', 'Everything is counted until 2027-03-09 20:15 UTC only.'])
+  assert.deepEqual([type, lines[0]], ['alert.stale', 'Everything is counted until 9 Mar 2027, 20:15 UTC only.'])
   await rebuildFigures(server.db, project.id)
   await again()
   assert.deepEqual(
@@ -235,7 +235,7 @@ test('a rule of today is decided from its hour on; one on a metric that is gone 
   await again()
   assert.deepEqual(
     arrived('/hook').map(({ body }) => JSON.parse(body).title.split(': ')[1]),
-    ['sessions were 0 on 2027-03-10 until 12:00, below 1'],
+    ['sessions were 0 on 10 Mar 2027 until 12:00, below 1'],
   )
 })
 

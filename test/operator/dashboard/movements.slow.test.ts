@@ -49,8 +49,13 @@ test('the subscriptions behind a movement are worth what it says', async () => {
   for (const kind of ['new', 'reactivation', 'churn', 'paused']) {
     const [, moved] = new RegExp(`moved=([^"&]+\\+${kind})#subscriptions`).exec(text)!
     const csv = await page('/subscriptions', `${PERIOD}&csv=subscriptions&moved=${moved}`)
-    const ids = csv.split('\r\n').slice(1, -1).map((row) => row.split(',')[0])
-    const [sum] = await query(`select sum(worth) as cents from (${SUBSCRIPTIONS}) f where id = any ('{${ids.join(',')}}')`)
+    const ids = csv
+      .split('\r\n')
+      .slice(1, -1)
+      .map((row) => row.split(',')[0])
+    const [sum] = await query(
+      `select sum(worth) as cents from (${SUBSCRIPTIONS}) f where id = any ('{${ids.join(',')}}')`,
+    )
     near(dollars(Number(sum!.cents)), Math.abs(Number(rows.find(([key]) => key === kind)![1])))
   }
 })

@@ -1,9 +1,9 @@
 // Acquisition: what customers cost, what they bring back, and what they are worth by cohort.
-import { addDays, addMonths } from '../../../lib/days.ts'
+import { addDays, addMonths, dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { FILTERED_BY, VISITED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo } from '../filter.ts'
-import { country, dateOf, money, monthOf, number } from '../format.ts'
+import { country, money, number } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'

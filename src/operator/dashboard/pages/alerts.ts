@@ -1,10 +1,10 @@
 // Alerts: rules on figures, the morning digest, where messages go, and what became of them.
 
 import { type MetricName, metricNames, metrics } from '../../../data/figures/metrics.ts'
-import { clockOf } from '../../../lib/days.ts'
+import { clockOf, dateOf } from '../../../lib/days.ts'
 import { pageOf } from '../../alerts/content.ts'
 import { allOf, type Item, type Response } from '../call.ts'
-import { dateOf, id, status, time } from '../format.ts'
+import { id, status, time } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { show } from '../numbers.ts'

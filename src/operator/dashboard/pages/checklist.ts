@@ -1,6 +1,5 @@
 // The beginning of a project: a checklist with the state of each step, in place of figures that would all be 0.
-import { addDays } from '../../../lib/days.ts'
-import { dateOf } from '../format.ts'
+import { addDays, dateOf } from '../../../lib/days.ts'
 import { html, type Piece } from '../html.ts'
 import { figures } from '../numbers.ts'
 import type { View } from '../view.ts'

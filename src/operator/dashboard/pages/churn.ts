@@ -1,8 +1,8 @@
 // Churn: who leaves, why, and what is due next.
-import { addDays } from '../../../lib/days.ts'
+import { addDays, dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { callFiltered } from '../filter.ts'
-import { country, dateOf, money, monthOf, number, percent } from '../format.ts'
+import { country, money, number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, roundMoney, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'

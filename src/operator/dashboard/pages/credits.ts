@@ -1,6 +1,7 @@
 // Credits of an organization: by unit, by day, automatic top-ups, and the entries behind the figures.
+import { dateOf } from '../../../lib/days.ts'
 import type { Item, Response } from '../call.ts'
-import { dateOf, number, status, time, words } from '../format.ts'
+import { number, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, customerLink, filters, tableSection } from '../parts.ts'

@@ -1,7 +1,7 @@
 // What the pages about finance share: the month, amounts, and the tables of accounts and movements.
-import { addMonths } from '../../../lib/days.ts'
+import { addMonths, dateOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
-import { country, dateOf, id, money, number, plainMoney, time, words } from '../format.ts'
+import { country, id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { amountCells, amountColumns, type Cell, type Column, cell, type Table } from '../sheet.ts'
 import { allChoices, type View } from '../view.ts'

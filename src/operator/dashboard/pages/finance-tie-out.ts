@@ -1,12 +1,13 @@
 // The tie-out of a month as a table, and the page with the rows of its differences.
+import { monthOf } from '../../../lib/days.ts'
 import { readPeriod } from '../../../payments/billing/finance/period.ts'
 import type { Response } from '../call.ts'
-import { id, money, monthOf, number, plainMoney, time, words } from '../format.ts'
+import { id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { tableSection } from '../parts.ts'
 import { amountCells, amountColumns, type Cell, cell, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
-import { organizationOf, pathOf, type View } from '../view.ts'
+import { allChoices, organizationOf, pathOf, type View } from '../view.ts'
 import { amount, lastMonth } from './finance-tables.ts'
 
 type TieOut = Response<'getTieOut'>
@@ -78,14 +79,12 @@ function currencyTable({ currencies }: TieOut): Table {
 export async function differences(view: View): Promise<Page> {
   const organization = organizationOf(view)
   const [month, name] = [view.query.get('month') ?? lastMonth(view), view.query.get('name')]
-  const { data } = await view.call('listTieOutRows', {
-    params: { organization_id: organization.id },
-    query: { month, limit: 1000, ...(name && { name }) },
-  })
+  const { data, next } = await rowsOf(view, organization.id, { month, ...(name && { name }) })
+  const to = (after: string | null) => view.href(view.path, { ...allChoices(view), after })
   const content: Table = {
     caption: name ? words(name) : 'All differences',
     columns: [
-      { label: 'Difference' },
+      { label: 'Difference', csvOnly: name !== null },
       ...amountColumns('Amount'),
       { label: 'Dashboard', number: true },
       { label: 'Finance', number: true },
@@ -114,6 +113,33 @@ export async function differences(view: View): Promise<Page> {
     days: readPeriod({ month }),
     actions: html`<a href="${view.href('/finance', { month })}">Back to ${monthOf(month)}</a>`,
     body: html`<p class="quiet">Which payments and transactions of ${monthOf(month)} are only in the dashboard or only in finance?</p>
-      ${tableSection(view, 'differences', content, { empty: html`<p>No difference.</p>`, note: 'The largest first, at most 1,000.' })}`,
+      ${tableSection(view, 'differences', content, {
+        empty: html`<p>No difference.</p>`,
+        note: 'The largest first.',
+        below: html`<p class="pages">${view.query.has('after') && html`<a href="${to(null)}">First page</a>`}
+          ${next !== null && html`<a class="button" href="${to(String(next))}">Next page</a>`}</p>`,
+      })}`,
   }
+}
+
+const SHOWN_ROWS = 50
+const MAX_CSV_ROWS = 100_000
+
+/** The shown page of the rows; all of them if they are downloaded as CSV. */
+async function rowsOf(view: View, organizationId: string, query: { month: string; name?: string }) {
+  const call = (more: { limit: number; after: number }) =>
+    view.call('listTieOutRows', { params: { organization_id: organizationId }, query: { ...query, ...more } })
+  if (view.query.get('csv') !== 'differences') {
+    const { data, next_after } = await call({ limit: SHOWN_ROWS, after: Number(view.query.get('after') ?? 0) })
+    return { data, next: next_after }
+  }
+  const data: Response<'listTieOutRows'>['data'] = []
+  let next: number | null = 0
+  while (next !== null && data.length < MAX_CSV_ROWS) {
+    const page: Response<'listTieOutRows'> = await call({ limit: 1000, after: next })
+    data.push(...page.data)
+    next = page.next_after
+  }
+  if (next !== null) view.cuts.set('differences', data.length)
+  return { data, next: null }
 }

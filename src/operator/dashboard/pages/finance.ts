@@ -1,8 +1,9 @@
 // Finance: what a month brought in, by merchant account and currency; how it agrees with the dashboard; its rows; closing it.
+import { monthOf } from '../../../lib/days.ts'
 import { ApiError } from '../../../lib/errors.ts'
 import { type Period, readPeriod } from '../../../payments/billing/finance/period.ts'
 import type { Response } from '../call.ts'
-import { money, monthOf, percent, plural, time, words } from '../format.ts'
+import { money, percent, plural, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, tableSection, tiles } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'

@@ -1,6 +1,7 @@
 // Payouts: what reached the bank, what each consists of, and what is still at the provider.
+import { dateOf } from '../../../lib/days.ts'
 import type { Item, Response } from '../call.ts'
-import { dateOf, id, money, number, status, time, words } from '../format.ts'
+import { id, money, number, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { actionForm, filters, hiddenField, tableSection, textField } from '../parts.ts'
@@ -108,7 +109,7 @@ function payoutTable(view: View, data: Item<'listPayouts'>[]): Table {
       status(one.status),
       cell(
         one.matched_at
-          ? html`<span class="badge good">found</span> ${one.bank_day}${one.bank_reference && html`<br><span class="quiet">${one.bank_reference}</span>`}`
+          ? html`<span class="badge good">found</span> ${one.bank_day && dateOf(one.bank_day, view.span.today)}${one.bank_reference && html`<br><span class="quiet">${one.bank_reference}</span>`}`
           : '–',
         one.bank_day,
       ),

@@ -1,6 +1,6 @@
 // Retention: the share of the subscriptions first paid for in a month that still pays, by months since.
-import { addDays, addMonths } from '../../../lib/days.ts'
-import { monthOf, number, percent } from '../format.ts'
+import { addDays, addMonths, monthOf } from '../../../lib/days.ts'
+import { number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import type { Figure } from '../numbers.ts'
 import { tableSection } from '../parts.ts'

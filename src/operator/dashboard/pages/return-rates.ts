@@ -1,6 +1,7 @@
 // Refund and dispute rates over the payments that they belong to, by one dimension.
+import { monthOf } from '../../../lib/days.ts'
 import { filterLink } from '../filter.ts'
-import { country, monthOf, percent } from '../format.ts'
+import { country, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection } from '../parts.ts'

@@ -1,6 +1,7 @@
 // Settings: limits of custom charges, rate limits, erasure at payment providers, and the rebuild of figures.
+import { dateOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
-import { dateOf, id, number, status, time } from '../format.ts'
+import { id, number, status, time } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import { actionForm, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'

@@ -1,6 +1,5 @@
 // Today so far, compared with the whole of yesterday and of the same weekday a week ago.
-import { addDays } from '../../../lib/days.ts'
-import { dateOf } from '../format.ts'
+import { addDays, dateOf } from '../../../lib/days.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, show, type Unit } from '../numbers.ts'
 import { section, tile, tiles } from '../parts.ts'

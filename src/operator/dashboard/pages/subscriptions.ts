@@ -1,7 +1,7 @@
 // Subscriptions: created, ended and paying over time, MRR, trials, retention by cohort, and the list.
-import { addDays, FIRST_DAY, readDay } from '../../../lib/days.ts'
+import { addDays, dateOf, FIRST_DAY, readDay } from '../../../lib/days.ts'
 import type { Item } from '../call.ts'
-import { country, cut, dateOf, day, id, number, status, time, words } from '../format.ts'
+import { country, cut, day, id, number, status, time, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
 import { listed, pageLinks } from '../lists.ts'
