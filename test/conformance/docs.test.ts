@@ -39,6 +39,16 @@ describe('the docs', () => {
     )
   })
 
+  test('the README leads to every guide', () => {
+    const guides = files('docs', '.md').filter((path) => dirname(path) === 'docs')
+    assert.ok(guides.length >= 20)
+    const linked = new Set(matches(read('README.md'), /\((docs\/[a-z-]+\.md)\b/g))
+    assert.deepEqual(
+      guides.filter((guide) => !linked.has(guide)),
+      [],
+    )
+  })
+
   test('test/support/README.md names every file there, and no other', () => {
     const there = files('test/support', '.ts').map((path) => path.split('/').at(-1))
     assert.deepEqual(matches(read('test/support/README.md'), /^- `([^`]+)`: /gm).sort(), there.sort())
