@@ -17,7 +17,7 @@ import type { Progress } from './progress.ts'
 import { asRefusal, checkMasterKey, reasonsOfDatabase, refuseEarly, refuseFor } from './reasons.ts'
 import { dropIndexes, emptyTables, lockAndFindData, runMissing, schemaOf } from './schema.ts'
 import { InDoubt, type Session, withSession } from './session.ts'
-import { compareSettings, keepSettings } from './settings.ts'
+import { compareSettings, endSignIns, keepSettings } from './settings.ts'
 import { openSource, readHeader, type Source } from './source.ts'
 import { qualified } from './sql-names.ts'
 
@@ -107,6 +107,7 @@ async function inOneTransaction(
   await raiseClocks(query)
   const unlisted = await markUnlisted(query, source.header, accounts)
   await keepSimulatorUrl(query, simulatorUrl)
+  await endSignIns(query)
   const mark = await compareSettings(query, source.header)
   progress.at('Erasing again')
   const erasures = await eraseAgain(session, config)

@@ -33,9 +33,15 @@ export async function compareSettings(
   return mark
 }
 
+/** Ends what signs in to the dashboard: a link that was used and a session that was ended since the backup would be valid again. */
+export async function endSignIns(query: Query): Promise<void> {
+  for (const table of ['sign_in_links', 'dashboard_sessions', 'people_sessions']) await query(`delete from ${table}`)
+}
+
 const VALID = '(k.expires_at is null or k.expires_at > db_clock())'
 
-// The state has whatever an operator sets; hashes and sealed secrets are left out.
+// The state has whatever an operator sets; hashes and secrets are left out, but for a mark that shows whether sealed ones are the same.
+// Of top-ups only those that charge a card: one that a customer has ended charges again.
 const SETTINGS = `
   select case when k.project_id is null then 'organization key' else 'project key' end as kind, k.id::text as id,
     k.organization_id, k.project_id, k.name, k.last_four,
@@ -51,8 +57,23 @@ const SETTINGS = `
     jsonb_build_object('address', a.shown, 'receives', a.receives)
   from alert_destinations a join projects p on p.id = a.project_id
   union all select 'merchant account', concat_ws('/', m.organization_id, m.psp, m.psp_merchant_id), m.organization_id,
-    null, null, null, '{}'
+    null, null, null, jsonb_build_object('currencies', m.currencies, 'region', m.region, 'key_last4', m.credentials_last4,
+      'webhook_secrets', left(encode(sha256(m.webhook_secrets), 'hex'), 8))
   from merchant_accounts m where m.credentials is not null
+  union all select 'alert setting', a.project_id, p.organization_id, a.project_id, null, null,
+    jsonb_build_object('digest_hour', a.digest_hour, 'quiet_from', a.quiet_from, 'quiet_to', a.quiet_to)
+  from alert_settings a join projects p on p.id = a.project_id
+  union all select 'alert rule', concat_ws('/', a.project_id, a.id), p.organization_id, a.project_id, null, null,
+    to_jsonb(a) - array['project_id', 'id', 'checked_day', 'last_value', 'fired_at', 'problem', 'created_at', 'updated_at']
+  from alert_rules a join projects p on p.id = a.project_id
+  union all select 'credit unit', concat_ws('/', u.organization_id, u.unit), u.organization_id, null, null, null,
+    jsonb_build_object('name', u.name, 'low_below', u.low_below)
+  from credit_units u
+  union all select 'credit rule', concat_ws(' ', c.organization_id, c.charged, c.currency_code, c.unit), c.organization_id, null, null, null,
+    jsonb_build_object('amount', c.amount, 'expires_after', c.expires_after)
+  from credit_rules c
+  union all select 'top-up', concat_ws(' ', t.organization_id, t.external_id, t.unit), t.organization_id, null, null, null, '{}'
+  from credit_top_ups t where t.status = 'on'
   union all select 'charge cap', concat_ws(' ', c.organization_id, c.scope, c.per, nullif(c.currency_code, '')),
     c.organization_id, null, null, null, jsonb_build_object('most', c.most)
   from charge_caps c
@@ -68,7 +89,7 @@ const STATE = `
     exists (select from former_settings f join organizations o on (f.kind, f.id) = ('organization', o.id)) as compared,
     exists (select from (${SETTINGS}) s where s.kind like '% key') as has_keys`
 
-// Whole organizations and projects that are gone are what any restore loses.
+// Whole organizations and projects that are gone are what any restore loses, and so are top-ups, which customers have.
 const DIFFERENCES = `
   select jsonb_build_object('kind', kind, 'id', id, 'organization_id', coalesce(f.organization_id, r.organization_id),
     'project_id', coalesce(f.project_id, r.project_id), 'name', coalesce(f.name, r.name),
@@ -79,5 +100,6 @@ const DIFFERENCES = `
   left join lateral (
     select setting from jsonb_object_keys(r.state) setting
     where f.state is not null and f.state -> setting is distinct from r.state -> setting) s on true
-  where s.setting is not null or (kind not in ('organization', 'project') and (f.state is null or r.state is null))
-  order by coalesce(f.organization_id, r.organization_id), coalesce(f.project_id, r.project_id), kind, id, s.setting`
+  where s.setting is not null or (kind not in ('organization', 'project') and (f.state is null or r.state is null)
+    and (kind <> 'top-up' or f.state is null))
+  order by kind like '% key' desc, kind in ('organization', 'project') desc, coalesce(f.organization_id, r.organization_id), coalesce(f.project_id, r.project_id), kind, id, s.setting`

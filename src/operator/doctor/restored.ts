@@ -16,7 +16,7 @@ async function checkUnlisted(db: Db): Promise<Finding[]> {
   if (rows.length === 0) return []
   const from = instantFromPg(rows.map(({ since }) => since!).sort()[0]!)
   const names = rows.map(({ name, is_connected }) => (is_connected === 't' ? name : `${name} (not connected)`))
-  const message = `The database was restored, or a failover lost commits, and ${count(rows.length, 'merchant account')} were not compared since: ${names.join(', ')}. New charges of these organizations get 503 (restore_not_reconciled).`
+  const message = `The database was restored, or a failover lost commits, and ${count(rows.length, 'merchant account was', 'merchant accounts were')} not compared since: ${names.join(', ')}. New charges of these organizations get 503 (restore_not_reconciled).`
   const isAnyAway = rows.some(({ is_connected }) => is_connected === 'f')
   const connect = isAnyAway ? 'Connect those that are not connected, then run' : 'Run'
   return [failed('restore', message, `${connect}: tundish reconcile --since ${from}`)]

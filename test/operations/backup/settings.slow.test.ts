@@ -10,15 +10,53 @@ const { db } = source
 type Made = { id: string; secret_key: string }
 const key = async (owner: string, id: string, name: string, ...more: string[]) =>
   (await source.json('keys', 'create', owner, id, '--name', name, ...more)) as unknown as Made
-const restore = (...more: string[]) => source.run('restore', file, '--without-erasures', '--replace', ...more)
+const restore = (...more: string[]) =>
+  source.run('restore', file, '--without-erasures', '--replace', '--accounts', 'none', ...more)
 const warnings = async (of = source) => {
   const { findings } = JSON.parse((await of.run('doctor', '--json')).stdout) as {
     findings: { check: string; level: string; message: string; fix: string }[]
   }
-  return findings.filter(({ check }) => check === 'restore')
+  return findings.filter(({ check, level }) => check === 'restore' && level === 'warning')
+}
+const changeEach = async (statements: string[]) => {
+  for (const statement of statements) await db.query(statement)
 }
 const ENDPOINT = '01900000-0000-7000-8000-000000000003'
 const OPERATOR = '01900000-0000-7000-8000-000000000002'
+
+// What operators set besides keys; and two customers with a top-up.
+const MORE_SETTINGS = [
+  `insert into sign_in_links values (decode(repeat('ab', 32), 'hex'), '${OPERATOR}', now() + interval '1 hour')`,
+  `insert into dashboard_sessions values (decode(repeat('ab', 32), 'hex'), '${OPERATOR}', now(), now() + interval '1 hour')`,
+  `insert into merchant_accounts (organization_id, psp, psp_merchant_id, currencies, is_sandbox, credentials, credentials_last4,
+     webhook_secrets, connected_at, created_at, updated_at)
+   values ('shop', 'stripe', 'eu', '[]', true, '\\x00', 'AAAA', '\\x01', now(), now(), now())`,
+  `insert into alert_settings (project_id, digest_hour, next_check_at) values ('app', 7, now() + interval '1 day')`,
+  `insert into alert_rules (project_id, id, metric, condition, threshold, today, from_hour, created_at, updated_at)
+   values ('app', 'sales', 'sales', 'below', 10, false, 0, now(), now())`,
+  `insert into credit_units (organization_id, unit, name, created_at) values ('shop', 'tokens', 'Tokens', now())`,
+  `insert into credit_rules (organization_id, currency_code, charged, unit, amount, created_at)
+   values ('shop', 'USD', 10, 'tokens', 100, now()), ('shop', 'USD', 20, 'tokens', 300, now())`,
+  `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
+   select 'shop', 'other', 'app', now(), now()`,
+  `insert into credit_accounts (organization_id, external_id, unit, account_id, created_at, updated_at)
+   select 'shop', id, 'tokens', gen_random_uuid(), now(), now() from unnest(array['user', 'other']) id`,
+  `insert into credit_top_ups (organization_id, external_id, unit, top_up_id, status, below, amount, currency_code, grants,
+     most_per_day, most_per_month, created_at, updated_at)
+   values ('shop', 'user', 'tokens', gen_random_uuid(), 'on', 1, 5, 'USD', 50, 1, 1, now(), now())`,
+]
+const CHANGES = [
+  // Used since the backup.
+  'delete from sign_in_links',
+  `update merchant_accounts set currencies = '["USD"]', credentials_last4 = 'BBBB', webhook_secrets = '\\x02' where psp = 'stripe'`,
+  `update alert_settings set digest_hour = null`,
+  `update alert_rules set threshold = 20, checked_day = '2026-01-01'`,
+  `update credit_units set low_below = 5`,
+  `update credit_rules set amount = 50 where charged = 10`,
+  `delete from credit_rules where charged = 20`,
+  `update credit_top_ups set status = 'removed'`,
+  `insert into credit_top_ups select (jsonb_populate_record(t, '{"external_id": "other", "status": "on"}')).* from credit_top_ups t`,
+]
 
 let scoped: Made
 let revoked: Made
@@ -29,11 +67,14 @@ before(async () => {
   revoked = await key('--project', 'app', 'leaked')
   scoped = await key('--org', 'shop', 'reader', '--scope', 'report')
   rotated = await key('--org', 'shop', 'rotated')
+  await changeEach(MORE_SETTINGS)
   await source.json('backup', file)
+  await changeEach(CHANGES)
   await source.json('keys', 'revoke', revoked.id, '--project', 'app')
   await source.json('keys', 'revoke', scoped.id, '--org', 'shop')
   await source.json('keys', 'rotate', rotated.id, '--org', 'shop', '--overlap', '7d')
   gone = await key('--project', 'app', 'new')
+  await db.query('delete from dashboard_sessions')
   await db.query('delete from operator_keys where id = $1', [OPERATOR])
   await source.json('webhook', 'set', ENDPOINT, '--project', 'app', '--enabled', 'false')
   await source.json('webhook', 'create', '--project', 'app', '--url', 'https://example.com/new')
@@ -46,6 +87,14 @@ test('a restore over the database names what was revoked, made and changed since
   const { differences } = JSON.parse(stdout) as { differences: Difference[] }
   const found = differences.map(({ kind, change, name, setting }) => [kind, change, setting ?? name].join(' '))
   assert.deepEqual(found.sort(), [
+    'alert rule changed threshold',
+    'alert setting changed digest_hour',
+    'credit rule back ',
+    'credit rule changed amount',
+    'credit unit changed low_below',
+    'merchant account changed currencies',
+    'merchant account changed key_last4',
+    'merchant account changed webhook_secrets',
     'operator key back Ada',
     'organization changed one_off_charge_enabled',
     'organization key back reader',
@@ -53,6 +102,7 @@ test('a restore over the database names what was revoked, made and changed since
     'organization key gone rotated',
     'project key back leaked',
     'project key gone new',
+    'top-up back ',
     'webhook endpoint changed enabled',
     'webhook endpoint gone https://example.com/new',
   ])
@@ -63,6 +113,8 @@ test('a restore over the database names what was revoked, made and changed since
 
   const [entry] = await db.query(`select after from audit_log where action = 'backup.restored'`)
   assert.deepEqual(JSON.parse(entry!.after!).differences, differences)
+  const signIns = 'select 1 from sign_in_links union all select 1 from dashboard_sessions'
+  assert.deepEqual(await db.query(signIns), [])
   for (const { secret_key } of [revoked, scoped, rotated, gone])
     assert.ok(!`${stdout}${entry!.after}`.includes(secret_key.slice(0, -4)))
 })
@@ -103,7 +155,7 @@ test('a confirmation ends the warning and is in the audit log; there is none wit
 })
 
 test('a restore into an empty database says that revoked keys are valid again, until all old keys are revoked', async () => {
-  const { code, stdout, stderr } = await target.run('restore', file, '--without-erasures')
+  const { code, stdout, stderr } = await target.run('restore', file, '--without-erasures', '--accounts', 'none')
   assert.equal(code, 0, stderr)
   assert.match(stdout, /^Keys that were revoked since the backup are valid again/m)
   const [{ message } = assert.fail('no warning')] = await warnings(target)
