@@ -1,5 +1,5 @@
 // The writing of records: JSON with up to a thousand, or newline-delimited JSON of any length.
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { BadLine } from '../../core/records/import/fields.ts'
 import { KINDS } from '../../core/records/records.ts'
@@ -8,6 +8,7 @@ import { checkContentEncoding } from '../../lib/http/body.ts'
 import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { isJsonObject, type JsonValue } from '../../lib/json/read.ts'
+import { isRefusedData } from '../../lib/pg/errors.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { shorten } from '../../lib/text.ts'
 import { importRecords } from '../ingest/load.ts'
@@ -15,7 +16,7 @@ import type { RejectedCount } from '../ingest/rejected.ts'
 import { recordsProblem, recordsResult, respond } from '../ingest/response.ts'
 import { readRecord, readRow } from '../ingest/row.ts'
 import { PATIENCE } from '../ingest/slots.ts'
-import { type Beginning, linesOf, readBeginning } from '../ingest/small-body.ts'
+import { linesOf, readBeginning } from '../ingest/small-body.ts'
 import { Written } from '../ingest/writers.ts'
 import type { PublicContext } from './context.ts'
 import { describe, success } from './resource.ts'
@@ -126,7 +127,18 @@ async function writeJson(context: PublicContext, request: WriteRequest): Promise
       call.reject({ place, code: error.code, reason: error.message }, nameIn(one))
     }
   }
-  return call.write(given.length, 'index')
+  const lines = () => given.map((one) => JSON.stringify(one)).join('\n')
+  return unlessRefused(call.write(given.length, 'index'), () =>
+    importLines(context, request, () => Readable.from([lines()]), 'index'),
+  )
+}
+
+/** An import finds the records that the database refused in a batch, perhaps those of other calls. */
+function unlessRefused(written: Promise<object>, importing: () => Promise<object>): Promise<object> {
+  return written.catch((error) => {
+    if (!isRefusedData(error)) throw error
+    return importing()
+  })
 }
 
 const nameIn = (record: JsonValue) =>
@@ -150,7 +162,8 @@ async function writeLines(context: PublicContext, request: WriteRequest): Promis
   checkContentEncoding(request.headers['content-encoding'], ['gzip', 'identity'])
   const begun = await readBeginning(request.body as Readable)
   const call = begun.isWhole ? await callOf(context, request, begun.bytes) : undefined
-  return call ? call.call.write(call.read, 'line') : importLines(context, request, begun)
+  const importing = () => importLines(context, request, begun.all, 'line')
+  return call ? unlessRefused(call.call.write(call.read, 'line'), importing) : importing()
 }
 
 /** A small body without a bad line is written in a batch with other calls; undefined for any other. */
@@ -169,7 +182,12 @@ async function callOf(context: PublicContext, request: WriteRequest, bytes: Buff
 }
 
 /** Any number of lines, read while they arrive. */
-async function importLines(context: PublicContext, request: WriteRequest, begun: Beginning): Promise<object> {
+async function importLines(
+  context: PublicContext,
+  request: WriteRequest,
+  stream: () => Readable,
+  where: 'index' | 'line',
+): Promise<object> {
   const { db, log, audit } = context
   const { mode, events, skip_bad: skipBadLines } = request.query
   const written = new Written()
@@ -190,7 +208,7 @@ async function importLines(context: PublicContext, request: WriteRequest, begun:
     patience: PATIENCE,
   }
   // Decompressed by the import, which recognizes gzip by its content.
-  const source = { name: 'body', stream: () => begun.all() }
+  const source = { name: 'body', stream }
   const result = await importRecords({ db, log, audit }, options, [source]).catch((error) => {
     throw error instanceof Refusal ? new ApiError(400, 'body_incomplete', error.message) : error
   })
@@ -205,7 +223,7 @@ async function importLines(context: PublicContext, request: WriteRequest, begun:
   note(context, request, counts, noted)
   return respond(
     counts,
-    rejects.map(({ line, code, reason }) => ({ line, code, reason })),
+    rejects.map(({ line, code, reason }) => ({ [where]: where === 'index' ? line - 1 : line, code, reason })),
     skipBadLines,
   )
 }

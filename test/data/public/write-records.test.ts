@@ -221,3 +221,25 @@ test('many calls at once: each has the result that it has alone, and a bad one f
   assert.equal(body.pagination.total, 96)
   assert.equal((await project.get('/profiles')).body.pagination.total, 1)
 })
+
+test('400 with the record that only the database refuses, and other calls of its batch are written', async () => {
+  const project = await server.project()
+  const [other, long] = [line.profile({ id: 'other' }), randomBytes(2900).toString('base64')]
+  await server.db.query(`create index of_the_operator on sessions (user_agent) where project_id = '${project.id}'`)
+  try {
+    const [refused, written] = await Promise.all([
+      put(project, [line.profile(), line.session({ user_agent: long }), line.session({ id: 'good' })]),
+      put(project, [other]),
+    ])
+    assert.deepEqual([refused.status, refused.headers['x-error-code']], [400, 'records_rejected'], refused.text)
+    const [{ index, code, reason }] = refused.body.rejects
+    assert.deepEqual([refused.body.written, index, code], [0, 1, 'refused_by_database'])
+    assert.match(reason, /^session is refused by the database at the table sessions \(54000: index row size/)
+    assert.deepEqual([written.status, written.body.written], [200, 1])
+    const body = [line.profile(), line.session({ user_agent: long })].map((one) => JSON.stringify(one)).join('\n')
+    const lines = await send(project, body, [], '?skip_bad=true')
+    assert.deepEqual([lines.status, lines.body.written, lines.body.rejects[0].line], [200, 1, 2], lines.text)
+  } finally {
+    await server.db.query('drop index of_the_operator')
+  }
+})
