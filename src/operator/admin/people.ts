@@ -1,5 +1,6 @@
 // A person: everything that is stored about them.
 
+import { ACCOUNT } from '../../core/records/payment-account.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { jsonOf } from '../../lib/json/json.ts'
 import { type Schema, Type, type TypeOf } from '../../lib/shape/schema.ts'
@@ -167,16 +168,16 @@ const PARTS = {
   },
   declined_payments: {
     shape: declined,
-    from: `customers m join report_transactions r on r.organization_id = m.organization_id and r.external_id = m.external_id
+    from: `customers c join report_transactions r on r.organization_id = c.organization_id and r.external_id = c.external_id
         and r.psp_transaction_type = 'sale' and r.status = 'failed'
-      where m.project_id = $1 and m.profile_id = $2`,
+      ${ACCOUNT} where c.project_id = $1 and c.profile_id = $2`,
     order: `${paidAt('r')} desc, r.trx_id desc`,
   },
   money_back: {
     shape: moneyBack,
-    from: `customers m join report_transactions r on r.organization_id = m.organization_id and r.external_id = m.external_id
+    from: `customers c join report_transactions r on r.organization_id = c.organization_id and r.external_id = c.external_id
         and r.psp_transaction_type <> 'sale'
-      where m.project_id = $1 and m.profile_id = $2`,
+      ${ACCOUNT} where c.project_id = $1 and c.profile_id = $2`,
     order: `${paidAt('r')} desc, r.trx_id desc`,
   },
   events: {

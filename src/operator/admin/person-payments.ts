@@ -1,11 +1,15 @@
 // What the page of a person shows of the payment report: what went back, and what was declined.
+import { IS_TEST } from '../../core/records/payment-account.ts'
 import { moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
-import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
+import { boolean, decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { movementFields } from './money-back.ts'
+
+const sandbox = boolean('Whether it is test data.', { sql: IS_TEST })
 
 export const moneyBack = shape('PersonMoneyBack', 'r', {
   ...movementFields,
+  sandbox,
   move: text(
     'Which way the money moved: `refund_failed` and `chargeback_reversal` bring it back; null if none moved.',
     {
@@ -30,4 +34,5 @@ export const declined = shape('PersonDeclinedPayment', 'r', {
   pm_data_last4: text('Last four digits of the card.', { nullable: true }),
   trx_created_at: instant('When it was recorded.'),
   paid_at: instant('When it was declined, according to the provider.', { sql: paidAt('r') }),
+  sandbox,
 })

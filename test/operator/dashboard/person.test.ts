@@ -68,6 +68,30 @@ test('sessions, subscriptions, payments and charges of a person are one history,
   assert.match(text, /<dt>Paid<\/dt><dd>\$39\.98<\/dd>/)
 })
 
+test('what a person paid and got back is without test data', async () => {
+  const { db, ...server } = dashboard.server
+  const shop = await server.project()
+  const created_at = '2026-04-01T00:00:00Z'
+  await insert(db, shop, {
+    ...BASICS,
+    transactions: [
+      { id: 'real', price: 3000, created_at },
+      { id: 'test', price: 500, sandbox: true, created_at },
+    ],
+    customers: [{ external_id: 'ada', profile_id: 'profile' }],
+  })
+  await db.query(
+    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
+       amount, currency_code, status, psp, psp_transaction_type)
+     select $1, 'ada', n = 10, $2, gen_random_uuid(), gen_random_uuid(), $2::timestamptz + n * interval '1 second', n, 'USD',
+       'refunded', 'simulator', 'refund' from unnest('{5,10}'::int[]) n`,
+    [shop.organizationId, created_at],
+  )
+  const { text } = await see(`/people/profile?project=${shop.id}`)
+  assert.match(text, /<dt>Paid<\/dt><dd>\$20\.00 <span class="quiet">\(\$30\.00 paid, \$10\.00 returned\)/)
+  assert.ok(momentsOf(text).includes('1 Apr 2026, 00:00 Refund $5.00 sandbox'), momentsOf(text).join('\n'))
+})
+
 test('a history begins where the records of each kind are complete', async () => {
   const shop = await dashboard.server.project()
   const day = (n: number) => new Date(Date.UTC(2025, 0, 1 + n)).toISOString()

@@ -70,19 +70,19 @@ function momentsOf(view: View, found: Person, names: Names): Moment[] {
     ...transactions.map((one) => ({
       at: one.created_at,
       what: 'Paid',
-      detail: html`${minorMoney(one.price, one.currency)} ${quiet(productOf(one.subscription_id))}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`,
+      detail: html`${minorMoney(one.price, one.currency)} ${quiet(productOf(one.subscription_id))}${sandbox(one)}`,
     })),
     ...declined_payments.map((one) => ({
       at: one.paid_at,
       what: 'Payment declined',
       tone: 'poor' as const,
-      detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))} ${quiet(productOf(one.subscription_id))}`,
+      detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))} ${quiet(productOf(one.subscription_id))}${sandbox(one)}`,
     })),
     ...money_back.map((one) => ({
       at: one.paid_at,
       what: words(one.psp_transaction_type),
       tone: MONEY_BACK_TONES[one.psp_transaction_type],
-      detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))}`,
+      detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))}${sandbox(one)}`,
     })),
     ...orders.flatMap((one) => orderMoments(view, one)),
   ]
@@ -119,6 +119,8 @@ function orderMoments(view: View, one: Person['orders'][number]): Moment[] {
   return [{ at: one.created_at, what: 'Custom charge', detail }]
 }
 
+const sandbox = (one: { sandbox: boolean }) => one.sandbox && html` <span class="badge flat">sandbox</span>`
+
 const quiet = (text: string) => html`<span class="quiet">${text}</span>`
 
 /** The sum of a person's payments in each currency, less what went back, without those in a sandbox. */
@@ -129,9 +131,10 @@ export function paidOf({ transactions, money_back }: Person): Piece {
   const add = (sums: Map<string, number>, currency: string, minor: number) =>
     sums.set(currency, (sums.get(currency) ?? 0) + minor)
   for (const { price, currency, sandbox } of transactions) if (!sandbox) add(paid, currency, price)
-  for (const { amount, currency_code, move } of money_back) {
+  for (const { amount, currency_code, move, sandbox } of money_back) {
     const minor = Math.round(amount * 10 ** (minorUnits(currency_code) ?? 2))
-    if (move !== null) add(back, currency_code, (INCOMING as readonly string[]).includes(move) ? -minor : minor)
+    if (move !== null && !sandbox)
+      add(back, currency_code, (INCOMING as readonly string[]).includes(move) ? -minor : minor)
   }
   const currencies = [...new Set([...paid.keys(), ...back.keys()])]
   if (currencies.length === 0) return '–'
