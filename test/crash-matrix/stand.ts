@@ -82,16 +82,20 @@ async function openPrimer(settings: Record<string, string>): Promise<Stand> {
       const [row] = await billing.db.query(KEY_OF, [id])
       return (await primer.ledger()).filter((movement) => movement.type === type && movement.key === row?.key).length
     },
-    // Only what is older than a late request can be is waited out sooner than in minutes.
+    // Only what is older than a late request can be is waited out sooner than in minutes. On a busy machine a look-up may time out,
+    // after which the next one would be minutes later, too.
     async passTime() {
       for (const table of ['orders', 'refunds'])
         await billing.db.query(
-          `update ${table} set begun_at = coalesce(begun_at, created_at) - interval '10 minutes',
-             not_found_at = not_found_at - interval '1 hour', next_look_at = db_clock()
+          `update ${table} set next_look_at = db_clock(),
+             begun_at = case when coalesce(begun_at, created_at) > db_clock() - interval '5 minutes'
+               then coalesce(begun_at, created_at) - interval '10 minutes' else begun_at end,
+             not_found_at = case when not_found_at > db_clock() - interval '1 hour'
+               then not_found_at - interval '1 hour' else not_found_at end
            where status = 'processing' and lease_until is null
              and coalesce(begun_at, created_at) < db_clock() - interval '10 seconds'
              and (coalesce(begun_at, created_at) > db_clock() - interval '5 minutes'
-               or not_found_at > db_clock() - interval '1 hour')`,
+               or not_found_at > db_clock() - interval '1 hour' or next_look_at > db_clock() + interval '5 seconds')`,
         )
     },
     async stop() {
