@@ -198,5 +198,11 @@ export const country = (code: string) => (/^[A-Z]{2}$/.test(code) ? COUNTRIES.of
 /** The name of a language, or the text itself if it is not a language code. */
 export const language = (code: string) => (/^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/.test(code) ? LANGUAGES.of(code)! : code)
 
+const ORDINAL = new Intl.PluralRules('en', { type: 'ordinal' })
+const ENDINGS: Record<string, string> = { one: 'st', two: 'nd', few: 'rd' }
+
+/** `2nd`, `3rd`, `4th`. */
+export const ordinal = (count: number) => `${count}${ENDINGS[ORDINAL.select(count)] ?? 'th'}`
+
 /** A snake_case name as words: `won_dispute` becomes `Won dispute`. */
 export const words = (name: string) => name.replaceAll('_', ' ').replace(/^./, (letter) => letter.toUpperCase())

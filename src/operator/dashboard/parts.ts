@@ -109,10 +109,13 @@ interface TableSection {
   short?: boolean
 }
 
+// More rows help nobody on a page: visitors can choose values, up to 1,000 a day.
+const MOST_ROWS = 100
+
 /** A section with a table and a link that downloads it as CSV. */
 export function tableSection(view: View, name: string, content: Table, more: TableSection = {}): Html {
   const { title = content.caption, note, empty, above, below, short = false } = more
-  const rows = table(view, name, content, { empty, hideCaption: true })
+  const rows = table(view, name, content, { empty, hideCaption: true, most: MOST_ROWS })
   const actions = content.rows.length > 0 && csvLink(view, name)
   const body = html`${above}${short ? html`<div class="short">${rows}</div>` : rows}${below}`
   return section(title, body, { note, actions })

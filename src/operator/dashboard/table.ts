@@ -1,6 +1,6 @@
 // Tables and charts as HTML.
 import { hasRight } from '../../core/tenants/access.ts'
-import { money } from './format.ts'
+import { money, number } from './format.ts'
 import { type Html, html, type Piece, textOf } from './html.ts'
 import { roundMoney, show } from './numbers.ts'
 import { type Cell, type Column, isCell, type Table } from './sheet.ts'
@@ -11,10 +11,17 @@ interface Options {
   empty?: Piece
   /** Whether the caption is for screen readers only, because a heading has the same text. */
   hideCaption?: boolean
+  /** The most rows that are shown; the others are in the CSV. */
+  most?: number
 }
 
 /** A table as HTML. Registers it in the view, so that it is available as CSV under its id. */
-export function table(view: View, name: string, whole: Table, { empty, hideCaption }: Options = {}): Html {
+export function table(
+  view: View,
+  name: string,
+  whole: Table,
+  { empty, hideCaption, most = Infinity }: Options = {},
+): Html {
   const content = inReportingCurrency(view, allowed(view, whole))
   const cutAfter = view.cuts.get(name)
   view.tables.set(name, cutAfter === undefined ? content : { ...content, cutAfter })
@@ -26,10 +33,19 @@ export function table(view: View, name: string, whole: Table, { empty, hideCapti
   return html`<div class="scroll${isEven && ' even'}" tabindex="0" role="region" aria-label="${caption}"><table id="${name}">
     <caption class="${hideCaption ? 'hidden' : ''}">${caption}</caption>
     <thead><tr>${shown.map((n) => headOf(columns[n]!))}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr>${shown.map((n) => cellOf(row[n], columns[n]!))}</tr>\n`)}</tbody>
+    <tbody>${firstOf(rows, most).map((row) => html`<tr>${shown.map((n) => cellOf(row[n], columns[n]!))}</tr>\n`)}</tbody>
     ${totalRow(view, content, shown)}
-  </table></div>`
+  </table></div>${rows.length > most && html`<p class="quiet">The first ${number(most)} of ${number(rows.length)} rows. The CSV has all of them.</p>`}`
 }
+
+/** The first rows, and the last one if it is the total of the others. */
+function firstOf(rows: Table['rows'], most: number): Table['rows'] {
+  if (rows.length <= most) return rows
+  const last = rows.at(-1)!
+  return [...rows.slice(0, most), ...(typeof last[0] === 'string' && TOTALS.includes(last[0]) ? [last] : [])]
+}
+
+const TOTALS = ['Total', 'All', 'All replies']
 
 /** Where a filter is refused, what is empty may not be so without it. */
 const refusal = ({ filtered }: View): Piece =>

@@ -28,12 +28,12 @@ test('acquisition by source: spend, people, customers, cost, and the return of t
     order by 2 desc, people desc`)
   const shown = rowsOf(text, 'acquisition').slice(0, -1)
   // Customers of the demo without a profile have no session.
-  const [, , , without] = shown.find(([source]) => source === '')!
+  const [, , , , , without] = shown.find(([source]) => source === '')!
   assert.ok(rows.length === 3)
   assert.deepEqual(
     shown
       .filter(([source]) => source !== '')
-      .map(([source, spent, people, customers]) => [source, Number(spent) || 0, Number(people), Number(customers)]),
+      .map(([source, , , spent, people, customers]) => [source, Number(spent) || 0, Number(people), Number(customers)]),
     rows.map(({ source, spent, people, customers }) => [source, Number(spent), Number(people), Number(customers)]),
   )
   const all = (name: string) =>
@@ -67,6 +67,20 @@ test('the worth of a customer by cohort: people, and net revenue in the first mo
     select (select count(*) from own) as people, (select net from gained) - coalesce((select net from lost), 0) as net`)
   assert.equal(people, row!.people)
   assert.ok(Math.abs(Number(month) - Number(row!.net) / Number(people)) < 0.005, `${month} ${row!.net}`)
+})
+
+test('the tiles of the worth are the averages of the people whose months are over', async () => {
+  const text = await page('/worth', 'project=demo&period=12m')
+  // A month is over for everybody in a cohort if its number is not faded.
+  const rows = rowsOf(text, 'worth')
+  const over = [...text.matchAll(/<tr><td[^>]*data-value="(\d{4}-\d\d-\d\d)".*?<\/tr>/g)]
+    .filter(([row]) => !/<td[^>]*>[^<]*<span class="quiet">/.test(row.split('</td>')[4]!))
+    .map(([, cohort]) => rows.find(([key]) => key === cohort)!)
+    .filter((row) => row[4] !== '')
+  assert.ok(over.length > 5 && over.length < rows.length)
+  const people = over.reduce((sum, row) => sum + Number(row[1]), 0)
+  const worth = over.reduce((sum, row) => sum + Number(row[1]) * Number(row[4]), 0)
+  assert.equal(tilesOf(text)['After 3 months'], money(Math.round((worth / people) * 100) / 100))
 })
 
 test('of the two experiments of the demo one is decided', async () => {

@@ -160,7 +160,7 @@ test('a reason leads to its declined payments, and a chargeback is not called re
 test('screens have the names of their questions, and the last one loses no one; a person has them and what went back', async () => {
   const screens = rowsOf(await see(`/funnels/funnel?${DAYS}`), 'screens')
   assert.deepEqual(
-    screens.map(([screen, , answered, , stopped]) => [screen, answered, stopped]),
+    screens.map(([screen, , stopped, , answered]) => [screen, answered, stopped]),
     [
       ['scr_0', '1', '0'],
       ['scr_1', '1', 'completed'],

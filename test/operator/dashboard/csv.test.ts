@@ -107,7 +107,7 @@ test('two lists of a page have their own pages', async () => {
 test('the audit log has its changes without the text of the button that shows them', async () => {
   await dashboard.visit(`/keys/project/${dashboard.project.id}`, { cookie, form: { name: 'new' } })
   const [, newest] = linesOf(await see('/audit?csv=audit'))
-  assert.match(newest!, /,key\.created,key [^,]+,"after \{""name"":""new""/)
+  assert.match(newest!, /^[^,]+,key\.created,key [^,]+,"after \{""name"":""new""/)
 })
 
 test('a file is named by project, page, table and day, begins with a byte order mark, and has names next to ids', async () => {
@@ -129,6 +129,22 @@ test('a file is named by project, page, table and day, begins with a byte order 
   const [head, row] = linesOf(new TextDecoder().decode(bytes))
   assert.equal(head, 'Product,Product ID,Gross,Refunds,Chargebacks,Net,Sales')
   assert.equal(row, 'Monthly plan,product,33.33,0.00,0.00,33.33,3')
+})
+
+test('of many values of a dimension the page has the first hundred and their total, and the file all', async () => {
+  await dashboard.server.db.query(
+    `insert into figures_sales (project_id, split, day, test, key, subkey, currency, sales, gross, refunds, refunded, chargebacks,
+       charged_back, payers, gross_usd, refunded_usd, charged_back_usd, without_usd)
+     select $1, 'source', '2026-01-02', false, 'source ' || n, '', 'USD', 1, 100, 0, 0, 0, 0, 1, 100, 0, 0, 0 from generate_series(1, 120) n`,
+    [dashboard.project.id],
+  )
+  const path = '/revenue?from=2026-01-02&to=2026-01-03&split=source'
+  const text = await see(path)
+  const table = text.split('<table id="source">')[1]!.split('</table>')[0]!
+  assert.equal(table.split('<tbody>')[1]!.split('</tbody>')[0]!.split('<tr>').length - 1, 100)
+  assert.match(table, /<tfoot>.*\$120\.00/)
+  assert.match(text, /The first 100 of 120 rows/)
+  assert.equal(linesOf(await see(`${path}&csv=source`)).length, 121)
 })
 
 test('a list that is longer than its file says so in its last line and its name', () => {

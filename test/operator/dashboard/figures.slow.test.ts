@@ -56,6 +56,7 @@ describe('the figures of the demo on pages', () => {
       const [row] = await query(
         `
         select count(*) as n from sessions s join replies r on r.project_id = s.project_id and r.session_id = s.id and r.element_id = $1
+        join profiles p on p.project_id = s.project_id and p.id = s.profile_id and not p.preview
         where s.project_id = 'demo' and s.funnel_id = 'fun_sleep' and s.created_at >= '${FROM}Z' and s.created_at < '${TO}Z'
           and case $2 when 'value' then r.value::jsonb ? $3 when 'empty' then r.value::text = '[]' else r.value::text <> 'null' end`,
         [question!, kind!, value ?? ''],
@@ -173,7 +174,7 @@ describe('the figures of the demo on pages', () => {
       [own.map(({ id }) => id!)],
     )
     assert.deepEqual(
-      rowsOf(text, 'screens').map(([id, , answered, , stopped]) => [id, answered, stopped]),
+      rowsOf(text, 'screens').map(([id, , stopped, , answered]) => [id, answered, stopped]),
       screens.map(({ id, answered, stopped }, n) => [id, answered, n < screens.length - 1 ? stopped : 'completed']),
     )
     assert.ok(screens.length > 3)

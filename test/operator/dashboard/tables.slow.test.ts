@@ -179,11 +179,11 @@ describe('tables of the demo', () => {
         where c.project_id = 'demo' and r.psp_transaction_type in (${types})
         order by r.trx_created_at desc, r.trx_id desc limit 20`)
     assert.deepEqual(
-      idsOf(await demo.page('/refunds', 'project=demo&period=24m'), 'movements'),
+      idsOf(await demo.page('/refunds', 'project=demo&period=24m'), 'movements', 8),
       await back(`'refund', 'chargeback', 'chargeback_reversal'`),
     )
     assert.deepEqual(
-      idsOf(await demo.page('/refunds', 'project=demo&period=24m&type=chargeback'), 'movements'),
+      idsOf(await demo.page('/refunds', 'project=demo&period=24m&type=chargeback'), 'movements', 8),
       await back(`'chargeback'`),
     )
     assert.deepEqual(

@@ -3,7 +3,7 @@ import { addDays, addMonths, dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { FILTERED_BY, VISITED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo } from '../filter.ts'
-import { country, money, number } from '../format.ts'
+import { country, money, number, plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
@@ -72,14 +72,14 @@ const spendNote = (view: View, sum: Return | undefined): Piece =>
       : 'on advertising'
 
 function returnTable(view: View, by: By, rows: Return[], sum: Return | undefined, names: Names): Table {
-  const labels = ['Spend', 'People', 'Customers', 'Cost of a customer', ...DAYS.map((day) => `Day ${day}`), 'Payback']
+  const labels = ['Per customer', 'Payback', 'Spend', 'People', 'Customers', ...DAYS.map((day) => `Day ${day}`)]
   const cells = (row: Return) => [
+    valueCell('usd', row.cac),
+    cell(paybackOf(row), row.payback_days),
     valueCell('usd', row.spend || null),
     valueCell('number', row.people),
     valueCell('number', row.customers),
-    valueCell('usd', row.cac),
     ...row.roas.map((value: number | null) => valueCell('percent', value)),
-    cell(paybackOf(row), row.payback_days),
   ]
   const total = sum && rows.length > 1 ? [['Total', ...cells(sum)]] : []
   return {
@@ -139,13 +139,14 @@ export async function worth(view: View): Promise<Page | string> {
   ])
   const choice = (name: string, chosen: string, options: Record<string, string>) =>
     choices(view, options, chosen, (key) => ({ since, cohort, split, [name]: key }))
-  const rows = result.data.slice(0, 100)
+  const rows = result.data
   return {
     title,
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
     body: html`<p class="quiet">What is a customer worth, and how soon?</p>
+      ${split === 'cohort' && worthTiles(view, rows)}
       ${tableSection(view, 'worth', worthTable(view, split, rows, names), {
         title: `Net revenue per person since the first ${since}`,
         above: html`${choice('since', since, { payment: 'Since the first payment', session: 'Since the first session' })}
@@ -155,6 +156,30 @@ export async function worth(view: View): Promise<Page | string> {
         empty: html`<p>Nobody began in this period.</p>`,
       })}`,
   }
+}
+
+const AFTER = [1, 3, 6, 12]
+
+/** What a person was worth after some months, of all people for whom they are over. */
+function worthTiles(view: View, rows: Response<'getLifetime'>['data']): Piece {
+  const values: Record<string, number | null> = {}
+  const notes = AFTER.map((months) => {
+    const over = rows.filter(({ complete }) => complete >= months)
+    const people = over.reduce((sum, one) => sum + one.people, 0)
+    const worth = over.reduce((sum, one) => sum + one.people * (one.worth[months - 1] ?? 0), 0)
+    values[months] = people > 0 ? worth / people : null
+    return people > 0 ? html`of ${plural(people, 'person', 'people')}` : 'not over yet'
+  })
+  const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
+  const label = (months: number) => (months === 1 ? 'After 1 month' : `After ${months} months`)
+  return (
+    rows.length > 0 &&
+    tiles(
+      ...AFTER.map((months, n) =>
+        tile(label(months), figure, String(months), 'usd', { isRate: true, note: notes[n]! }),
+      ),
+    )
+  )
 }
 
 const without = (all: Record<string, string>, name: string) =>

@@ -1,7 +1,7 @@
 // Charges: acceptance rate, decline reasons, and the list.
 import type { Item, Response } from '../call.ts'
 import { unfiltered } from '../filter.ts'
-import { bar, id, moment, money, number, percent, status, time, words } from '../format.ts'
+import { bar, id, moment, money, number, ordinal, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
@@ -151,7 +151,7 @@ function firstNote(view: View): Piece {
       ? ''
       : attempt === 'none'
         ? ' of payments not made so far'
-        : ` of payments made at attempt ${attempt}`
+        : ` of payments made at the ${ordinal(Number(attempt))} attempt`
   return html`<strong>Only first declines${those}.</strong> <a href="${view.href(view.path, { ...allChoices(view), paid_attempt: null, declined: null })}#declined">Show all</a>`
 }
 
@@ -192,10 +192,10 @@ const accountTable = (accounts: Figure[]): Table => ({
   }),
 })
 
-const attemptColumns = ['Acceptance rate', 'Attempts', 'Accepted', 'Declined'].map((label) => ({
+const attemptColumns = ['Acceptance', 'Attempts', 'Accepted', 'Declined'].map((label) => ({
   label,
   number: true,
-  total: label !== 'Acceptance rate',
+  total: label !== 'Acceptance',
 }))
 
 const attemptCells = (values: Figure['values']) => [

@@ -2,7 +2,7 @@
 import { addDays, dateOf } from '../../../lib/days.ts'
 import { html, type Piece } from '../html.ts'
 import { figures } from '../numbers.ts'
-import type { View } from '../view.ts'
+import { inCurrency, type View } from '../view.ts'
 
 /** Whether the project has no figures at all, in any period. */
 export async function isNew(view: View): Promise<boolean> {
@@ -65,7 +65,7 @@ export async function checklist(view: View, projectId: string): Promise<Piece> {
       has.rates_day !== null,
       'Exchange rates',
       has.rates_day === null
-        ? html`Without them, payments in other currencies have no value in US dollars: <a href="/docs/guides/commands#rates">load exchange rates</a>.`
+        ? html`Without them, payments in other currencies have no value ${inCurrency(view)}: <a href="/docs/guides/commands#rates">load exchange rates</a>.`
         : `The newest are of ${dateOf(has.rates_day)}.`,
     ),
   ]

@@ -2,7 +2,7 @@
 import { addDays, dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { callFiltered } from '../filter.ts'
-import { country, money, number, percent } from '../format.ts'
+import { country, money, number, percent, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, type Names, namesOf, roundMoney, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
@@ -22,7 +22,6 @@ const CHURN_BY = {
   reason: 'Reason',
 } as const
 type By = keyof typeof CHURN_BY
-const MAX_ROWS = 100
 
 export async function churn(view: View): Promise<Page> {
   const title = 'Churn'
@@ -55,7 +54,7 @@ export async function churn(view: View): Promise<Page> {
         tile('Trials', figure, 'trials', 'number', { note: 'began' }),
         tile('Trial to paid', figure, 'trial_conversion', 'percent', { note: 'so far' }),
       )}
-      ${tableSection(view, 'churn', churnTable(view, by, each.data.slice(0, MAX_ROWS), sum, names), {
+      ${tableSection(view, 'churn', churnTable(view, by, each.data, sum, names), {
         title: `By ${CHURN_BY[by].toLowerCase()}`,
         above: choices(view, CHURN_BY, by),
         note: html`${note}${NOTE[by]}`,
@@ -123,7 +122,7 @@ const nameOf = (by: By, key: string, { funnels, products }: Names): string => {
   if (key === '') return 'none'
   if (by === 'country') return country(key)
   if (by === 'cohort') return monthOf(key)
-  if (by === 'reason') return key.replaceAll('_', ' ')
+  if (by === 'reason') return words(key)
   return (by === 'funnel' ? funnels[key] : by === 'product' ? products[key] : key) ?? key
 }
 

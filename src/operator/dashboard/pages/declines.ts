@@ -1,5 +1,5 @@
 // Declines: what they cost, and what comes back, by reason and by attempt.
-import { number } from '../format.ts'
+import { number, ordinal, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, roundMoney, seriesTable, total, valueCell } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
@@ -68,8 +68,7 @@ const reasonTable = (view: View, found: Figure[], sum: Figure): Table => ({
   rows: withTotal(
     mostFirst(found),
     sum,
-    (key) =>
-      key === '' ? 'No reason given' : toPayments(view, key.replaceAll('_', ' '), { reason: key, paid_attempt: 'any' }),
+    (key) => (key === '' ? 'No reason given' : toPayments(view, words(key), { reason: key, paid_attempt: 'any' })),
     [
       ['percent', 'recovery_rate'],
       ['number', 'first_declines'],
@@ -86,7 +85,8 @@ const attemptTable = (view: View, found: Figure[], sum: Figure): Table => ({
   rows: withTotal(
     found,
     sum,
-    (key) => toPayments(view, key === '' ? 'not paid' : `${key}. attempt`, { paid_attempt: key || 'none' }),
+    (key) =>
+      toPayments(view, key === '' ? 'Not paid' : `${ordinal(Number(key))} attempt`, { paid_attempt: key || 'none' }),
     [
       ['number', 'first_declines'],
       ['usd', 'recovered_amount'],

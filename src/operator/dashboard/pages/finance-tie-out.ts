@@ -86,26 +86,26 @@ export async function differences(view: View): Promise<Page> {
     columns: [
       { label: 'Difference', csvOnly: name !== null },
       ...amountColumns('Amount'),
+      { label: 'When' },
       { label: 'Dashboard', number: true },
       { label: 'Finance', number: true },
+      { label: 'Customer', right: 'people' },
       { label: 'Transaction' },
       { label: 'Payment' },
-      { label: 'Customer', right: 'people' },
-      { label: 'When' },
     ],
     rows: data.map((one) => [
       words(one.name),
       ...amountCells({ amount: one.difference, currency_code: one.currency_code }),
+      time(one.transaction_at ?? one.paid_at),
       amount(one.dashboard, one.currency_code),
       amount(one.finance, one.currency_code),
-      cell(one.transaction_id && id(one.transaction_id), one.transaction_id),
-      cell(one.trx_id && id(one.trx_id), one.trx_id),
       cell(
         one.profile_id &&
-          html`<a href="${view.href(pathOf('people', one.profile_id))}">${one.external_id ?? one.profile_id}</a>`,
+          html`<a class="cut" href="${view.href(pathOf('people', one.profile_id))}" title="${one.external_id ?? one.profile_id}">${one.external_id ?? one.profile_id}</a>`,
         one.external_id ?? one.profile_id,
       ),
-      time(one.transaction_at ?? one.paid_at),
+      cell(one.transaction_id && id(one.transaction_id), one.transaction_id),
+      cell(one.trx_id && id(one.trx_id), one.trx_id),
     ]),
   }
   return {

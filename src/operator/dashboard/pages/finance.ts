@@ -34,13 +34,13 @@ export async function finance(view: View): Promise<Page> {
     title,
     days,
     actions: closed && html`<span class="badge good">closed</span>`,
-    body: html`<p class="quiet">What did ${view.organization.name || view.organization.id} take in, by account, and does it agree with the dashboard? Days in ${report.time_zone}. Sums in ${report.reporting_currency}: the currency of closed months, else the one that all projects report in, else the US dollar.</p>
+    body: html`<p class="quiet">What did ${view.organization.name || view.organization.id} take in, by account, and does it agree with the dashboard?</p>
       ${monthChooser(view, month)}
       ${sumTiles(report)}
       ${withoutRate(report)}
       ${tableSection(view, 'accounts', accountTable(view, report), {
         empty: html`<p>No ${view.test ? 'test ' : ''}money moved in this month.</p>`,
-        note: 'Refunds and chargebacks are negative. Fees have the currency of the balance that they were taken from.',
+        note: html`Days in ${report.time_zone}. Sums in ${report.reporting_currency}: the currency of closed months, else the one that all projects report in, else the US dollar. Refunds and chargebacks are negative. Fees have the currency of the balance that they were taken from.`,
       })}
       ${typeof tied === 'string' ? html`<p class="note">No tie-out with the dashboard: ${tied}</p>` : tied && tieOut(view, tied, month)}
       ${tableSection(view, 'rows', rowTable(view, rows.data, report.reporting_currency), {

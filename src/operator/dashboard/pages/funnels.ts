@@ -164,21 +164,19 @@ function screensOf(view: View, sum: Figure, screens: Figure[], names: Map<string
     caption: 'Screens',
     columns: [
       { label: 'Screen' },
+      ...['Drop-off rate', 'Dropped off'].map((label) => ({ label, number: true })),
       { label: '', bar: true },
-      ...['Answered', 'Share of sessions', 'Dropped off', 'Drop-off rate'].map((label) => ({
-        label,
-        number: true,
-      })),
+      ...['Answered', 'Share of sessions'].map((label) => ({ label, number: true })),
     ],
     rows: screens.map(({ key, values: { answered, stopped } }, n) => [
       screenCell(view, screenOf(key!), names.get(screenOf(key!))),
+      // After the last screen nobody is lost: all who answer it have gone through.
+      ...(n === screens.length - 1
+        ? [cell('', null), cell('completed', null)]
+        : [valueCell('percent', answered ? (stopped ?? 0) / answered : null), valueCell('number', stopped ?? 0)]),
       cell(bar(all ? (answered ?? 0) / all : 0), null),
       valueCell('number', answered ?? 0),
       valueCell('percent', all ? (answered ?? 0) / all : null),
-      // After the last screen nobody is lost: all who answer it have gone through.
-      ...(n === screens.length - 1
-        ? [cell('completed', null), cell('', null)]
-        : [valueCell('number', stopped ?? 0), valueCell('percent', answered ? (stopped ?? 0) / answered : null)]),
     ]),
   }
   const empty = html`<p>No answers in this period.</p>`

@@ -1,6 +1,6 @@
 // Operations: the sync horizon and its readers, the audit log, and the doctor's findings.
 
-import { DAY_S } from '../../../lib/days.ts'
+import { DAY_S, dateOf } from '../../../lib/days.ts'
 import type { Finding } from '../../doctor/finding.ts'
 import { examineNow, findingsOf } from '../../doctor/kept-findings.ts'
 import { allOf, type Item, type Response } from '../call.ts'
@@ -52,11 +52,11 @@ export async function sync(view: View): Promise<Page> {
       })}
       <p class="quiet">All changes before the horizon are visible to readers, and none will be added before it. A long import holds it back until it commits.</p>
       ${tableSection(view, 'readers', content, { note: readers.data.length > 0 && 'Those that are furthest behind first. Behind: by more than a day.', empty: html`<h3>No readers in the last 30 days</h3><p>This page lists clients that sync with <code>filter[updated_at.from]</code>. <a href="/docs/guides/data-api">How to sync</a>.</p>` })}
-      ${tableSection(view, 'writers', writerTable(writers.data), { note: writers.data.length > 0 && 'What each key sent to POST /records in the last 30 days, by day and kind of record.', short: true, empty: html`<h3>No writers in the last 30 days</h3><p>This page lists keys that write records. <a href="/docs/guides/data-api">How to write records</a>.</p>` })}`,
+      ${tableSection(view, 'writers', writerTable(view.span.today, writers.data), { note: writers.data.length > 0 && 'What each key sent to POST /records in the last 30 days, by day and kind of record.', short: true, empty: html`<h3>No writers in the last 30 days</h3><p>This page lists keys that write records. <a href="/docs/guides/data-api">How to write records</a>.</p>` })}`,
   }
 }
 
-const writerTable = (data: Response<'listRecordWriters'>['data']): Table => ({
+const writerTable = (today: string, data: Response<'listRecordWriters'>['data']): Table => ({
   caption: 'Writers',
   columns: [
     ...['Key', 'Last seen', 'Day', 'Records'].map((label) => ({ label })),
@@ -67,7 +67,7 @@ const writerTable = (data: Response<'listRecordWriters'>['data']): Table => ({
   rows: data.map((one) => [
     cell(html`${one.key_name || 'First key'}<br>${id(one.key_id)}`, one.key_id),
     time(one.last_seen_at),
-    one.day,
+    cell(dateOf(one.day, today), one.day),
     one.record || 'of no kind',
     cell(number(one.accepted), one.accepted),
     cell(number(one.rejected), one.rejected),
@@ -87,20 +87,20 @@ export async function audit(view: View): Promise<Page> {
   const content: Table = {
     caption: 'Entries',
     columns: [
+      ...['Time', 'Action', 'Target', 'Change', 'Actor', 'Source'].map((label) => ({ label })),
       { label: 'No.', number: true },
-      ...['Time', 'Actor', 'Source', 'Action', 'Target', 'Change'].map((label) => ({ label })),
     ],
     rows: list.data.map((one) => [
-      cell(number(one.sequence), one.sequence),
       time(one.at),
+      html`<a href="${view.href('/audit', { action: one.action })}">${one.action}</a>`,
+      html`<a href="${view.href('/audit', { target: one.target })}">${one.target}</a>`,
+      change(one),
       cell(
         html`<a href="${view.href('/audit', { actor: one.actor })}">${nameOf(one.actor)}</a><br><span class="quiet">${one.actor_kind}</span>`,
         one.actor,
       ),
       one.source,
-      html`<a href="${view.href('/audit', { action: one.action })}">${one.action}</a>`,
-      html`<a href="${view.href('/audit', { target: one.target })}">${one.target}</a>`,
-      change(one),
+      cell(number(one.sequence), one.sequence),
     ]),
   }
   return {

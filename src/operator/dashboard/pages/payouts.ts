@@ -96,16 +96,17 @@ function payoutTable(view: View, data: Item<'listPayouts'>[]): Table {
     columns: [
       { label: 'Payout' },
       ...amountColumns('Amount'),
+      { label: 'Arrives' },
       { label: 'Status' },
       { label: 'Bank' },
-      ...[...Object.values(PARTS), 'Difference'].map((label) => ({ label, number: true })),
-      { label: 'Arrives' },
-      { label: 'Account' },
       { label: '', actions: ['/payouts/match'] },
+      ...[...Object.values(PARTS), 'Difference'].map((label) => ({ label, number: true })),
+      { label: 'Account' },
     ],
     rows: data.map((one) => [
       cell(id(one.payout_id, view.href(view.path, { payout: one.payout_id })), one.payout_id),
       ...amountCells(one),
+      cell(dateOf(one.arrives_on, view.span.today), one.arrives_on),
       status(one.status),
       cell(
         one.matched_at
@@ -113,11 +114,10 @@ function payoutTable(view: View, data: Item<'listPayouts'>[]): Table {
           : '–',
         one.bank_day,
       ),
+      bankForm(view, one),
       ...(Object.keys(PARTS) as (keyof typeof PARTS)[]).map((name) => amount(one[name], one.currency_code)),
       amount(one.difference, one.currency_code),
-      cell(dateOf(one.arrives_on, view.span.today), one.arrives_on),
       account(one),
-      bankForm(view, one),
     ]),
   }
 }

@@ -36,7 +36,7 @@ export async function people(view: View): Promise<Page | string> {
 }
 
 const HINT =
-  'Search for an e-mail address, any part of it before the @ (three letters or more, such as “phi” of sophie), or a full ID: of a profile, customer, session, subscription, transaction, order, payment, refund, dispute or project, or the payment provider’s ID of a payment, refund or dispute.'
+  'Search for any part of an e-mail address before the @ (three letters or more, such as “phi” of sophie), or for a full ID: of a person, session, subscription, payment, order, refund or dispute, also the payment provider’s.'
 
 const ANONYMOUS = { false: 'With an address', true: 'Anonymous' }
 

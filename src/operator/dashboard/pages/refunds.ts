@@ -150,23 +150,22 @@ function movementTable(view: View, data: Item<'listMoneyBack'>[]): Table {
   return {
     caption: 'Refunds and disputes in the payment report',
     columns: [
-      { label: 'Report ID' },
+      { label: 'When' },
       ...amountColumns('Amount'),
-      { label: 'Type' },
-      { label: 'Payment' },
+      { label: 'Status' },
       { label: 'Customer', right: 'people' },
-      ...['When', 'Reason', 'Status', 'Provider'].map((label) => ({ label })),
+      ...['Reason', 'Type', 'Provider', 'Payment', 'Report ID'].map((label) => ({ label })),
     ],
     rows: data.map((one) => [
-      cell(id(one.trx_id), one.trx_id),
-      ...amountCells(one),
-      words(one.psp_transaction_type),
-      cell(paymentLink(view, one), one.order_id),
-      customerLink(view, one.external_id),
       time(one.paid_at),
-      reasonOf(one),
+      ...amountCells(one),
       status(statusOf(one)),
+      customerLink(view, one.external_id),
+      reasonOf(one),
+      words(one.psp_transaction_type),
       one.psp,
+      cell(paymentLink(view, one), one.order_id),
+      cell(id(one.trx_id), one.trx_id),
     ]),
   }
 }

@@ -14,7 +14,6 @@ type By = keyof typeof BY
 
 const METRICS =
   'payments,paid_amount,refunded_payments,refunded_amount,disputed_payments,disputed_amount,refund_rate_by_count,refund_rate_by_money,dispute_rate_by_count,dispute_rate_by_money,payments_without_usd'
-const MAX_ROWS = 100
 
 /** A table with the rates of the payments of the period, by the dimension that is chosen. */
 export async function returnRates(view: View): Promise<Piece> {
@@ -26,7 +25,7 @@ export async function returnRates(view: View): Promise<Piece> {
   ])
   const rows = found.filter(({ values }) => Object.values(values).some(Boolean))
   const missing = sum?.values.payments_without_usd ?? 0
-  return tableSection(view, 'rates', rateTable(view, by, sorted(by, rows).slice(0, MAX_ROWS), sum, names), {
+  return tableSection(view, 'rates', rateTable(view, by, sorted(by, rows), sum, names), {
     title: 'Rates of the payments of this period',
     above: choices(view, BY, by, (split) => ({ ...allChoices(view), split })),
     note: html`What went back of the payments of this period, whenever that was: the rates of recent payments still grow. Payments are

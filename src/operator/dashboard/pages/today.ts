@@ -1,5 +1,5 @@
 // Today: the main figures compared with the period before, and what needs attention right now.
-import { addDays } from '../../../lib/days.ts'
+import { addDays, dateOf } from '../../../lib/days.ts'
 import { knownFindings } from '../../doctor/kept-findings.ts'
 import type { Response } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
@@ -98,7 +98,9 @@ async function projectSection(view: View): Promise<Piece> {
     query: { metric: 'sales', from, to: addDays(to, -1) },
   })
   const nameOf = (key: string) => view.projects.find(({ id }) => id === key)?.name || key
-  const failed = missing.map(({ project_id, day }) => html`<li>${nameOf(project_id)}: ${day}</li>`)
+  const failed = missing.map(
+    ({ project_id, day }) => html`<li>${nameOf(project_id)}: ${dateOf(day, view.span.today)}</li>`,
+  )
   return html`${failed.length > 0 && section('Days that cannot be computed', html`<ul>${failed}</ul>`, { note: 'Changes of these days are not counted.' })}
     ${await projectTable(view)}`
 }
@@ -122,16 +124,17 @@ function rightNow(view: View, state: State): Piece {
           : html`${number(endpoints_failing)} failing, ${number(state.endpoints_disabled)} disabled, ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} pending.`,
     )}
     ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', lag < 1 ? 'Readers get every change within a second.' : html`Changes of the last ${duration(lag)} are not visible to readers yet.`)}
-    ${line(figures_missing.length === 0, 'Figures', '/doctor', notComputed(figures_missing))}
+    ${line(figures_missing.length === 0, 'Figures', '/doctor', notComputed(figures_missing, view.span.today))}
+    ${line(true, 'Erasures', '/erasures', state.erasures_of_week === 0 ? 'None in the last seven days.' : html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days.`)}
     ${view.mayOpen('/doctor') && html`<li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings" hx-swap="innerHTML ignoreTitle:true">Checks of the installation and their findings.</span></li>`}
   </ul>
   ${state.figures_as_of && html`<p class="quiet">Figures include all changes before ${time(state.figures_as_of)}.</p>`}`
 }
 
-function notComputed(days: string[]): Piece {
+function notComputed(days: string[], today: string): Piece {
   if (days.length === 0) return 'All days are computed.'
   const more = days.length > 1 ? html` and ${plural(days.length - 1, 'earlier day')}` : ''
-  return html`${days[0]!}${more} cannot be computed: changes of them are not counted.`
+  return html`${dateOf(days[0]!, today)}${more} cannot be computed: changes of them are not counted.`
 }
 
 function inProgress({ charges_in_progress: charges, oldest_charge_at, refunds_in_progress }: State): Piece {
