@@ -93,8 +93,8 @@ const setCap = change({
   response: cap.schema,
   async change(query, input) {
     const key = keyOf(input)
-    await requireOrganization(query, key[0])
     const most = readMost((input.exact ?? input.body).most as SentAmount, key[3])
+    await requireOrganization(query, key[0])
     const [before] = await query(`select most from charge_caps k where ${WHERE}`, key)
     await query(
       `insert into charge_caps (organization_id, scope, per, currency_code, most, created_at)

@@ -75,8 +75,9 @@ function correction<const I extends string>(
     response: responseOf(operation),
     async change(query, { params, body, exact = body }) {
       const organization = params.organization_id!
+      const ask = askOf(operation, organization, exact as JsonObject)
       await requireOrganization(query, organization)
-      const reply = await callWithin(query, askOf(operation, organization, exact as JsonObject))
+      const reply = await callWithin(query, ask)
       const { external_id, unit, amount } = exact as Record<string, unknown>
       const entry = {
         action: `credits.${operation === 'grant' ? 'granted' : 'adjusted'}`,

@@ -74,10 +74,10 @@ const setRule = change({
   async change(query, input) {
     const key = ruleOf(input)
     const [organization, , , unit] = key
-    const { decimals } = await lockUnit(query, organization, unit)
     const amount = readCredits((input.exact ?? input.body).amount as SentAmount)
-    checkDecimals(amount, { unit, decimals: Number(decimals) })
     const hours = readExpiresAfter(input.body.expires_after as string | null | undefined)
+    const { decimals } = await lockUnit(query, organization, unit)
+    checkDecimals(amount, { unit, decimals: Number(decimals) })
     const [before] = await query(
       `select trim_scale(amount) as amount, expires_after from credit_rules r where ${RULE}`,
       key,

@@ -1,7 +1,7 @@
 // Automatic top-ups of customers: set, remove and list.
 import type { JsonObject } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { removeTopUp, setTopUp, topUpIn, topUpName, topUpRule } from '../../payments/billing/top-up/rule.ts'
+import { removeTopUp, setTopUp, topUpFrom, topUpIn, topUpName, topUpRule } from '../../payments/billing/top-up/rule.ts'
 import { PATH, TAG } from './credit-units.ts'
 import { requireOrganization } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
@@ -19,8 +19,9 @@ const set = change({
   body: topUpIn,
   response: topUpRule.schema,
   async change(query, { params, body, exact = body }) {
+    const rule = topUpFrom(exact as JsonObject)
     await requireOrganization(query, params.organization_id!)
-    return setTopUp(query, params.organization_id!, exact as JsonObject)
+    return setTopUp(query, params.organization_id!, rule)
   },
 })
 

@@ -51,7 +51,6 @@ const createUnit = change({
   response: unit.schema,
   async change(query, { params, body, exact = body }) {
     const { organization_id, unit: id } = params as { organization_id: string; unit: string }
-    await requireOrganization(query, organization_id)
     if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(id))
       throw new ApiError(
         400,
@@ -59,7 +58,8 @@ const createUnit = change({
         'A unit has 1 to 64 lower-case letters, digits, "-" and "_", and begins with a letter or digit.',
       )
     const { name = id, decimals = 0 } = body as { name?: string; decimals?: number }
-    const low = readLow(exact.low_below, { unit: id, decimals })
+    const low = fitting(readLow(exact.low_below), { unit: id, decimals })
+    await requireOrganization(query, organization_id)
     await query('insert into credit_clocks (organization_id) values ($1) on conflict do nothing', [organization_id])
     const made = await query(
       `insert into credit_units (organization_id, unit, name, decimals, low_below, created_at)
@@ -91,12 +91,10 @@ const setUnit = change({
   response: unit.schema,
   async change(query, { params, body, exact = body }) {
     const { organization_id, unit: id } = params as { organization_id: string; unit: string }
+    const sent = readLow(exact.low_below)
     const before = await lockUnit(query, organization_id, id)
     const { name = before.name } = body as { name?: string }
-    const low =
-      exact.low_below === undefined
-        ? before.low_below
-        : readLow(exact.low_below, { unit: id, decimals: Number(before.decimals) })
+    const low = sent === undefined ? before.low_below : fitting(sent, { unit: id, decimals: Number(before.decimals) })
     await query('update credit_units set name = $3, low_below = $4 where organization_id = $1 and unit = $2', [
       ...[organization_id, id, name, low],
     ])
@@ -132,11 +130,13 @@ export const creditUnits = [
 /** The target of an audit entry. */
 export const targetOf = (organization: string, what: string) => `credits of organization ${organization}: ${what}`
 
-function readLow(sent: unknown, of: { unit: string; decimals: number }): string | null {
-  if (sent === undefined || sent === null) return null
-  const amount = readCredits(sent as SentAmount, { field: 'low_below' })
-  checkDecimals(amount, of)
-  return formatCredits(amount)
+const readLow = (sent: unknown) =>
+  sent === undefined || sent === null ? sent : readCredits(sent as SentAmount, { field: 'low_below' })
+
+function fitting(low: ReturnType<typeof readLow>, of: { unit: string; decimals: number }): string | null {
+  if (!low) return null
+  checkDecimals(low, of)
+  return formatCredits(low)
 }
 
 /** A unit that is locked until commit. Throws a 404. */

@@ -63,11 +63,12 @@ const putMerchantAccount = change({
     const { organization_id, psp, psp_merchant_id } = params as Record<string, string>
     checkLabel('psp', psp!)
     checkLabel('psp_merchant_id', psp_merchant_id!)
+    const given = body as { region?: string | null; currencies?: string[] }
+    const offered = given.currencies?.map(checkCurrency)
     await requireOrganization(query, organization_id!)
     const key = [organization_id!, psp!, psp_merchant_id!]
-    const given = body as { region?: string | null; currencies?: string[] }
     const [before] = await query(`${READ_SETTINGS} for no key update`, key)
-    const currencies = given.currencies?.map(checkCurrency) ?? JSON.parse(before?.currencies ?? '[]')
+    const currencies = offered ?? JSON.parse(before?.currencies ?? '[]')
     const region = given.region === undefined ? (before?.region ?? null) : given.region
     await query(SET_ACCOUNT, [...key, region, JSON.stringify(currencies)])
     const [row] = await query(FIND_ACCOUNT, key)

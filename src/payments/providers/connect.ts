@@ -145,7 +145,7 @@ const CONNECT = `
 
 const keyOf = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]
 
-function adapterOf(psp: string): Adapter {
+export function adapterOf(psp: string): Adapter {
   const adapter = adapters[psp]
   if (adapter) return adapter
   const known = Object.keys(adapters).join(', ')

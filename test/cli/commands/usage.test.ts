@@ -96,6 +96,29 @@ test('bad usage is 2 for a tenant that does not exist, before anything is looked
     [['project', 'create', 'a b', ...none.org], /^The project id "a b" must be/],
     [['project', 'create', 'public', ...none.org], /^"public" is reserved/],
     [['project', 'set', 'nowhere', '--rate-limit', 'lots'], /^A rate limit must be/],
+    [['merchant-account', 'set', 'simulator', 'm', ...none.org, '--currencies', 'QQQ'], /^"QQQ" is not a currency/],
+    [['credits', 'unit', 'create', 'A!', ...none.org], /^A unit has 1 to 64/],
+    [['credits', 'unit', 'create', 'a', ...none.org, '--low-below', 'lots'], /^low_below must be/],
+    [['credits', 'unit', 'set', 'a', ...none.org, '--low-below', 'lots'], /^low_below must be/],
+    ...['grant', 'adjust'].map((how): [string[], RegExp] => [
+      [
+        ...['credits', how, ...none.org, '--external-id', 'x', '--unit', 'a', '--amount', 'lots'],
+        ...['--idempotency-key', 'k', ...(how === 'adjust' ? ['--reason', 'x'] : [])],
+      ],
+      /^amount must be/,
+    ]),
+    [
+      ['credits', 'rule', 'set', 'a', ...none.org, '--currency-code', 'USD', '--charged', '1', '--amount', 'lots'],
+      /^amount must be/,
+    ],
+    [['credits', 'cap', 'set', ...none.org, '--scope', 'customer', '--per', 'day', '--most', 'lots'], /^most must be/],
+    [
+      [
+        ...['credits', 'top-up', 'set', ...none.org, '--external-id', 'x', '--unit', 'a', '--below', 'lots'],
+        ...['--amount', '1', '--currency-code', 'USD', '--most-per-day', '1', '--most-per-month', '1'],
+      ],
+      /^below must be/,
+    ],
     [['keys', 'list', ...none.project, '--cursor', 'x'], /^cursor must be a next_cursor/],
     [['order', 'list', ...none.org, '--cursor', 'x'], /^cursor must be a next_cursor/],
     [['order', 'refund', 'x', ...none.org, '--yes', '--amount', '1'], /^idempotency_key is required/],

@@ -5,7 +5,7 @@ import type { Db } from '../../../src/lib/pg/db.ts'
 import { balancesOf } from '../../../src/payments/billing/credits/balance.ts'
 import { call } from '../../../src/payments/billing/credits/calls.ts'
 import { askOf, type Operation } from '../../../src/payments/billing/credits/requests.ts'
-import { setTopUp } from '../../../src/payments/billing/top-up/rule.ts'
+import { setTopUp, topUpFrom } from '../../../src/payments/billing/top-up/rule.ts'
 import { openInstallations } from '../../support/backup.ts'
 import { addUnit, checkLedger } from '../../support/credits.ts'
 
@@ -26,7 +26,7 @@ test('a restored installation has every balance, key, hold and top-up, and repla
   const first = await ask(db, 'spend', 's', spend)
   const held = await ask(db, 'hold', 'h', { amount: '20', expires_in: 86_400 })
   const rule = { below: '10', amount: '5', currency_code: 'USD', grants: '100', most_per_day: 1, most_per_month: 5 }
-  await db.tx((query) => setTopUp(query, 'shop', { external_id: 'user', unit: 'tokens', ...rule }))
+  await db.tx((query) => setTopUp(query, 'shop', topUpFrom({ external_id: 'user', unit: 'tokens', ...rule })))
   await db.query('update credit_top_ups set turn = 7, due_at = null')
   await source.json('backup', file)
   await target.json('restore', file, '--without-erasures')

@@ -10,7 +10,7 @@ import type { Query } from '../../../lib/pg/types.ts'
 import { type Schema, Type } from '../../../lib/shape/schema.ts'
 import { balanceIn } from '../credits/balance.ts'
 import { describe, lineOf, ok, type Post } from '../route.ts'
-import { removeTopUp, setTopUp, topUpIn, topUpName, topUpRule, topUpsOf } from './rule.ts'
+import { removeTopUp, setTopUp, topUpFrom, topUpIn, topUpName, topUpRule, topUpsOf } from './rule.ts'
 
 interface Context {
   db: Db
@@ -37,7 +37,7 @@ const ROUTES: Route[] = [
     },
     body: topUpIn,
     response: topUpRule.schema,
-    change: setTopUp,
+    change: (query, organizationId, given) => setTopUp(query, organizationId, topUpFrom(given)),
   },
   {
     path: 'remove',

@@ -75,36 +75,51 @@ export const topUpIn = Type.Object(
 
 export const topUpName = Type.Object(ofCustomer, { title: 'TopUpName', additionalProperties: false })
 
+type Charge = [amount: string, currency: string]
+
+/** Reads what is sent of a rule, before anything is looked up. Throws a 400. */
+export function topUpFrom(given: JsonObject) {
+  const { external_id, unit, grants, expires_after } = given as Record<string, string>
+  const amountOf = (field: string) => readCredits(given[field] as SentAmount, { field })
+  if (grants === undefined && expires_after !== undefined)
+    throw new ApiError(400, 'invalid_property', 'expires_after is allowed together with grants only.')
+  return {
+    externalId: external_id!,
+    unit: unit!,
+    below: amountOf('below'),
+    charge: chargeOf(given),
+    granted: grants === undefined ? undefined : { grants: amountOf('grants'), hours: readExpiresAfter(expires_after) },
+    most: mostOf(given),
+  }
+}
+
 /** Sets a customer's rule, switched on. Throws a 400 for what cannot be charged or granted. */
-export async function setTopUp(query: Query, organizationId: string, given: JsonObject) {
-  const { external_id, unit } = given as Record<string, string>
-  const key = { organizationId, externalId: external_id!, unit: unit! }
+export async function setTopUp(query: Query, organizationId: string, rule: ReturnType<typeof topUpFrom>) {
+  const { charge, most } = rule
+  const key = { organizationId, externalId: rule.externalId, unit: rule.unit }
   const held = (await lockAccounts(query, [key], { create: [key] })).get(nameOf(key))!
   if (held === 'moving') throw beingMoved()
   if (held === 'unknown_customer') throw unknownCustomer(key)
   if (held === 'unknown_unit') throw unknownUnit(key.unit)
   if (held === 'none') throw new Error('Bug: an account of credits was not made')
-  const credits = (field: string) => {
-    const amount = readCredits(given[field] as SentAmount, { field })
+  const credits = (field: string, amount: ReturnType<typeof readCredits>) => {
     checkDecimals(amount, { ...held, field })
     return formatCredits(amount)
   }
-  const below = credits('below')
-  const charge = chargeOf(given)
-  const granted =
-    given.grants === undefined
-      ? await grantedByRule(query, key, charge, given)
-      : [credits('grants'), readExpiresAfter(given.expires_after as string | null | undefined)]
+  const below = credits('below', rule.below)
+  const granted = rule.granted
+    ? [credits('grants', rule.granted.grants), rule.granted.hours]
+    : await grantedByRule(query, key, charge)
   const params = [organizationId, key.externalId, key.unit]
   const [before] = await query(FIND, params)
-  await query(SET, [...params, makeUuid(), below, ...charge, ...granted, ...mostOf(given)])
+  await query(SET, [...params, makeUuid(), below, ...charge, ...granted, ...most])
   const [after] = await query(FIND, params)
   return { entry: entryOf('set', key, before, after), result: await readTopUp(query, params) }
 }
 
 const mostOf = ({ most_per_day, most_per_month }: JsonObject) => [String(most_per_day), String(most_per_month)]
 
-function chargeOf({ currency_code, amount }: JsonObject): [amount: string, currency: string] {
+function chargeOf({ currency_code, amount }: JsonObject): Charge {
   const currency = readCurrency(currency_code as string)
   if (currency === undefined)
     throw new ApiError(400, 'unknown_currency', `currency_code "${currency_code}" is not a currency of ISO 4217.`)
@@ -120,11 +135,8 @@ function chargeOf({ currency_code, amount }: JsonObject): [amount: string, curre
 async function grantedByRule(
   query: Query,
   { organizationId, unit }: { organizationId: string; unit: string },
-  [amount, currency]: [string, string],
-  { expires_after }: JsonObject,
+  [amount, currency]: Charge,
 ): Promise<[string, string | null]> {
-  if (expires_after !== undefined)
-    throw new ApiError(400, 'invalid_property', 'expires_after is allowed together with grants only.')
   const [rule] = await query(
     `select trim_scale(amount) as grants, expires_after from credit_rules
      where organization_id = $1 and currency_code = $2 and charged = $3 and unit = $4`,
