@@ -52,10 +52,12 @@ const IS_ACCEPTED: Statement = {
            and transaction_id = $5 and accepted_at is not null`,
 }
 
-/** SQL: whether a stored movement `l` has no order or refund here. Once it was adopted, it has. */
+/**
+ * SQL: whether a stored movement `l` has no order or refund here. Once it was adopted, it has. Of another organization, too: several may
+ * use one account of a provider, and their keys differ.
+ */
 export const IS_LOST = `case l.type
-  when 'charge' then not exists (select from orders o
-    where o.organization_id = l.organization_id and o.provider_key = l.provider_key)
+  when 'charge' then not exists (select from orders o where o.provider_key = l.provider_key)
   else not exists (select from refunds r join orders o using (organization_id, order_id)
-    where r.organization_id = l.organization_id and o.charge_transaction_id = l.charge_transaction_id
+    where o.charge_transaction_id = l.charge_transaction_id
       and (r.provider_transaction_id = l.transaction_id or r.provider_key = l.provider_key)) end`

@@ -101,8 +101,10 @@ test('the file of customers says whose a payment is, and brings the tokens of ca
   )
   const file = join(shop.folder, 'customers.ndjson')
   const customer = { external_id: 'user 7', profile_id: row!.profile_id, payment_method_token: 'pm_card_visa' }
-  writeFileSync(file, `${JSON.stringify(customer)}\n`)
-  await copied(target.id, ...billing(), '--customers', file)
+  const mistyped = { external_id: 'user 8', profile_id: 'pro_mistyped', payment_method_token: 'pm_card_visa' }
+  writeFileSync(file, `${JSON.stringify(customer)}\n${JSON.stringify(mistyped)}\n`)
+  const { missing } = await copied(target.id, ...billing(), '--customers', file)
+  assert.match(missing.at(-1), /^1 of 2 customers of the file have no payment here \("user 8"\): look at their /)
   const rows = await shop.server.db.query(
     `select distinct payment_method_token as token from report_transactions
      where organization_id = $1 and external_id = 'user 7' and status = 'succeeded'`,
