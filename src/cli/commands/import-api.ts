@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import type { App } from '../../app.ts'
 import { addEntry } from '../../core/audit/audit.ts'
 import { compareApi, describeApi, dryReport } from '../../data/ingest/api/compare.ts'
-import { noCustomers, readCustomers } from '../../data/ingest/api/customers.ts'
+import { noCustomers, readCustomers, whyUnused } from '../../data/ingest/api/customers.ts'
 import { dryRunApi } from '../../data/ingest/api/dry-run.ts'
 import { type ApiImport, runApiImport } from '../../data/ingest/api/run.ts'
 import { ApiSource } from '../../data/ingest/api/source.ts'
@@ -158,6 +158,8 @@ async function carryOut(
     await runApiImport({ ...importing, query, onTrouble: printLine }, state)
     progress.stop()
     const report = await compareApi(query, state)
+    const unused = importing.billing && (await whyUnused(query, name.organizationId, importing.customers))
+    if (unused !== undefined) report.missing.push(unused)
     const { read, rejected, differences } = report
     await writeEntry('api_import.ended', { read, rejected, differences: differences.length })
     return { json: { status: state.status, ...report }, text: describeApi(report, state.status) }

@@ -4,7 +4,9 @@ import { after, beforeEach, describe, test } from 'node:test'
 import { ApiError } from '../../../src/lib/errors.ts'
 import type { BillingContext } from '../../../src/payments/billing/context.ts'
 import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
+import { adoptLost } from '../../../src/payments/billing/reconcile/lost.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
+import { IS_LOST } from '../../../src/payments/providers/lost-movements.ts'
 import { addPayment, type Organization, startBilling } from '../../support/billing.ts'
 import { fixedProviders } from '../../support/fixed-providers.ts'
 import { chargeOf, contextOf } from '../../support/in-process.ts'
@@ -137,4 +139,28 @@ test('an order in progress whose handle the backup lacks waits for the list, whi
   there.a.faults.set('findByKey', 'lost')
   const { settled } = await reconcile(context('a', 'b'), since())
   assert.deepEqual([settled, (await charge()).checkout_status, charged()], [1, 'succeeded', [1, 0]])
+})
+
+test('a charge of another organization that uses the same account is no lost movement, and cannot be adopted', async () => {
+  const other = await billing.organization()
+  const customer = await other.customer({ psp: 'stripe', merchantId: 'b' })
+  await loseChargeAtB()
+  const both = {
+    ...context('b'),
+    providers: {
+      ...context('b').providers,
+      all: async () => [shop, other].map(({ id }) => ({ organizationId: id, provider: there.b.provider })),
+    },
+  }
+  await reconcile(both, since())
+  const lostOf = async ({ id }: Organization) => {
+    const rows = `select l.transaction_id from lost_movements l where l.organization_id = $1 and ${IS_LOST}`
+    return (await db.query(rows, [id])).map(({ transaction_id }) => transaction_id!)
+  }
+  const [transactionId = assert.fail('not lost')] = await lostOf(shop)
+  assert.deepEqual(await lostOf(other), [transactionId])
+  await adoptLost(both, { organizationId: shop.id, psp: 'stripe', merchantId: 'b', transactionId }, user)
+  assert.deepEqual([await lostOf(shop), await lostOf(other)], [[], []])
+  const lost = { organizationId: other.id, psp: 'stripe', merchantId: 'b', transactionId }
+  await assert.rejects(adoptLost(both, lost, customer), /There is no lost charge/)
 })

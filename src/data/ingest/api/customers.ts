@@ -2,6 +2,8 @@
 import type { App } from '../../../app.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import { isJsonObject, JsonError, readJson } from '../../../lib/json/read.ts'
+import type { Query } from '../../../lib/pg/types.ts'
+import { shorten } from '../../../lib/text.ts'
 import type { Line } from '../line-import.ts'
 import { isObject, type Json, textOf, unwrapped } from './convert.ts'
 import type { ApiSource } from './source.ts'
@@ -149,6 +151,24 @@ const isOfAccount = ({ psp, psp_merchant_id }: Customer, payment: Json) =>
   (psp_merchant_id === undefined || psp_merchant_id === payment.psp_merchant_id)
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** A sentence about the customers of the file without a payment here, whose ids may be mistyped; undefined if there are none. */
+export async function whyUnused(
+  query: Query,
+  organizationId: string,
+  { byId }: Customers,
+): Promise<string | undefined> {
+  const rows = await query(
+    `select id from unnest($2::text[]) with ordinality given (id, place)
+     where not exists (select from report_transactions r where r.organization_id = $1 and r.external_id = given.id)
+     order by place`,
+    [organizationId, [...byId.keys()]],
+  )
+  if (rows.length === 0) return undefined
+  const first = rows.slice(0, 3).map(({ id }) => `"${shorten(id!, 64)}"`)
+  const more = rows.length > first.length ? ', …' : ''
+  return `${rows.length} of ${byId.size} customers of the file have no payment here (${first.join(', ')}${more}): look at their external_id, profile_id and order_id.`
+}
 
 /** A customer that is linked keeps its link, and a profile that is not here links nothing. */
 async function newLinks(db: App['db'], target: Target, links: Map<string, string>): Promise<Line[]> {
