@@ -39,6 +39,8 @@ export interface Lifetime {
   worth: (number | null)[]
   /** How many of these months are over for everybody in the row. */
   complete: number
+  /** Payments, refunds and chargebacks that have no value in the reporting currency, and so are left out. */
+  without_usd: number
 }
 
 /** The rows are cohorts, or the values of a dimension over all cohorts of the period. */
@@ -68,6 +70,7 @@ export async function readLifetime(db: Db, question: LifetimeQuestion): Promise<
         people: count,
         worth,
         complete,
+        without_usd: (places.get(place) ?? []).reduce((sum, row) => sum + Number(row.without_usd), 0),
       }
     })
     .filter(({ people, worth }) => people > 0 || worth.some((one) => one))
@@ -108,11 +111,13 @@ async function moneyOf(db: Db, question: LifetimeQuestion) {
   const place = { projects, dimensions: isByValue ? [by] : [], filters: allFilters(question), days: { to: END } }
   const statement = ({ table, where, columns, add }: Source) => `
     select ${isByValue ? columns[by] : `to_char(date_trunc('${cohort}', cohort::timestamp), 'YYYY-MM-DD')`} as place, months,
-      sum(net_usd) as net, sum(customers) as customers
+      sum(net_usd) as net, sum(customers) as customers, sum(without_usd) as without_usd
     from ${table} where ${where} and base = ${add(since)} and cohort >= ${add(from)}::date and cohort < ${add(to)}::date
       and (not test or ${add(test)})
     group by 1, 2 order by 1, 2`
-  return sumOver(db, await sourcesOf(db, worth, place), statement, (name) => name === 'net' || name === 'customers')
+  return sumOver(db, await sourcesOf(db, worth, place), statement, (name) =>
+    ['net', 'customers', 'without_usd'].includes(name),
+  )
 }
 
 /** How many people began, by the place of the row: came for the first time, or paid for the first time. */

@@ -38,6 +38,8 @@ export interface Return {
   payback_days: Number_
   /** Gross revenue on these days of the people who came first on these days, for each of them. */
   revenue_per_new_person: Number_
+  /** Payments, refunds and chargebacks of these people that have no value in the reporting currency, and so are left out. */
+  without_usd: number
 }
 
 /** All in the reporting currency, those with the most spent and the most people first. */
@@ -81,6 +83,7 @@ export async function readReturns(db: Db, question: ReturnsQuestion): Promise<Re
         returned,
         roas: returned.map((net) => (spend ? rounded(net / spend) : null)),
         payback_days: spend ? paidBack(sums, spend) : null,
+        without_usd: (ages.get(place) ?? []).reduce((sum, row) => sum + Number(row.without_usd), 0),
         revenue_per_new_person: people > 0 ? rounded((revenues.get(place) ?? 0) / people) : null,
       }
     })
@@ -116,11 +119,11 @@ async function moneyBack(db: Db, { projects, from, to, by, test, filters = [] }:
     const scope = `${where} and base = 'session' and (not test or ${add(test)}) and cohort >= ${add(from)}::date and cohort < ${until}`
     return of(by === undefined ? `''` : columns[by]!, table, scope, until)
   }
-  return sumOver(db, sources, statement, (name) => name === 'net' || name === 'gross')
+  return sumOver(db, sources, statement, (name) => ['net', 'gross', 'without_usd'].includes(name))
 }
 
 const BY_AGE: Statement = (key, table, scope) => `
-  select ${key} as key, age, sum(net_usd) as net from ${table} where ${scope} and age <= ${KEPT_DAYS}
+  select ${key} as key, age, sum(net_usd) as net, sum(without_usd) as without_usd from ${table} where ${scope} and age <= ${KEPT_DAYS}
   group by 1, 2 order by 1, 2`
 
 const OF_NEW_PEOPLE: Statement = (key, table, scope, until) => `

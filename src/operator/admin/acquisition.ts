@@ -53,6 +53,10 @@ const row = Type.Object(
     revenue_per_new_person: nullable(
       'Gross revenue on these days of the people whose first session it was, for each of them.',
     ),
+    without_usd: Type.Integer({
+      description:
+        'Payments, refunds and chargebacks of these people that are left out, because they have no value in the reporting currency.',
+    }),
   },
   { title: 'Return', additionalProperties: false },
 )
@@ -131,6 +135,10 @@ const lifetimeRow = Type.Object(
       description: 'Net revenue for each of them up to the end of each month since they came.',
     }),
     complete: Type.Integer({ description: 'How many of these months are over for everybody in the cohort.' }),
+    without_usd: Type.Integer({
+      description:
+        'Payments, refunds and chargebacks of these people that are left out, because they have no value in the reporting currency.',
+    }),
   },
   { title: 'Lifetime', additionalProperties: false },
 )

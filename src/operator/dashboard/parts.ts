@@ -37,7 +37,7 @@ export function tile(
   const shown = show(unit, value, figure.currency ?? 'USD')
   const isLong = typeof shown === 'string' && shown.length > LONG_FIGURE
   return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
-    <span class="quiet">${isLeft ? 'not known with these filters' : (note ?? changeOf(figure, metric, unit, bad))}</span>${lacks?.shown && html` <span class="quiet">${lacks.shown}</span>`}</dd></div>`
+    <span class="quiet">${isLeft ? 'not known with these filters' : (note ?? changeOf(figure, metric, unit, bad))}</span>${lacks?.shown && html` <span class="quiet lacks">${lacks.shown}</span>`}</dd></div>`
 }
 
 /** The change with the earlier value; nothing if there is nothing to compare with. */

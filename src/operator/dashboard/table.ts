@@ -4,7 +4,7 @@ import { money, number } from './format.ts'
 import { type Html, html, type Piece, textOf } from './html.ts'
 import { roundMoney, show } from './numbers.ts'
 import { type Cell, type Column, isCell, type Table } from './sheet.ts'
-import { allChoices, type View } from './view.ts'
+import { allChoices, inCurrency, type View } from './view.ts'
 
 interface Options {
   /** Shown if there are no rows: what that means and what to do next. */
@@ -139,7 +139,7 @@ interface Chart {
 export function chart(view: View, name: string, content: Table, { kind, lines = [], unit = 'number' }: Chart): Html {
   const rows = table(view, name, content, { hideCaption: true })
   if (content.rows.length === 0 || isEmpty(content))
-    return html`<div class="empty"><p>No data in this period.</p></div>`
+    return html`<div class="empty"><p>${unit === 'usd' ? `No amounts with a value ${inCurrency(view)}` : 'No data'} in this period.</p></div>`
   return html`<figure class="chart" data-chart="${kind}" data-lines="${lines.join('|')}" data-unit="${unit}" data-currency="${view.reporting.currency}" data-table="${name}">
     <div class="canvas" hidden><canvas role="img" aria-label="${content.caption}; the same numbers are in the table below"></canvas></div>
     ${content.incomplete && html`<p class="quiet incomplete" hidden>${kind === 'line' && content.rows.length > FEW_POINTS ? 'Dashed' : 'Faded'}: ${content.incomplete}.</p>`}

@@ -86,6 +86,7 @@ describe('spend, and what it brought back', () => {
         roas: [0.5, 1.5, 1.75, 3.25],
         payback_days: 7,
         revenue_per_new_person: 10,
+        without_usd: 0,
       },
       {
         key: 'meta',
@@ -99,6 +100,7 @@ describe('spend, and what it brought back', () => {
         roas: [0, 0, 0, 0],
         payback_days: null,
         revenue_per_new_person: null,
+        without_usd: 0,
       },
     ])
     await assertExact(events.app.db, PROJECT)

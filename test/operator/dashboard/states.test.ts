@@ -149,6 +149,66 @@ test('pages say which amounts are missing because they have no value in US dolla
     assert.doesNotMatch((await complete(path)).text, /no value in US dollars/, path)
 })
 
+test('each tile of money, and each rate of it, says itself what it leaves out', async () => {
+  const at = { created_at: '2026-01-02T01:00:00Z' }
+  const page = await openShop({
+    ...BASICS,
+    profiles: [...profiles!, { id: 'leaver' }],
+    sessions: [{ id: 'visit', profile_id: 'profile', funnel_id: 'funnel', ...at }],
+    customers: [{ external_id: 'lacking', profile_id: 'profile' }],
+    transactions: [
+      { id: 'usd', funnel_id: 'funnel', ...at },
+      { id: 'eur', funnel_id: 'funnel', currency: 'EUR', ...at },
+      { id: 'gbp', funnel_id: 'funnel', currency: 'GBP', ...at },
+      { id: 'valued', funnel_id: 'funnel', currency: 'GBP', price_usd: 2500, ...at },
+    ],
+    subscriptions: [
+      { id: 'new', currency: 'EUR', ...at },
+      {
+        id: 'gone',
+        profile_id: 'leaver',
+        currency: 'EUR',
+        status: 'cancelled',
+        created_at: '2025-12-20T00:00:00Z',
+        period_ends_at: '2026-01-02T12:00:00Z',
+      },
+    ],
+  })
+  const { server } = dashboard
+  await server.db.query(
+    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, amount,
+       currency_code, status, psp, psp_transaction_type)
+     select organization_id, external_id, true, db_clock(), gen_random_uuid(), gen_random_uuid(), '2026-01-02T02:00:00Z', 5, 'EUR', 'refunded',
+       'elsewhere', 'refund' from customers where external_id = 'lacking'`,
+  )
+  const [shop] = await server.db.query(`select project_id from customers where external_id = 'lacking'`)
+  await dashboard.visit(`/settings/figures?project=${shop!.project_id}`, { cookie, form: {} })
+  await followAll(server.db)
+  const LACK: Record<string, Record<string, RegExp>> = {
+    '/': { 'Net revenue': /without €14\.99, 1 amount in GBP/, MRR: /without €/, 'Refund rate': /without €5\.00/ },
+    '/revenue': {
+      Revenue: /without €19\.99, 1 amount in GBP/,
+      Refunds: /without €5\.00/,
+      'Revenue per person': /without €19\.99/,
+      'Revenue per payer and month': /without €19\.99/,
+    },
+    '/funnels': { Revenue: /without €19\.99/, 'Revenue per session': /without €19\.99/ },
+    '/funnels/funnel': { Revenue: /without €19\.99/, 'Revenue per session': /without €19\.99/ },
+    '/refunds': { Refunds: /without €5\.00/, 'Refund rate': /without €5\.00/, 'Chargeback rate': /without €19\.99/ },
+    '/movements': { MRR: /without €/, New: /without €19\.99/, Churn: /without −€19\.99/ },
+    '/churn': { 'MRR lost': /without −€19\.99/, 'MRR churn': /without −€19\.99/ },
+    '/worth': { 'After 1 month': /without 3 amounts that have no value/ },
+    '/acquisition': { 'Revenue per new person': /without 3 amounts/, 'Return at day 90': /without 3 amounts/ },
+  }
+  for (const [path, tiles] of Object.entries(LACK)) {
+    const { text } = await page(path)
+    for (const [label, lack] of Object.entries(tiles)) {
+      const tile = new RegExp(`<dt>(?:<a [^>]*>)?${label}<.*?</div>`, 's').exec(text)?.[0] ?? ''
+      assert.match(tile.replace(/<[^>]*>/g, ''), lack, `${path} ${label}`)
+    }
+  }
+})
+
 test('revenue that ceased has fallen by 100%, and an average over no people is none', async () => {
   const page = await openShop({ profiles, transactions: [{ id: 'usd' }] })
   const { text } = await page('/revenue', 'from=2026-01-03&to=2026-01-03')

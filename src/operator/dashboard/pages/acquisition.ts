@@ -5,6 +5,7 @@ import { FILTERED_BY, VISITED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo } from '../filter.ts'
 import { country, money, number, plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
+import { countLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
@@ -45,13 +46,19 @@ export async function acquisition(view: View): Promise<Page> {
         tile('Spend', figure, 'spend', 'usd', { isRate: sum?.spend === null, note: spendNote(view, sum) }),
         tile('New people', figure, 'people', 'number', { note: 'first session' }),
         tile('New customers', figure, 'customers', 'number', { note: 'first payment' }),
-        tile('Cost of a customer', figure, 'cac', 'usd', { isRate: true, note: 'spend ÷ new customers' }),
+        tile('Cost of a customer', figure, 'cac', 'usd', {
+          isRate: true,
+          note: 'spend ÷ new customers',
+          lacks: countLacking(sum?.spend_without_usd),
+        }),
         tile('Return at day 90', figure, 'roas', 'percent', {
           note: all.days_since < 90 ? 'still growing' : 'of the spend',
+          lacks: countLacking((sum?.without_usd ?? 0) + (sum?.spend_without_usd ?? 0)),
         }),
         tile('Revenue per new person', figure, 'revenue_per_new_person', 'usd', {
           isRate: true,
           note: 'of these people',
+          lacks: countLacking(sum?.without_usd),
         }),
       )}
       ${tableSection(view, 'acquisition', returnTable(view, by, each.data, sum, names), {
@@ -150,7 +157,7 @@ export async function worth(view: View): Promise<Page | string> {
       ${tableSection(view, 'worth', worthTable(view, split, rows, names), {
         title: `Net revenue per person since the first ${since}`,
         above: html`${choice('since', since, { payment: 'Since the first payment', session: 'Since the first session' })}
-          ${choice('split', split, since === 'payment' ? WORTH_BY : without(WORTH_BY, 'product'))}
+          ${choice('split', split, since === 'payment' ? WORTH_BY : omit(WORTH_BY, 'product'))}
           ${split === 'cohort' && choice('cohort', cohort, { month: 'By month', week: 'By week' })}`,
         note: html`${unfiltered}Cumulative, ${inCurrency(view)}, by whole months since. Faded: not over yet for everybody in the row.`,
         empty: html`<p>Nobody began in this period.</p>`,
@@ -171,18 +178,23 @@ function worthTiles(view: View, rows: Response<'getLifetime'>['data']): Piece {
     return people > 0 ? html`of ${plural(people, 'person', 'people')}` : 'not over yet'
   })
   const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
+  const missing = countLacking(rows.reduce((sum, one) => sum + one.without_usd, 0))
   const label = (months: number) => (months === 1 ? 'After 1 month' : `After ${months} months`)
   return (
     rows.length > 0 &&
     tiles(
       ...AFTER.map((months, n) =>
-        tile(label(months), figure, String(months), 'usd', { isRate: true, note: notes[n]! }),
+        tile(label(months), figure, String(months), 'usd', {
+          isRate: true,
+          note: notes[n]!,
+          ...(values[months] !== null && { lacks: missing }),
+        }),
       ),
     )
   )
 }
 
-const without = (all: Record<string, string>, name: string) =>
+const omit = (all: Record<string, string>, name: string) =>
   Object.fromEntries(Object.entries(all).filter(([key]) => key !== name))
 
 function worthTable(view: View, split: string, rows: Response<'getLifetime'>['data'], names: Names): Table {

@@ -4,6 +4,7 @@ import type { Response } from '../call.ts'
 import { callFiltered } from '../filter.ts'
 import { country, money, number, percent, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
+import { movementsLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, roundMoney, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, type Column, cell, type Table } from '../sheet.ts'
@@ -30,11 +31,12 @@ export async function churn(view: View): Promise<Page> {
   const query = { from, to: addDays(to, -1), test: view.test }
   const params = { project_id: view.project.id }
   const by = (Object.keys(CHURN_BY) as By[]).find((name) => name === view.query.get('split')) ?? 'product'
-  const [{ result: all, note: unfiltered }, { result: each, note }, forecast, names] = await Promise.all([
+  const [{ result: all, note: unfiltered }, { result: each, note }, forecast, names, without] = await Promise.all([
     callFiltered(view, 'getChurn', { params, query }),
     callFiltered(view, 'getChurn', { params, query: { ...query, by } }),
     callFiltered(view, 'getRenewalForecast', { params, query: { test: view.test } }),
     namesOf(view),
+    movementsLacking(view),
   ])
   const [sum] = all.data
   const { key: _key, ...values } = sum ?? {}
@@ -49,8 +51,12 @@ export async function churn(view: View): Promise<Page> {
       ${tiles(
         tile('Churn', figure, 'churn_rate', 'percent', { note: 'ended ÷ paying before' }),
         tile('Ended', figure, 'ended', 'number', { note: 'subscriptions', href: movedLink(view, 'ended') }),
-        tile('MRR lost', figure, 'mrr_lost', 'usd', { note: 'of people who left', href: movedLink(view, 'churn') }),
-        tile('MRR churn', figure, 'mrr_churn_rate', 'percent', { note: 'of the MRR before' }),
+        tile('MRR lost', figure, 'mrr_lost', 'usd', {
+          note: 'of people who left',
+          lacks: without('churn'),
+          href: movedLink(view, 'churn'),
+        }),
+        tile('MRR churn', figure, 'mrr_churn_rate', 'percent', { note: 'of the MRR before', lacks: without('churn') }),
         tile('Trials', figure, 'trials', 'number', { note: 'began' }),
         tile('Trial to paid', figure, 'trial_conversion', 'percent', { note: 'so far' }),
       )}

@@ -2,13 +2,13 @@
 import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { callFiltered } from '../filter.ts'
-import { money, number, percent } from '../format.ts'
+import { money, number, percent, plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { valueCell } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import type { View } from '../view.ts'
+import { inCurrency, type View } from '../view.ts'
 import { hasChosenPeriod, YEAR } from './acquisition.ts'
 
 /** What is known of people when they come into an experiment. Its variants are compared, so that one alone says nothing. */
@@ -35,7 +35,7 @@ export async function experiments(view: View): Promise<Page | string> {
       ${seen.map((one, n) =>
         tableSection(view, `experiment-${n + 1}`, variantTable(view, one), {
           title: one.title ?? one.experiment_id,
-          note: html`${note}<strong>${verdictOf(one)}</strong> ${one.enabled ? 'It is running.' : 'It has ended.'}`,
+          note: html`${note}<strong>${verdictOf(one)}</strong> ${one.enabled ? 'It is running.' : 'It has ended.'}${without(view, one)}`,
         }),
       )}`,
   }
@@ -58,6 +58,15 @@ function verdictOf({ variants, control, wrong_split, split_p }: Experiment): Pie
   return needed
     ? `No verdict yet: a difference as small as this needs ${needed.toLocaleString('en-US')} more people in each variant.`
     : 'No verdict yet.'
+}
+
+/** Says how many payments the revenue leaves out. */
+function without(view: View, { variants }: Experiment): Piece {
+  const count = variants.reduce((sum, { without_usd }) => sum + without_usd, 0)
+  return (
+    count > 0 &&
+    html` Revenue is without ${plural(count, 'payment')} that ${count === 1 ? 'has' : 'have'} no value ${inCurrency(view)}.`
+  )
 }
 
 const percentOf = (share: number) => `${(share * 100).toFixed(1)}%`

@@ -3,6 +3,7 @@ import { ApiError } from '../../../lib/errors.ts'
 import { filterTo } from '../filter.ts'
 import { bar, country, language, percent, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
+import { lackingOf } from '../lacking.ts'
 import { type Figure, figures, namesOf, seriesTable, total, valueCell } from '../numbers.ts'
 import { section, steps, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import { type Column, cell, named, type Table } from '../sheet.ts'
@@ -15,11 +16,12 @@ const ALL = `${STEPS},reply_rate,email_rate,subscription_rate,conversion_rate`
 
 export async function funnels(view: View): Promise<Page> {
   if (!view.organization || !hasProjects(view)) return { title: 'Funnels', body: noProject(view) }
-  const [names, sum, lines, each] = await Promise.all([
+  const [names, sum, lines, each, { revenue: lacks }] = await Promise.all([
     namesOf(view),
     total(view, `${ALL},revenue,revenue_per_session,without_usd`),
     figures(view, 'sessions,paid,conversion_rate', { by: view.span.by, compare: true }),
     figures(view, `${ALL},revenue,revenue_per_session`, { by: 'funnel' }),
+    lackingOf(view, 'revenue'),
   ])
   const rows = each.filter(({ values }) => values.sessions).sort((a, b) => b.values.sessions! - a.values.sessions!)
   const content: Table = {
@@ -50,8 +52,8 @@ export async function funnels(view: View): Promise<Page> {
       ${tiles(
         tile('Sessions', sum, 'sessions', 'number'),
         tile('Conversion', sum, 'conversion_rate', 'percent'),
-        tile('Revenue', sum, 'revenue', 'usd'),
-        tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true }),
+        tile('Revenue', sum, 'revenue', 'usd', { lacks }),
+        tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
       )}
       ${withoutDollars(view, sum)}
       ${conversionChart(view, lines)}
@@ -123,14 +125,17 @@ const conversionChart = (view: View, lines: Figure[]): Html =>
 
 export async function funnel(view: View): Promise<Page> {
   const id = view.params.funnel_id!
-  const [names, known, sum, lines, screens, version, experiment, locales, countries] = await Promise.all([
-    namesOf(view),
-    namesOfScreens(view, id),
-    total(view, `${ALL},revenue,revenue_per_session,without_usd`, { funnel: id }),
-    figures(view, 'sessions,paid,conversion_rate', { by: view.span.by, funnel: id, compare: true }),
-    figures(view, 'answered,stopped', { by: 'screen', funnel: id }),
-    ...['version', 'experiment', 'locale', 'country'].map((by) => figures(view, ALL, { by, funnel: id })),
-  ])
+  const own = { ...view, filters: [...view.filters, { dimension: 'funnel', value: id } as const] }
+  const [{ revenue: lacks }, names, known, sum, lines, screens, version, experiment, locales, countries] =
+    await Promise.all([
+      lackingOf(own, 'revenue'),
+      namesOf(view),
+      namesOfScreens(view, id),
+      total(view, `${ALL},revenue,revenue_per_session,without_usd`, { funnel: id }),
+      figures(view, 'sessions,paid,conversion_rate', { by: view.span.by, funnel: id, compare: true }),
+      figures(view, 'answered,stopped', { by: 'screen', funnel: id }),
+      ...['version', 'experiment', 'locale', 'country'].map((by) => figures(view, ALL, { by, funnel: id })),
+    ])
   if (names.funnels[id] === undefined && !sum.values.sessions && screens.length === 0)
     throw new ApiError(404, 'object_not_found', `There is no funnel "${id}" with sessions in this period.`)
   const parts: [string, Figure[], (key: string) => string][] = [
@@ -147,8 +152,8 @@ export async function funnel(view: View): Promise<Page> {
       ${tiles(
         tile('Sessions', sum, 'sessions', 'number'),
         tile('Conversion', sum, 'conversion_rate', 'percent'),
-        tile('Revenue', sum, 'revenue', 'usd'),
-        tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true }),
+        tile('Revenue', sum, 'revenue', 'usd', { lacks }),
+        tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
       )}
       ${withoutDollars(view, sum)}
       ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum))}

@@ -1,7 +1,7 @@
 // Movements: where the MRR came from and where it went.
 import { addDays } from '../../../lib/days.ts'
 import { html } from '../html.ts'
-import { lackingOf } from '../lacking.ts'
+import { lackingOf, movementsLacking } from '../lacking.ts'
 import { endOfPeriod, type Figure, figures, roundMoney, seriesTable, valueCell } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
 import type { Span } from '../period.ts'
@@ -30,15 +30,16 @@ export async function movements(view: View): Promise<Page | string> {
   if (!hasChosenPeriod(view)) return view.href(view.path, YEAR)
   const span = pastOf(view)
   const days = { from: span.from, to: span.to }
-  const [now, sums, flow, lacks] =
+  const [now, sums, flow, lacks, without] =
     span.from < span.to
       ? await Promise.all([
           endOfPeriod({ ...view, span }, 'mrr'),
           figures(view, 'mrr_change', { by: 'movement', ...days }),
           figures(view, 'mrr_change', { by: `${span.by},movement`, ...days }),
           lackingOf({ ...view, span }, 'mrr'),
+          movementsLacking({ ...view, span }),
         ])
-      : [NOTHING, [], [], undefined]
+      : [NOTHING, [], [], undefined, undefined]
   const all = Object.fromEntries(sums.map(({ key, values }) => [key ?? '', values.mrr_change ?? 0]))
   const figure: Figure = {
     ...NOTHING,
@@ -59,9 +60,16 @@ export async function movements(view: View): Promise<Page | string> {
     body: html`<p class="quiet">Where did the monthly recurring revenue come from, and where did it go?</p>
       ${tiles(
         tile('MRR', now, 'mrr', 'usd', { note: 'at the end', ...(lacks && { lacks: lacks.mrr }) }),
-        tile('Change', figure, 'change', 'usd', { note: 'sum of all movements' }),
+        tile('Change', figure, 'change', 'usd', {
+          note: 'sum of all movements',
+          ...(without && { lacks: without('') }),
+        }),
         ...Object.entries(MOVEMENTS).map(([metric, label]) =>
-          tile(label, figure, metric, 'usd', { note: NOTES[metric]!, href: movedLink(view, metric) }),
+          tile(label, figure, metric, 'usd', {
+            note: NOTES[metric]!,
+            href: movedLink(view, metric),
+            ...(without && { lacks: without(metric) }),
+          }),
         ),
       )}
       ${section('Movements', chart(view, 'movements', content, { kind: 'stacked', unit: 'usd' }), {

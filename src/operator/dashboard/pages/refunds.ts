@@ -3,7 +3,7 @@ import type { Item } from '../call.ts'
 import { unfiltered } from '../filter.ts'
 import { id, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
-import { lackingOf } from '../lacking.ts'
+import { firstLacking, type Lacking, lackingOf } from '../lacking.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
 import { chosenFilters, customerLink, filters, section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
@@ -27,7 +27,7 @@ export async function refunds(view: View): Promise<Page> {
   const ofProject = view.project ? { project_id: view.project.id } : {}
   const [sum, lacks, lines, reasons, rates, made, back] = await Promise.all([
     total(view, 'refunds,refund_count,refund_rate,chargebacks,chargeback_count,chargeback_rate,without_usd'),
-    lackingOf(view, 'refunds', 'chargebacks'),
+    lackingOf(view, 'refunds', 'chargebacks', 'revenue'),
     figures(view, 'refunds,chargebacks,refund_rate', { by: view.span.by }),
     figures(view, 'refunds,refund_count,chargebacks,chargeback_count', { by: 'reason' }),
     returnRates(view),
@@ -41,14 +41,7 @@ export async function refunds(view: View): Promise<Page> {
     title: 'Refunds and disputes',
     hasPeriod: true,
     body: html`<p class="quiet">How much goes back to customers, and why?</p>
-      ${tiles(
-        tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds }),
-        tile('Number of refunds', sum, 'refund_count', 'number', { bad: true }),
-        tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true }),
-        tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true, lacks: lacks.chargebacks }),
-        tile('Disputes', sum, 'chargeback_count', 'number', { bad: true }),
-        tile('Chargeback rate', sum, 'chargeback_rate', 'percent', { bad: true }),
-      )}
+      ${summary(sum, lacks)}
       ${withoutDollars(view, sum)}
       ${section(
         `Refunds and chargebacks by ${view.span.by}`,
@@ -76,6 +69,22 @@ export async function refunds(view: View): Promise<Page> {
       })}`,
   }
 }
+
+const summary = (sum: Figure, lacks: Record<'refunds' | 'chargebacks' | 'revenue', Lacking>) =>
+  tiles(
+    tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds }),
+    tile('Number of refunds', sum, 'refund_count', 'number', { bad: true }),
+    tile('Refund rate', sum, 'refund_rate', 'percent', {
+      bad: true,
+      lacks: firstLacking(lacks.refunds, lacks.revenue),
+    }),
+    tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true, lacks: lacks.chargebacks }),
+    tile('Disputes', sum, 'chargeback_count', 'number', { bad: true }),
+    tile('Chargeback rate', sum, 'chargeback_rate', 'percent', {
+      bad: true,
+      lacks: firstLacking(lacks.chargebacks, lacks.revenue),
+    }),
+  )
 
 function reasonTable(view: View, found: Figure[]): Table {
   const sumOf = ({ values }: Figure) => (values.refunds ?? 0) + (values.chargebacks ?? 0)

@@ -52,8 +52,8 @@ export async function revenue(view: View): Promise<Page> {
     tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds }),
     tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true, lacks: lacks.chargebacks }),
     tile('Net revenue', sum, 'net_revenue', 'usd', { lacks: lacks.net_revenue }),
-    tile('Revenue per person', sum, 'arpu', 'usd', { isRate: true }),
-    tile('Revenue per payer and month', sum, 'arppu', 'usd', { isRate: true }),
+    tile('Revenue per person', sum, 'arpu', 'usd', { isRate: true, lacks: lacks.revenue }),
+    tile('Revenue per payer and month', sum, 'arppu', 'usd', { isRate: true, lacks: lacks.revenue }),
   )
   if (own.length === 0) return { title: 'Revenue', hasPeriod: true, body: html`${summary}${NO_REVENUE}` }
   return {

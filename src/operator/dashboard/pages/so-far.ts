@@ -1,5 +1,6 @@
 // Today so far, compared with the whole of yesterday and of the same weekday a week ago.
 import { addDays, dateOf } from '../../../lib/days.ts'
+import { plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, show, type Unit } from '../numbers.ts'
 import { section, tile, tiles } from '../parts.ts'
@@ -13,12 +14,22 @@ type Metric = keyof typeof SHOWN
 export async function soFar(view: View): Promise<Piece> {
   const { today } = view.span
   const [yesterday, before] = [addDays(today, -1), addDays(today, -7)]
-  const found = await figures(view, Object.keys(SHOWN).join(','), { by: 'day', from: before, to: addDays(today, 1) })
+  const found = await figures(view, [...Object.keys(SHOWN), 'without_usd'].join(','), {
+    by: 'day',
+    from: before,
+    to: addDays(today, 1),
+  })
   const of = (day: string) => found.find(({ period }) => period === day)?.values ?? {}
   const figure: Figure = { period: today, key: null, currency: view.reporting.currency, values: of(today) }
   const weekday = new Intl.DateTimeFormat('en', { weekday: 'long', timeZone: 'UTC' }).format(new Date(before))
+  const without = (day: string, metric: Metric) => {
+    const count = metric === 'revenue' ? (of(day).without_usd ?? 0) : 0
+    return count > 0 && html` without ${plural(count, 'amount')}`
+  }
+  const amountOf = (day: string, metric: Metric, unit: Unit) =>
+    html`${show(unit, of(day)[metric] ?? 0, view.reporting.currency)}${without(day, metric)}`
   const others = (metric: Metric, unit: Unit) =>
-    html`<span class="before">yesterday ${show(unit, of(yesterday)[metric] ?? 0, view.reporting.currency)}</span> · <span class="before">${weekday} ${show(unit, of(before)[metric] ?? 0, view.reporting.currency)}</span>`
+    html`${without(today, metric) && html`<span class="before">${without(today, metric)}</span> · `}<span class="before">yesterday ${amountOf(yesterday, metric, unit)}</span> · <span class="before">${weekday} ${amountOf(before, metric, unit)}</span>`
   const all = (Object.keys(SHOWN) as Metric[]).map((metric) => {
     const unit = SHOWN[metric]
     const href = view.mayOpen(PAGES[metric])

@@ -4,7 +4,7 @@ import { knownFindings } from '../../doctor/kept-findings.ts'
 import type { Response } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { lackingOf } from '../lacking.ts'
+import { firstLacking, lackingOf } from '../lacking.ts'
 import { endOfPeriod, figures, seriesTable, total } from '../numbers.ts'
 import { pageLink, section, tile, tiles, withoutDollars, withoutSandbox } from '../parts.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
@@ -38,7 +38,7 @@ export async function today(view: View): Promise<Page> {
     endOfPeriod(view, 'mrr,paying'),
     figures(view, 'revenue', { by: view.span.by, compare: true }),
     figures({ ...view, test: true }, 'sessions,sales,new_subscriptions'),
-    lackingOf(view, 'net_revenue', 'mrr'),
+    lackingOf(view, 'net_revenue', 'refunds', 'revenue', 'mrr'),
   ])
   const isUrgent =
     state &&
@@ -59,7 +59,11 @@ export async function today(view: View): Promise<Page> {
       tile('Paying subscriptions', level, 'paying', 'number', { href: to('/subscriptions') }),
       tile('Conversion', sum, 'conversion_rate', 'percent', { href: to('/funnels') }),
       tile('Acceptance rate', sum, 'acceptance_rate', 'percent', { href: to('/charges') }),
-      tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true, href: to('/refunds') }),
+      tile('Refund rate', sum, 'refund_rate', 'percent', {
+        bad: true,
+        lacks: firstLacking(lacks.refunds, lacks.revenue),
+        href: to('/refunds'),
+      }),
     )}
     ${withoutDollars(view, sum)}${withoutSandbox(view, sum, whole)}
     ${section(
