@@ -105,6 +105,17 @@ describe('import primer', () => {
     assert.deepEqual([code, report.status, await rows('ola')], [0, 'dry_run', []])
   })
 
+  test('a payment that cannot be read is named, and what is stored is all else', async () => {
+    const odd = await paid('tok_visa', { customerId: 'pia', currencyCode: 'HUF' })
+    const text = args().filter((one) => one !== '--json')
+    const { code, stdout, stderr } = await tundish(text, setup.billing.server.env)
+    assert.deepEqual([code, stderr], [0, `${odd} returned 1999 HUF, which cannot be converted\n`])
+    assert.match(
+      stdout,
+      /1 could not be imported\.\nEverything else read at Primer is stored here, with the same sums\./,
+    )
+  })
+
   test('an import that was killed continues, and its sums agree', async () => {
     for (let n = 0; n < 5; n++) await paid('tok_visa', { customerId: `killed-${n}` })
     // The import reads its first month, and dies while it waits for the next one.

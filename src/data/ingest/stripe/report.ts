@@ -78,7 +78,7 @@ export function describeReport(
   const end = isDry
     ? 'This was a dry run: nothing was stored.'
     : differences.length === 0
-      ? `Everything read at ${title} is stored here, with the same sums.`
+      ? `Everything ${rejected > 0 ? 'else ' : ''}read at ${title} is stored here, with the same sums.`
       : `${differences.length} of ${figures.length} figures differ.`
   const following = status === 'following' ? ['Changes at Stripe are followed.'] : []
   return [table([head, ...rows]), '', `${read} objects read at ${title}.`, ...more, end, ...following].join('\n')
