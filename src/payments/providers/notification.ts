@@ -18,8 +18,9 @@ export type Hint =
   | { about: 'refund'; chargeTransactionId: string }
   /** `dispute`: as the signed notification reports it, for a provider that cannot be asked for disputes. */
   | { about: 'dispute'; chargeTransactionId: string; dispute?: Dispute }
-  /** A saved card changed or was removed. */
+  /** A saved card changed or was removed; or its customer was removed, with all cards that the customer had saved. */
   | { about: 'card'; token: string }
+  | { about: 'card'; customer: string }
   /** Neither charges, refunds, disputes nor saved cards are concerned. */
   | { about: 'nothing' }
 

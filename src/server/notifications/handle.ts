@@ -13,7 +13,7 @@ import type { AccountName } from '../../payments/providers/account.ts'
 import type { Hint, Notification } from '../../payments/providers/notification.ts'
 import { errorOf, NotPermitted, type Provider, ProviderError } from '../../payments/providers/provider.ts'
 import { storeFeesOfOrder } from './fees.ts'
-import { updateSavedCard } from './saved-card.ts'
+import { updateCardsOf, updateSavedCard } from './saved-card.ts'
 
 export type NotificationContext = BillingContext &
   Pick<App, 'log' | 'audit' | 'seal' | 'config' | 'simulatorUrls'> & {
@@ -191,7 +191,9 @@ async function follow(context: BillingContext, account: AccountName, provider: P
       return
     }
     case 'card':
-      return updateSavedCard(context, account, provider, hint.token)
+      return 'token' in hint
+        ? updateSavedCard(context, account, provider, hint.token)
+        : updateCardsOf(context, account, provider, hint.customer)
     case 'nothing':
   }
 }

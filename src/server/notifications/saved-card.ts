@@ -32,6 +32,25 @@ export async function updateSavedCard(
   )
 }
 
+/** The same for each card that a payment of this customer at the provider has saved. */
+export async function updateCardsOf(
+  context: Pick<BillingContext, 'db' | 'log'>,
+  account: AccountName,
+  provider: Provider,
+  customer: string,
+): Promise<void> {
+  const rows = await context.db.query(CARDS_OF, [account.organizationId, customer, account.psp, account.merchantId])
+  for (const { token } of rows) await updateSavedCard(context, account, provider, token!)
+}
+
+const CARDS_OF = {
+  name: 'find saved cards of a customer at the provider',
+  text: `
+    select distinct payment_method_token as token from report_transactions
+    where organization_id = $1 and psp_customer_id = $2 and psp = $3 and psp_merchant_id = $4
+      and payment_method_token is not null`,
+}
+
 const MATCHING = `
   where organization_id = $1 and payment_method_token = $2 and psp = $3 and psp_merchant_id = $4`
 const SAME_CARD = 'where organization_id = $1 and token = $2 and psp = $3 and psp_merchant_id = $4'

@@ -109,6 +109,17 @@ describe('by notification', () => {
     })
   })
 
+  test('the cards of a customer who was deleted at Stripe are no longer saved cards', async () => {
+    const { user, card } = await setup.account.customer()
+    // By the first charge it is known whose card it is.
+    assert.equal((await setup.shop.charge(user)).body.checkout_status, 'succeeded')
+    await setup.stripe.client().customers.del(card.customer)
+    await until('the card to be gone', async () => {
+      const { body } = await setup.shop.charge(user)
+      return body.message === 'The customer has no saved card.'
+    })
+  })
+
   test('a card that was detached while it was being charged does not come back when the charge settles', async () => {
     const { user, card } = await setup.account.customer('pm_sim_processing_600000ms')
     const charge = (idempotency_key: string) => setup.shop.charge(user, { idempotency_key })

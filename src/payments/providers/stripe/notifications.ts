@@ -104,7 +104,9 @@ function hintOf(type: string, event: Fields): Hint {
     const token = textOf(object['id'])
     return token ? { about: 'card', token } : NOTHING
   }
-  return NOTHING
+  // No event names the cards of a customer who is deleted.
+  const customer = type === 'customer.deleted' ? textOf(object['id']) : null
+  return customer ? { about: 'card', customer } : NOTHING
 }
 
 const NOTHING: Hint = { about: 'nothing' }
