@@ -148,7 +148,9 @@ export class Matrix {
     const passerBy = await this.#stand.customer(this.#stand.goodCard)
     for (const victim of this.#victims.splice(0)) {
       // Otherwise the circuit opens: many that died before their claim now begin a charge without a response.
-      const { body } = await this.#shop.charge(passerBy)
+      const charge = () => this.#shop.charge(passerBy, { idempotency_key: victim.user })
+      // On a busy machine it may time out, and is looked up.
+      const { body } = await settled(charge, SETTLED_WITHIN_MS)
       assert.equal(body.checkout_status, 'succeeded', 'a good card in between')
       await this.#judgeOne(victim).catch((error: Error) => {
         throw new Error(`${describe(victim.it)}: ${error.message}`, { cause: error })
