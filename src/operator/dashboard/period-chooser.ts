@@ -1,6 +1,6 @@
 // The form and links that choose the period of a page, how its figures are grouped, and what they are compared with.
 import { addDays, dateOf } from '../../lib/days.ts'
-import { type Html, html } from './html.ts'
+import { type Html, html, type Piece } from './html.ts'
 import { comparison, presets } from './period.ts'
 import { dayInput } from './typed-days.ts'
 import { allChoices, hiddenParameters, type View } from './view.ts'
@@ -16,7 +16,7 @@ interface Choices {
 }
 
 /** Another period is grouped automatically, because the grouping of the last one may have too many or too few points. */
-export function periodChooser(view: View, { isGrouped = true, isCompared = true }: Choices): Html {
+export function periodChooser(view: View, { isGrouped = true, isCompared = true }: Choices, filter: Piece): Html {
   const { span, test } = view
   const own = { ...allChoices(view), cursor: null }
   const last = addDays(span.to, -1)
@@ -36,6 +36,6 @@ export function periodChooser(view: View, { isGrouped = true, isCompared = true 
         <button>Show</button>
       </form>
       <p class="quiet">Days in ${view.reporting.timeZone}${isCompared && `; ${comparison(span)}`}.</p>
-      ${!test && html`<p><a href="${view.href(view.path, { ...own, test: '1' })}">Include sandbox data</a></p>`}</div></details>
+      ${!test && html`<p><a href="${view.href(view.path, { ...own, test: '1' })}">Include sandbox data</a></p>`}</div></details>${filter}
   </div>`
 }

@@ -7,6 +7,8 @@ import { allChoices, hiddenParameters, type View } from './view.ts'
 
 export interface Page {
   title: string
+  /** The question that the page answers, below its title. */
+  question?: Piece
   body: Html
   /** Whether the page has a period chooser; pages that only show the present state have none. */
   hasPeriod?: boolean
@@ -100,8 +102,9 @@ ${body}
 }
 
 export function shell(view: View, page: Page): Html {
-  const { title, body, hasPeriod = false, actions } = page
+  const { title, question, body, hasPeriod = false, actions } = page
   const { session, query, test } = view
+  const hasFilterInLine = hasPeriod && view.filters.length === 0
   return html`<body hx-boost="true">
 <a class="skip" href="#content">Skip to content</a>
 <header class="side">
@@ -119,20 +122,21 @@ export function shell(view: View, page: Page): Html {
 </header>
 <div class="page">
   <main id="content" tabindex="-1">
-    <div class="heading"><h1>${wrapping(title)}</h1><div class="actions">${actions}</div>${view.mayOpen('/people') && search(view)}</div>
+    <div class="heading"><div class="title"><h1>${wrapping(title)}</h1>${question && html`<p class="quiet">${question}</p>`}</div><div class="actions">${actions}</div>${view.mayOpen('/people') && search(view)}</div>
     ${message(query)}
     ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { ...allChoices(view), test: null })}">Exclude it</a></p>` : ''}
     ${hasPeriod && view.reporting.isChanging && html`<p class="note" role="status">The time zone or the currency was changed: figures are being computed again, the newest days first. What is on this page is not complete yet.</p>`}
-    ${hasPeriod && periodChooser(view, page)}
-    ${page.filterBar}
+    ${hasPeriod && periodChooser(view, page, hasFilterInLine && page.filterBar)}
+    ${!hasFilterInLine && page.filterBar}
     ${body}
   </main>
 </div>
 </body>`
 }
 
-/** A title that may be an e-mail address, which is broken before the @ rather than within a word. */
-const wrapping = (title: string): Piece => title.split(/(?=@)/).map((part, n) => [n > 0 && html`<wbr>`, part])
+/** A title that may be an e-mail address, which is broken at the @ and the dots before it rather than within a word. */
+const wrapping = (title: string): Piece =>
+  title.split(/(?=@)|(?<=[._+-])(?=[^@]*@)/).map((part, n) => [n > 0 && html`<wbr>`, part])
 
 const search = (view: View): Html => html`<form class="search" role="search" action="/people" method="get">
       ${hiddenParameters(view, ['q'])}

@@ -37,6 +37,7 @@ export async function merchantAccounts(view: View): Promise<Page> {
   const empty = html`<h3>No merchant accounts yet</h3><p>Connect an account to charge saved cards. An import of payments also adds their accounts.</p>`
   return {
     title: 'Merchant accounts',
+    question: 'Through which accounts is money taken, and are they connected?',
     body: html`${tableSection(view, 'merchant-accounts', content, {
       empty,
       note: html`A saved card is charged through the account of the customer’s latest payment. Provider keys are stored encrypted and never shown again. ${pageLink(view, '/doctor', 'Doctor')} checks whether each account can charge; <a href="${view.href('/charges')}">Charges</a> has the acceptance rate of each, and the reasons of declines.`,

@@ -40,8 +40,8 @@ export async function acquisition(view: View): Promise<Page> {
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
-    body: html`<p class="quiet">What does a customer cost, and does it pay back?</p>
-      ${unfiltered && html`<p class="note">${unfiltered}People who come have no product yet.</p>`}
+    question: html`What does a customer cost, and does it pay back?`,
+    body: html`${unfiltered && html`<p class="note">${unfiltered}People who come have no product yet.</p>`}
       ${tiles(
         tile('Spend', figure, 'spend', 'usd', { isRate: sum?.spend === null, note: spendNote(view, sum) }),
         tile('New people', figure, 'people', 'number', { note: 'first session' }),
@@ -152,8 +152,8 @@ export async function worth(view: View): Promise<Page | string> {
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
-    body: html`<p class="quiet">What is a customer worth, and how soon?</p>
-      ${split === 'cohort' && worthTiles(view, rows)}
+    question: html`What is a customer worth, and how soon?`,
+    body: html`${split === 'cohort' && worthTiles(view, rows)}
       ${tableSection(view, 'worth', worthTable(view, split, rows, names), {
         title: `Net revenue per person since the first ${since}`,
         above: html`${choice('since', since, { payment: 'Since the first payment', session: 'Since the first session' })}

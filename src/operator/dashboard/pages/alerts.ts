@@ -28,11 +28,11 @@ export async function alerts(view: View): Promise<Page> {
   ])
   return {
     title,
-    body: html`<p class="quiet">Which figures cause a message, and where is it sent? <a href="/docs/guides/alerts">How alerts work</a>.</p>
-      ${tableSection(view, 'rules', ruleTable(view, rules), {
-        empty: html`<h3>No rules yet</h3><p>A rule sends a message when a figure of the day before is too low, too high, or far from that of the same weekday.</p>`,
-        below: ruleForm(view),
-      })}
+    question: html`Which figures cause a message, and where is it sent? <a href="/docs/guides/alerts">How alerts work</a>.`,
+    body: html`${tableSection(view, 'rules', ruleTable(view, rules), {
+      empty: html`<h3>No rules yet</h3><p>A rule sends a message when a figure of the day before is too low, too high, or far from that of the same weekday.</p>`,
+      below: ruleForm(view),
+    })}
       ${tableSection(view, 'destinations', destinationTable(view, destinations), {
         empty: html`<h3>No destinations yet</h3><p>Messages go to a signed webhook, a chat service with the format of Slack, or an e-mail address.</p>`,
         below: html`<div class="row">${destinationForm(view)}${destinations.length > 0 && sendForm(view)}</div>`,

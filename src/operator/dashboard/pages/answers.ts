@@ -33,8 +33,8 @@ export async function answers(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     actions: html`<a href="${view.href(pathOf('funnels', funnel_id))}">${names.funnels[funnel_id] ?? funnel_id}</a>`,
-    body: html`<p class="quiet">What do people answer, and which answers lead to a payment?</p>
-      ${questions.length === 0 ? section('Answers', empty) : questions.map((rows) => questionOf(view, rows))}`,
+    question: html`What do people answer, and which answers lead to a payment?`,
+    body: html`${questions.length === 0 ? section('Answers', empty) : questions.map((rows) => questionOf(view, rows))}`,
   }
 }
 

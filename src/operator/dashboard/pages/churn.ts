@@ -46,8 +46,8 @@ export async function churn(view: View): Promise<Page> {
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
-    body: html`<p class="quiet">Who leaves, why, and which trials become customers?</p>
-      ${unfiltered && html`<p class="note">${unfiltered}</p>`}
+    question: html`Who leaves, why, and which trials become customers?`,
+    body: html`${unfiltered && html`<p class="note">${unfiltered}</p>`}
       ${tiles(
         tile('Churn', figure, 'churn_rate', 'percent', { note: 'ended ÷ paying before' }),
         tile('Ended', figure, 'ended', 'number', { note: 'subscriptions', href: movedLink(view, 'ended') }),

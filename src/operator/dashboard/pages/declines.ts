@@ -29,15 +29,15 @@ export async function declines(view: View): Promise<Page> {
   return {
     title,
     hasPeriod: true,
-    body: html`<p class="quiet">What do declines cost, and how much of it comes back?</p>
-      ${tiles(
-        tile('Declined first', sum, 'first_declines', 'number', { bad: true }),
-        tile('Paid later', sum, 'recovered', 'number'),
-        tile('Recovery rate', sum, 'recovery_rate', 'percent'),
-        tile('Declined', sum, 'declined_amount', 'usd', { bad: true, ...without(view, missing) }),
-        tile('Recovered', sum, 'recovered_amount', 'usd'),
-        tile('Not recovered', figure, 'lost', 'usd', { note: 'so far' }),
-      )}
+    question: html`What do declines cost, and how much of it comes back?`,
+    body: html`${tiles(
+      tile('Declined first', sum, 'first_declines', 'number', { bad: true }),
+      tile('Paid later', sum, 'recovered', 'number'),
+      tile('Recovery rate', sum, 'recovery_rate', 'percent'),
+      tile('Declined', sum, 'declined_amount', 'usd', { bad: true, ...without(view, missing) }),
+      tile('Recovered', sum, 'recovered_amount', 'usd'),
+      tile('Not recovered', figure, 'lost', 'usd', { note: 'so far' }),
+    )}
       ${section('First declines', chart(view, 'declines', content, { kind: 'bar' }), {
         note: 'By the day of the first attempt. A payment can still be made within 30 days of it.',
       })}

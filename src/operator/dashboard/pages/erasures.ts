@@ -44,6 +44,7 @@ export async function erasures(view: View): Promise<Page> {
   const agree = ledgers && ledgers.missing_in_database === 0 && ledgers.missing_in_file === 0
   return {
     title: 'Erasures',
+    question: 'Who was erased, and is it done everywhere?',
     body: html`
       ${facts({
         'In the last seven days': number(state.erasures_of_week),

@@ -30,8 +30,8 @@ export async function experiments(view: View): Promise<Page | string> {
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
-    body: html`<p class="quiet">Which variant won? People who came into an experiment in this period, and what they did within 90 days.</p>
-      ${seen.length === 0 && html`<div class="empty"><h2>No experiments in this period</h2><p>Sessions with an <code>experiment_id</code> and a <code>variant</code> are compared here.</p></div>`}
+    question: html`Which variant won? People who came into an experiment in this period, and what they did within 90 days.`,
+    body: html`${seen.length === 0 && html`<div class="empty"><h2>No experiments in this period</h2><p>Sessions with an <code>experiment_id</code> and a <code>variant</code> are compared here.</p></div>`}
       ${seen.map((one, n) =>
         tableSection(view, `experiment-${n + 1}`, variantTable(view, one), {
           title: one.title ?? one.experiment_id,

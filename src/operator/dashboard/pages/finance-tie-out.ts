@@ -112,13 +112,13 @@ export async function differences(view: View): Promise<Page> {
     title: 'Differences',
     days: readPeriod({ month }),
     actions: html`<a href="${view.href('/finance', { month })}">Back to ${monthOf(month)}</a>`,
-    body: html`<p class="quiet">Which payments and transactions of ${monthOf(month)} are only in the dashboard or only in finance?</p>
-      ${tableSection(view, 'differences', content, {
-        empty: html`<p>No difference.</p>`,
-        note: 'The largest first.',
-        below: html`<p class="pages">${view.query.has('after') && html`<a href="${to(null)}">First page</a>`}
+    question: html`Which payments and transactions of ${monthOf(month)} are only in the dashboard or only in finance?`,
+    body: html`${tableSection(view, 'differences', content, {
+      empty: html`<p>No difference.</p>`,
+      note: 'The largest first.',
+      below: html`<p class="pages">${view.query.has('after') && html`<a href="${to(null)}">First page</a>`}
           ${next !== null && html`<a class="button" href="${to(String(next))}">Next page</a>`}</p>`,
-      })}`,
+    })}`,
   }
 }
 

@@ -34,8 +34,8 @@ export async function finance(view: View): Promise<Page> {
     title,
     days,
     actions: closed && html`<span class="badge good">closed</span>`,
-    body: html`<p class="quiet">What did ${view.organization.name || view.organization.id} take in, by account, and does it agree with the dashboard?</p>
-      ${monthChooser(view, month)}
+    question: html`What did ${view.organization.name || view.organization.id} take in, by account, and does it agree with the dashboard?`,
+    body: html`${monthChooser(view, month)}
       ${sumTiles(report)}
       ${withoutRate(report)}
       ${tableSection(view, 'accounts', accountTable(view, report), {

@@ -48,13 +48,13 @@ export async function funnels(view: View): Promise<Page> {
   return {
     title: 'Funnels',
     hasPeriod: true,
-    body: html`<p class="quiet">How many visitors become customers, and in which funnel?</p>
-      ${tiles(
-        tile('Sessions', sum, 'sessions', 'number'),
-        tile('Conversion', sum, 'conversion_rate', 'percent'),
-        tile('Revenue', sum, 'revenue', 'usd', { lacks }),
-        tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
-      )}
+    question: html`How many visitors become customers, and in which funnel?`,
+    body: html`${tiles(
+      tile('Sessions', sum, 'sessions', 'number'),
+      tile('Conversion', sum, 'conversion_rate', 'percent'),
+      tile('Revenue', sum, 'revenue', 'usd', { lacks }),
+      tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
+    )}
       ${withoutDollars(view, sum)}
       ${conversionChart(view, lines)}
       ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Sessions that began in this period. Their later steps are counted whenever they happened.' })}
@@ -148,13 +148,13 @@ export async function funnel(view: View): Promise<Page> {
     title: names.funnels[id] ?? id,
     hasPeriod: true,
     actions: html`<a href="${view.href('/funnels')}">All funnels</a>`,
-    body: html`<p class="quiet">Where do people leave this funnel, and who becomes a customer?</p>
-      ${tiles(
-        tile('Sessions', sum, 'sessions', 'number'),
-        tile('Conversion', sum, 'conversion_rate', 'percent'),
-        tile('Revenue', sum, 'revenue', 'usd', { lacks }),
-        tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
-      )}
+    question: html`Where do people leave this funnel, and who becomes a customer?`,
+    body: html`${tiles(
+      tile('Sessions', sum, 'sessions', 'number'),
+      tile('Conversion', sum, 'conversion_rate', 'percent'),
+      tile('Revenue', sum, 'revenue', 'usd', { lacks }),
+      tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
+    )}
       ${withoutDollars(view, sum)}
       ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum))}
       ${conversionChart(view, lines)}

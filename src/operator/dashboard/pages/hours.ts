@@ -49,8 +49,8 @@ export async function hours(view: View): Promise<Page> {
   }
   return {
     title,
-    body: html`<p class="quiet">How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clockOf(hour)} in ${view.reporting.timeZone}`}?</p>
-      ${note && html`<p class="note">${note}Sessions have no product.</p>`}
+    question: html`How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clockOf(hour)} in ${view.reporting.timeZone}`}?`,
+    body: html`${note && html`<p class="note">${note}Sessions have no product.</p>`}
       ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name], name === 'revenue' ? { lacks: countLacking(so_far.today.without_usd) } : {})))}
       ${missing > 0 && html`<p class="note">${missing} payments of today have no value ${inCurrency(view)} and are left out.</p>`}
       ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clockOf(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}

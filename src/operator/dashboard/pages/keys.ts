@@ -23,6 +23,7 @@ export async function keys(view: View): Promise<Page> {
   ])
   return {
     title: 'Keys',
+    question: 'Which keys are there, and what may each do?',
     body: html`
       ${ofProject && owned(view, 'project', view.project!, ofProject, 'For the data API of this project. Its webhooks are signed with them.')}
       ${ofOrganization && owned(view, 'organization', view.organization, ofOrganization, 'For the billing API of this organization.')}

@@ -57,21 +57,21 @@ export async function movements(view: View): Promise<Page | string> {
     title,
     hasPeriod: true,
     isCompared: false,
-    body: html`<p class="quiet">Where did the monthly recurring revenue come from, and where did it go?</p>
-      ${tiles(
-        tile('MRR', now, 'mrr', 'usd', { note: 'at the end', ...(lacks && { lacks: lacks.mrr }) }),
-        tile('Change', figure, 'change', 'usd', {
-          note: 'sum of all movements',
-          ...(without && { lacks: without('') }),
+    question: html`Where did the monthly recurring revenue come from, and where did it go?`,
+    body: html`${tiles(
+      tile('MRR', now, 'mrr', 'usd', { note: 'at the end', ...(lacks && { lacks: lacks.mrr }) }),
+      tile('Change', figure, 'change', 'usd', {
+        note: 'sum of all movements',
+        ...(without && { lacks: without('') }),
+      }),
+      ...Object.entries(MOVEMENTS).map(([metric, label]) =>
+        tile(label, figure, metric, 'usd', {
+          note: NOTES[metric]!,
+          href: movedLink(view, metric),
+          ...(without && { lacks: without(metric) }),
         }),
-        ...Object.entries(MOVEMENTS).map(([metric, label]) =>
-          tile(label, figure, metric, 'usd', {
-            note: NOTES[metric]!,
-            href: movedLink(view, metric),
-            ...(without && { lacks: without(metric) }),
-          }),
-        ),
-      )}
+      ),
+    )}
       ${section('Movements', chart(view, 'movements', content, { kind: 'stacked', unit: 'usd' }), {
         note: 'Of each person: what is paid for after the day against before it. Together they are the change of the MRR.',
       })}

@@ -42,6 +42,7 @@ export async function sync(view: View): Promise<Page> {
   }
   return {
     title: 'Sync',
+    question: 'Does every reader have the changes, and who is behind?',
     body: html`
       ${facts({
         'Sync horizon': time(state.horizon),
@@ -105,6 +106,7 @@ export async function audit(view: View): Promise<Page> {
   }
   return {
     title: 'Audit log',
+    question: 'Who changed what, and when?',
     actions: html`<a href="${view.href('/audit', { verify: '1' })}">Verify the log</a>`,
     body: html`
       ${verdict && html`<p class="${verdict.wrong.length === 0 ? 'done' : 'failed'}" role="status">${verdict.wrong.length === 0 ? `All ${verdict.entries} entries are present and unchanged.` : verdict.wrong.join(' ')}</p>`}
@@ -146,6 +148,7 @@ export async function doctor(view: View): Promise<Page> {
   const wrong = sorted.filter(({ level }) => level !== 'ok')
   return {
     title: 'Doctor',
+    question: 'Is the installation well, and what needs attention?',
     actions: html`<a class="button" href="${view.href('/doctor', { now: '1' })}">Check now</a>`,
     body: html`<p><span id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}">${verdict(sorted.length, wrong)} <span class="quiet">As of ${time(at)}.</span></span></p>
       ${wrong.length > 0 && tableSection(view, 'wrong', findingTable('What needs attention', wrong))}

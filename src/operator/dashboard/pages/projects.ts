@@ -23,6 +23,7 @@ export async function projects(view: View): Promise<Page> {
   const isFirst = view.organizations.length === 0
   return {
     title: 'Projects',
+    question: 'Which organizations and projects are there?',
     body: html`
       ${!isFirst && filters(view, [{ name: 'search', label: 'ID or name' }])}
       ${tableSection(view, 'projects', projectTable(view, found.data), { empty: emptyText(search), below: html`${pageLinks(view, found)}${createForms(view)}` })}

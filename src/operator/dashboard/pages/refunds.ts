@@ -40,8 +40,8 @@ export async function refunds(view: View): Promise<Page> {
   return {
     title: 'Refunds and disputes',
     hasPeriod: true,
-    body: html`<p class="quiet">How much goes back to customers, and why?</p>
-      ${summary(sum, lacks)}
+    question: html`How much goes back to customers, and why?`,
+    body: html`${summary(sum, lacks)}
       ${withoutDollars(view, sum)}
       ${section(
         `Refunds and chargebacks by ${view.span.by}`,

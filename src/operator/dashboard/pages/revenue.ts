@@ -59,8 +59,8 @@ export async function revenue(view: View): Promise<Page> {
   return {
     title: 'Revenue',
     hasPeriod: true,
-    body: html`<p class="quiet">How much comes in, where from, and what goes back?</p>
-      ${summary}
+    question: html`How much comes in, where from, and what goes back?`,
+    body: html`${summary}
       ${withoutDollars(view, sum)}
       ${section(`Net and gross by ${by}`, netToGross(view, lines), {
         note: 'A full bar is gross revenue: net revenue, refunds and chargebacks.',

@@ -65,6 +65,7 @@ export async function sessions(view: View): Promise<Page> {
   }
   return {
     title,
+    question: 'Who came, from where, and on which device?',
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
@@ -137,6 +138,7 @@ export async function payments(view: View): Promise<Page> {
   }
   return {
     title,
+    question: 'Who paid, how much, and for what?',
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,

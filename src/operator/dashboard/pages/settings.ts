@@ -23,6 +23,7 @@ export async function settings(view: View): Promise<Page> {
   const rates = view.may('getExchangeRates') && (await view.call('getExchangeRates', { params }))
   return {
     title: 'Settings',
+    question: 'What is set for this organization and this project?',
     body: html`
       ${organizationSettings(view, organization)}
       ${rates && exchangeRates(rates)}

@@ -64,15 +64,15 @@ export async function subscriptions(view: View): Promise<Page> {
   return {
     title: 'Subscriptions',
     hasPeriod: true,
-    body: html`<p class="quiet">How many people pay, is it growing, and who stays?</p>
-      ${tiles(
-        tile('MRR', now, 'mrr', 'usd', { lacks }),
-        tile('Paying', now, 'paying', 'number'),
-        tile('Created', sum, 'new_subscriptions', 'number', { href: movedLink(view, 'created') }),
-        tile('Started paying', sum, 'began_paying', 'number', { href: movedLink(view, 'started') }),
-        tile('Ended', sum, 'ended', 'number', { bad: true, href: movedLink(view, 'ended') }),
-        tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
-      )}
+    question: html`How many people pay, is it growing, and who stays?`,
+    body: html`${tiles(
+      tile('MRR', now, 'mrr', 'usd', { lacks }),
+      tile('Paying', now, 'paying', 'number'),
+      tile('Created', sum, 'new_subscriptions', 'number', { href: movedLink(view, 'created') }),
+      tile('Started paying', sum, 'began_paying', 'number', { href: movedLink(view, 'started') }),
+      tile('Ended', sum, 'ended', 'number', { bad: true, href: movedLink(view, 'ended') }),
+      tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
+    )}
       <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs.${isWhole && html` By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.`}</p>
       ${lacks.currencies.length > 0 && html`<p class="note">The MRR is ${lacks.shown} of subscriptions: they have no value ${inCurrency(view)}. ${howToValue(view)}</p>`}
       <div class="halves">

@@ -50,7 +50,6 @@ export async function today(view: View): Promise<Page> {
   const revenue = { label: 'Revenue', metric: 'revenue', unit: 'usd', earlier: true } as const
   const body = html`
     ${alarm(view)}
-    <p class="quiet">How is today, how were the last days, and does anything need attention?</p>
     ${isUrgent && now}
     ${so}
     ${tiles(
@@ -78,7 +77,8 @@ export async function today(view: View): Promise<Page> {
       },
     )}
     ${state ? !isUrgent && now : await projectSection(view)}`
-  return { title, body, hasPeriod: true }
+  const question = 'How is today, how were the last days, and does anything need attention?'
+  return { title, question, body, hasPeriod: true }
 }
 
 /** What failed in the last examination of the doctor, at the top; a page does not wait for one. */

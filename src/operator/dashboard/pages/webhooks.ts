@@ -47,6 +47,7 @@ export async function webhooks(view: View): Promise<Page> {
   }
   return {
     title: 'Webhooks',
+    question: 'Do events arrive, and how fast?',
     body: html`
       ${tableSection(view, 'endpoints', content, {
         empty: html`<h3>No endpoints yet</h3><p>Events about subscriptions, charges and refunds are sent to each endpoint. <a href="/docs/guides/webhooks">Events and signatures</a>.</p>`,
