@@ -45,6 +45,9 @@ test('a project without figures shows a checklist with the state of each step, a
   assert.ok(text.includes(`href="/merchant-accounts?project=${id}"`))
   assert.doesNotMatch(text, /class="tile"/)
   assert.doesNotMatch((await see(`/funnels?project=${id}`)).text, /From session to payment/)
+  const movements = (await see(`/movements?project=${id}&period=12m`)).text
+  assert.match(movements, /No paid subscriptions in this period/)
+  assert.doesNotMatch(movements, /class="tile"/)
 })
 
 test('an organization without a project is offered the first one on every page', async () => {

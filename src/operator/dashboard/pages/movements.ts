@@ -40,6 +40,8 @@ export async function movements(view: View): Promise<Page | string> {
           movementsLacking({ ...view, span }),
         ])
       : [NOTHING, [], [], undefined, undefined]
+  if (sums.length === 0 && !now.values.mrr && !lacks?.mrr.shown)
+    return { title, question: QUESTION, hasPeriod: true, isCompared: false, body: NO_MOVEMENT }
   const all = Object.fromEntries(sums.map(({ key, values }) => [key ?? '', values.mrr_change ?? 0]))
   const figure: Figure = {
     ...NOTHING,
@@ -57,7 +59,7 @@ export async function movements(view: View): Promise<Page | string> {
     title,
     hasPeriod: true,
     isCompared: false,
-    question: html`Where did the monthly recurring revenue come from, and where did it go?`,
+    question: QUESTION,
     body: html`${tiles(
       tile('MRR', now, 'mrr', 'usd', { note: 'at the end', ...(lacks && { lacks: lacks.mrr }) }),
       tile('Change', figure, 'change', 'usd', {
@@ -78,6 +80,9 @@ export async function movements(view: View): Promise<Page | string> {
       ${tableSection(view, 'movements-sum', sumTable(view, all), { title: 'In this period' })}`,
   }
 }
+
+const QUESTION = 'Where did the monthly recurring revenue come from, and where did it go?'
+const NO_MOVEMENT = html`<div class="empty"><h2>No paid subscriptions in this period</h2><p>Load subscriptions with <a href="/docs/guides/import">an import</a>, or choose a longer period.</p></div>`
 
 const NOTHING: Figure = { period: null, key: null, currency: null, values: {} }
 const NOTES: Record<string, string> = {
