@@ -1,4 +1,4 @@
-// The server that the benchmark compares with answers what ours answers: else it would be no comparison.
+// The server that the benchmark compares with returns what ours returns: else it would be no comparison.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { generate } from '../../bench/generate.ts'

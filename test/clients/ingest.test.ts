@@ -14,9 +14,9 @@ after(() => server.stop())
 
 async function keyOf({ admin }: TestServer, { id }: Project): Promise<string> {
   const body = { name: 'Quiz server', scope: ['write'] }
-  const answer = await admin(`/projects/${id}/keys`, { method: 'POST', body })
-  assert.ok(answer.body.secret_key, answer.text)
-  return answer.body.secret_key
+  const response = await admin(`/projects/${id}/keys`, { method: 'POST', body })
+  assert.ok(response.body.secret_key, response.text)
+  return response.body.secret_key
 }
 
 const eventsOf = async ({ id }: Project, type: string) =>

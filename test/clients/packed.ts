@@ -35,7 +35,7 @@ export async function openShop(billing: Billing): Promise<Organization> {
 
 /** An address that redirects every request to another. */
 export async function openRedirects(to: string) {
-  const server = createServer(({ url }, answer) => answer.writeHead(302, { location: `${to}${url}` }).end())
+  const server = createServer(({ url }, response) => response.writeHead(302, { location: `${to}${url}` }).end())
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const { port } = server.address() as AddressInfo
   return { url: `http://127.0.0.1:${port}`, close: () => server.close() }
@@ -59,7 +59,7 @@ export const EXPECTED = {
   total: 21,
   active: ['active'],
   reply: ['a', 'b'],
-  // The first answer was lost: the second request replays the first charge.
+  // The first response was lost: the second request replays the first charge.
   charge: ['succeeded', true],
   consumables: [['10.50', true]],
   refund: ['succeeded', '0.50', '0.50'],

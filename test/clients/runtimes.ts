@@ -90,8 +90,8 @@ async function inWorkerd(folder: string, config: object) {
       signal: AbortSignal.timeout(TIME_MS),
     })
     const { port } = JSON.parse(line) as { port: number }
-    const answer = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: JSON.stringify(config) })
-    return { version, result: await answer.json() }
+    const response = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: JSON.stringify(config) })
+    return { version, result: await response.json() }
   } finally {
     child.kill()
   }

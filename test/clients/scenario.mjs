@@ -5,7 +5,7 @@ import { Tundish, TundishConnectionError, TundishError, webhooks } from '@tundis
 export async function scenario({ url, projectKey, organization, externalId, webhook, redirects }) {
   const sent = []
   let lose = 0
-  // A network that loses answers: the request arrives, its answer does not.
+  // A network that loses responses: the request arrives, its response does not.
   const flaky = async (input, init) => {
     const response = await fetch(input, init)
     sent.push(new URL(input).pathname)

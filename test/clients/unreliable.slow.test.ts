@@ -43,14 +43,14 @@ async function openTrouble(to: string, next: () => Trouble) {
     if (trouble === 'throttled') return response.writeHead(429, { 'retry-after': '0' }).end('{"message":"Slower."}')
     if (trouble === 'unavailable') return response.writeHead(503).end('{"message":"Later."}')
     const key = String(request.headers['service-secret'])
-    const answer = await fetch(to + request.url, {
+    const passed = await fetch(to + request.url, {
       method: 'POST',
       headers: { 'Service-Secret': key, 'Content-Type': 'application/json' },
       body,
     })
-    const text = await answer.text()
+    const text = await passed.text()
     if (trouble === 'lost') return request.socket.destroy()
-    return response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text)
+    return response.writeHead(passed.status, { 'content-type': 'application/json' }).end(text)
   }
   const proxy = createServer((request, response) => void handle(request, response).catch(() => response.destroy()))
   await once(proxy.listen(0, '127.0.0.1'), 'listening')

@@ -1,4 +1,4 @@
-// Runs the scenario in a worker: a request brings the configuration, the answer is what the scenario returned.
+// Runs the scenario in a worker: a request brings the configuration, the response is what the scenario returned.
 import { scenario } from './scenario.mjs'
 
 export default {

@@ -44,7 +44,7 @@ function examplesIn(section: string): Example[] {
   return calls.map(([, comment, call]) => ({ comment: comment!.trim(), call: call! }))
 }
 
-async function answerOf(call: string, more: Record<string, string> = {}): Promise<Json> {
+async function responseOf(call: string, more: Record<string, string> = {}): Promise<Json> {
   const line = call.replaceAll('http://127.0.0.1:8080', server.url)
   const { stdout } = await run('bash', ['-c', line], { env: { PATH: process.env['PATH'], ...keys, ...more } })
   return JSON.parse(stdout)
@@ -55,29 +55,29 @@ test('every call of the README has the response that its comment describes', asy
   assert.ok(examples.length >= 9)
   let order = ''
   for (const { comment, call } of examples) {
-    const answer = await answerOf(call, { ORDER_ID: order })
-    assert.equal('message' in answer, /refused/.test(comment), `${call}: ${JSON.stringify(answer)}`)
-    if (answer.data) assert.ok(answer.data.length > 0, call)
-    if (!call.includes('one_off_charge') || 'message' in answer) continue
-    assert.equal(answer.checkout_status, /declined/.test(comment) ? 'failed' : 'succeeded', call)
-    if (!/declined/.test(comment)) order = answer.order_id
+    const response = await responseOf(call, { ORDER_ID: order })
+    assert.equal('message' in response, /refused/.test(comment), `${call}: ${JSON.stringify(response)}`)
+    if (response.data) assert.ok(response.data.length > 0, call)
+    if (!call.includes('one_off_charge') || 'message' in response) continue
+    assert.equal(response.checkout_status, /declined/.test(comment) ? 'failed' : 'succeeded', call)
+    if (!/declined/.test(comment)) order = response.order_id
   }
 })
 
 test('the example of a charge in the reference succeeds, like its example response', async () => {
   const { body: description } = await server.call('/openapi.json')
   const { requestBody, responses } = description.paths['/{org_id}/v1/payment/one_off_charge'].post
-  const answer = await server.call('/demo/v1/payment/one_off_charge', {
+  const response = await server.call('/demo/v1/payment/one_off_charge', {
     method: 'POST',
     headers: ['service-secret-key', keys.ORG_KEY],
     body: exampleOf(description, requestBody.content['application/json'].schema),
   })
-  assert.equal(answer.body.checkout_status, 'succeeded', answer.text)
+  assert.equal(response.body.checkout_status, 'succeeded', response.text)
   assert.equal(exampleOf(description, responses['200'].content['application/json'].schema).checkout_status, 'succeeded')
 })
 
 test('search finds the demo’s Ada by the address that the guides use', async () => {
-  const { data } = await answerOf(
+  const { data } = await responseOf(
     `curl -gs -H "Service-Secret: $KEY" 'http://127.0.0.1:8080/public/v1/subscriptions?filter[email]=ada@example.com'`,
   )
   assert.ok(data.some(({ status }: Json) => status === 'active'))
@@ -106,7 +106,7 @@ test('every command for your own data in the README succeeds, with the file that
       if (words.join(' ') === 'org create acme') key = /^secret_\S+$/m.exec(stdout)![0]
     }
     const [charge] = examplesIn('Your own data')
-    assert.equal((await answerOf(charge!.call, { ACME_KEY: key })).checkout_status, 'succeeded')
+    assert.equal((await responseOf(charge!.call, { ACME_KEY: key })).checkout_status, 'succeeded')
     const asked = ['figures', 'show', 'revenue,sales', '--project', 'shop', '--test', 'true', '--json']
     await until('the figures to have both payments', async () => {
       await followAll(server.db)

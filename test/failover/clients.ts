@@ -22,10 +22,10 @@ export interface Charged {
 
 export interface Clients {
   charges: Charged[]
-  /** Answers by what was asked and the status, of a 400 also its code; `broken` had none. */
+  /** Responses by request and status, of a 400 also its code; `broken` had none. */
   statuses: Map<string, number>
   /** Charges that were refused because another one of the customer is in progress. */
-  inProgress: { customer: string; key: string; sentAt: Date; answeredAt: Date }[]
+  inProgress: { customer: string; key: string; sentAt: Date; receivedAt: Date }[]
   copy: Copy
   /** The longest time without a charge that succeeded, in this span. */
   outageMs(fromMs: number, toMs: number): number
@@ -63,7 +63,7 @@ export function startClients(shop: Shop): Clients {
       body: JSON.stringify(body),
     })
     if (response?.headers.get('x-error-code') === 'charge_in_progress')
-      clients.inProgress.push({ customer: charge.customer, key: charge.key, sentAt, answeredAt: new Date() })
+      clients.inProgress.push({ customer: charge.customer, key: charge.key, sentAt, receivedAt: new Date() })
     if (response?.status !== 200) return
     const { order_id, checkout_status } = (await response.json()) as { order_id: string; checkout_status: string }
     if (checkout_status === 'processing') return void (await sleep(50))

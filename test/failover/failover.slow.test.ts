@@ -17,7 +17,7 @@ interface Pair extends Replicated {
   shop: Organization
   customer: string
   get(path: string, query?: Record<string, string>): Promise<{ status: number; headers: Json; body: Json }>
-  /** Kills the primary, promotes the standby, and waits until a charge is answered and the failover is recorded. */
+  /** Kills the primary, promotes the standby, and waits until a charge succeeds and the failover is recorded. */
   failOver(): Promise<void>
   end(): Promise<void>
 }

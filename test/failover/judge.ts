@@ -68,12 +68,12 @@ export async function judge({ clients, query, simulatorUrl }: Evidence): Promise
 
 /** Refusals without another order of the customer that was in progress meanwhile, as the database has it in the end. */
 function groundless({ inProgress }: Clients, orders: Record<string, string | Date | null>[]): string[] {
-  const reason = ({ customer, key, sentAt, answeredAt }: Clients['inProgress'][number]) =>
+  const reason = ({ customer, key, sentAt, receivedAt }: Clients['inProgress'][number]) =>
     orders.some(
       (order) =>
         order['customer'] === customer &&
         order['key'] !== key &&
-        new Date(order['created_at']!) <= answeredAt &&
+        new Date(order['created_at']!) <= receivedAt &&
         (order['settled_at'] === null || new Date(order['settled_at']!) >= sentAt),
     )
   return inProgress.filter((one) => !reason(one)).map(({ key }) => key)

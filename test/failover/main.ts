@@ -135,9 +135,9 @@ function printVerdict(clients: Clients, { keys, succeeded, movements, broken }: 
   const counted = (names: string[]) =>
     [...Map.groupBy(names, (name) => name)].map(([name, all]) => `${name}: ${all.length}`)
   const outcomes = counted(clients.charges.map(({ outcome }) => outcome ?? 'undecided'))
-  const answers = [...clients.statuses].sort().map(([name, n]) => `${name}: ${n}`)
+  const responses = [...clients.statuses].sort().map(([name, n]) => `${name}: ${n}`)
   print(`${keys} keys (${outcomes.join(', ')}), ${succeeded} orders paid, ${movements} movements at the provider.`)
-  print(`${clients.copy.transactions.length} rows copied. Answers: ${answers.join(', ')}.`)
+  print(`${clients.copy.transactions.length} rows copied. Responses: ${responses.join(', ')}.`)
   print(broken.length === 0 ? 'Nothing was lost, charged twice, missed or repeated.' : `Broken:\n${broken.join('\n')}`)
 }
 

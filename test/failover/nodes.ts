@@ -118,7 +118,7 @@ interface Member {
   lag?: number | string
 }
 
-/** What the first Patroni that answers says of all of them; none while no one does. */
+/** What the first Patroni that responds says of all of them; none while no one does. */
 async function members(): Promise<Member[]> {
   for (const address of Object.values(ADDRESSES)) {
     const response = await fetch(`http://${address}:8008/cluster`, { signal: AbortSignal.timeout(1000) }).catch(

@@ -21,8 +21,8 @@ declare const process: { env: Record<string, string> }
 type Subscriptions = paths['/public/v1/subscriptions']['get']['responses'][200]['content']['application/json']
 type Session = components['schemas']['SessionDetail']
 async function get<T>(path: string): Promise<T> {
-  const answer = await fetch(process.env['API'] + path, { headers: { 'Service-Secret': process.env['KEY']! } })
-  return (await answer.json()) as T
+  const response = await fetch(process.env['API'] + path, { headers: { 'Service-Secret': process.env['KEY']! } })
+  return (await response.json()) as T
 }
 const { data } = await get<Subscriptions>('/public/v1/subscriptions')
 const session = await get<Session>('/public/v1/sessions/session')

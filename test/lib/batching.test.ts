@@ -36,16 +36,16 @@ async function endAll(runs: { end: () => void }[]): Promise<void> {
 describe('calls at the same time', () => {
   test('are one batch at once, later calls the next one, and each gets its own result', async () => {
     const { runs, double } = doubling()
-    const answers = [2, 4].map((item) => double(db, item))
+    const responses = [2, 4].map((item) => double(db, item))
     await soon()
-    answers.push(...[6, 8, 10].map((item) => double(db, item)))
+    responses.push(...[6, 8, 10].map((item) => double(db, item)))
     await soon()
     assert.deepEqual(
       runs.map(({ items }) => items),
       [[2, 4]],
     )
     await endAll(runs)
-    assert.deepEqual(await Promise.all(answers), [4, 8, 12, 16, 20])
+    assert.deepEqual(await Promise.all(responses), [4, 8, 12, 16, 20])
     assert.deepEqual(
       runs.map(({ items }) => items),
       [
@@ -57,14 +57,14 @@ describe('calls at the same time', () => {
 
   test('are one batch for several tenants, and one for each database', async () => {
     const { runs, double } = doubling()
-    const answers = [double(db, 2), double(db, 1), double({} as Db, 4)]
+    const responses = [double(db, 2), double(db, 1), double({} as Db, 4)]
     await soon()
     assert.deepEqual(
       runs.map(({ items }) => items),
       [[2, 1], [4]],
     )
     await endAll(runs)
-    assert.deepEqual(await Promise.all(answers), [4, 2, 8])
+    assert.deepEqual(await Promise.all(responses), [4, 2, 8])
     const later = double(db, 6)
     await soon()
     assert.equal(runs.length, 3, 'an idle lane goes at once again')
@@ -74,9 +74,9 @@ describe('calls at the same time', () => {
 
   test('are several batches if there are very many', async () => {
     const { runs, double } = doubling()
-    const answers = Array.from({ length: 150 }, (_, n) => double(db, 2 * n))
+    const responses = Array.from({ length: 150 }, (_, n) => double(db, 2 * n))
     await endAll(runs)
-    await Promise.all(answers)
+    await Promise.all(responses)
     assert.deepEqual(
       runs.map(({ items }) => items.length),
       [64, 64, 22],
@@ -85,10 +85,10 @@ describe('calls at the same time', () => {
 
   test('each tenant has its first call in a batch before another has its second', async () => {
     const { runs, double } = doubling()
-    const answers = Array.from({ length: 100 }, (_, n) => double(db, 2 * n))
-    answers.push(double(db, 1), double(db, 3))
+    const responses = Array.from({ length: 100 }, (_, n) => double(db, 2 * n))
+    responses.push(double(db, 1), double(db, 3))
     await endAll(runs)
-    await Promise.all(answers)
+    await Promise.all(responses)
     assert.deepEqual(runs[0]!.items.slice(0, 5), [0, 1, 2, 3, 4])
     assert.deepEqual(
       runs.map(({ items }) => items.length),
@@ -118,7 +118,7 @@ describe('kinds that share lanes', () => {
     const { runs, claim, settle, note } = kinds()
     const first = claim(db, 'a1')
     await soon()
-    const answers = [
+    const responses = [
       settle(db, 'a2'),
       claim(db, 'a3'),
       settle(db, 'a4'),
@@ -133,7 +133,7 @@ describe('kinds that share lanes', () => {
       'one thing at a time',
     )
     await endAll(runs)
-    assert.deepEqual(await Promise.all([first, ...answers]), ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1'])
+    assert.deepEqual(await Promise.all([first, ...responses]), ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1'])
     assert.deepEqual(
       runs.slice(1).map(({ name }) => name),
       ['settle: a2 a4', 'claim: a3 a6 b1', 'note: a5'],
@@ -142,9 +142,9 @@ describe('kinds that share lanes', () => {
 
   test('calls beyond one batch queue again behind the other kinds', async () => {
     const { runs, claim, settle } = kinds()
-    const answers = [...Array.from({ length: 100 }, (_, n) => claim(db, `a${n}`)), settle(db, 'a')]
+    const responses = [...Array.from({ length: 100 }, (_, n) => claim(db, `a${n}`)), settle(db, 'a')]
     await endAll(runs)
-    await Promise.all(answers)
+    await Promise.all(responses)
     assert.deepEqual(
       runs.map(({ name }) => name.split(' ').length - 1),
       [64, 1, 36],
@@ -155,9 +155,9 @@ describe('kinds that share lanes', () => {
 describe('a batch that fails', () => {
   test('is tried again one by one, so that one call cannot fail another', async () => {
     const { runs, double } = doubling((items) => (items.includes(6) ? new Error('six is bad') : undefined))
-    const answers = [2, 4, 6, 8].map((item) => double(db, item).catch((error: Error) => error.message))
+    const responses = [2, 4, 6, 8].map((item) => double(db, item).catch((error: Error) => error.message))
     await endAll(runs)
-    assert.deepEqual(await Promise.all(answers), [4, 8, 'six is bad', 16])
+    assert.deepEqual(await Promise.all(responses), [4, 8, 'six is bad', 16])
     assert.deepEqual(
       runs.map(({ items }) => items),
       [[2, 4, 6, 8], [2, 4, 6, 8], [2], [4], [6], [8]],
@@ -166,7 +166,7 @@ describe('a batch that fails', () => {
 
   test('is tried again for each tenant separately, so that one cannot fail or delay another', async () => {
     const { runs, double } = doubling((items) => (items.includes(6) ? new Error('six is bad') : undefined))
-    const answers = [1, 6, 3].map((item) => double(db, item).catch((error: Error) => error.message))
+    const responses = [1, 6, 3].map((item) => double(db, item).catch((error: Error) => error.message))
     await soon()
     runs[0]!.end()
     await soon()
@@ -175,9 +175,9 @@ describe('a batch that fails', () => {
       [[1, 3], [6]],
     )
     runs[1]!.end()
-    assert.deepEqual([await answers[0], await answers[2]], [2, 6], 'while the other tenant is still at work')
+    assert.deepEqual([await responses[0], await responses[2]], [2, 6], 'while the other tenant is still at work')
     runs[2]!.end()
-    assert.equal(await answers[1], 'six is bad')
+    assert.equal(await responses[1], 'six is bad')
   })
 
   test('by a lock timeout is tried again without a timeout for the tenant that waits, and without the other tenants', async () => {
@@ -222,9 +222,9 @@ describe('a batch that fails', () => {
   test('because the database is away is not tried again: its outcome is unknown', async () => {
     const lost = () => Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
     const { runs, double } = doubling((items) => (items.length > 1 ? lost() : undefined))
-    const answers = [2, 4].map((item) => double(db, item).catch((error: Error) => error.message))
+    const responses = [2, 4].map((item) => double(db, item).catch((error: Error) => error.message))
     await endAll(runs)
-    assert.deepEqual(await Promise.all(answers), [lost().message, lost().message])
+    assert.deepEqual(await Promise.all(responses), [lost().message, lost().message])
     assert.equal(runs.length, 1)
   })
 })

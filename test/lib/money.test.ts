@@ -141,10 +141,10 @@ describe('readMinor', () => {
       fc.property(anyCurrency, whole, fraction, form, (currency, major, decimals, write) => {
         const text = decimals === '' ? String(major) : `${major}.${decimals}`
         const minor = new Big(text).times(new Big(10).pow(minorUnits(currency)!))
-        const answer = refusal(write(text), currency)
-        if (minor.eq(0)) assert.equal(answer, 'must be greater than 0')
-        else if (minor.eq(minor.round())) assert.equal(answer, `accepted as ${minor.toFixed(0)}`)
-        else assert.match(answer, /^must have (no|at most \d) decimal places in/)
+        const response = refusal(write(text), currency)
+        if (minor.eq(0)) assert.equal(response, 'must be greater than 0')
+        else if (minor.eq(minor.round())) assert.equal(response, `accepted as ${minor.toFixed(0)}`)
+        else assert.match(response, /^must have (no|at most \d) decimal places in/)
       }),
       { numRuns: 3000 },
     )

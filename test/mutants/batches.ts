@@ -5,8 +5,8 @@ const tenants = ['test/payments/billing/tenants-together.test.ts']
 const batching = ['test/lib/batching.test.ts']
 
 export const batchMutants: Mutants = {
-  'answers-mixed-up': {
-    does: 'gives every charge of a batch the answer of the first',
+  'responses-mixed-up': {
+    does: 'gives every charge of a batch the response of the first',
     file: 'lib/batching.ts',
     code: `resolve(results[n])`,
     bug: `resolve(results[0])`,
@@ -20,7 +20,7 @@ export const batchMutants: Mutants = {
     foundBy: tenants,
   },
   'orders-of-other-tenants': {
-    does: 'answers a key with the order that any organization of the batch has under it',
+    does: 'returns for a key the order that any organization of the batch has under it',
     file: 'payments/billing/charge/claim.ts',
     code: `on o.organization_id = a.organization_id
         and o.external_id = a.external_id and`,

@@ -50,7 +50,7 @@ export const billingMutants: Mutants = {
     foundBy: unsent,
   },
   'time-out-is-failure': {
-    does: 'answers a charge with an unknown outcome as failed',
+    does: 'returns a charge with an unknown outcome as failed',
     file: 'payments/billing/movement/check-status.ts',
     code: `result.outcome === 'not_found' && isUnsent(row) })\n  return row`,
     bug: `result.outcome === 'not_found' && isUnsent(row) })\n  return { ...row, status: 'failed' }`,
@@ -261,7 +261,7 @@ export const billingMutants: Mutants = {
     foundBy: ['test/payments/billing/two-steps.test.ts'],
   },
   'reused-key-charges': {
-    does: 'answers a reused key with the order of another amount',
+    does: 'returns for a reused key the order of another amount',
     file: 'payments/billing/charge/charge.ts',
     code: `if (!isSame) throw keyReused('another amount or currency')`,
     bug: ``,

@@ -36,7 +36,7 @@ export const creditMutants: Mutants = {
     foundBy: ledger,
   },
   'reused-key-of-credits': {
-    does: 'answers a key that was used for something else with the response to that',
+    does: 'returns for a key that was used for something else the response to that',
     file: 'payments/billing/credits/calls.ts',
     code: `if (request !== ask.request) throw keyReused()`,
     bug: `if (request === '') throw keyReused()`,

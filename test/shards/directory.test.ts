@@ -83,7 +83,7 @@ test('a HAProxy that was reloaded gets the maps again: it may have read the file
   }
 })
 
-/** What answers like a HAProxy whose maps are empty. It ends each answer by closing. */
+/** A server that responds like a HAProxy whose maps are empty. It ends each response by closing. */
 async function emptyHaproxy(socket: string, commands: string[], pid = '1') {
   const server = createServer((connection) => {
     connection.once('data', (data) => {

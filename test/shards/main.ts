@@ -126,9 +126,9 @@ async function judgeAll({ shards, simulatorUrl }: Installation, all: Loads): Pro
     return rows.length === 0
   })
   for (const { name, clients } of all) {
-    const answers = [...clients.statuses].sort().map(([what, n]) => `${what}: ${n}`)
+    const responses = [...clients.statuses].sort().map(([what, n]) => `${what}: ${n}`)
     print(
-      `${SHOPS[name]}: ${clients.charges.length} keys, ${clients.copy.transactions.length} transactions and ${clients.copy.sessions.size} sessions copied; ${answers.join(', ')}.`,
+      `${SHOPS[name]}: ${clients.charges.length} keys, ${clients.copy.transactions.length} transactions and ${clients.copy.sessions.size} sessions copied; ${responses.join(', ')}.`,
     )
   }
   const charges = all.flatMap(({ clients }) => clients.charges)

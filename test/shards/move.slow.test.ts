@@ -87,9 +87,9 @@ const charge = (at: string, idempotency_key: string = randomUUID()) =>
   })
 
 const credits = async (at: string, path: string, body: object) => {
-  const { status, body: answer } = await call(at, `/shop/v1/credits/${path}`, body)
-  assert.equal(status, 200, JSON.stringify(answer))
-  return answer
+  const { status, body: response } = await call(at, `/shop/v1/credits/${path}`, body)
+  assert.equal(status, 200, JSON.stringify(response))
+  return response
 }
 const USER = { external_id: 'user-0', unit: 'tokens' }
 

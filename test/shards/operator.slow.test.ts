@@ -37,8 +37,8 @@ after(async () => {
 /** A call of the operator's API at HAProxy. */
 async function ask(path: string, { method, body }: { method?: string; body?: object } = {}) {
   const headers = ['Authorization', `Bearer ${key}`]
-  const answer = await send(agent, installation.operatorUrl, `/admin/v1${path}`, { method, headers, body })
-  return { status: answer.status, code: answer.headers['x-error-code'], body: answer.body as Json }
+  const response = await send(agent, installation.operatorUrl, `/admin/v1${path}`, { method, headers, body })
+  return { status: response.status, code: response.headers['x-error-code'], body: response.body as Json }
 }
 
 /** A response of HAProxy's operator's side to a request by this host name, with the head. */

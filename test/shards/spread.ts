@@ -102,7 +102,7 @@ async function sendAll(shops: Shop[], requests: number, send: Request): Promise<
 
 async function readPage(shop: Shop): Promise<void> {
   const status = await statusOfPage(shop)
-  if (status !== 200) throw new Error(`A page was answered ${status}.`)
+  if (status !== 200) throw new Error(`A page had the status ${status}.`)
 }
 
 async function statusOfPage({ url, projectKey }: Shop): Promise<number> {
@@ -123,7 +123,7 @@ async function charge({ url, organizationId, billingKey, customers }: Shop): Pro
     }),
   })
   const { checkout_status, message } = (await response.json()) as { checkout_status?: string; message?: string }
-  if (checkout_status !== 'succeeded') throw new Error(`A charge was answered ${checkout_status ?? message}.`)
+  if (checkout_status !== 'succeeded') throw new Error(`A charge ended as ${checkout_status ?? message}.`)
 }
 
 /** CPU seconds of a second in which no request comes. */

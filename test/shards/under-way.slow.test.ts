@@ -58,11 +58,11 @@ async function beginSlowly(path: string, body: object): Promise<() => Promise<st
   const text = JSON.stringify(body)
   const headers = { 'Service-Secret-Key': shops.a.billingKey, 'Content-Type': 'application/json' }
   const sent = request(`${servers.a.url}/shop/v1/payment/${path}`, { method: 'POST', headers })
-  const answered = once(sent, 'response')
+  const received = once(sent, 'response')
   sent.write(text.slice(0, 5))
   return async () => {
     sent.end(text.slice(5))
-    const [response] = (await answered) as [IncomingMessage]
+    const [response] = (await received) as [IncomingMessage]
     response.resume()
     return `${response.statusCode} ${response.headers['x-error-code']}`
   }

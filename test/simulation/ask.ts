@@ -18,15 +18,15 @@ export async function ask<T>(
   { scheduler, running, violated }: Asking,
   what: string,
   work: (server: Server) => Promise<T>,
-  told: (answer: T) => string = (answer) => JSON.stringify(answer),
+  told: (response: T) => string = (response) => JSON.stringify(response),
 ): Promise<T | ApiError | undefined> {
   if (running().size === 0) return undefined
   const server = scheduler.random.pick([...running()])
   scheduler.tell(`client: ${what} to ${server.process.name}`)
-  const answered = work(server).then(
-    (answer) => {
-      scheduler.tell(`client: ${what}: ${told(answer)}`)
-      return answer
+  const received = work(server).then(
+    (response) => {
+      scheduler.tell(`client: ${what}: ${told(response)}`)
+      return response
     },
     (error: Error) => {
       scheduler.tell(`client: ${what}: ${error.message}`)
@@ -36,7 +36,7 @@ export async function ask<T>(
     },
   )
   return Promise.race([
-    answered,
+    received,
     server.process.crashed.then(() => undefined),
     scheduler.sleep(PATIENCE_MS).then(() => undefined),
   ])

@@ -19,12 +19,12 @@ export class Backend {
   readonly #socket: Socket
   readonly #reader = new MessageReader()
   readonly #prepared = new Map<string, string>()
-  #answer: Message[] = []
+  #response: Message[] = []
   #isEnd: (type: string) => boolean = () => false
   #isCopying = false
   /** The number of transaction ends whose responses belong to the simulation's own statements. */
   #toSkip = 0
-  #done: ((answer: Message[]) => void) | undefined
+  #done: ((response: Message[]) => void) | undefined
   /** `I` outside a transaction, `T` in one, `E` in a failed one. */
   state = 'I'
 
@@ -62,9 +62,9 @@ export class Backend {
       endOf(last),
     )
     if (before !== undefined) this.#socket.uncork()
-    const answer = await asked
-    if (name && text !== undefined && answer.some(({ type }) => type === '1')) this.#prepared.set(name, text)
-    const ordered = /order by/i.test(this.#textOf(unit)) ? answer : sortRows(answer)
+    const response = await asked
+    if (name && text !== undefined && response.some(({ type }) => type === '1')) this.#prepared.set(name, text)
+    const ordered = /order by/i.test(this.#textOf(unit)) ? response : sortRows(response)
     return isKnown ? [{ type: '1', bytes: message('1') }, ...ordered] : ordered.filter(({ type }) => type !== '3')
   }
 
@@ -114,7 +114,7 @@ export class Backend {
 
   #ask(bytes: Buffer, isEnd: (type: string) => boolean): Promise<Message[]> {
     return new Promise((resolve) => {
-      this.#answer = []
+      this.#response = []
       this.#isEnd = isEnd
       this.#done = resolve
       this.#socket.write(bytes)
@@ -130,14 +130,14 @@ export class Backend {
         if (one.type === 'Z') this.#toSkip--
         continue
       }
-      this.#answer.push(one)
+      this.#response.push(one)
       if (one.type === 'G') this.#isCopying = true
       if (one.type === 'Z') this.#isCopying = false
       if (one.type === 'Z') this.state = String.fromCharCode(one.bytes[5]!)
       if (!this.#isEnd(one.type)) continue
       const done = this.#done
       this.#done = undefined
-      done?.(this.#answer)
+      done?.(this.#response)
     }
   }
 }
@@ -149,14 +149,14 @@ function endOf(last: string): (type: string) => boolean {
 }
 
 /** Sorts rows without an order: their order depends on the plan, and so on statistics, on which a seed must not depend. */
-function sortRows(answer: Message[]): Message[] {
-  const rows = answer.filter(({ type }) => type === 'D').sort((one, other) => Buffer.compare(one.bytes, other.bytes))
+function sortRows(response: Message[]): Message[] {
+  const rows = response.filter(({ type }) => type === 'D').sort((one, other) => Buffer.compare(one.bytes, other.bytes))
   let next = 0
-  return answer.map((one) => (one.type === 'D' ? rows[next++]! : one))
+  return response.map((one) => (one.type === 'D' ? rows[next++]! : one))
 }
 
 /** The error in a response, if there is one. */
-export const errorIn = (answer: Message[]) => {
-  const error = answer.find(({ type }) => type === 'E')
+export const errorIn = (response: Message[]) => {
+  const error = response.find(({ type }) => type === 'E')
   return error && codeOf(error)
 }

@@ -79,15 +79,16 @@ export class Clients {
       ? [this.#buy(customer, key, minor, grants), this.#buy(customer, key, minor, grants)]
       : [this.#buy(customer, key, minor, grants)]
     // A backup that is restored between two responses may lack the order of the first.
-    const noted = attempts.map(async (attempt) => ({ answer: await attempt, restores: this.#restores }))
+    const noted = attempts.map(async (attempt) => ({ response: await attempt, restores: this.#restores }))
     const [first, other] = await Promise.all(noted)
-    const { answer } = first!
-    const isSame = other?.answer.checkout_status === answer.checkout_status && other.answer.order_id === answer.order_id
+    const { response } = first!
+    const isSame =
+      other?.response.checkout_status === response.checkout_status && other.response.order_id === response.order_id
     if (other && other.restores === first!.restores && !isSame)
-      this.#violated(`two answers to one key: ${JSON.stringify([answer, other.answer])}`)
-    if (answer.checkout_status === 'succeeded') {
+      this.#violated(`two responses to one key: ${JSON.stringify([response, other.response])}`)
+    if (response.checkout_status === 'succeeded') {
       for (let n = this.#random.between(0, 3); n > 0; n--)
-        refunds.push(this.#refundOf(customer, answer.order_id, `${key}-${n}`, minor))
+        refunds.push(this.#refundOf(customer, response.order_id, `${key}-${n}`, minor))
       await Promise.all(refunds.map((request) => this.#repay(request)))
     }
   }
@@ -104,10 +105,10 @@ export class Clients {
       grants,
     }
     for (let pauseMs = 1_000; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
-      const answer = await this.#ask(`charge ${customer} ${key}`, (context) =>
+      const response = await this.#ask(`charge ${customer} ${key}`, (context) =>
         oneOffCharge(context, this.#organization, request),
       )
-      if (answer && answer.checkout_status !== 'processing') return answer
+      if (response && response.checkout_status !== 'processing') return response
       await this.#scheduler.sleep(this.#random.between(1, pauseMs))
     }
   }
@@ -130,10 +131,10 @@ export class Clients {
   async #repay(request: RefundRequest): Promise<void> {
     // A refund may be refused permanently, so the client does not retry forever.
     for (let tries = 0; tries < 6; tries++) {
-      const answer = await this.#ask(`refund ${request.idempotencyKey ?? 'of all'}`, (context) =>
+      const response = await this.#ask(`refund ${request.idempotencyKey ?? 'of all'}`, (context) =>
         refund(context, this.#organization, request),
       )
-      if (answer && answer.refund_status !== 'processing') return
+      if (response && response.refund_status !== 'processing') return
       await this.#scheduler.sleep(this.#random.between(1, 5_000))
     }
   }
@@ -141,7 +142,7 @@ export class Clients {
   /** Sends one request to one process; undefined without a response. */
   async #ask<T>(what: string, call: (context: BillingContext) => Promise<T>): Promise<T | undefined> {
     const asking = { scheduler: this.#scheduler, running: this.#running, violated: this.#violated }
-    const answer = await ask(asking, what, ({ context }) => call(context))
-    return answer instanceof ApiError ? undefined : answer
+    const response = await ask(asking, what, ({ context }) => call(context))
+    return response instanceof ApiError ? undefined : response
   }
 }

@@ -160,7 +160,7 @@ function keysOf({ keys, entries }: CreditState): Broken {
 function promisesOf({ keys }: CreditState, told: readonly string[]): Broken {
   const made = new Set(keys.map(({ entry_id, hold_id }) => entry_id ?? hold_id))
   const lost = told.find((id) => !made.has(id))
-  return lost && `${lost} was answered and is not there`
+  return lost && `${lost} had a response and is not there`
 }
 
 /** A turn has one order, turns have no gap, and nothing follows a decline. */

@@ -27,8 +27,8 @@ export class CreditClients {
   readonly #running: () => ReadonlySet<Server>
   readonly #violated: (text: string) => void
   readonly #sent: Request[] = []
-  /** The entry or hold of each key that was answered, since the last restore. */
-  #answered = new Map<string, string>()
+  /** The entry or hold of each key that had a response, since the last restore. */
+  #known = new Map<string, string>()
 
   constructor(
     scheduler: Scheduler,
@@ -45,12 +45,12 @@ export class CreditClients {
 
   /** The entries that clients were told of: they must be there. */
   get told(): readonly string[] {
-    return [...this.#answered.values()]
+    return [...this.#known.values()]
   }
 
-  /** A restored backup may lack what was answered; the clients send all of it again. */
+  /** A restored backup may lack what clients received; the clients send all of it again. */
   restored(): void {
-    this.#answered = new Map()
+    this.#known = new Map()
     for (const request of this.#sent)
       void this.#scheduler.sleep(this.#random.between(1, LONGEST_PAUSE_MS)).then(() => this.#send(request))
   }
@@ -112,13 +112,13 @@ export class CreditClients {
   async #send({ customer, operation, body }: Request): Promise<Reply | undefined> {
     const owner = { externalId: customer, unit: UNIT }
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const answered = this.#answered
+      const known = this.#known
       const reply = await this.#ask(`${operation} ${customer} ${body.idempotency_key}`, ({ context }) =>
         call(context.db, askOf(operation, this.#organization, body, owner)),
       )
       if (reply === 'refused') return undefined
       if (reply) {
-        if (answered === this.#answered) this.#check(`${customer} ${body.idempotency_key}`, reply)
+        if (known === this.#known) this.#check(`${customer} ${body.idempotency_key}`, reply)
         return reply
       }
       await this.#scheduler.sleep(this.#random.between(1, 5_000))
@@ -126,12 +126,12 @@ export class CreditClients {
     return undefined
   }
 
-  /** A key that was answered is answered the same, until a backup is restored. */
+  /** A key that had a response has the same again, until a backup is restored. */
   #check(key: string, { entryId, holdId }: Reply): void {
     const made = entryId ?? holdId!
-    const before = this.#answered.get(key)
+    const before = this.#known.get(key)
     if (before !== undefined && before !== made) this.#violated(`the key ${key} made ${before} and ${made}`)
-    this.#answered.set(key, made)
+    this.#known.set(key, made)
   }
 
   async #ask(what: string, work: (server: Server) => Promise<Reply>): Promise<Reply | 'refused' | undefined> {

@@ -11,7 +11,7 @@ export const CALM: DatabaseFaults & NetworkFaults = {
   crash: 0,
   lost: 0,
   late: 0,
-  unanswered: 0,
+  unheard: 0,
   declined: 0.1,
   partial: 0.05,
 }
@@ -25,7 +25,7 @@ export function faultsOf(random: Random): Partial<DatabaseFaults & NetworkFaults
     crash: some(0.01),
     lost: some(0.3),
     late: some(0.3),
-    unanswered: some(0.4),
+    unheard: some(0.4),
   }
 }
 

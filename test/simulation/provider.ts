@@ -11,7 +11,7 @@ export interface NetworkFaults {
   /** It arrives late, perhaps long after its caller has given up. */
   late: number
   /** The response never arrives, or late. */
-  unanswered: number
+  unheard: number
   /** The card is declined. */
   declined: number
   /** A cent less than requested is approved. */
@@ -56,11 +56,11 @@ export function providersOf(behind: Behind): Provider[] {
   /** One call: a request and a response, each with its own faults, and the deadline. */
   function call<T>(name: string, handle: () => T): Promise<T | Unknown> {
     return new Promise((resolve) => {
-      const answer = (value: T | Unknown) => {
+      const response = (value: T | Unknown) => {
         scheduler.cancel(deadline)
         resolve(value)
       }
-      const deadline = scheduler.add(process, deadlineMs, () => answer({ outcome: 'unknown', why: 'the deadline' }))
+      const deadline = scheduler.add(process, deadlineMs, () => response({ outcome: 'unknown', why: 'the deadline' }))
       const fate = random.next()
       if (fate < faults.lost) return scheduler.tell(`${process.name}: ${name} gets lost`)
       const isLate = fate < faults.lost + faults.late
@@ -68,8 +68,8 @@ export function providersOf(behind: Behind): Provider[] {
       scheduler.add(undefined, travelMs, () => {
         const value = handle()
         scheduler.tell(`provider: ${name} of ${process.name}: ${(value as { outcome?: string }).outcome ?? 'a list'}`)
-        if (random.chance(faults.unanswered)) return
-        scheduler.add(process, random.between(0, 20), () => answer(value))
+        if (random.chance(faults.unheard)) return
+        scheduler.add(process, random.between(0, 20), () => response(value))
       })
     })
   }
@@ -196,7 +196,7 @@ export const ONE_STEP = 'simulator'
 export const TWO_STEPS = 'two-steps'
 /** The second one is connected later, in some seeds after a backup was taken. */
 export const TWO_STEP_ACCOUNTS = ['m2', 'm3'] as const
-/** As Primer: one step, a known key is answered without the result, and payments are listed late. */
+/** As Primer: one step, the response to a known key is without the result, and payments are listed late. */
 export const WITHHOLDING = 'withholding'
 export const WITHHOLDING_ACCOUNT = 'm4'
 

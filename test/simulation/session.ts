@@ -38,7 +38,7 @@ interface Running {
   unit: Unit
   name: string
   fate: Fate
-  answer: Promise<Message[]>
+  response: Promise<Message[]>
 }
 
 let waits = 0
@@ -51,7 +51,7 @@ export class Session implements Link {
   readonly #shared: Shared
   #backend: Backend | undefined
   #blocked: Running | undefined
-  #answers: Message[] = []
+  #responses: Message[] = []
   #isScheduled = false
   #isInTransaction = false
   #hasFailed = false
@@ -94,11 +94,11 @@ export class Session implements Link {
     if (this.isOver) return false
     if (this.#blocked) {
       const running = this.#blocked
-      const answer = await this.#answerOf(running)
-      if (!answer) return false
+      const response = await this.#responseOf(running)
+      if (!response) return false
       this.#blocked = undefined
       this.#stopLimit()
-      await this.#finish(running, answer)
+      await this.#finish(running, response)
       return true
     }
     const isGone = this.#isBroken || !this.#shared.process.isAlive
@@ -116,7 +116,7 @@ export class Session implements Link {
     this.#stopLimit()
     if (this.#blocked) {
       await this.#shared.cancel(this.pid!)
-      await this.#blocked.answer
+      await this.#blocked.response
       this.#blocked = undefined
     }
     if (this.#backend) await this.#shared.release(this.#backend)
@@ -130,8 +130,8 @@ export class Session implements Link {
     this.#blocked = undefined
     this.#stopLimit()
     await this.#shared.cancel(this.pid!)
-    const answer = await running.answer
-    const told = answer.map((one) => (one.type === 'E' ? { type: 'E', bytes: errorMessage(code, text) } : one))
+    const response = await running.response
+    const told = response.map((one) => (one.type === 'E' ? { type: 'E', bytes: errorMessage(code, text) } : one))
     await this.#finish(running, told)
   }
 
@@ -152,9 +152,9 @@ export class Session implements Link {
     const before = this.#isInTransaction ? undefined : this.#shared.beginAt(nowMs)
     if (this.#isInTransaction) await this.#shared.setTime(nowMs)
     this.#isInTransaction = true
-    const running: Running = { unit, name, fate, answer: this.#backend.run(unit, before) }
-    const answer = await this.#answerOf(running)
-    if (answer) return this.#finish(running, answer)
+    const running: Running = { unit, name, fate, response: this.#backend.run(unit, before) }
+    const response = await this.#responseOf(running)
+    if (response) return this.#finish(running, response)
     scheduler.tell(`${process.name}: ${name} waits for a lock`)
     this.#blocked = running
     this.blockedAt = ++waits
@@ -175,22 +175,22 @@ export class Session implements Link {
   }
 
   /** The response, or undefined while the statement waits for a lock. */
-  async #answerOf({ answer }: Running): Promise<Message[] | undefined> {
+  async #responseOf({ response }: Running): Promise<Message[] | undefined> {
     for (;;) {
-      const quick = await Promise.race([answer, sleep(QUICK_MS, undefined)])
+      const quick = await Promise.race([response, sleep(QUICK_MS, undefined)])
       if (quick) return quick
       if (await this.#shared.isWaiting(this.pid!)) return undefined
     }
   }
 
-  async #finish({ fate }: Running, answer: Message[]): Promise<void> {
+  async #finish({ fate }: Running, response: Message[]): Promise<void> {
     const { process, changed, scheduler } = this.#shared
-    this.#answers.push(...answer)
-    if (errorIn(answer) && !answer.some(({ type }) => type === 'Z')) this.#hasFailed = true
+    this.#responses.push(...response)
+    if (errorIn(response) && !response.some(({ type }) => type === 'Z')) this.#hasFailed = true
     if (this.#hasFailed) this.socket.skipToSync()
-    const isAnswered = answer.some(({ type }) => 'ZGH'.includes(type))
-    const isCopying = 'GH'.includes(answer.at(-1)!.type)
-    if (isAnswered) {
+    const hasResponse = response.some(({ type }) => 'ZGH'.includes(type))
+    const isCopying = 'GH'.includes(response.at(-1)!.type)
+    if (hasResponse) {
       this.#hasFailed = false
       this.#isInTransaction = isCopying || this.#backend!.state !== 'I'
       if (!this.#isInTransaction) {
@@ -200,9 +200,9 @@ export class Session implements Link {
     }
     if (fate === 'lost after') return this.#break()
     if (fate === 'died after') process.crash()
-    if (isAnswered) {
-      const answers = this.#answers.splice(0)
-      if (process.isAlive) scheduler.add(process, 0, () => this.socket.answer(answers))
+    if (hasResponse) {
+      const responses = this.#responses.splice(0)
+      if (process.isAlive) scheduler.add(process, 0, () => this.socket.respond(responses))
       // A COPY that waits for its rows is not idle.
       if (this.#isInTransaction && !isCopying) this.#limitIdling()
     }

@@ -85,7 +85,7 @@ export class SimulatedSocket extends Duplex {
     if (this.#units.length > 0) this.#units[0] = [this.#units[0]!.at(-1)!]
   }
 
-  answer(messages: Message[]): void {
+  respond(messages: Message[]): void {
     if (!this.destroyed) this.push(Buffer.concat(messages.map(({ bytes }) => bytes)))
   }
 

@@ -16,7 +16,7 @@ import { HandClock } from '../support/hand-clock.ts'
 import { assertSettled, chargeRequest } from '../support/payments.ts'
 import { silent } from '../support/simulator.ts'
 
-// No machine is so busy that the simulator needs longer for an answer, or a test longer than until a late charge.
+// No machine is so busy that the simulator needs longer for a response, or a test longer than until a late charge.
 const DEADLINE_MS = 120_000
 const LATE = 'sim_late_3600000ms'
 
@@ -40,16 +40,16 @@ test('what was acknowledged before a kill -9 is there after it, refusals and lat
   const [refused, late] = [chargeRequest('pm_card_visa'), chargeRequest(LATE)]
   assert.equal((await before.refuse(refused)).outcome, 'refused')
   assert.equal((await before.charge(late)).outcome, 'unknown')
-  const answered: typeof charges = []
+  const charged: typeof charges = []
   const storm = charges.map((request) =>
-    before.charge(request).then((answer) => answer.outcome === 'succeeded' && answered.push(request)),
+    before.charge(request).then((response) => response.outcome === 'succeeded' && charged.push(request)),
   )
-  while (answered.length < 20) await sleep(1)
+  while (charged.length < 20) await sleep(1)
   await kill(child.process)
   await Promise.all(storm)
 
   await withSimulator(async (provider) => {
-    for (const request of answered) assertSettled(await provider.lookUp(request), 'succeeded')
+    for (const request of charged) assertSettled(await provider.lookUp(request), 'succeeded')
     assert.equal((await provider.charge(refused)).outcome, 'refused')
     assert.equal((await provider.lookUp(late)).outcome, 'not_found')
   })
@@ -115,13 +115,13 @@ test('on a full disk every response is 500, and after a restart every acknowledg
   const child = await spawnSimulator('ulimit -f 8; trap "" XFSZ;')
   const provider = adapter(child.url)
   const told: ChargeRequest[] = []
-  let answer = await provider.charge(chargeRequest('pm_card_visa'))
-  for (let i = 0; i < 100 && answer.outcome === 'succeeded'; i++) {
+  let response = await provider.charge(chargeRequest('pm_card_visa'))
+  for (let i = 0; i < 100 && response.outcome === 'succeeded'; i++) {
     const request = chargeRequest('pm_card_visa')
-    answer = await provider.charge(request)
-    if (answer.outcome === 'succeeded') told.push(request)
+    response = await provider.charge(request)
+    if (response.outcome === 'succeeded') told.push(request)
   }
-  assert.deepEqual(answer, { outcome: 'unknown', why: 'returned status 500' })
+  assert.deepEqual(response, { outcome: 'unknown', why: 'returned status 500' })
   assert.ok(told.length > 3)
   assert.equal((await provider.lookUp(told[0]!)).outcome, 'unknown')
   assert.equal(await provider.isReachable(), false)

@@ -40,13 +40,13 @@ test('sim_charge_then_500: 500, and charged', async () => {
 test('sim_slow_1500ms: charged at once, response after that long, a second time without waiting', async () => {
   const body = charge('sim_slow_1500ms')
   const begun = performance.now()
-  const answer = post('/charges', body)
+  const response = post('/charges', body)
   await until(async () => (await get(`/charges/${body.key}`)).status === 200)
   assert.ok(performance.now() - begun < 1500, 'charged before the answer')
-  assert.equal((await answer).body.outcome, 'succeeded')
+  assert.equal((await response).body.outcome, 'succeeded')
   assert.ok(performance.now() - begun >= 1499)
   const again = performance.now()
-  assert.deepEqual((await post('/charges', body)).body, (await answer).body)
+  assert.deepEqual((await post('/charges', body)).body, (await response).body)
   assert.ok(performance.now() - again < 1499)
 })
 
@@ -120,9 +120,9 @@ const wrong: [string, object][] = [
 ]
 for (const [name, part] of wrong) {
   test(`400 for a charge with ${name}`, async () => {
-    const answer = await post('/charges', { ...charge('pm_card_visa'), ...part })
-    assert.equal(answer.status, 400)
-    assert.equal(typeof answer.body.message, 'string')
+    const response = await post('/charges', { ...charge('pm_card_visa'), ...part })
+    assert.equal(response.status, 400)
+    assert.equal(typeof response.body.message, 'string')
   })
 }
 

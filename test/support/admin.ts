@@ -6,7 +6,7 @@ import { inFront } from '../shards/in-front.ts'
 import { checkErrorCode } from './error-codes.ts'
 import type { openEvents } from './events.ts'
 
-export interface AdminAnswer {
+export interface AdminResponse {
   status: number
   headers: Headers
   // biome-ignore lint/suspicious/noExplicitAny: the shape is what tests check.
@@ -24,12 +24,17 @@ export async function startAdmin(events: Awaited<ReturnType<typeof openEvents>>,
     return made
   }
   const { id, key } = await operator('write')
-  async function call(method: string, path: string, body?: unknown, given: string | null = key): Promise<AdminAnswer> {
+  async function call(
+    method: string,
+    path: string,
+    body?: unknown,
+    given: string | null = key,
+  ): Promise<AdminResponse> {
     await between?.refresh()
-    const answer = await callAt(adminUrl, method, path, body, given)
+    const response = await callAt(adminUrl, method, path, body, given)
     // Requests that concern all shards go to the test's only one.
-    const isOfAll = between && answer.headers.get('x-error-code') === 'concerns_all_shards'
-    return isOfAll ? callAt(running.adminUrl!, method, path, body, given) : answer
+    const isOfAll = between && response.headers.get('x-error-code') === 'concerns_all_shards'
+    return isOfAll ? callAt(running.adminUrl!, method, path, body, given) : response
   }
   async function callAt(
     address: string,
@@ -37,7 +42,7 @@ export async function startAdmin(events: Awaited<ReturnType<typeof openEvents>>,
     path: string,
     body: unknown,
     given: string | null,
-  ): Promise<AdminAnswer> {
+  ): Promise<AdminResponse> {
     const response = await fetch(`${address}/admin/v1${path}`, {
       method,
       headers: {

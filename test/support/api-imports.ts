@@ -194,14 +194,14 @@ export interface Between {
   stop(): void
 }
 
-export type Answering = (
+export type Responding = (
   request: { method: string; path: string; query: URLSearchParams; body: Json },
   pass: (changed?: { query?: URLSearchParams }) => Promise<{ status: number; body: Json }>,
   response: ServerResponse,
 ) => Promise<{ status: number; body: unknown; headers?: Record<string, string> } | undefined>
 
 /** A service in front of the server that answers as `answering` says; undefined if that has written the response itself. */
-export async function openBetween({ url }: TestServer, answering: Answering): Promise<Between> {
+export async function openBetween({ url }: TestServer, answering: Responding): Promise<Between> {
   const requests: string[] = []
   const listener = createServer((incoming, response) => {
     void (async () => {
@@ -210,12 +210,12 @@ export async function openBetween({ url }: TestServer, answering: Answering): Pr
       requests.push(`${incoming.method} ${incoming.url}`)
       const pass = async ({ query = searchParams }: { query?: URLSearchParams } = {}) => {
         const headers = { ...headersOf(incoming) }
-        const answer = await fetch(`${url}${pathname}${query.size > 0 ? `?${query}` : ''}`, {
+        const response = await fetch(`${url}${pathname}${query.size > 0 ? `?${query}` : ''}`, {
           method: incoming.method!,
           headers,
           ...(body !== '' && { body }),
         })
-        return { status: answer.status, body: await answer.json() }
+        return { status: response.status, body: await response.json() }
       }
       const request = { method: incoming.method!, path: pathname, query: searchParams, body: body && JSON.parse(body) }
       const answer = await answering(request, pass, response)

@@ -1,6 +1,6 @@
 // The APIs of both listeners with their keys, the operations in their descriptions, and requests with any key.
 import { Agent } from 'node:http'
-import { type Answer, type Json, send, type TestServer } from './server.ts'
+import { type ApiResponse, type Json, send, type TestServer } from './server.ts'
 
 export interface Api {
   name: 'open' | 'data' | 'billing' | 'operator'
@@ -63,7 +63,15 @@ interface ApiCall {
 /** Returns a function that sends requests to any of the APIs. */
 export function callerOf({ url, adminUrl }: TestServer) {
   const agent = new Agent()
-  return ({ api, method, path, key, header = api.header, body, otherListener = false }: ApiCall): Promise<Answer> => {
+  return ({
+    api,
+    method,
+    path,
+    key,
+    header = api.header,
+    body,
+    otherListener = false,
+  }: ApiCall): Promise<ApiResponse> => {
     const headers: string[] = []
     if (key !== undefined) headers.push(header, header === 'Authorization' ? `Bearer ${key}` : key)
     if (typeof body === 'string') headers.push('Content-Type', 'application/x-ndjson')

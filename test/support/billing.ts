@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { ServerOptions } from '../../src/server/listeners/server.ts'
-import { type Answer, type Json, startTestServer, type TestServer } from './server.ts'
+import { type ApiResponse, type Json, startTestServer, type TestServer } from './server.ts'
 import { openSimulator } from './simulator.ts'
 
 export interface Organization {
@@ -13,10 +13,10 @@ export interface Organization {
   key: string
   projectKey: string
   /** A call to the billing API of this organization. */
-  post(path: string, body: object | string): Promise<Answer>
+  post(path: string, body: object | string): Promise<ApiResponse>
   /** A charge of 10.50 USD under a new key, unless `more` says otherwise. */
-  charge(externalId: string, more?: object): Promise<Answer>
-  refund(externalId: string, orderId: string, more?: object): Promise<Answer>
+  charge(externalId: string, more?: object): Promise<ApiResponse>
+  refund(externalId: string, orderId: string, more?: object): Promise<ApiResponse>
   consumables(externalId: string): Promise<Json[]>
   report(more?: object): Promise<Json[]>
   /** A customer with a successful payment; `token: null` is a card that was not saved. */
@@ -164,20 +164,20 @@ export async function addPayment(db: Db, organization: string, externalId: strin
 }
 
 /** Asserts that the response is a 400 of the billing API with this message and code. */
-export function refused(answer: Answer, message: RegExp, code?: string): void {
-  assert.equal(answer.status, 400, answer.text)
-  assert.match(answer.body.message, message)
-  assert.deepEqual(answer.body, { message: answer.body.message, ...(code && { code }) })
+export function refused(response: ApiResponse, message: RegExp, code?: string): void {
+  assert.equal(response.status, 400, response.text)
+  assert.match(response.body.message, message)
+  assert.deepEqual(response.body, { message: response.body.message, ...(code && { code }) })
 }
 
 /** Repeats the request until the charge is no longer `processing`. */
-export async function settled(ask: () => Promise<Answer>, waitMs = 120_000): Promise<Answer> {
+export async function settled(ask: () => Promise<ApiResponse>, waitMs = 120_000): Promise<ApiResponse> {
   const until = performance.now() + waitMs
   for (;;) {
-    const answer = await ask()
-    const { checkout_status, refund_status } = answer.body
-    if (![checkout_status, refund_status].includes('processing')) return answer
-    if (performance.now() > until) throw new Error(`Still processing: ${answer.text}`)
+    const response = await ask()
+    const { checkout_status, refund_status } = response.body
+    if (![checkout_status, refund_status].includes('processing')) return response
+    if (performance.now() > until) throw new Error(`Still processing: ${response.text}`)
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
 }

@@ -17,24 +17,27 @@ export function charging(provider: Provider) {
   }
   /** In one step; a result that is withheld is looked up, and what is authorized is captured. */
   async function inOneStep(request: ChargeRequest, signal?: AbortSignal) {
-    const answer = await provider.charge!(request, signal)
-    if (answer.outcome !== 'withheld') return captured(request, answer)
-    const found = await captured(request, await provider.lookUp({ ...request, handle: answer.handle ?? null }, signal))
+    const response = await provider.charge!(request, signal)
+    if (response.outcome !== 'withheld') return captured(request, response)
+    const found = await captured(
+      request,
+      await provider.lookUp({ ...request, handle: response.handle ?? null }, signal),
+    )
     const isOther = 'amountMinor' in found && (found.askedMinor ?? found.amountMinor) !== request.amountMinor
     const isForeign = 'currencyCode' in found && found.currencyCode !== request.currencyCode
     return isOther || isForeign ? ({ outcome: 'conflict' } as const) : found
   }
-  const captured = async <T extends { outcome: string }>(request: Reference, answer: T) =>
-    answer.outcome === 'authorized'
-      ? provider.capture!({ ...request, handle: (answer as unknown as { handle: string }).handle })
-      : (answer as Exclude<T, { outcome: 'authorized' }>)
+  const captured = async <T extends { outcome: string }>(request: Reference, response: T) =>
+    response.outcome === 'authorized'
+      ? provider.capture!({ ...request, handle: (response as unknown as { handle: string }).handle })
+      : (response as Exclude<T, { outcome: 'authorized' }>)
   return {
     provider,
     charge: (request: ChargeRequest, signal?: AbortSignal) =>
       provider.charge ? inOneStep(request, signal) : inTwoSteps(request, signal),
     refund: async (request: RefundRequest) => {
-      const answer = await provider.refund(request)
-      if (answer.outcome !== 'withheld') return answer
+      const response = await provider.refund(request)
+      if (response.outcome !== 'withheld') return response
       const found = await provider.lookUpRefund(request)
       const isOther = 'amountMinor' in found && found.amountMinor !== request.amountMinor
       return isOther ? ({ outcome: 'conflict' } as const) : found

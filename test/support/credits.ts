@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Organization } from './billing.ts'
-import type { Answer, Json } from './server.ts'
+import type { ApiResponse, Json } from './server.ts'
 
 export interface Shop extends Organization {
   /** A request under a new key, unless `more` has one. */
-  credits(operation: string, more: object): Promise<Answer>
+  credits(operation: string, more: object): Promise<ApiResponse>
   /** `[balance, held, available]` of the unit. */
   balance(externalId: string, unit?: string): Promise<[number, number, number]>
   entries(more?: object): Promise<Json[]>

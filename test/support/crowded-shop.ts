@@ -1,13 +1,13 @@
 // Billing on a database behind a proxy or pooler, with an organization whose project has people.
 import { type Billing, type Organization, startBilling } from './billing.ts'
 import { BASICS, insert } from './data.ts'
-import type { Answer } from './server.ts'
+import type { ApiResponse } from './server.ts'
 
 export interface CrowdedShop {
   billing: Billing
   shop: Organization
   /** The data API with the key of the organization's project. */
-  get(path: string, query?: Record<string, string>): Promise<Answer>
+  get(path: string, query?: Record<string, string>): Promise<ApiResponse>
 }
 
 /** Serves with background work, with the database addresses in `env`; the project has these people besides the basics. */

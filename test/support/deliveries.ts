@@ -4,7 +4,7 @@ import { removeEndpoint } from '../../src/core/events/endpoints.ts'
 import { deleteSome } from '../../src/core/events/retention.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { openEvents, PROJECT } from './events.ts'
-import { type Answer, eventually, startReceiver } from './receiver.ts'
+import { eventually, type Respond, startReceiver } from './receiver.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof openDeliveries>>
 
@@ -21,8 +21,8 @@ export async function openDeliveries({ clock = systemClock, deadlineMs = DEADLIN
   return {
     ...events,
     query,
-    async receiver(answer?: Answer) {
-      const receiver = await startReceiver(answer)
+    async receiver(response?: Respond) {
+      const receiver = await startReceiver(response)
       receivers.push(receiver)
       return receiver
     },

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import type { Answer, Json, TestServer } from './server.ts'
+import type { ApiResponse, Json, TestServer } from './server.ts'
 
 export interface Operation {
   /** As in the document: `/public/v1/funnels/{id}`. */
@@ -17,7 +17,7 @@ export interface Description {
   document: Json
   operations: Operation[]
   /** Fails unless the document declares this status for the operation, and the body is what it declares. */
-  check(operation: Operation, answer: Answer): void
+  check(operation: Operation, response: ApiResponse): void
 }
 
 export async function describeServer(server: TestServer): Promise<Description> {
@@ -37,20 +37,20 @@ export async function describeServer(server: TestServer): Promise<Description> {
   return {
     document,
     operations,
-    check({ path, method, responses }, answer) {
-      const what = `${method} ${path} ${answer.status}`
-      const declared = responses[answer.status]
-      assert.ok(declared, `${what} is not declared: ${answer.text}`)
-      const pointer = [path, method.toLowerCase(), 'responses', String(answer.status)].map(escapePointer).join('/')
+    check({ path, method, responses }, response) {
+      const what = `${method} ${path} ${response.status}`
+      const declared = responses[response.status]
+      assert.ok(declared, `${what} is not declared: ${response.text}`)
+      const pointer = [path, method.toLowerCase(), 'responses', String(response.status)].map(escapePointer).join('/')
       const isLines = declared.content?.['application/x-ndjson'] !== undefined
       const type = isLines ? 'application~1x-ndjson' : 'application~1json'
       const validate = ajv.compile({ $ref: `document#/paths/${pointer}/content/${type}/schema` })
       const bodies = isLines
-        ? answer.text
+        ? response.text
             .trimEnd()
             .split('\n')
             .map((line) => JSON.parse(line))
-        : [answer.body]
+        : [response.body]
       for (const body of bodies)
         assert.ok(validate(body), `${what}: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(body)}`)
     },

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Organization } from './billing.ts'
-import type { Answer, TestServer } from './server.ts'
+import type { ApiResponse, TestServer } from './server.ts'
 
 export interface Received {
   /** The number of responses by status; `hung` took too long, `broken` had no response. */
@@ -28,9 +28,9 @@ export function startLoad(server: TestServer, shop: Organization, customers: str
   const received: Received = { statuses: {}, slowestMs: 0, wrong: [], lastTroubleMs: 0, charges: [] }
   let stopping = false
 
-  async function call(send: () => Promise<Answer>): Promise<number> {
+  async function call(send: () => Promise<ApiResponse>): Promise<number> {
     const begunMs = performance.now()
-    const answer = await Promise.race([
+    const response = await Promise.race([
       send().catch((error: Error) => ({
         status: 'broken',
         text: error.message,
@@ -38,7 +38,7 @@ export function startLoad(server: TestServer, shop: Organization, customers: str
       })),
       sleep(PATIENCE_MS, { status: 'hung', text: '', headers: {} as Record<string, string> }, { ref: false }),
     ])
-    const { status, text, headers } = answer
+    const { status, text, headers } = response
     received.statuses[status] = (received.statuses[status] ?? 0) + 1
     received.slowestMs = Math.max(received.slowestMs, performance.now() - begunMs)
     if (status !== 200) {
@@ -72,8 +72,8 @@ export function startLoad(server: TestServer, shop: Organization, customers: str
   async function waitForTheEnd(customer: string, body: object): Promise<void> {
     for (;;) {
       if (stopping) return
-      const answer = await shop.charge(customer, body).catch(() => undefined)
-      if (answer?.status === 200 && answer.body.checkout_status !== 'processing') return
+      const response = await shop.charge(customer, body).catch(() => undefined)
+      if (response?.status === 200 && response.body.checkout_status !== 'processing') return
       await sleep(50)
     }
   }

@@ -30,17 +30,17 @@ export function refundRequest(charge: Settled, amountMinor: bigint, more: Partia
   return { ...request, chargeTransactionId, ...more }
 }
 
-export function assertSettled(answer: { outcome: string }, outcome: Settled['outcome']): asserts answer is Settled {
+export function assertSettled(response: { outcome: string }, outcome: Settled['outcome']): asserts response is Settled {
   assert.equal(
-    answer.outcome,
+    response.outcome,
     outcome,
-    JSON.stringify(answer, (_k, v) => (typeof v === 'bigint' ? String(v) : v)),
+    JSON.stringify(response, (_k, v) => (typeof v === 'bigint' ? String(v) : v)),
   )
 }
 
 /** Charges a valid card, and returns the settled outcome. */
 export async function charged(driver: Charging, token: string): Promise<Settled> {
-  const answer = await driver.charge(chargeRequest(token))
-  assertSettled(answer, 'succeeded')
-  return answer
+  const response = await driver.charge(chargeRequest(token))
+  assertSettled(response, 'succeeded')
+  return response
 }

@@ -62,11 +62,11 @@ export async function openPgBouncer(databaseUrl: string, poolSize = 3): Promise<
     }
   }
   const console = (command: string) => ask('pgbouncer', command)
-  const answers = () => console('show version').then(Boolean, () => false)
+  const responses = () => console('show version').then(Boolean, () => false)
   let child: ChildProcess | undefined
   async function start(): Promise<void> {
     child = spawn(program!, ['-q', file], { ...account, stdio: 'ignore' })
-    await until('PgBouncer to answer', answers)
+    await until('PgBouncer to answer', responses)
   }
   async function stop(): Promise<void> {
     if (!child) return

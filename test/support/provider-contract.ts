@@ -97,37 +97,37 @@ export type Movements = (reference: string) => Promise<Movement[]>
 function chargingTests(driver: () => Charging, movements: Movements, cards: Cards): void {
   test('a good card is charged, and the charged amount is returned', async () => {
     const request = chargeRequest(cards.good, { amountMinor: cards.mostMinor })
-    const answer = await driver().charge(request)
-    assertSettled(answer, 'succeeded')
-    assert.equal(answer.reference, request.reference)
-    assert.equal(answer.amountMinor, cards.mostMinor)
-    assert.equal(answer.currencyCode, 'USD')
-    assert.equal(answer.details.psp_transaction_type, 'sale')
-    assert.match(answer.details.pm_data_last4 ?? '', /^[0-9]{4}$/)
-    assert.equal(answer.details.psp_reason_code, null)
+    const response = await driver().charge(request)
+    assertSettled(response, 'succeeded')
+    assert.equal(response.reference, request.reference)
+    assert.equal(response.amountMinor, cards.mostMinor)
+    assert.equal(response.currencyCode, 'USD')
+    assert.equal(response.details.psp_transaction_type, 'sale')
+    assert.match(response.details.pm_data_last4 ?? '', /^[0-9]{4}$/)
+    assert.equal(response.details.psp_reason_code, null)
     const [movement, ...others] = await movements(request.reference)
     assert.equal(others.length, 0)
     assert.deepEqual(
       { type: movement?.type, key: movement?.key, amountMinor: movement?.amountMinor, id: movement?.transactionId },
-      { type: 'charge', key: request.key, amountMinor: request.amountMinor, id: answer.details.psp_transaction_id },
+      { type: 'charge', key: request.key, amountMinor: request.amountMinor, id: response.details.psp_transaction_id },
     )
   })
 
   test('one key is charged once, in turn and at the same time', async () => {
     const request = chargeRequest(cards.good)
-    const answers: object[] = await Promise.all(Array.from({ length: 20 }, () => driver().charge(request)))
-    answers.push(await driver().charge(request))
-    for (const answer of answers) assert.deepEqual(answer, answers[0])
-    assertSettled(answers[0] as Settled, 'succeeded')
+    const responses: object[] = await Promise.all(Array.from({ length: 20 }, () => driver().charge(request)))
+    responses.push(await driver().charge(request))
+    for (const response of responses) assert.deepEqual(response, responses[0])
+    assertSettled(responses[0] as Settled, 'succeeded')
     assert.equal((await movements(request.reference)).length, 1)
   })
 
   test('a known key under a new reference returns the first charge', async () => {
     const first = chargeRequest(cards.good)
     await driver().charge(first)
-    const answer = await driver().charge({ ...first, reference: randomUUID() })
-    assertSettled(answer, 'succeeded')
-    assert.equal(answer.reference, first.reference)
+    const response = await driver().charge({ ...first, reference: randomUUID() })
+    assertSettled(response, 'succeeded')
+    assert.equal(response.reference, first.reference)
   })
 
   test('conflict for a known key with another amount or currency, and nothing is charged', async () => {
@@ -141,13 +141,13 @@ function chargingTests(driver: () => Charging, movements: Movements, cards: Card
   for (const [card, code] of Object.entries(cards.declined)) {
     test(`${card} fails with the reason ${code}`, async () => {
       const request = chargeRequest(card)
-      const answer = await driver().charge(request)
-      assertSettled(answer, 'failed')
-      assert.equal(answer.details.psp_reason_code, code)
-      assert.ok(answer.details.psp_reason_message && answer.details.psp_reason_type)
-      assert.match(answer.details.psp_reason_decline_type ?? '', /^(soft|hard)$/)
-      assert.deepEqual(await driver().charge(request), answer)
-      assert.deepEqual(await driver().lookUp(request), answer)
+      const response = await driver().charge(request)
+      assertSettled(response, 'failed')
+      assert.equal(response.details.psp_reason_code, code)
+      assert.ok(response.details.psp_reason_message && response.details.psp_reason_type)
+      assert.match(response.details.psp_reason_decline_type ?? '', /^(soft|hard)$/)
+      assert.deepEqual(await driver().charge(request), response)
+      assert.deepEqual(await driver().lookUp(request), response)
       // A provider may list what failed, too.
       assert.deepEqual(
         (await movements(request.reference)).filter(({ hasFailed }) => !hasFailed),
@@ -198,8 +198,8 @@ function refundTests(driver: () => Charging, movements: Movements, cards: Cards)
 
   test('refunds racing for the rest: one gets it', async () => {
     const charge = await charged(driver(), cards.good)
-    const answers = await Promise.all(Array.from({ length: 5 }, () => driver().refund(refundRequest(charge, 600n))))
-    assert.equal(answers.filter(({ outcome }) => outcome === 'succeeded').length, 1)
+    const responses = await Promise.all(Array.from({ length: 5 }, () => driver().refund(refundRequest(charge, 600n))))
+    assert.equal(responses.filter(({ outcome }) => outcome === 'succeeded').length, 1)
   })
 
   test('a refund of an unknown charge or in another currency fails; a known key for another amount conflicts', async () => {

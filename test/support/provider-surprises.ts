@@ -25,10 +25,10 @@ export const SURPRISES = {
 type Answers = Record<keyof typeof SURPRISES, (() => Promise<void>) | string>
 
 /** Declares a test for each surprise; one with a sentence instead of a check is skipped, with the sentence. */
-export function providerSurprises(name: string, answers: Answers): void {
+export function providerSurprises(name: string, responses: Answers): void {
   for (const [key, surprise] of Object.entries(SURPRISES)) {
-    const answer = answers[key as keyof typeof SURPRISES]
-    if (typeof answer === 'string') test(`${name}: ${surprise}`, { skip: answer })
-    else test(`${name}: ${surprise}`, answer)
+    const response = responses[key as keyof typeof SURPRISES]
+    if (typeof response === 'string') test(`${name}: ${surprise}`, { skip: response })
+    else test(`${name}: ${surprise}`, response)
   }
 }

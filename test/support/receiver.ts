@@ -11,9 +11,9 @@ export interface Arrival {
 }
 
 /** The response of a receiver: a status, or a function that writes it. */
-export type Answer = (arrival: Arrival, response: ServerResponse) => number | undefined
+export type Respond = (arrival: Arrival, response: ServerResponse) => number | undefined
 
-export async function startReceiver(answer: Answer = () => 204, port = 0) {
+export async function startReceiver(respond: Respond = () => 204, port = 0) {
   const arrivals: Arrival[] = []
   const server = createServer((request, response) => {
     let body = ''
@@ -24,7 +24,7 @@ export async function startReceiver(answer: Answer = () => 204, port = 0) {
     request.on('end', () => {
       const arrival = { path: request.url!, headers: request.headers, body, at: performance.now() }
       arrivals.push(arrival)
-      const status = answer(arrival, response)
+      const status = respond(arrival, response)
       if (status !== undefined) response.writeHead(status).end()
     })
     request.on('error', () => {})

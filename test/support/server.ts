@@ -16,7 +16,7 @@ import { inFront } from '../shards/in-front.ts'
 import { checkErrorCode } from './error-codes.ts'
 import { freshDatabase } from './postgres.ts'
 
-export interface Answer {
+export interface ApiResponse {
   status: number
   headers: IncomingHttpHeaders
   text: string
@@ -43,8 +43,8 @@ export interface Project {
   organizationId: string
   key: string
   /** The data API with this project's key: `get('/funnels', { limit: '5' })`. */
-  get(path: string, query?: Record<string, string>): Promise<Answer>
-  post(path: string, body: object): Promise<Answer>
+  get(path: string, query?: Record<string, string>): Promise<ApiResponse>
+  post(path: string, body: object): Promise<ApiResponse>
 }
 
 export interface TestServer {
@@ -58,11 +58,11 @@ export interface TestServer {
   /** The lines of the log so far. */
   logLines(): string[]
   /** A request to the listener; the path is sent unchanged. */
-  call(path: string, call?: Call): Promise<Answer>
+  call(path: string, call?: Call): Promise<ApiResponse>
   /** A call to the data API. */
-  api(path: string, call?: Call): Promise<Answer>
+  api(path: string, call?: Call): Promise<ApiResponse>
   /** A call to the operator's API, with a key of the scope `write`. */
-  admin(path: string, call?: Omit<Call, 'key'>): Promise<Answer>
+  admin(path: string, call?: Omit<Call, 'key'>): Promise<ApiResponse>
   /** A new project, by default in its own organization. */
   project(organizationId?: string): Promise<Project>
   stop(): Promise<void>
@@ -98,9 +98,9 @@ export async function startTestServer(
   const agent = new Agent({ keepAlive: true })
   const call = async (path: string, given: Call = {}) => {
     await between?.refresh()
-    const answer = await send(agent, url, path, given)
-    checkErrorCode('public', answer.status, answer.headers['x-error-code'] as string | undefined)
-    return answer
+    const response = await send(agent, url, path, given)
+    checkErrorCode('public', response.status, response.headers['x-error-code'] as string | undefined)
+    return response
   }
   const api = (path: string, given?: Call) => call(`/public/v1${path}`, given)
   let operatorKey: Promise<string> | undefined
@@ -108,9 +108,9 @@ export async function startTestServer(
     operatorKey ??= makeOperatorKey(app.db)
     const headers = ['Authorization', `Bearer ${await operatorKey}`, ...(given.headers ?? [])]
     await between?.refresh()
-    const answer = await send(agent, adminUrl, `/admin/v1${path}`, { ...given, headers })
-    checkErrorCode('operator', answer.status, answer.headers['x-error-code'] as string | undefined)
-    return answer
+    const response = await send(agent, adminUrl, `/admin/v1${path}`, { ...given, headers })
+    checkErrorCode('operator', response.status, response.headers['x-error-code'] as string | undefined)
+    return response
   }
   return {
     app,
@@ -167,7 +167,7 @@ export function send(agent: Agent, url: string, path: string, { key, method, bod
   if (key !== undefined) raw.push('Service-Secret', key)
   if (json) raw.push('Content-Type', 'application/json')
   if (bytes) raw.push('Content-Length', String(bytes.length))
-  return new Promise<Answer>((resolve, reject) => {
+  return new Promise<ApiResponse>((resolve, reject) => {
     const sent = request({ agent, hostname, port, path, method: method ?? 'GET', headers: raw }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk) => chunks.push(chunk))
@@ -192,13 +192,13 @@ export function send(agent: Agent, url: string, path: string, { key, method, bod
 export function sendBytes(url: string, bytes: string | Buffer): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
-    let answer = ''
+    let response = ''
     const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(bytes))
     socket.setTimeout(5000, () => socket.destroy(new Error('The server neither ended the connection nor answered.')))
     socket.on('data', (chunk) => {
-      answer += chunk
+      response += chunk
     })
     socket.on('error', reject)
-    socket.on('close', () => resolve(answer))
+    socket.on('close', () => resolve(response))
   })
 }

@@ -35,8 +35,8 @@ export function twoStepProvider(more: Partial<Provider> = {}) {
     calls.push(name)
     const fault = faults.get(name)
     if (fault === 'lost') return unknown
-    const answer = work()
-    return fault === 'no_response' ? unknown : answer
+    const response = work()
+    return fault === 'no_response' ? unknown : response
   }
   const verdict = (payment: Payment) => {
     const { handle, state } = payment
@@ -79,8 +79,8 @@ export function twoStepProvider(more: Partial<Provider> = {}) {
       call('lookUp', () => {
         const payment = payments.get(handle ?? '')
         if (!payment) return { outcome: 'not_found' } as const
-        const answer = verdict(payment)
-        return answer.outcome === 'prepared' ? ({ outcome: 'unconfirmed' } as const) : answer
+        const response = verdict(payment)
+        return response.outcome === 'prepared' ? ({ outcome: 'unconfirmed' } as const) : response
       }),
     refuse: ({ handle }) =>
       call('refuse', () => {

@@ -18,8 +18,8 @@ export async function* pages(
   const seen = new Set<string>()
   let first: Page | undefined
   for (let cursor: string | undefined; ; ) {
-    const answer = await project.get(path, cursor ? { ...query, cursor } : query)
-    const page = readPage(answer, query)
+    const response = await project.get(path, cursor ? { ...query, cursor } : query)
+    const page = readPage(response, query)
     first ??= page
     assert.deepEqual([page.total, page.horizon], [first.total, first.horizon])
     yield page

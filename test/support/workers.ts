@@ -5,7 +5,7 @@ import { isAlive } from '../../src/lib/embedded/account.ts'
 import { type Billing, type Organization, startBilling } from './billing.ts'
 import { until } from './cluster.ts'
 import { type LogLine, type ServerProcess, startProcess } from './process.ts'
-import { type Answer, type Call, send } from './server.ts'
+import { type ApiResponse, type Call, send } from './server.ts'
 
 export interface Workers extends ServerProcess {
   billing: Billing
@@ -22,7 +22,7 @@ export interface Workers extends ServerProcess {
 }
 
 export interface Client {
-  call(path: string, call?: Call): Promise<Answer>
+  call(path: string, call?: Call): Promise<ApiResponse>
   close(): void
 }
 
@@ -71,7 +71,7 @@ export interface Received {
 export function sendUntilStopped(
   { client }: Pick<Workers, 'client'>,
   clients: number,
-  request: (client: Client) => Promise<Answer>,
+  request: (client: Client) => Promise<ApiResponse>,
   pauseMs: number,
 ) {
   const received: Received = { responses: 0, closing: 0, wrong: [] }
@@ -81,10 +81,10 @@ export function sendUntilStopped(
     while (!stopping) {
       const hung = sleep(PATIENCE_MS, { status: 0, text: 'hung', headers: {} }, { ref: false })
       const broken = (error: Error) => ({ status: 0, text: error.message, headers: {} })
-      const answer = await Promise.race([request(one).catch(broken), hung])
+      const response = await Promise.race([request(one).catch(broken), hung])
       received.responses += 1
-      if (answer.status !== 200) received.wrong.push(`${answer.status} ${answer.text}`)
-      if ((answer.headers as Record<string, string>)['connection'] === 'close') received.closing += 1
+      if (response.status !== 200) received.wrong.push(`${response.status} ${response.text}`)
+      if ((response.headers as Record<string, string>)['connection'] === 'close') received.closing += 1
       await sleep(pauseMs)
     }
     one.close()

@@ -1,4 +1,4 @@
-// The demo: what it holds, that the printed calls answer, and that a second start changes nothing.
+// The demo: what it holds, that the printed calls work, and that a second start changes nothing.
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'

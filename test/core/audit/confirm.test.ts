@@ -53,8 +53,8 @@ afterEach(() => {
 test('200 for a refund', async () => {
   const user = await shop.customer()
   const { order_id } = (await shop.charge(user)).body
-  const answer = await shop.refund(user, order_id)
-  assert.deepEqual([answer.status, answer.body.refund_status], [200, 'succeeded'], answer.text)
+  const response = await shop.refund(user, order_id)
+  assert.deepEqual([response.status, response.body.refund_status], [200, 'succeeded'], response.text)
 })
 
 test('200 for an erasure', async () => {
@@ -63,12 +63,12 @@ test('200 for an erasure', async () => {
     { id: shop.projectId, organizationId: shop.id },
     { profiles: [{ id: 'ada', email: 'ada@example.com' }] },
   )
-  const answer = await billing.server.api('/profiles/anonymize', {
+  const response = await billing.server.api('/profiles/anonymize', {
     key: shop.projectKey,
     method: 'POST',
     body: { profile_ids: ['ada'] },
   })
-  assert.deepEqual([answer.status, answer.body], [200, { message: '1 profile anonymized.' }], answer.text)
+  assert.deepEqual([response.status, response.body], [200, { message: '1 profile anonymized.' }], response.text)
 })
 
 test('200 for a new key, which is shown only once', async () => {

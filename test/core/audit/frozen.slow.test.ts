@@ -9,7 +9,7 @@ import { verifyAudit } from '../../../src/core/audit/verify.ts'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
-import type { Answer } from '../../support/server.ts'
+import type { ApiResponse } from '../../support/server.ts'
 
 // Five seconds, and what a busy machine takes for what follows. Without that limit the others would wait for as long as the
 // process is frozen.
@@ -40,8 +40,8 @@ after(async () => {
 /** Sends a request to a process, the frozen one by default. */
 async function send(path: string, key: Record<string, string>, body: object, base = urls.url) {
   const headers = { 'content-type': 'application/json', ...key }
-  const answer = await fetch(`${base}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
-  return { status: answer.status, text: await answer.text() }
+  const response = await fetch(`${base}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+  return { status: response.status, text: await response.text() }
 }
 
 type Send = (
@@ -97,7 +97,7 @@ async function pointsOf(request: Send): Promise<number[]> {
 }
 
 /** Sends requests to the process that is not frozen, and expects that all succeed in time. */
-async function promptly(where: string, others: (() => ReturnType<typeof send>)[], charge: () => Promise<Answer>) {
+async function promptly(where: string, others: (() => ReturnType<typeof send>)[], charge: () => Promise<ApiResponse>) {
   const sentMs = performance.now()
   const charged = charge()
   for (const { status, text } of await Promise.all(others.map((ask) => ask()))) assert.equal(status, 200, text)

@@ -25,8 +25,8 @@ async function person() {
 
 async function erase(profileId: string) {
   const body = { profile_ids: [profileId] }
-  const answer = await billing.server.api('/profiles/anonymize', { key: shop.projectKey, method: 'POST', body })
-  assert.equal(answer.status, 200, answer.text)
+  const response = await billing.server.api('/profiles/anonymize', { key: shop.projectKey, method: 'POST', body })
+  assert.equal(response.status, 200, response.text)
 }
 
 const receipt = (profileId: string) => billing.server.admin(`/projects/${shop.projectId}/erasures/${profileId}`)

@@ -65,8 +65,8 @@ describe('erasing', () => {
       await server.db.query('drop trigger clash on profiles; drop function clash; drop sequence clashes')
       return { status, retryAfter: headers['retry-after'], message: body.message, before }
     }
-    const { before, ...answer } = await clash(3)
-    assert.deepEqual(answer, {
+    const { before, ...response } = await clash(3)
+    assert.deepEqual(response, {
       status: 503,
       retryAfter: '1',
       message: 'A concurrent request changed the same data. Nothing was written: try again.',
@@ -82,9 +82,9 @@ describe('erasing', () => {
     const ledger = () => (existsSync(server.ledger) ? readFileSync(server.ledger, 'utf8') : '')
     const [before, ledgerBefore] = [await dump(server.db), ledger()]
     const long = 'x'.repeat(300)
-    const answer = await erase('zz', 'a', 'theirs', 'zz', 'A', 'ä ö', long)
+    const response = await erase('zz', 'a', 'theirs', 'zz', 'A', 'ä ö', long)
     assert.deepEqual(
-      [answer.status, answer.body],
+      [response.status, response.body],
       [
         404,
         {

@@ -60,12 +60,12 @@ describe('an import during an erasure', () => {
         profiles: [{ id, email: 'first@example.com' }],
         sessions: [{ id: `first-session-${round}`, profile_id: id, ip: MARK }],
       })
-      const [result, answer] = await Promise.all([
+      const [result, response] = await Promise.all([
         bring(id, round),
         // From before the import's first word to behind its last.
         sleep((round / ROUNDS) * 1.5 * importMs).then(() => project.post('/profiles/anonymize', { profile_ids: [id] })),
       ])
-      assert.equal(answer.status, 200)
+      assert.equal(response.status, 200)
       assert.ok([0, 4].includes(result.erased), 'All of its lines, or none, came after the erasure.')
       if (result.erased > 0) erasedByImport++
     }

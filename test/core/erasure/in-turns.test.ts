@@ -20,11 +20,11 @@ test('a merchant account that hangs leaves room for another one', async () => {
        from generate_series(1, $3::int) n`,
       [organization.id, organization.projectId, String(count)],
     )
-  const answers = Promise.withResolvers<{ outcome: 'erased' }>()
+  const responses = Promise.withResolvers<{ outcome: 'erased' }>()
   let begun = 0
   const hangs: Provider['eraseCustomer'] = () => {
     begun++
-    return answers.promise
+    return responses.promise
   }
   const erases: Provider['eraseCustomer'] = async () => ({ outcome: 'erased' })
   const of = async (id: string) => scriptedProvider({ eraseCustomer: id === hanging.id ? hangs : erases })
@@ -40,7 +40,7 @@ test('a merchant account that hangs leaves room for another one', async () => {
     })
     assert.equal(begun, 2)
   } finally {
-    answers.resolve({ outcome: 'erased' })
+    responses.resolve({ outcome: 'erased' })
     await stop()
   }
 })

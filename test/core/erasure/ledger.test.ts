@@ -39,8 +39,8 @@ describe('the ledgers of erasures', () => {
         const { key } = await own.db.tx((query) => createOperator(query, { name: 'ada', scope: 'read' }))
         const compared = async () => {
           const headers = { authorization: `Bearer ${key}` }
-          const answer = await fetch(`${own.adminUrl}/admin/v1/erasures/ledgers`, { headers })
-          return Object.values((await answer.json()) as object)
+          const response = await fetch(`${own.adminUrl}/admin/v1/erasures/ledgers`, { headers })
+          return Object.values((await response.json()) as object)
         }
         const shop = await own.project()
         await insert(own.db, shop, people('a', 'b'))

@@ -1,4 +1,4 @@
-// Which events a change of subscriptions and transactions makes, and that they tell what the API answers.
+// Which events a change of subscriptions and transactions makes, and that they tell what the API returns.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type Change, emitRecordEvents, emitSubscriptionEvents } from '../../../src/core/events/changes.ts'

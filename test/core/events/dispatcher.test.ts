@@ -1,4 +1,4 @@
-// Deliveries end to end: signatures, kinds, several processes, receivers that do not answer.
+// Deliveries end to end: signatures, kinds, several processes, receivers that do not respond.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
@@ -172,7 +172,7 @@ test('a receiver that does not respond delays no other', async () => {
     assert.deepEqual(await deliveries.query('select 1 from webhook_attempts where endpoint_id = $1', [silentId]), [])
   } finally {
     // The dispatcher ends when its attempts have.
-    for (const answer of held) answer()
+    for (const respond of held) respond()
     await deliveries.close()
   }
 })

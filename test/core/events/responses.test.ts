@@ -1,4 +1,4 @@
-// What is kept of the answers of receivers: the first 2 KiB, and nothing about an erased person.
+// What is kept of the responses of receivers: the first 2 KiB, and nothing about an erased person.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -50,15 +50,15 @@ test('no response about an erased person is kept', async () => {
     return undefined
   })
   const id = await events.endpoint(target.url)
-  const answerOf = async (eventId: string) =>
+  const storedOf = async (eventId: string) =>
     (await events.query('select answer from webhook_attempts where event_id = $1', [eventId]))[0]!.answer
   const known = await events.event({ profile_id: profile })
   assert.ok(await events.attempted(known, 1))
-  assert.equal(await answerOf(known), 'hello ada@example.com')
+  assert.equal(await storedOf(known), 'hello ada@example.com')
   await events.query('update profiles set anonymized_at = db_clock() where id = $1', [profile])
   const erased = await events.event({ profile_id: profile })
   assert.ok(await events.attempted(erased, 1))
-  assert.equal(await answerOf(erased), null)
+  assert.equal(await storedOf(erased), null)
   await events.remove(id)
 })
 
@@ -91,7 +91,7 @@ test('no response is kept for an event that an erasure has emptied in between', 
   assert.ok(await events.attempted(eventId, 1))
   const attempts = await events.query('select status, answer from webhook_attempts where event_id = $1', [eventId])
   assert.deepEqual(
-    attempts.map(({ status, answer }) => [status, answer]),
+    attempts.map(({ status, answer: response }) => [status, response]),
     [['200', null]],
   )
   await events.remove(id)

@@ -120,9 +120,9 @@ test('5 days of failures disable the endpoint, 4 days do not', async () => {
 })
 
 test('410 of an address that has been replaced in between does not disable the endpoint', async () => {
-  const answers: (() => void)[] = []
+  const responses: (() => void)[] = []
   const old = await events.receiver((_, response) => {
-    answers.push(() => response.writeHead(410).end())
+    responses.push(() => response.writeHead(410).end())
     return undefined
   })
   const target = await events.receiver()
@@ -130,7 +130,7 @@ test('410 of an address that has been replaced in between does not disable the e
   const eventId = await events.event()
   assert.ok(await events.arrived(old))
   await events.app.db.tx((query) => setEndpoint(query, PROJECT, id, { url: target.url }, { allowPrivate: true }))
-  for (const answer of answers) answer()
+  for (const respond of responses) respond()
   assert.ok(await events.attempted(eventId, 1))
   const [endpoint] = await events.query('select enabled, failing_since from webhook_endpoints where id = $1', [id])
   assert.deepEqual(endpoint, { enabled: 't', failing_since: null })

@@ -1,4 +1,4 @@
-// One attempt: where it may go, how long it may take, and what is said when there is no answer.
+// One attempt: where it may go, how long it may take, and what is reported without a response.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { resolverFor, type SendOptions, send } from '../../../src/core/events/send.ts'
@@ -47,7 +47,7 @@ test('refused: private addresses written into the URL in whatever form', async (
 test('a name is resolved once, so that the connection goes to the address that was checked', async () => {
   const before = target.arrivals.length
   let asked = 0
-  // The first answer is public and nobody is there; a second look-up would lead home.
+  // The first look-up returns a public address without a server; a second one would return a local one.
   const resolve = async () => at(asked++ === 0 ? '192.0.1.1' : '127.0.0.1')()
   const outcome = await post(`http://hooks.example.com:${target.port}/`, { resolve })
   assert.equal(outcome.status, undefined)

@@ -5,7 +5,7 @@ import { Webhook } from 'standardwebhooks'
 import { eventTypes } from '../../../src/core/events/catalogue.ts'
 import { deliverEvents } from '../../../src/core/events/dispatcher.ts'
 import { openEvents, PROJECT } from '../../support/events.ts'
-import { type Answer, eventually, startReceiver } from '../../support/receiver.ts'
+import { eventually, type Respond, startReceiver } from '../../support/receiver.ts'
 
 const EVENTS = 300
 const SEED = 20260131
@@ -28,7 +28,7 @@ test('every event of a day arrives, and is handled once by its id', async () => 
   const handled = new Map<string, number>()
   const failures = { refused: 0, silent: 0, broken: 0, unverified: 0 }
   // What the receiver remembers survives its restarts, as its own database would.
-  const receive: Answer = ({ headers, body }, response) => {
+  const receive: Respond = ({ headers, body }, response) => {
     try {
       webhook.verify(body, headers as Record<string, string>)
     } catch {

@@ -6,12 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readConfig } from '../../../src/config.ts'
 import { until } from '../../support/cluster.ts'
 import { BASICS, insert } from '../../support/data.ts'
-import { type Answer, type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { type ApiResponse, type Project, startTestServer, type TestServer } from '../../support/server.ts'
 
 // No machine is so busy that a connection is closed later.
 const PATIENCE_MS = 60_000
 const times = <T>(n: number, make: (n: number) => T): T[] => Array.from({ length: n }, (_none, index) => make(index))
-const count = (answers: Answer[], status: number) => answers.filter((answer) => answer.status === status).length
+const count = (responses: ApiResponse[], status: number) =>
+  responses.filter((response) => response.status === status).length
 
 describe('sizes', () => {
   let server: TestServer
@@ -67,7 +68,7 @@ describe('slow and many clients', () => {
   })
   after(() => server.stop())
 
-  /** Opens a connection, says something, and answers all it hears until the other side closes. */
+  /** Opens a connection, sends something, and returns all it receives until the other side closes. */
   async function say(text: string) {
     const { hostname, port } = new URL(server.url)
     const socket = connect(Number(port), hostname)
@@ -154,9 +155,9 @@ describe('slow and many clients', () => {
     try {
       await client.query('begin; lock table funnels')
       const mine = times(6, () => project.get('/funnels'))
-      await untilAnswered(mine, 2)
+      await untilSettled(mine, 2)
       const theirs = times(12, (n) => others[n % 3]!.get('/funnels'))
-      await untilAnswered(theirs, 8)
+      await untilSettled(theirs, 8)
       assert.equal((await server.call('/health/live')).status, 200)
       await client.query('rollback')
       const [a, b] = await Promise.all([Promise.all(mine), Promise.all(theirs)])
@@ -188,9 +189,9 @@ describe('slow and many clients', () => {
   })
 })
 
-/** Waits until so many of the calls are answered. */
-async function untilAnswered(calls: Promise<unknown>[], n: number): Promise<void> {
-  let answered = 0
-  for (const call of calls) void call.then(() => (answered += 1))
-  await until(`${n} answers`, () => answered >= n)
+/** Waits until so many of the calls have a response. */
+async function untilSettled(calls: Promise<unknown>[], n: number): Promise<void> {
+  let settled = 0
+  for (const call of calls) void call.then(() => (settled += 1))
+  await until(`${n} responses`, () => settled >= n)
 }

@@ -10,11 +10,12 @@ import { openLog } from '../../../src/lib/log.ts'
 import { startServer } from '../../../src/server/listeners/server.ts'
 import { until } from '../../support/cluster.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { type Answer, type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { type ApiResponse, type Project, startTestServer, type TestServer } from '../../support/server.ts'
 
 const WAIT = /^[1-9][0-9]*$/
 const times = <T>(n: number, make: (n: number) => T): T[] => Array.from({ length: n }, (_none, index) => make(index))
-const count = (answers: Answer[], status: number) => answers.filter((answer) => answer.status === status).length
+const count = (responses: ApiResponse[], status: number) =>
+  responses.filter((response) => response.status === status).length
 
 describe('the rate of a key', () => {
   let server: TestServer
@@ -30,13 +31,13 @@ describe('the rate of a key', () => {
     assert.equal(first.headers['ratelimit-policy'], '"key";q=30;w=15')
     assert.equal(first.headers.ratelimit, '"key";r=29;t=1')
     const begun = performance.now()
-    const answers = await Promise.all(times(200, () => project.get('/funnels')))
+    const responses = await Promise.all(times(200, () => project.get('/funnels')))
     const seconds = (performance.now() - begun) / 1000
-    const refused = answers.filter(({ status }) => status === 429)
+    const refused = responses.filter(({ status }) => status === 429)
     assert.ok(refused.length > 0, 'none was refused')
-    assert.equal(count(answers, 200) + refused.length, 200)
+    assert.equal(count(responses, 200) + refused.length, 200)
     // The first request took one of the burst.
-    assert.ok(count(answers, 200) <= 30 + 2 * seconds, `${count(answers, 200)} in ${seconds} s`)
+    assert.ok(count(responses, 200) <= 30 + 2 * seconds, `${count(responses, 200)} in ${seconds} s`)
     for (const { headers, body } of refused) {
       assert.match(headers['retry-after'] ?? '', WAIT)
       assert.match(String(headers.ratelimit), /^"key";r=0;t=[1-9][0-9]*$/)
@@ -49,8 +50,8 @@ describe('the rate of a key', () => {
   test('another key of the same server has its own', async () => {
     const other = await server.project()
     await Promise.all(times(60, () => project.get('/funnels')))
-    const answers = await Promise.all(times(30, () => other.get('/funnels')))
-    assert.equal(count(answers, 200), 30)
+    const responses = await Promise.all(times(30, () => other.get('/funnels')))
+    assert.equal(count(responses, 200), 30)
   })
 
   test('the operator sets it for a project and an organization, and it holds within a second', async () => {

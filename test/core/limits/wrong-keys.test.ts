@@ -4,11 +4,12 @@ import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createUnauthorizedThrottle } from '../../../src/core/limits/unauthorized-throttle.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { type Answer, startTestServer } from '../../support/server.ts'
+import { type ApiResponse, startTestServer } from '../../support/server.ts'
 
 const WAIT = /^[1-9][0-9]*$/
 const times = <T>(n: number, make: (n: number) => T): T[] => Array.from({ length: n }, (_none, index) => make(index))
-const count = (answers: Answer[], status: number) => answers.filter((answer) => answer.status === status).length
+const count = (responses: ApiResponse[], status: number) =>
+  responses.filter((response) => response.status === status).length
 
 describe('wrong keys', () => {
   test('beyond ten seconds’ worth are delayed, each longer than the one before, then refused with 429', async () => {
@@ -47,16 +48,16 @@ describe('wrong keys', () => {
           headers: ['X-Forwarded-For', address],
         })
       const begun = performance.now()
-      const answers = await Promise.all(times(60, () => wrong('192.0.2.1')))
+      const responses = await Promise.all(times(60, () => wrong('192.0.2.1')))
       const seconds = (performance.now() - begun) / 1000
       assert.ok(seconds > 3)
       // Fifteen, and one more for each second that passed meanwhile.
       assert.ok(
-        count(answers, 401) >= 15 && count(answers, 401) <= 16 + seconds,
-        `${count(answers, 401)} in ${seconds} s`,
+        count(responses, 401) >= 15 && count(responses, 401) <= 16 + seconds,
+        `${count(responses, 401)} in ${seconds} s`,
       )
-      assert.equal(count(answers, 401) + count(answers, 429), 60)
-      const refused = answers.find(({ status }) => status === 429)!
+      assert.equal(count(responses, 401) + count(responses, 429), 60)
+      const refused = responses.find(({ status }) => status === 429)!
       assert.match(refused.headers['retry-after'] ?? '', WAIT)
       assert.match(refused.body.message, /without a valid key came from this address: try again in [0-9]+ seconds\.$/)
       assert.equal((await wrong('192.0.2.2')).status, 401)

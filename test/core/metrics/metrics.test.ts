@@ -15,7 +15,7 @@ const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 describe('metrics', () => {
   let billing: Billing
   before(async () => {
-    // Where nobody answers: it is the metrics that have to be there.
+    // At an address without a server: only the metrics have to be there.
     billing = await startBilling({ READ_DATABASE_URL: 'postgresql://127.0.0.1:9/nowhere' })
     const shop = await billing.organization()
     const customer = await shop.customer()
@@ -29,10 +29,10 @@ describe('metrics', () => {
   after(() => billing.stop())
 
   const scrape = async () => {
-    const answer = await fetch(`${billing.server.adminUrl}/metrics`)
-    assert.equal(answer.status, 200)
-    assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
-    return answer.text()
+    const response = await fetch(`${billing.server.adminUrl}/metrics`)
+    assert.equal(response.status, 200)
+    assert.match(response.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
+    return response.text()
   }
   const value = (text: string, sample: string) => {
     const line = text.split('\n').find((one) => one.startsWith(`${sample} `))
@@ -163,9 +163,9 @@ describe('without its database', () => {
     try {
       assert.match(await (await fetch(`${server.adminUrl}/metrics`)).text(), /^tundish_charges_in_progress 0$/m)
       await proxy.cut()
-      const answer = await fetch(`${server.adminUrl}/metrics`)
-      const text = await answer.text()
-      assert.equal(answer.status, 200)
+      const response = await fetch(`${server.adminUrl}/metrics`)
+      const text = await response.text()
+      assert.equal(response.status, 200)
       assert.match(text, /^tundish_database_up 0$/m)
       assert.doesNotMatch(text, /^tundish_charges_in_progress [0-9]/m)
       assert.match(text, /^process_cpu_seconds_total /m)

@@ -22,13 +22,13 @@ before(async () => {
 after(() => dashboard?.stop())
 
 async function bring(shop: Project, lines: Line[], query = '') {
-  const answer = await dashboard.server.admin(`/projects/${shop.id}/import${query}`, {
+  const response = await dashboard.server.admin(`/projects/${shop.id}/import${query}`, {
     method: 'POST',
     body: textOf(lines),
     headers: ['Content-Type', 'application/x-ndjson'],
   })
-  assert.equal(answer.status, 200, answer.text)
-  return answer.body
+  assert.equal(response.status, 200, response.text)
+  return response.body
 }
 
 const DAY = '2026-01-02T10:00:00Z'
@@ -234,9 +234,9 @@ for (const [what, [from, into, status, why]] of Object.entries(REFUSED)) {
     const shop = await shopWith(line.profile({ id: 'pro_gone' }), line.profile({ id: 'pro_was' }))
     await shop.post('/profiles/anonymize', { profile_ids: ['pro_gone'] })
     await merge(shop, 'pro_was', 'cus_ada')
-    for (const answer of [await merge(shop, from, into), await preview(shop, from, into)]) {
-      assert.equal(answer.status, status)
-      assert.match(answer.body.message, why)
+    for (const response of [await merge(shop, from, into), await preview(shop, from, into)]) {
+      assert.equal(response.status, status)
+      assert.match(response.body.message, why)
     }
     assert.deepEqual(await owners(shop), [1, 0, 0, 0])
   })
@@ -273,13 +273,13 @@ test('2 for `profile merge` without a terminal; with --yes it merges', async () 
 
 test('on a terminal `profile merge` asks', { skip: noTerminal }, async () => {
   const shop = await shopWith()
-  const ask = async (answer: string) => {
+  const ask = async (response: string) => {
     const command = ['profile', 'merge', 'cus_ada', 'pro_ada', '--project', shop.id]
     const terminal = openTerminal(command, dashboard.server.env)
     await terminal.untilPrinted(
       /sessions 1, subscriptions 1, transactions 1, billing customers 1\.\s[\s\S]+Type "yes" to go on: /,
     )
-    terminal.press(`${answer}\r`)
+    terminal.press(`${response}\r`)
     return terminal.ended
   }
   assert.equal(await ask('no'), 1)

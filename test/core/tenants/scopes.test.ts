@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { signingKeys } from '../../../src/core/events/signing-keys.ts'
 import { line } from '../../support/imports.ts'
-import { type Answer, startTestServer } from '../../support/server.ts'
+import { type ApiResponse, startTestServer } from '../../support/server.ts'
 
 const server = await startTestServer()
 after(() => server.stop())
@@ -26,9 +26,9 @@ interface Described {
 }
 
 /** Every operation of a listener with the key, in both headers and as a bearer; by its id. */
-async function tryAll(url: string, document: string, key: string): Promise<Map<string, Answer>> {
+async function tryAll(url: string, document: string, key: string): Promise<Map<string, ApiResponse>> {
   const described = (await (await fetch(`${url}${document}`)).json()) as Described
-  const answers = new Map<string, Answer>()
+  const responses = new Map<string, ApiResponse>()
   for (const [path, methods] of Object.entries(described.paths)) {
     const filled = path.replaceAll('{org_id}', organization).replaceAll(/\{[^}]+\}/g, 'some')
     for (const [method, { operationId, security }] of Object.entries(methods)) {
@@ -45,22 +45,22 @@ async function tryAll(url: string, document: string, key: string): Promise<Map<s
       })
       const text = await response.text()
       const body = text.startsWith('{') ? JSON.parse(text) : {}
-      answers.set(operationId, { status: response.status, headers: Object.fromEntries(response.headers), text, body })
+      responses.set(operationId, { status: response.status, headers: Object.fromEntries(response.headers), text, body })
     }
   }
-  return answers
+  return responses
 }
 
 test('a write key can write records, and nothing else on any operation of both listeners', async () => {
   const key = await make(`/projects/${project.id}`, ['write'])
   const put = await server.api('/records', { method: 'POST', key, body: { records: [line.profile()] } })
   assert.deepEqual([put.status, put.body.written], [200, 1])
-  const answers = new Map([
+  const responses = new Map([
     ...(await tryAll(server.url, '/openapi.json', key)),
     ...(await tryAll(server.adminUrl, '/openapi.json', key)),
   ])
-  assert.ok(answers.size > 100, `${answers.size} operations were tried`)
-  for (const [operation, { status, headers }] of answers) {
+  assert.ok(responses.size > 100, `${responses.size} operations were tried`)
+  for (const [operation, { status, headers }] of responses) {
     if (operation === 'writeRecords') assert.equal(status, 400)
     else
       assert.ok(

@@ -50,8 +50,8 @@ describe('authentication of the data API', () => {
   ]
   for (const [what, headers] of wrong) {
     test(`401 for ${what}`, async () => {
-      const answer = await server.api('/funnels', { headers: headers() })
-      assert.deepEqual([answer.status, answer.text], [401, REFUSAL])
+      const response = await server.api('/funnels', { headers: headers() })
+      assert.deepEqual([response.status, response.text], [401, REFUSAL])
     })
   }
 
@@ -83,8 +83,8 @@ describe('authentication of the data API', () => {
       ['/profiles/anonymize', 'POST', 'x'.repeat(2 * 1024 * 1024)],
     ]
     for (const [path, method, body, headers] of calls) {
-      const answer = await server.api(path, { method, body, headers })
-      assert.deepEqual([answer.status, answer.text], [401, REFUSAL], `${method} ${path}`)
+      const response = await server.api(path, { method, body, headers })
+      assert.deepEqual([response.status, response.text], [401, REFUSAL], `${method} ${path}`)
     }
     assert.equal((await server.api('/funnels', { method: 'HEAD' })).status, 401)
   })

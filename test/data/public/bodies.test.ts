@@ -29,8 +29,8 @@ describe('a body', () => {
     'application/json; version=1; charset=utf8',
   ]) {
     test(`200 with ${type === undefined ? 'no Content-Type' : `Content-Type "${type}"`}`, async () => {
-      const answer = await post(good, type === undefined ? [] : ['Content-Type', type])
-      assert.deepEqual([answer.status, answer.body], [200, { message: '1 profile anonymized.' }])
+      const response = await post(good, type === undefined ? [] : ['Content-Type', type])
+      assert.deepEqual([response.status, response.body], [200, { message: '1 profile anonymized.' }])
     })
   }
 
@@ -47,9 +47,9 @@ describe('a body', () => {
     'application/json; charset=iso-8859-1',
   ]) {
     test(`415 with Content-Type "${type}"`, async () => {
-      const answer = await post(good, ['Content-Type', type])
-      assert.equal(answer.status, 415)
-      assert.match(answer.body.message, /^A body must be application\/json in UTF-8, got ".*"\.$/)
+      const response = await post(good, ['Content-Type', type])
+      assert.equal(response.status, 415)
+      assert.match(response.body.message, /^A body must be application\/json in UTF-8, got ".*"\.$/)
     })
   }
 
@@ -83,20 +83,20 @@ describe('a body', () => {
     ['UTF-16', Buffer.from(good, 'utf16le'), /not valid JSON|U\+0000/],
   ] as const) {
     test(`400 for ${what}`, async () => {
-      const answer = await post(body)
-      assert.deepEqual([answer.status, Object.keys(answer.body)], [400, ['message']])
-      assert.match(answer.body.message, message)
+      const response = await post(body)
+      assert.deepEqual([response.status, Object.keys(response.body)], [400, ['message']])
+      assert.match(response.body.message, message)
     })
   }
 
   test('32 levels are read, and validated by the schema', async () => {
-    const answer = await post(`{"profile_ids": ${'['.repeat(31)}${']'.repeat(31)}}`)
-    assert.deepEqual([answer.status, answer.body.message], [400, 'profile_ids[0] must be a string, got an array.'])
+    const response = await post(`{"profile_ids": ${'['.repeat(31)}${']'.repeat(31)}}`)
+    assert.deepEqual([response.status, response.body.message], [400, 'profile_ids[0] must be a string, got an array.'])
   })
 
   test('400 for no body at all', async () => {
-    const answer = await server.api('/profiles/anonymize', { key: project.key, method: 'POST' })
-    assert.deepEqual([answer.status, answer.body.message], [400, 'A body is required: a JSON object.'])
+    const response = await server.api('/profiles/anonymize', { key: project.key, method: 'POST' })
+    assert.deepEqual([response.status, response.body.message], [400, 'A body is required: a JSON object.'])
   })
 
   for (const [what, body, message] of [
@@ -137,27 +137,27 @@ describe('a body', () => {
     ],
   ] as const) {
     test(`400 for ${what}, naming it`, async () => {
-      const answer = await post(body)
-      assert.equal(answer.status, 400)
-      if (typeof message === 'string') assert.equal(answer.body.message, message)
-      else assert.match(answer.body.message, message)
+      const response = await post(body)
+      assert.equal(response.status, 400)
+      if (typeof message === 'string') assert.equal(response.body.message, message)
+      else assert.match(response.body.message, message)
     })
   }
 
   test('413 above 1 MiB, and not at 1 MiB', async () => {
     const padded = (size: number) => good + ' '.repeat(size - good.length)
     assert.equal((await post(padded(MIB))).status, 200)
-    const answer = await post(padded(MIB + 1))
-    assert.deepEqual([answer.status, answer.body], [413, { message: 'The body is larger than 1 MiB.' }])
+    const response = await post(padded(MIB + 1))
+    assert.deepEqual([response.status, response.body], [413, { message: 'The body is larger than 1 MiB.' }])
   })
 
   test('413 above 1 MiB in chunks, without Content-Length', async () => {
     const head = `POST /public/v1/profiles/anonymize HTTP/1.1\r\nHost: x\r\nService-Secret: ${project.key}\r\nTransfer-Encoding: chunked\r\n\r\n`
-    const answer = await sendBytes(
+    const response = await sendBytes(
       server.url,
       `${head}${(MIB + 1).toString(16)}\r\n${' '.repeat(MIB + 1)}\r\n0\r\n\r\n`,
     )
-    assert.match(answer, /^HTTP\/1.1 413 /)
-    assert.match(answer, /\r\nx-request-id: /i)
+    assert.match(response, /^HTTP\/1.1 413 /)
+    assert.match(response, /\r\nx-request-id: /i)
   })
 })

@@ -1,4 +1,4 @@
-// /openapi.json describes every route that is served, and what the data API really answers is what it declares.
+// /openapi.json describes every route that is served, and what the data API really returns is what it declares.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { unconnectedListener } from '../../../scripts/openapi.ts'
@@ -97,10 +97,10 @@ describe('the description of the data API', () => {
   test('200: responses match their declarations, with all fields and with nulls', async () => {
     for (const operation of operations.filter(({ method }) => method === 'GET')) {
       for (const id of operation.path.includes('{id}') ? [kindOf(operation), 'unknown'] : ['']) {
-        const answer = await project.get(at(operation, id))
-        if (answer.status === 404 && ['funnel', 'product'].includes(kindOf(operation))) continue
-        assert.equal(answer.status, 200, operation.path)
-        description.check(operation, answer)
+        const response = await project.get(at(operation, id))
+        if (response.status === 404 && ['funnel', 'product'].includes(kindOf(operation))) continue
+        assert.equal(response.status, 200, operation.path)
+        description.check(operation, response)
       }
     }
   })
@@ -125,9 +125,9 @@ describe('the description of the data API', () => {
           return (await project.get(at(operation, ''), { limit: '1' })).body.pagination.next_cursor
         }
         const value = name === 'cursor' ? ((await cursor()) ?? kindOf(operation)) : (samples[name] ?? 'x')
-        const answer = await project.get(at(operation, ''), { [name]: value })
-        assert.equal(answer.status, 200, `${operation.path} ${name}`)
-        description.check(operation, answer)
+        const response = await project.get(at(operation, ''), { [name]: value })
+        assert.equal(response.status, 200, `${operation.path} ${name}`)
+        description.check(operation, response)
         description.check(operation, await project.get(at(operation, ''), { [name]: '' }))
       }
     }
@@ -154,14 +154,14 @@ describe('the description of the data API', () => {
     const operation = operations.find(({ method }) => method === 'POST')!
     const post = (body: string | object, headers?: string[]) =>
       server.api('/profiles/anonymize', { key: project.key, method: 'POST', body, headers })
-    for (const [status, answer] of [
+    for (const [status, response] of [
       [404, await post({ profile_ids: ['nobody', 'profile'] })],
       [413, await post(' '.repeat(2 * 1024 * 1024))],
       [415, await post('{}', ['Content-Type', 'text/plain'])],
       [200, await post({ profile_ids: ['profile'] })],
     ] as const) {
-      assert.equal(answer.status, status)
-      description.check(operation, answer)
+      assert.equal(response.status, status)
+      description.check(operation, response)
     }
     const erased = operations.find(({ path }) => path.endsWith('/sessions/{id}'))!
     description.check(erased, await project.get('/sessions/session'))

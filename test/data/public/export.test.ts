@@ -1,4 +1,4 @@
-// GET /export: everything that changed in a window, a line each, in one answer that can be resumed.
+// GET /export: everything that changed in a window, a line each, in one response that can be resumed.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { BASICS, insert } from '../../support/data.ts'
@@ -87,14 +87,14 @@ describe('the export', () => {
   test('400 for a cursor of another window, of another project, or changed', async () => {
     const cursor = (await lines()).find((line) => line.cursor).cursor as string
     const other = await server.project()
-    for (const answer of [
+    for (const response of [
       await project.get('/export', { cursor, from: AT }),
       await other.get('/export', { cursor }),
       await project.get('/export', { cursor: `${cursor}x` }),
       await project.get('/export', { cursor: cursor.replace(/^\d/, '9') }),
     ]) {
-      assert.equal(answer.status, 400)
-      assert.equal(answer.headers['x-error-code'], 'invalid_cursor')
+      assert.equal(response.status, 400)
+      assert.equal(response.headers['x-error-code'], 'invalid_cursor')
     }
   })
 

@@ -73,13 +73,13 @@ describe('a list', () => {
 
     test(`/${list}: the id of an item is a cursor too, and the total is counted again`, async () => {
       const at = 11
-      const answer = await project.get(`/${list}`, { cursor: NEWEST_FIRST[at] as string, limit: '5' })
-      const next = await project.get(`/${list}`, { cursor: answer.body.pagination.next_cursor, limit: '100' })
+      const response = await project.get(`/${list}`, { cursor: NEWEST_FIRST[at] as string, limit: '5' })
+      const next = await project.get(`/${list}`, { cursor: response.body.pagination.next_cursor, limit: '100' })
       assert.deepEqual(
-        [...answer.body.data, ...next.body.data].map(({ id }) => id),
+        [...response.body.data, ...next.body.data].map(({ id }) => id),
         NEWEST_FIRST.slice(at + 1),
       )
-      assert.deepEqual([answer.body.pagination.total, next.body.pagination.total], [25, 25])
+      assert.deepEqual([response.body.pagination.total, next.body.pagination.total], [25, 25])
       assert.match(
         await refusal(`/${list}`, { cursor: 'nobody' }),
         /^cursor must be a next_cursor .* or the id of an item\.$/,

@@ -35,13 +35,13 @@ describe('without its database', () => {
     assert.equal((await project.get('/funnels')).status, 200)
     await proxy.cut()
     try {
-      const answers = [
+      const responses = [
         ...(await Promise.all(paths.map((path) => project.get(path)))),
         await project.post('/profiles/anonymize', { profile_ids: ['profile'] }),
         await server.api('/funnels', { key: 'secret_unknown' }),
         await server.call('/health/ready'),
       ]
-      for (const { status, headers, body } of answers) {
+      for (const { status, headers, body } of responses) {
         assert.equal(status, 503)
         assert.match(headers['retry-after'] ?? '', /^[1-9][0-9]*$/)
         assert.ok(headers['x-request-id'])
@@ -70,8 +70,8 @@ describe('without its database', () => {
         `select pg_terminate_backend(pid) from pg_stat_activity
          where datname = current_database() and wait_event_type = 'Lock'`,
       )
-      const answer = await waiting
-      assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '1'], answer.text)
+      const response = await waiting
+      assert.deepEqual([response.status, response.headers['retry-after']], [503, '1'], response.text)
     } finally {
       release(true)
     }

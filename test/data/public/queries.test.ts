@@ -59,9 +59,9 @@ describe('a query string', () => {
     ['/subscriptions?filter[status]=active%20', 'filter[status] must be one of created, trialing,'],
   ] as const) {
     test(`400 for ${query.slice(0, 60)}`, async () => {
-      const answer = await get(query)
-      assert.deepEqual([answer.status, Object.keys(answer.body)], [400, ['message']])
-      assert.ok(answer.body.message.startsWith(message), answer.body.message)
+      const response = await get(query)
+      assert.deepEqual([response.status, Object.keys(response.body)], [400, ['message']])
+      assert.ok(response.body.message.startsWith(message), response.body.message)
     })
   }
 
@@ -76,8 +76,8 @@ describe('a query string', () => {
 
   test('400 for an unknown parameter of the erasure, which then changes nothing', async () => {
     const body = { profile_ids: ['profile'] }
-    const answer = await server.api('/profiles/anonymize?dry_run=true', { key: project.key, method: 'POST', body })
-    assert.equal(answer.status, 400)
+    const response = await server.api('/profiles/anonymize?dry_run=true', { key: project.key, method: 'POST', body })
+    assert.equal(response.status, 400)
     assert.equal((await get('/profiles/profile')).body.anonymized_at, null)
   })
 
@@ -97,9 +97,9 @@ describe('a query string', () => {
     '1'.repeat(30),
   ]) {
     test(`400 for limit=${limit}, naming it`, async () => {
-      const answer = await get(`/funnels?limit=${limit.startsWith('٢') ? encodeURIComponent(limit) : limit}`)
-      assert.equal(answer.status, 400)
-      assert.match(answer.body.message, /^limit must be a whole number from 1 to 100, got ".+"\.$/)
+      const response = await get(`/funnels?limit=${limit.startsWith('٢') ? encodeURIComponent(limit) : limit}`)
+      assert.equal(response.status, 400)
+      assert.match(response.body.message, /^limit must be a whole number from 1 to 100, got ".+"\.$/)
     })
   }
 
@@ -113,10 +113,10 @@ describe('a query string', () => {
   test('text outside ASCII is percent-encoded UTF-8; raw it is 400', async () => {
     assert.equal((await get('/funnels?filter[title]=gr%C3%B6%C3%9Fe+%26')).body.pagination.total, 1)
     const raw = `GET /public/v1/funnels?filter[title]=größe HTTP/1.1\r\nHost: x\r\nService-Secret: ${project.key}\r\n\r\n`
-    const answer = await sendBytes(server.url, raw)
-    assert.match(answer, /^HTTP\/1.1 400 /)
+    const response = await sendBytes(server.url, raw)
+    assert.match(response, /^HTTP\/1.1 400 /)
     assert.match(
-      answer,
+      response,
       /"message":"The URL must begin with a slash and contain only visible ASCII characters: percent-encode all others\."/,
     )
   })
@@ -140,8 +140,11 @@ describe('a query string', () => {
     ['2024-02-29T00:00:00Z', 1],
   ] as const) {
     test(`filter[updated_at.from]=${text} finds ${found}`, async () => {
-      const answer = await get(`/subscriptions?filter[updated_at.from]=${text}`)
-      assert.deepEqual([answer.status, answer.body.data?.length, answer.body.pagination?.total], [200, found, found])
+      const response = await get(`/subscriptions?filter[updated_at.from]=${text}`)
+      assert.deepEqual(
+        [response.status, response.body.data?.length, response.body.pagination?.total],
+        [200, found, found],
+      )
     })
   }
 
@@ -174,9 +177,9 @@ describe('a query string', () => {
   ]) {
     test(`400 for the date-time ${text}, naming the filter`, async () => {
       for (const name of ['updated_at.from', 'updated_at.to', 'created_after']) {
-        const answer = await get(`/subscriptions?filter[${name}]=${text}`)
-        assert.equal(answer.status, 400)
-        assert.ok(answer.body.message.startsWith(`filter[${name}] `), answer.body.message)
+        const response = await get(`/subscriptions?filter[${name}]=${text}`)
+        assert.equal(response.status, 400)
+        assert.ok(response.body.message.startsWith(`filter[${name}] `), response.body.message)
       }
     })
   }

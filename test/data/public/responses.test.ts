@@ -1,4 +1,4 @@
-// What every answer has in common: request ids, error bodies, 404 and 405, and no word of what is inside.
+// What every response has in common: request ids, error bodies, 404 and 405, and no word of what is inside.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { BASICS, insert } from '../../support/data.ts'
@@ -22,8 +22,8 @@ describe('every response', () => {
   describe('has a request id', () => {
     for (const id of ['x', '~!@#$%^&*()', 'x'.repeat(128)]) {
       test(`the caller's: ${id.slice(0, 20)}, in the log line too`, async () => {
-        const answer = await call('GET', '/funnels', ['X-Request-Id', id])
-        assert.equal(answer.headers['x-request-id'], id)
+        const response = await call('GET', '/funnels', ['X-Request-Id', id])
+        assert.equal(response.headers['x-request-id'], id)
         assert.ok(server.logLines().some((line) => JSON.parse(line).request_id === id))
       })
     }
@@ -43,7 +43,7 @@ describe('every response', () => {
 
     test('whatever the status', async () => {
       const id = ['X-Request-Id', 'mine']
-      const answers = [
+      const responses = [
         await server.api('/funnels', { headers: id }),
         await call('GET', '/nothing', id),
         await call('POST', '/funnels', id),
@@ -55,7 +55,7 @@ describe('every response', () => {
         await server.call('/docs', { headers: id }),
       ]
       assert.deepEqual(
-        answers.map(({ status, headers }) => `${status} ${headers['x-request-id']}`),
+        responses.map(({ status, headers }) => `${status} ${headers['x-request-id']}`),
         [401, 404, 405, 400, 400, 404, 200, 200, 200].map((status) => `${status} mine`),
       )
     })
@@ -66,11 +66,11 @@ describe('every response', () => {
         ['GET / HTTP/1.1\r\nHost: x\r\nBad Name: x\r\n\r\n', 400],
         [`GET / HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(17_000)}\r\n\r\n`, 431],
       ] as const) {
-        const answer = await sendBytes(server.url, bytes)
-        assert.ok(answer.startsWith(`HTTP/1.1 ${status} `), answer)
-        const id = /\r\nX-Request-Id: (\S+)\r\n/.exec(answer)?.[1] ?? ''
+        const response = await sendBytes(server.url, bytes)
+        assert.ok(response.startsWith(`HTTP/1.1 ${status} `), response)
+        const id = /\r\nX-Request-Id: (\S+)\r\n/.exec(response)?.[1] ?? ''
         assert.match(id, UUID)
-        assert.match(answer, /\r\n\r\n\{"message":".+\."\}$/)
+        assert.match(response, /\r\n\r\n\{"message":".+\."\}$/)
         assert.ok(server.logLines().some((line) => line.includes(id)))
       }
     })
@@ -124,8 +124,8 @@ describe('every response', () => {
       for (const path of ['/nothing', '/my_assets', '']) {
         for (const method of ['POST', 'DELETE', 'OPTIONS', 'PROPFIND']) {
           const headers = ['Content-Type', 'text/plain']
-          const answer = await server.api(path, { key: project.key, method, body: '{', headers })
-          assert.equal(answer.status, 404, `${method} ${path}`)
+          const response = await server.api(path, { key: project.key, method, body: '{', headers })
+          assert.equal(response.status, 404, `${method} ${path}`)
         }
       }
     })
@@ -145,9 +145,9 @@ describe('every response', () => {
         const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY']
         for (const method of methods.filter((one) => !allow.split(', ').includes(one))) {
           const body = ['GET', 'TRACE'].includes(method) ? undefined : '{'
-          const answer = await server.api(path, { key: project.key, method, body })
-          assert.deepEqual([method, answer.status, answer.headers.allow], [method, 405, allow])
-          assert.deepEqual(answer.body, { message: `${method} is not allowed at this path: use ${allow}.` })
+          const response = await server.api(path, { key: project.key, method, body })
+          assert.deepEqual([method, response.status, response.headers.allow], [method, 405, allow])
+          assert.deepEqual(response.body, { message: `${method} is not allowed at this path: use ${allow}.` })
         }
       })
     }
@@ -163,9 +163,9 @@ describe('every response', () => {
 
   test('500 reveals no internals; the log has them under the request id', async () => {
     await server.db.query('alter table products rename to products_away')
-    const answer = await call('GET', '/products', ['X-Request-Id', 'broken'])
+    const response = await call('GET', '/products', ['X-Request-Id', 'broken'])
     await server.db.query('alter table products_away rename to products')
-    assert.deepEqual([answer.status, answer.text], [500, '{"message":"Internal error."}'])
+    assert.deepEqual([response.status, response.text], [500, '{"message":"Internal error."}'])
     const logged = server.logLines().filter((line) => line.includes('"request_id":"broken"'))
     assert.ok(logged.some((line) => JSON.parse(line).err?.code === '42P01'))
   })
@@ -195,8 +195,8 @@ describe('every response', () => {
     ]) {
       for (const method of ['OPTIONS', 'GET']) {
         for (const key of [undefined, project.key]) {
-          const answer = await server.call(path, { method, headers, key })
-          const cors = Object.keys(answer.headers).filter((name) => name.startsWith('access-control-'))
+          const response = await server.call(path, { method, headers, key })
+          const cors = Object.keys(response.headers).filter((name) => name.startsWith('access-control-'))
           assert.deepEqual(cors, [], `${method} ${path}`)
         }
       }

@@ -1,4 +1,4 @@
-// Large answers to clients that read slowly, hang up, or ask for several at once: the memory of an answer serves the next
+// Large responses to clients that read slowly, hang up, or ask for several at once: the memory of a response serves the next
 // one only when all of it has gone.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -44,15 +44,15 @@ describe('a large page', { timeout: PATIENCE_MS }, () => {
     return socket
   }
 
-  /** Reads so many answers from a connection. */
-  async function read(socket: Socket, answers: number): Promise<string[]> {
+  /** Reads so many responses from a connection. */
+  async function read(socket: Socket, responses: number): Promise<string[]> {
     const bodies: string[] = []
     let chunks: Buffer[] = []
     let [length, wanted] = [0, 0]
     for await (const chunk of socket) {
       chunks.push(chunk as Buffer)
       length += (chunk as Buffer).length
-      // The chunks are copied together once for an answer, not once for each chunk.
+      // The chunks are copied together once for a response, not once for each chunk.
       if (length < wanted) continue
       let bytes = Buffer.concat(chunks)
       for (wanted = sizeOf(bytes); wanted <= bytes.length; wanted = sizeOf(bytes)) {
@@ -61,12 +61,12 @@ describe('a large page', { timeout: PATIENCE_MS }, () => {
       }
       chunks = [bytes]
       length = bytes.length
-      if (bodies.length === answers) break
+      if (bodies.length === responses) break
     }
     return bodies
   }
 
-  /** How many bytes the first answer has; while its head is not there, at least one more. */
+  /** How many bytes the first response has; while its head is not there, at least one more. */
   function sizeOf(bytes: Buffer): number {
     const end = bytes.indexOf('\r\n\r\n')
     if (end < 0) return bytes.length + 1
@@ -130,7 +130,7 @@ describe('a large page, alone on its connection', { timeout: PATIENCE_MS }, () =
     return socket
   }
 
-  /** Whether the answer is there to its last byte. */
+  /** Whether the response is there to its last byte. */
   function isWhole(text: string): boolean {
     const length = Number(/content-length: (\d+)/i.exec(text)![1])
     return length > SIZE && text.length - text.indexOf('\r\n\r\n') - 4 === length

@@ -95,8 +95,8 @@ describe('two tenants', () => {
   })
 
   test('404 for erasing their profiles, and none is erased', async () => {
-    const answer = await ours.post('/profiles/anonymize', { profile_ids: ['mine', SECRET] })
-    assert.deepEqual([answer.status, answer.body.not_found], [404, [SECRET]])
+    const response = await ours.post('/profiles/anonymize', { profile_ids: ['mine', SECRET] })
+    assert.deepEqual([response.status, response.body.not_found], [404, [SECRET]])
     for (const [project, id] of [
       [ours, 'mine'],
       [theirs, SECRET],

@@ -28,12 +28,12 @@ describe('a statement that takes too long', () => {
   })
 
   test('503 for each of those that came while their statement could not even be prepared', async () => {
-    const answers = await locked(server, () =>
+    const responses = await locked(server, () =>
       Promise.all(Array.from({ length: 12 }, () => project.get('/subscriptions/subscription'))),
     )
     assert.deepEqual(
-      answers.map(({ status }) => status),
-      answers.map(() => 503),
+      responses.map(({ status }) => status),
+      responses.map(() => 503),
     )
     assert.equal((await project.get('/subscriptions/subscription')).status, 200)
   })
@@ -45,17 +45,17 @@ test('slow pages of one tenant delay no other', async () => {
   after(() => server.stop())
   const [project, other] = [await server.project(), await server.project()]
   const statuses = ['active', 'paused', 'unpaid', 'expired']
-  let answered = 0
+  let received = 0
   const slow = await locked(server, async () => {
     const pages = statuses.map(async (status) => {
       const page = await project.get('/subscriptions', { 'filter[status]': status, 'filter[product_id]': 'product' })
-      answered += 1
+      received += 1
       return page
     })
     await until('as many to wait as one tenant may have at once', async () => (await waiting(server.db.query)) >= 2)
     const served = Array.from({ length: 4 }, async () => (await other.get('/funnels')).status)
     assert.deepEqual(await soon(Promise.all(served)), [200, 200, 200, 200])
-    assert.equal(answered, 0)
+    assert.equal(received, 0)
     return { pages }
   })
   for (const { status } of await Promise.all(slow.pages)) assert.equal(status, 200)

@@ -191,9 +191,9 @@ describe('POST /records', () => {
     )
     const text = `${JSON.stringify(line.profile())}\n`
     socket.write(`${text.length.toString(16)}\r\n${text}\r\n`)
-    let answer = ''
-    for await (const chunk of socket) answer += String(chunk)
-    assert.match(answer, /^HTTP\/1\.1 408 /)
+    let response = ''
+    for await (const chunk of socket) response += String(chunk)
+    assert.match(response, /^HTTP\/1\.1 408 /)
     assert.equal((await project.get('/profiles')).body.pagination.total, 0)
     // The turn of the organization and the slot are free again.
     assert.equal((await put(project, [line.profile()])).body.written, 1)

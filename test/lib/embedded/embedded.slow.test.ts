@@ -96,12 +96,12 @@ test('a server that dies under a program is started again, with what was committ
   await firstValue(url, 'create table kept as select 42 as n')
   const pid = pidOf(dataDir)
   process.kill(pid, 'SIGKILL')
-  let answer: string | undefined
+  let response: string | undefined
   await until('the next server', async () => {
-    answer = await firstValue(url, 'select n from kept').catch(() => undefined)
-    return answer !== undefined
+    response = await firstValue(url, 'select n from kept').catch(() => undefined)
+    return response !== undefined
   })
-  assert.equal(answer, '42')
+  assert.equal(response, '42')
   await close()
   assert.ok(isStopped(dataDir))
 })

@@ -27,12 +27,12 @@ const LARGE_LIST = '/public/v1/subscriptions?limit=500&filter[updated_at.from]=2
 
 function ignore(): void {}
 
-/** Asks and lets the answer pass by. */
+/** Sends a request and ignores the response. */
 async function skim(agent: Agent, url: string, key: string): Promise<{ status: number }> {
   const asked = get(url, { agent, headers: { 'Service-Secret': key } })
-  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
-  await once(answer.resume(), 'end')
-  return { status: answer.statusCode! }
+  const [response] = (await once(asked, 'response')) as [IncomingMessage]
+  await once(response.resume(), 'end')
+  return { status: response.statusCode! }
 }
 
 const times = <T>(n: number, make: (n: number) => T): T[] => Array.from({ length: n }, (_none, index) => make(index))
@@ -66,21 +66,21 @@ describe('a normal caller', { timeout: 120_000 + 30_000 * SCALE }, () => {
   })
 
   /** Pages of 20 by four callers for so long, or as long as something else lasts; all must be fine. */
-  async function served(forMs: number, beside = Promise.resolve()): Promise<{ p99Ms: number; answers: number }> {
+  async function served(forMs: number, beside = Promise.resolve()): Promise<{ p99Ms: number; responses: number }> {
     const path = '/public/v1/subscriptions'
     const stop = await startCallers({ url: server.url, path, key: normal.key, callers: 4, pauseMs: 5 })
     await Promise.all([sleep(forMs), beside])
     const { tookMs, wrong } = await stop()
     assert.deepEqual(wrong, [])
     tookMs.sort((a, b) => a - b)
-    return { p99Ms: tookMs[Math.floor(tookMs.length * 0.99)]!, answers: tookMs.length }
+    return { p99Ms: tookMs[Math.floor(tookMs.length * 0.99)]!, responses: tookMs.length }
   }
 
   async function isServedBeside(attack: () => Promise<unknown>, atLeastMs = 3000): Promise<void> {
-    const { p99Ms, answers } = await served(atLeastMs, attack().then(ignore))
-    assert.ok(answers > 0)
+    const { p99Ms, responses } = await served(atLeastMs, attack().then(ignore))
+    assert.ok(responses > 0)
     if (!IS_TIMED) return
-    console.log(`p99 ${p99Ms.toFixed(1)} ms of ${answers} answers, ${usualMs.toFixed(1)} ms usually`)
+    console.log(`p99 ${p99Ms.toFixed(1)} ms of ${responses} responses, ${usualMs.toFixed(1)} ms usually`)
     assert.ok(p99Ms < FACTOR * usualMs)
   }
 

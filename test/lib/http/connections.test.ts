@@ -1,4 +1,4 @@
-// Connections that end oddly: bytes that are no HTTP, closed sending sides, and what Node would answer without a body.
+// Connections that end oddly: bytes that are no HTTP, closed sending sides, and responses of Node without a body.
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
@@ -27,45 +27,46 @@ describe('a connection', { timeout: 60_000 }, () => {
     ]
     return `${head.join('\r\n')}\r\n\r\n${body}`
   }
-  const statuses = (answer: string) => [...answer.matchAll(/HTTP\/1\.1 ([0-9]+) /g)].map(([, status]) => Number(status))
+  const statuses = (response: string) =>
+    [...response.matchAll(/HTTP\/1\.1 ([0-9]+) /g)].map(([, status]) => Number(status))
   const get = (headers: string[], version = '1.1') =>
     `GET /health/live HTTP/${version}\r\n${headers.join('\r\n')}\r\n\r\n`
 
   describe('followed by bytes that are no HTTP', () => {
     test('gets the response of a charge that was begun, and is closed', async () => {
-      const answer = await sendBytes(billing.server.url, `${await slowCharge('with garbage')}GARBAGE\r\n\r\n`)
-      assert.deepEqual(statuses(answer), [200])
-      assert.match(answer, /\r\nconnection: close\r\n/i)
-      assert.match(answer, /"checkout_status":"succeeded"/)
+      const response = await sendBytes(billing.server.url, `${await slowCharge('with garbage')}GARBAGE\r\n\r\n`)
+      assert.deepEqual(statuses(response), [200])
+      assert.match(response, /\r\nconnection: close\r\n/i)
+      assert.match(response, /"checkout_status":"succeeded"/)
     })
 
     test('gets the responses of all requests that had arrived, in their order', async () => {
       const bytes = `${await slowCharge('first')}${get(['Host: x'])}${await slowCharge('second')}\0\0\0`
-      const answer = await sendBytes(billing.server.url, bytes)
-      assert.deepEqual(statuses(answer), [200, 200, 200])
-      assert.match(answer, /"succeeded".*"status":"ok".*"succeeded"/s)
+      const response = await sendBytes(billing.server.url, bytes)
+      assert.deepEqual(statuses(response), [200, 200, 200])
+      assert.match(response, /"succeeded".*"status":"ok".*"succeeded"/s)
     })
 
     test('gets the responses before, and then 400 for a body that is broken off by them', async () => {
       const broken = `POST /${shop.id}/v1/my_assets HTTP/1.1\r\nHost: x\r\nservice-secret-key: ${shop.key}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`
-      const answer = await sendBytes(billing.server.url, `${await slowCharge('before')}${broken}`)
-      assert.deepEqual(statuses(answer), [200, 400])
-      assert.match(answer, /X-Error-Code: invalid_http\r\n/)
+      const response = await sendBytes(billing.server.url, `${await slowCharge('before')}${broken}`)
+      assert.deepEqual(statuses(response), [200, 400])
+      assert.match(response, /X-Error-Code: invalid_http\r\n/)
     })
   })
 
   test('whose sending side is closed gets its response all the same', async () => {
     const { hostname, port } = new URL(billing.server.url)
     const bytes = await slowCharge('half closed')
-    const answer = await new Promise<string>((resolve, reject) => {
+    const response = await new Promise<string>((resolve, reject) => {
       let text = ''
       const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true }, () => socket.end(bytes))
-      socket.setTimeout(10_000, () => socket.destroy(new Error('no answer')))
+      socket.setTimeout(10_000, () => socket.destroy(new Error('no response')))
       socket.on('data', (chunk) => (text += chunk)).on('error', reject)
       socket.on('end', () => resolve(text))
     })
-    assert.deepEqual(statuses(answer), [200])
-    assert.match(answer, /"checkout_status":"succeeded"/)
+    assert.deepEqual(statuses(response), [200])
+    assert.match(response, /"checkout_status":"succeeded"/)
   })
 
   for (const [what, bytes, status, code] of [
@@ -77,12 +78,14 @@ describe('a connection', { timeout: 60_000 }, () => {
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'invalid_http'],
   ] as const) {
     test(`${status} with JSON, code and request id for ${what}`, async () => {
-      const answer = await (what === 'an unfinished request' ? endHalfway(bytes) : sendBytes(billing.server.url, bytes))
-      assert.deepEqual(statuses(answer), [status])
-      assert.match(answer, new RegExp(`\r\nx-error-code: ${code}\r\n`, 'i'))
-      assert.match(answer, /\r\nx-request-id: [0-9a-f-]{36}\r\n/i)
-      assert.match(answer, /\r\ncontent-type: application\/json; charset=utf-8\r\n/i)
-      assert.match(answer, /\r\n\r\n\{"message":".+\."\}$/)
+      const response = await (what === 'an unfinished request'
+        ? endHalfway(bytes)
+        : sendBytes(billing.server.url, bytes))
+      assert.deepEqual(statuses(response), [status])
+      assert.match(response, new RegExp(`\r\nx-error-code: ${code}\r\n`, 'i'))
+      assert.match(response, /\r\nx-request-id: [0-9a-f-]{36}\r\n/i)
+      assert.match(response, /\r\ncontent-type: application\/json; charset=utf-8\r\n/i)
+      assert.match(response, /\r\n\r\n\{"message":".+\."\}$/)
     })
   }
 
@@ -114,17 +117,17 @@ describe('a connection', { timeout: 60_000 }, () => {
   ] as const) {
     test(`400 that says what is wrong for ${what}`, async () => {
       const send = what === 'a body cut short' ? endHalfway : (text: string) => sendBytes(billing.server.url, text)
-      const answer = await send(bytes.replace('ORG', shop.id).replace('KEY', shop.key))
-      assert.deepEqual(statuses(answer), [400])
-      assert.ok(answer.includes(`{"message":"This is not a valid HTTP request: ${flaw}`), answer)
+      const response = await send(bytes.replace('ORG', shop.id).replace('KEY', shop.key))
+      assert.deepEqual(statuses(response), [400])
+      assert.ok(response.includes(`{"message":"This is not a valid HTTP request: ${flaw}`), response)
     })
   }
 
   test('431 that names the limit for headers that are too large', async () => {
-    const answer = await sendBytes(billing.server.url, get(['Host: x', `A: ${'x'.repeat(17_000)}`]))
-    assert.deepEqual(statuses(answer), [431])
-    assert.match(answer, /"The headers are larger than 16384 bytes\."/)
-    assert.match(answer, /\r\nDate: \w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT\r\n/)
+    const response = await sendBytes(billing.server.url, get(['Host: x', `A: ${'x'.repeat(17_000)}`]))
+    assert.deepEqual(statuses(response), [431])
+    assert.match(response, /"The headers are larger than 16384 bytes\."/)
+    assert.match(response, /\r\nDate: \w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT\r\n/)
   })
 
   async function endHalfway(bytes: string): Promise<string> {
@@ -151,11 +154,11 @@ describe('a connection', { timeout: 60_000 }, () => {
     }
     assert.deepEqual(statuses(await call('Chunked')), [200])
     for (const coding of ['gzip, chunked', 'identity, chunked']) {
-      const answer = await call(coding)
-      assert.deepEqual(statuses(answer), [400])
+      const response = await call(coding)
+      assert.deepEqual(statuses(response), [400])
       assert.ok(
-        answer.endsWith(JSON.stringify({ message: `Transfer-Encoding must be chunked, got "${coding}".` })),
-        answer,
+        response.endsWith(JSON.stringify({ message: `Transfer-Encoding must be chunked, got "${coding}".` })),
+        response,
       )
     }
   })

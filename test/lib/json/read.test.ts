@@ -54,9 +54,9 @@ describe('what is JSON', () => {
           assert.notEqual(refusal(input), 'accepted', input)
           return
         }
-        const answer = refusal(input)
-        if (answer === 'accepted') assert.deepEqual(readJson(input), expected)
-        else assert.match(answer, /appears twice|U\+0000|surrogate|out of range/, input)
+        const response = refusal(input)
+        if (response === 'accepted') assert.deepEqual(readJson(input), expected)
+        else assert.match(response, /appears twice|U\+0000|surrogate|out of range/, input)
       }),
       { numRuns: 3000 },
     )

@@ -44,11 +44,11 @@ describe('a transaction', () => {
   const notes = async () => (await fresh.db.query('select n from notes order by n')).map(({ n }) => Number(n))
 
   test('runs statements that are sent together in their order, each with its own result', async () => {
-    const answers = await fresh.db.tx(async (query) => {
-      const answers = await Promise.all([1, 2, 3].map((n) => note(query, n)))
-      return [...answers, await query('select count(*) as n from notes')]
+    const responses = await fresh.db.tx(async (query) => {
+      const responses = await Promise.all([1, 2, 3].map((n) => note(query, n)))
+      return [...responses, await query('select count(*) as n from notes')]
     })
-    assert.deepEqual(answers.flat(), [{ n: '1' }, { n: '2' }, { n: '3' }, { n: '3' }])
+    assert.deepEqual(responses.flat(), [{ n: '1' }, { n: '2' }, { n: '3' }, { n: '3' }])
     assert.deepEqual(await notes(), [1, 2, 3])
   })
 
@@ -96,7 +96,7 @@ describe('a transaction', () => {
     })
     await other.close()
     await proxy.cut()
-    // Sync is a message of five bytes, at which PostgreSQL answers all that came before.
+    // Sync is a message of five bytes, at which PostgreSQL responds to all that came before.
     const pieces = sent
       .map((text) => text.replaceAll('S\0\0\0\x04', ' sync '))
       .map((text) => text.match(/(?<=insert into notes values \()\d+|\b(begin|commit|sync)\b/g)!.join(' '))

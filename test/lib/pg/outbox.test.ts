@@ -1,4 +1,4 @@
-// Reads of one turn of the event loop share a batch: what that saves must not be seen in what they answer.
+// Reads of one turn of the event loop share a batch: what that saves must not be seen in what they return.
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'

@@ -98,8 +98,10 @@ describe(titled('behind PgBouncer in transaction mode', noPgBouncer), {
   test('charges once, settles what is unknown, refunds', async () => {
     const customer = await shop.customer()
     const key = randomUUID()
-    const answers = await Promise.all(Array.from({ length: 10 }, () => shop.charge(customer, { idempotency_key: key })))
-    const orders = new Set(answers.flatMap(({ body }) => body.order_id ?? []))
+    const responses = await Promise.all(
+      Array.from({ length: 10 }, () => shop.charge(customer, { idempotency_key: key })),
+    )
+    const orders = new Set(responses.flatMap(({ body }) => body.order_id ?? []))
     assert.equal(orders.size, 1)
     const [orderId] = [...orders]
     assert.equal((await billing.ledger(orderId)).length, 1)

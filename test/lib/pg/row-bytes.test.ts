@@ -127,10 +127,10 @@ describe('a row', () => {
             )
             .then((rows) => rows.map((row) => [row.text(0), row.text(1)?.replaceAll('x', '')])),
     )
-    const answers = await Promise.all(asked)
-    for (const [n, answer] of answers.entries()) {
+    const responses = await Promise.all(asked)
+    for (const [n, response] of responses.entries()) {
       const rows = Array.from({ length: 9 }, (_, k) => [`${k + 1}`, `${n}`])
-      assert.deepEqual(answer, n % 3 === 0 ? '22012' : rows)
+      assert.deepEqual(response, n % 3 === 0 ? '22012' : rows)
     }
   })
 

@@ -276,8 +276,8 @@ test('a restore into the empty database of a running server is served by it', as
     await source.json('backup', path)
     const { code, stderr } = await tundish(['restore', path, '--without-erasures'], server.env)
     assert.equal(code, 0, stderr)
-    const answer = await server.api('/profiles/profile', { key: key as string })
-    assert.deepEqual([answer.status, answer.body.email], [200, 'Ada@example.com'])
+    const response = await server.api('/profiles/profile', { key: key as string })
+    assert.deepEqual([response.status, response.body.email], [200, 'Ada@example.com'])
   } finally {
     await server.stop()
   }

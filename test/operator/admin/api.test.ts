@@ -324,14 +324,14 @@ test('every write of the description is in the audit log, and is refused to a re
     const [path, body] = await WRITES[id]!()
     assert.equal((await admin.call(method, path, body, reader)).status, 403, id)
     const [count] = await query('select count(*) as n from audit_log')
-    const { status, body: answer } = await admin.call(method, path, body)
-    assert.equal(status, REFUSED[id] ?? 200, `${id}: ${status} ${answer.message}`)
+    const { status, body: response } = await admin.call(method, path, body)
+    assert.equal(status, REFUSED[id] ?? 200, `${id}: ${status} ${response.message}`)
     const rows = await query('select * from audit_log where sequence > $1 order by sequence', [count!.n!])
     assert.ok(rows.length > 0, `${id} is not in the audit log`)
     for (const row of rows) {
       assert.deepEqual([row.actor_kind, row.actor, row.source], ['operator key', admin.operatorId, '127.0.0.1'], id)
     }
-    for (const secret of [answer.secret_key, answer.webhook_secret]) {
+    for (const secret of [response.secret_key, response.webhook_secret]) {
       if (secret) assert.ok(!JSON.stringify(rows).includes(secret), `${id} tells a secret`)
     }
   }

@@ -1,4 +1,4 @@
-// The operation that answers figures: its questions, its refusals, its comparison, and the doctor's.
+// The operation that returns figures: its parameters, its refusals, its comparison, and the doctor's.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { followProject } from '../../../src/data/figures/follow.ts'

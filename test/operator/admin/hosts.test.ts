@@ -1,4 +1,4 @@
-// The operator's listener answers to its own names only: a page in a browser cannot reach it by rebinding its own name.
+// The operator's listener serves its own names only: a page in a browser cannot reach it by rebinding its own name.
 import assert from 'node:assert/strict'
 import { Agent } from 'node:http'
 import { after, before, test } from 'node:test'
@@ -16,8 +16,8 @@ async function asked(host: string, path = '/metrics') {
   const { hostname, port } = new URL(server.adminUrl)
   const request = [`GET ${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close', '', ''].join('\r\n')
 
-  const answer = await sendBytes(`http://${hostname}:${port}`, request)
-  return { status: Number(/^HTTP\/1\.1 ([0-9]+)/.exec(answer)?.[1]), answer }
+  const response = await sendBytes(`http://${hostname}:${port}`, request)
+  return { status: Number(/^HTTP\/1\.1 ([0-9]+)/.exec(response)?.[1]), response }
 }
 
 for (const host of [
@@ -49,10 +49,10 @@ for (const host of [
 ]) {
   test(`421 for ${host || 'an empty name'}, before any key is looked at, on every page`, async () => {
     for (const path of ['/metrics', '/docs', '/openapi.json', '/admin/v1/organizations', '/nothing']) {
-      const { status, answer } = await asked(host, path)
+      const { status, response } = await asked(host, path)
       assert.equal(status, 421, path)
-      assert.match(answer, /x-error-code: host_not_allowed\r\n/)
-      assert.match(answer, /ADMIN_HOST_NAMES/)
+      assert.match(response, /x-error-code: host_not_allowed\r\n/)
+      assert.match(response, /ADMIN_HOST_NAMES/)
     }
   })
 }

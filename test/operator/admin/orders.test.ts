@@ -52,7 +52,7 @@ test('find a person, see their charge and its timeline, refund it, send an event
     assert.equal(body.order.amount_refunded, 10.5)
     timeline = body.timeline
     const delivered = timeline.filter(({ what, detail }) => what === 'delivery' && detail.status === 'succeeded')
-    // Calls are noted behind the answers.
+    // Calls are noted after the responses.
     const calls = timeline.filter(({ what }) => what === 'provider_called')
     return delivered.length === kinds.length && calls.length === 2
   })

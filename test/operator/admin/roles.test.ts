@@ -8,7 +8,7 @@ import { operations as declared } from '../../../src/operator/admin/operations.t
 import { RULES } from '../../conformance/tenant-rules.ts'
 import { callerOf, type MatrixOperation, operationsOf } from '../../support/apis.ts'
 import { type Billing, startBilling } from '../../support/billing.ts'
-import type { Answer } from '../../support/server.ts'
+import type { ApiResponse } from '../../support/server.ts'
 import { contentsOf, makeTenant, missingObjects, type TenantWithKeys, withFresh } from '../../support/tenant-pair.ts'
 
 const KEYS = ['Organization', 'Project'].flatMap((what) => [`create${what}Key`, `rotate${what}Key`, `revoke${what}Key`])
@@ -113,7 +113,7 @@ describe('roles and reach', () => {
     const search = new URLSearchParams({ ...query?.(it), ...(more && { [more]: '1' }) })
     return send({ api, method, key, path: `${filled}?${search}`, body: body?.(it, it) })
   }
-  const code = ({ headers }: Answer) => headers['x-error-code']
+  const code = ({ headers }: ApiResponse) => headers['x-error-code']
 
   test('every described operation declares a right', () => {
     assert.deepEqual([...declared, IMPORT].map(({ id }) => id).sort(), operations.map(({ id }) => id).sort())
@@ -124,11 +124,11 @@ describe('roles and reach', () => {
       const key = await operator({ role })
       for (const operation of operations) {
         // A parameter that no operation has: what is allowed is a 400, and changes nothing.
-        const answer = await call(operation, ours, key, 'no_such_parameter')
-        if (mayCall(role, operation)) assert.equal(answer.status, 400, `${operation.id}: ${answer.text}`)
+        const response = await call(operation, ours, key, 'no_such_parameter')
+        if (mayCall(role, operation)) assert.equal(response.status, 400, `${operation.id}: ${response.text}`)
         else {
-          assert.deepEqual([answer.status, code(answer)], [403, 'role_missing'], operation.id)
-          assert.match(answer.body.message, new RegExp(`^The role "${role}" may not do this: it needs owner`))
+          assert.deepEqual([response.status, code(response)], [403, 'role_missing'], operation.id)
+          assert.match(response.body.message, new RegExp(`^The role "${role}" may not do this: it needs owner`))
         }
       }
     })
@@ -316,7 +316,7 @@ describe('roles and reach', () => {
 })
 
 /** Without what differs from call to call. */
-const shown = ({ text }: Answer) =>
+const shown = ({ text }: ApiResponse) =>
   text
     .replaceAll(/"(?:as_of|horizon|figures_as_of|last_seen_at)":"[^"]*"/g, '')
     .replaceAll(/"[a-z_]+_seconds":[0-9.e-]+/g, '')

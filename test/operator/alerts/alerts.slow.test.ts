@@ -53,9 +53,9 @@ async function again() {
 }
 
 async function put(path: string, body: object) {
-  const answer = await server.admin(`/projects/${project.id}/${path}`, { method: 'PUT', body })
-  assert.equal(answer.status, 200, answer.text)
-  return answer.body
+  const response = await server.admin(`/projects/${project.id}/${path}`, { method: 'PUT', body })
+  assert.equal(response.status, 200, response.text)
+  return response.body
 }
 const list = async (path: string) => (await server.admin(`/projects/${project.id}/${path}`)).body.data
 const rows = (sql: string) => server.db.query(sql, [project.id])
@@ -260,9 +260,9 @@ test('400 for a rule that cannot be decided, and for an address that cannot be r
     ['alert-settings', { quiet_from: 3 }, /must be given together/],
     ['alert-settings', { quiet_from: 3, quiet_to: 3 }, /must differ/],
   ] as const) {
-    const answer = await server.admin(`/projects/${project.id}/${path}`, { method: 'PUT', body })
-    assert.equal(answer.status, 400, `${path} ${JSON.stringify(body)}: ${answer.text}`)
-    assert.match(answer.body.detail ?? answer.body.message ?? answer.text, sentence)
+    const response = await server.admin(`/projects/${project.id}/${path}`, { method: 'PUT', body })
+    assert.equal(response.status, 400, `${path} ${JSON.stringify(body)}: ${response.text}`)
+    assert.match(response.body.detail ?? response.body.message ?? response.text, sentence)
   }
   assert.deepEqual(await list('alerts'), [])
 })

@@ -35,8 +35,8 @@ test('what the forms set is shown, and a digest that is sent now with its error;
     ['/hours', hours],
     ['/send', {}],
   ] as const) {
-    const answer = await submit(path, form)
-    assert.equal(answer.status, 303, answer.text)
+    const response = await submit(path, form)
+    assert.equal(response.status, 303, response.text)
   }
   await alertsOnce(dashboard.server.app)
   const page = await see()

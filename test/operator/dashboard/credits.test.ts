@@ -33,9 +33,9 @@ after(async () => {
 })
 
 const see = async (path: string, status = 200) => {
-  const answer = await dashboard.visit(path, { cookie })
-  assert.equal(answer.status, status, answer.text)
-  return answer.text
+  const response = await dashboard.visit(path, { cookie })
+  assert.equal(response.status, status, response.text)
+  return response.text
 }
 const send = (path: string, form: Record<string, string>) => dashboard.visit(path, { cookie, form })
 const hidden = (html: string, action: string) =>

@@ -47,12 +47,12 @@ describe('the figures of the demo on pages', () => {
       rowsOf(await page('/funnels/fun_sleep/screens/scr_4'), 'answers-el_name').map(([name]) => name),
       ['Written text'],
     )
-    for (const answer of ['scr_2 el_goals value fall_asleep', 'scr_2 el_goals empty', 'scr_4 el_name written']) {
+    for (const response of ['scr_2 el_goals value fall_asleep', 'scr_2 el_goals empty', 'scr_4 el_name written']) {
       const list = await page(
         '/sessions',
-        `${PERIOD}&funnel=fun_sleep&answer=${encodeURIComponent(answer)}&csv=sessions`,
+        `${PERIOD}&funnel=fun_sleep&answer=${encodeURIComponent(response)}&csv=sessions`,
       )
-      const [, question, kind, value] = answer.split(' ')
+      const [, question, kind, value] = response.split(' ')
       const [row] = await query(
         `
         select count(*) as n from sessions s join replies r on r.project_id = s.project_id and r.session_id = s.id and r.element_id = $1
@@ -61,7 +61,7 @@ describe('the figures of the demo on pages', () => {
           and case $2 when 'value' then r.value::jsonb ? $3 when 'empty' then r.value::text = '[]' else r.value::text <> 'null' end`,
         [question!, kind!, value ?? ''],
       )
-      assert.equal(list.trim().split('\r\n').length - 1, Number(row!.n), answer)
+      assert.equal(list.trim().split('\r\n').length - 1, Number(row!.n), response)
     }
   })
 

@@ -119,9 +119,9 @@ test('421 for a Host that is not the listener’s own', async () => {
   const { adminUrl } = dashboard.server
   const status = await new Promise((resolve, reject) => {
     const url = new URL(adminUrl)
-    request({ host: url.hostname, port: url.port, path: '/sign-in', headers: { host: 'evil.example' } }, (answer) => {
-      answer.resume()
-      resolve(answer.statusCode)
+    request({ host: url.hostname, port: url.port, path: '/sign-in', headers: { host: 'evil.example' } }, (response) => {
+      response.resume()
+      resolve(response.statusCode)
     })
       .on('error', reject)
       .end()

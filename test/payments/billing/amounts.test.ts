@@ -15,7 +15,7 @@ const shop = await billing.organization()
 const user = await shop.customer()
 await shop.set('one_off_charge_max_amount', '{"*": "1000000"}')
 
-/** The model: what an amount of `digits` with `scale` decimals is worth in a currency, and what the answer must be. */
+/** The model: what an amount of `digits` with `scale` decimals is worth in a currency, and what the response must be. */
 function expected(digits: bigint, scale: number, units: number): { status: number; amount?: string } {
   let value = digits
   let left = scale
@@ -38,12 +38,12 @@ const written = (digits: bigint, scale: number) => write(digits, scale)
 async function send(amount: string, currency: string, customer = user) {
   const key = `${currency} ${amount} ${Math.random()}`
   const body = `{"external_id":"${customer}","amount":${amount},"currency_code":"${currency}","idempotency_key":${JSON.stringify(key)}}`
-  const answer = await shop.post('/payment/one_off_charge', body)
+  const response = await shop.post('/payment/one_off_charge', body)
   const [order] = await billing.db.query(
     'select amount, currency_code from orders where organization_id = $1 and external_id = $2 and idempotency_key = $3',
     [shop.id, customer, key],
   )
-  return { answer, order }
+  return { response, order }
 }
 
 test('every active currency, 0 to 5 decimals, as a number and as a text', async () => {
@@ -56,9 +56,9 @@ test('every active currency, 0 to 5 decimals, as a number and as a text', async 
         const digits = BigInt(1 + (n % 9)) * 10n ** BigInt(scale) + BigInt(scale === 0 ? 0 : 1)
         const text = written(digits, scale)
         const form = (n + scale) % 2 === 0 ? text : `"${text}"`
-        const { answer, order } = await send(form, currency, customer)
+        const { response, order } = await send(form, currency, customer)
         const right = expected(digits, scale, units)
-        assert.equal(answer.status, right.status, `${form} ${currency}: ${answer.text}`)
+        assert.equal(response.status, right.status, `${form} ${currency}: ${response.text}`)
         assert.deepEqual(order, right.amount && { amount: right.amount, currency_code: currency })
       }),
     )
@@ -78,9 +78,9 @@ test('any amount in any form, against the model', async () => {
     fc.asyncProperty(amount, async ({ digits, scale, currency, isText, lower }) => {
       const text = written(digits, scale)
       const code = lower ? currency.toLowerCase() : currency
-      const { answer, order } = await send(isText ? `"${text}"` : text, code)
+      const { response, order } = await send(isText ? `"${text}"` : text, code)
       const right = expected(digits, scale, currencies.get(currency)!)
-      assert.equal(answer.status, right.status, `${text} ${currency}: ${answer.text}`)
+      assert.equal(response.status, right.status, `${text} ${currency}: ${response.text}`)
       assert.equal(order?.amount, right.amount)
     }),
     { numRuns: 300 },

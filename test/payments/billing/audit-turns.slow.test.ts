@@ -5,7 +5,7 @@ import { openDb } from '../../../src/lib/pg/db.ts'
 import { settled, startBilling } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
 import { untilLocked } from '../../support/locks.ts'
-import type { Answer } from '../../support/server.ts'
+import type { ApiResponse } from '../../support/server.ts'
 
 const billing = await startBilling({ PROVIDER_TIMEOUT_MS: '8000' })
 // The server's own connections are what it is about.
@@ -41,15 +41,15 @@ test('many refunds of one organization, all of them held up, leave room for the 
     const asked = orders.map((order) => shop.refund(...order))
     await untilLocked(outside.query, 'audit_head')
     // Without room the charge would wait for the refunds, and the refunds wait for us.
-    const answer = await other.charge(user)
-    assert.equal(answer.body.checkout_status, 'succeeded', answer.text)
+    const response = await other.charge(user)
+    assert.equal(response.body.checkout_status, 'succeeded', response.text)
     assert.ok((await claimsWaiting()) <= 1, 'entries of one process are added one after the other')
     return { asked }
   })
   for (const [n, asked] of refunds.asked.entries()) {
-    const answer = await asked
+    const response = await asked
     // Nothing is begun for one that waited too long, on a busy machine: it is sent again.
-    const { body, text } = answer.status === 503 ? await shop.refund(...orders[n]!) : answer
+    const { body, text } = response.status === 503 ? await shop.refund(...orders[n]!) : response
     assert.equal(body.refund_status, 'succeeded', text)
   }
 })
@@ -67,8 +67,8 @@ test('a refund that waited longer for its turn than its lease lasts is paid back
     await new Promise((resolve) => setTimeout(resolve, 2_500))
     return { asked, last }
   })
-  const answer = await waited.last
-  assert.equal(answer.body.refund_status, 'succeeded', answer.text)
+  const response = await waited.last
+  assert.equal(response.body.refund_status, 'succeeded', response.text)
   // The one at the head has waited longer than its lease allows too; those behind it may have lost patience.
   const others = await Promise.all(waited.asked)
   for (const { status, body, text } of others) {
@@ -88,12 +88,12 @@ test('503 for a refund that waits too long for its turn, and nothing is begun', 
     assert.match(first.body.message, /wait for the audit log: try again/)
     return { refunds }
   })
-  const answers = await Promise.all(asked.refunds)
-  assert.deepEqual([...new Set(answers.map(({ status }) => status))].sort(), [200, 503])
-  const replays: Answer[] = []
+  const responses = await Promise.all(asked.refunds)
+  assert.deepEqual([...new Set(responses.map(({ status }) => status))].sort(), [200, 503])
+  const replays: ApiResponse[] = []
   for (const order of orders) replays.push(await settled(() => shop.refund(...order, { idempotency_key: 'k' })))
   // The key of a refused one is free. The others waited longer than their leases allow, and were claimed anew.
-  for (const [n, { status, body }] of answers.entries()) {
+  for (const [n, { status, body }] of responses.entries()) {
     const replay = replays[n]!.body
     assert.deepEqual([replay.refund_status, replay.idempotent_replay], ['succeeded', status === 200])
     if (status === 200) assert.equal(replay.refund_id, body.refund_id)
@@ -114,8 +114,8 @@ test('an erasure that waits for a profile delays no refunds, even with few conne
       const key = one.projectKey
       const asked = small.server.api('/profiles/anonymize', { key, method: 'POST', body: { profile_ids: ['busy'] } })
       await untilLocked(elsewhere.query, 'profiles')
-      const answer = await other.refund(user, order)
-      assert.equal(answer.body.refund_status, 'succeeded', answer.text)
+      const response = await other.refund(user, order)
+      assert.equal(response.body.refund_status, 'succeeded', response.text)
       return { asked }
     })
     assert.equal((await erasure.asked).status, 200)
@@ -139,8 +139,8 @@ test('many erasures of one project, all of them held up, leave room for charges'
       billing.server.api('/profiles/anonymize', { key: shop.projectKey, method: 'POST', body: { profile_ids: [id] } }),
     )
     await untilLocked(outside.query, 'audit_head')
-    const answer = await shop.charge(user)
-    assert.equal(answer.body.checkout_status, 'succeeded', answer.text)
+    const response = await shop.charge(user)
+    assert.equal(response.body.checkout_status, 'succeeded', response.text)
     return { erasures }
   })
   for (const { status, text } of await Promise.all(asked.erasures)) assert.equal(status, 200, text)

@@ -70,8 +70,8 @@ test('503 for charges and refunds that find no place, and their keys are free', 
 
   const held = meeting(MANY)
   const payBack = async (user: string, claiming?: Claiming) => {
-    const answer = await refund(context, shop.id, refundOf(user, orders.get(user)!, { amount: '1' }), claiming)
-    assert.deepEqual([answer.refund_status, answer.idempotent_replay], ['succeeded', false])
+    const response = await refund(context, shop.id, refundOf(user, orders.get(user)!, { amount: '1' }), claiming)
+    assert.deepEqual([response.refund_status, response.idempotent_replay], ['succeeded', false])
   }
   for (const user of await someRefused(users, (one) => payBack(one, held))) await payBack(user)
   const movements = await billing.ledger()

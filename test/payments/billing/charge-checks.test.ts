@@ -19,9 +19,9 @@ describe('the checks, each before the next', () => {
       ['/nobody/v1/payment/one_off_charge', ['service-secret-key', shop.key]],
       ['/nobody/v1/nothing', ['service-secret-key', shop.key]],
     ] as [string, string[]][]) {
-      const answer = await billing.server.call(path, { method: 'POST', body: 'nonsense', headers })
-      assert.equal(answer.status, 401, path)
-      assert.match(answer.body.message, /service-secret-key/)
+      const response = await billing.server.call(path, { method: 'POST', body: 'nonsense', headers })
+      assert.equal(response.status, 401, path)
+      assert.match(response.body.message, /service-secret-key/)
     }
     const other = await billing.organization()
     const headers = ['service-secret-key', other.key]
@@ -30,19 +30,19 @@ describe('the checks, each before the next', () => {
 
   test('200 with the header in any case', async () => {
     const headers = ['Service-SECRET-Key', shop.key]
-    const answer = await billing.server.call(`/${shop.id}/v1/my_assets`, {
+    const response = await billing.server.call(`/${shop.id}/v1/my_assets`, {
       method: 'POST',
       body: { external_id: 'x' },
       headers,
     })
-    assert.equal(answer.status, 200)
+    assert.equal(response.status, 200)
   })
 
   test('404 for another path, 405 for another method, both only with the key', async () => {
     const headers = ['service-secret-key', shop.key]
     assert.equal((await billing.server.call(`/${shop.id}/v1/nothing`, { headers })).status, 404)
-    const answer = await billing.server.call(`/${shop.id}/v1/my_assets`, { headers })
-    assert.deepEqual([answer.status, answer.headers.allow], [405, 'POST'])
+    const response = await billing.server.call(`/${shop.id}/v1/my_assets`, { headers })
+    assert.deepEqual([response.status, response.headers.allow], [405, 'POST'])
   })
 
   test('400 in this order: shape, disabled, amount, currency, decimals, maximum, customer, payment, card, provider, offer', async () => {

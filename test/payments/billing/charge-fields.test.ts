@@ -54,9 +54,9 @@ describe('amounts are judged by the digits sent', () => {
       '"1.0000000000"',
       '"NaN"',
     ]) {
-      const answer = await post(body(user, amount))
-      assert.equal(answer.status, 400, amount)
-      assert.match(answer.body.message, /amount/, amount)
+      const response = await post(body(user, amount))
+      assert.equal(response.status, 400, amount)
+      assert.match(response.body.message, /amount/, amount)
     }
   })
 
@@ -130,9 +130,9 @@ describe('other fields', () => {
       /client_metadata must have at most 16384 bytes/,
     )
     const secret = { deep: [{ card_number: '4242 4242 4242 4242' }] }
-    const answer = await shop.charge(user, { idempotency_key: 'card', client_metadata: secret })
-    refused(answer, /deep\[0\]\.card_number/)
-    assert.doesNotMatch(answer.text, /4242/)
+    const response = await shop.charge(user, { idempotency_key: 'card', client_metadata: secret })
+    refused(response, /deep\[0\]\.card_number/)
+    assert.doesNotMatch(response.text, /4242/)
     assert.doesNotMatch(billing.server.logLines().join(''), /4242[ -]?4242[ -]?4242/)
     assert.equal((await billing.db.query(`select 1 from orders where idempotency_key = 'card'`)).length, 0)
   })

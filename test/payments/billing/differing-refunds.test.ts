@@ -1,4 +1,4 @@
-// What becomes of refunds that a provider answers other than asked, turns away, or that were claimed too late.
+// What becomes of refunds whose response differs from the request, turns away, or that were claimed too late.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Db } from '../../../src/lib/pg/db.ts'
@@ -37,11 +37,11 @@ describe('refunds', () => {
   test('in another currency settle nothing, and are logged', async () => {
     const orderId = await charged()
     const other = context({ refund: async ({ reference }) => verdict('succeeded', { reference, currencyCode: 'EUR' }) })
-    const answer = await refund(other, setup.shop.id, asked(orderId))
-    assert.equal(answer.refund_status, 'processing')
+    const response = await refund(other, setup.shop.id, asked(orderId))
+    assert.equal(response.refund_status, 'processing')
     const [row] = await setup.db.query(
       'select refunds.provider_mismatch, amount_refunded from refunds join orders using (order_id) where refund_id = $1',
-      [answer.refund_id],
+      [response.refund_id],
     )
     assert.deepEqual([row!.provider_mismatch, row!.amount_refunded, setup.errors.length], ['currency', '0', 1])
     assert.equal((await setup.shop.consumables(setup.user))[0].is_active, true)
@@ -54,8 +54,8 @@ describe('refunds', () => {
     })
     await assert.rejects(refund(busy, setup.shop.id, asked(orderId)), { status: 503 })
     assert.equal(setup.errors.length, 1, 'wrong credentials are logged as an error')
-    const answer = await refund(context({ refund: paysBack }), setup.shop.id, asked(orderId))
-    assert.deepEqual([answer.refund_status, answer.idempotent_replay], ['succeeded', false])
+    const response = await refund(context({ refund: paysBack }), setup.shop.id, asked(orderId))
+    assert.deepEqual([response.refund_status, response.idempotent_replay], ['succeeded', false])
   })
 
   test('claimed too late for their lease begin it anew, and are made', async () => {
@@ -83,20 +83,20 @@ describe('refunds', () => {
       tx: (work) => late(() => setup.db.tx(work)),
       query: ((...given) => late(() => setup.db.query(...given))) as Db['query'],
     }
-    const answer = await refund(context({ refund: never }, { clock, db }), setup.shop.id, asked(orderId))
-    assert.equal(answer.refund_status, 'processing')
-    return answer
+    const response = await refund(context({ refund: never }, { clock, db }), setup.shop.id, asked(orderId))
+    assert.equal(response.refund_status, 'processing')
+    return response
   }
   const never = async (): Promise<never> => assert.fail('must not be called')
 
   test('that no call could be made for in time are begun by the next look, not failed', async () => {
-    const answer = await unsent(await charged())
+    const response = await unsent(await charged())
     // A look that cannot make the call either leaves it to the next one.
     const asks = { lookUpRefund: never, refuseRefund: never }
     const turnsAway = async () => ({ outcome: 'not_begun', why: 'too many calls', cause: 'busy' }) as const
-    assert.equal((await lookAgain(answer.refund_id, { refund: turnsAway, ...asks })).status, 'processing')
-    assert.equal((await lookAgain(answer.refund_id, 'not connected')).status, 'processing')
-    const settled = await lookAgain(answer.refund_id, { refund: paysBack, ...asks })
+    assert.equal((await lookAgain(response.refund_id, { refund: turnsAway, ...asks })).status, 'processing')
+    assert.equal((await lookAgain(response.refund_id, 'not connected')).status, 'processing')
+    const settled = await lookAgain(response.refund_id, { refund: paysBack, ...asks })
     assert.equal(settled.status, 'succeeded')
   })
 
@@ -144,11 +144,11 @@ describe('refunds', () => {
   test('that are soft ask no provider and move no money', async () => {
     const orderId = await charged()
     const never = async (): Promise<never> => assert.fail('a soft refund moves no money')
-    const answer = await refund(context({ refund: never, admits: () => false }), setup.shop.id, {
+    const response = await refund(context({ refund: never, admits: () => false }), setup.shop.id, {
       ...asked(orderId),
       isSoft: true,
     })
-    assert.deepEqual([answer.refund_status, answer.consumable_revoked], ['succeeded', false])
+    assert.deepEqual([response.refund_status, response.consumable_revoked], ['succeeded', false])
     const [, row] = await setup.shop.report({ order_id: orderId })
     assert.deepEqual([row.status, row.psp_transaction_type, row.amount], ['refunded', 'soft_refund', 10.5])
   })

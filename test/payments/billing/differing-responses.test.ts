@@ -1,4 +1,4 @@
-// What a provider answers to a charge other than it was asked: another amount or currency, or about another order.
+// Responses of a provider to a charge that differ from the request: another amount or currency, or about another order.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { before, describe, test } from 'node:test'
@@ -44,19 +44,19 @@ describe('a part of the amount is approved', () => {
   })
 
   test('the order is what was charged, and the log says so', async () => {
-    const answer = await oneOffCharge(partial, setup.shop.id, request())
-    assert.equal(answer.checkout_status, 'succeeded')
+    const response = await oneOffCharge(partial, setup.shop.id, request())
+    assert.equal(response.checkout_status, 'succeeded')
     const { amount, asked_amount, provider_mismatch } = await order()
     assert.deepEqual([amount, asked_amount, provider_mismatch], ['7.00', '10.50', 'amount'])
     assert.equal((await setup.shop.consumables(setup.user))[0].amount, 7)
-    assert.equal((await setup.shop.report({ order_id: answer.order_id }))[0].amount, 7)
+    assert.equal((await setup.shop.report({ order_id: response.order_id }))[0].amount, 7)
     assert.equal(setup.errors.length, 1)
   })
 
   test('a charge that a restored backup forgot counts as what it asked, where the provider returns it', async () => {
     const before = verdict('succeeded', { reference: randomUUID(), amountMinor: 700n, askedMinor: 1050n })
-    const answer = await oneOffCharge(context({ charge: async () => before }), setup.shop.id, request())
-    assert.equal(answer.checkout_status, 'succeeded')
+    const response = await oneOffCharge(context({ charge: async () => before }), setup.shop.id, request())
+    assert.equal(response.checkout_status, 'succeeded')
     const { amount, asked_amount } = await order()
     assert.deepEqual([amount, asked_amount], ['7.00', '10.50'])
     assert.equal((await oneOffCharge(context({}), setup.shop.id, request())).idempotent_replay, true)
@@ -72,8 +72,8 @@ describe('a part of the amount is approved', () => {
 
   test('no more than was charged can be refunded', async () => {
     const { order_id } = await oneOffCharge(partial, setup.shop.id, request())
-    const answer = await setup.shop.refund(setup.user, order_id, { amount: '7.01', idempotency_key: 'r' })
-    assert.match(answer.body.message, /at most 7\.00 USD, what is left of the charge/)
+    const response = await setup.shop.refund(setup.user, order_id, { amount: '7.01', idempotency_key: 'r' })
+    assert.match(response.body.message, /at most 7\.00 USD, what is left of the charge/)
   })
 
   test('is named by doctor', async () => {
@@ -127,7 +127,7 @@ test('a charge that is looked at for months keeps two hundred of its looks', asy
     )
     return row!
   }
-  // Notes are written behind the answer.
+  // Notes are written after the response.
   await until('the note of the charge', async () => (await count()).charges === '1')
   const { looks } = await count()
   assert.ok(Number(looks) <= 203, `${looks} are kept`)

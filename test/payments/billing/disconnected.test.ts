@@ -17,8 +17,8 @@ test('a charge: 400, the customer can be charged by another account at once, and
   const disconnected = { ...connected, providers: { ...connected.providers, of: async () => undefined } }
   await assert.rejects(oneOffCharge(disconnected, setup.shop.id, request()), notSetUp)
   assert.equal(await order(), undefined)
-  const answer = await oneOffCharge(context(honest), setup.shop.id, request())
-  assert.deepEqual([answer.checkout_status, answer.idempotent_replay], ['succeeded', false])
+  const response = await oneOffCharge(context(honest), setup.shop.id, request())
+  assert.deepEqual([response.checkout_status, response.idempotent_replay], ['succeeded', false])
 })
 
 test('a refund: 400, another refund can begin, and the key is free', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { settled, startBilling } from '../../support/billing.ts'
-import type { Answer } from '../../support/server.ts'
+import type { ApiResponse } from '../../support/server.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())
@@ -14,12 +14,12 @@ const allow = (isEnabled: boolean, most: string) =>
     [shop.id, isEnabled, JSON.stringify({ '*': most })],
   )
 
-function reused({ status, body, text }: Answer): void {
+function reused({ status, body, text }: ApiResponse): void {
   assert.deepEqual([status, body.code], [400, 'idempotency_key_reused'], text)
 }
 
-/** The charge is in this state: the same request is answered with it whatever else holds, and another one is refused. */
-async function judgeCharge(user: string, first: Answer, checkout_status: string): Promise<void> {
+/** The charge is in this state: the same request returns it whatever else holds, and another one is refused. */
+async function judgeCharge(user: string, first: ApiResponse, checkout_status: string): Promise<void> {
   const movements = (await billing.ledger()).length
   const key = { idempotency_key: 'k' }
   const present = { ...first.body, checkout_status, idempotent_replay: true }
@@ -71,7 +71,7 @@ test('the key of a charge in progress, and then cancelled', async () => {
 })
 
 /** The refund is in this state, and was sent as `same`: other requests under its key are refused. */
-async function judgeRefund(user: string, order: string, same: object, first: Answer, refund_status: string) {
+async function judgeRefund(user: string, order: string, same: object, first: ApiResponse, refund_status: string) {
   const again = await shop.refund(user, order, { ...same, idempotency_key: 'k' })
   assert.deepEqual(
     [again.body.refund_id, again.body.refund_status, again.body.idempotent_replay],

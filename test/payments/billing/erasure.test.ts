@@ -11,7 +11,7 @@ import { until } from '../../support/cluster.ts'
 import { addUnit } from '../../support/credits.ts'
 import { line } from '../../support/imports.ts'
 import { untilLocked } from '../../support/locks.ts'
-import type { Answer } from '../../support/server.ts'
+import type { ApiResponse } from '../../support/server.ts'
 
 const MARKER = 'marker-of-a-person'
 const metadata = { client_metadata: { name: MARKER } }
@@ -203,8 +203,8 @@ describe('an erasure that takes too long', () => {
   })
   after(() => billing.stop())
 
-  /** What a charge is answered while the profile is locked. */
-  const chargeBeside = (profileId: string, charge: () => Promise<Answer>) =>
+  /** The response to a charge while the profile is locked. */
+  const chargeBeside = (profileId: string, charge: () => Promise<ApiResponse>) =>
     billing.db.tx(async (query) => {
       await query('select 1 from profiles where id = $1 for update', [profileId])
       return charge()
@@ -233,9 +233,9 @@ test('credits: metadata and reasons go, entries stay, none are stored later, and
   const { user, erase } = await person()
   await addUnit(billing.db, shop.id, 'tokens')
   const credits = async (path: string, more: object) => {
-    const answer = await shop.post(`/credits/${path}`, { external_id: user, unit: 'tokens', ...more })
-    assert.equal(answer.status, 200, answer.text)
-    return answer.body
+    const response = await shop.post(`/credits/${path}`, { external_id: user, unit: 'tokens', ...more })
+    assert.equal(response.status, 200, response.text)
+    return response.body
   }
   const metadata = { name: MARKER }
   await credits('grant', { amount: 100, idempotency_key: 'g', metadata })

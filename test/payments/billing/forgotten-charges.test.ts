@@ -202,7 +202,7 @@ describe('a refund that the backup forgot, of a provider that has forgotten its 
       shop.id,
     ])
     const { context, paid } = forgetful(refundKey(shop.id, user, 'r'))
-    const answer = await refund(context, shop.id, refundOf(user, order_id, { amount: '4' }))
-    assert.deepEqual([answer.refund_status, answer.idempotent_replay, paid()], ['succeeded', true, 0])
+    const response = await refund(context, shop.id, refundOf(user, order_id, { amount: '4' }))
+    assert.deepEqual([response.refund_status, response.idempotent_replay, paid()], ['succeeded', true, 0])
   })
 })

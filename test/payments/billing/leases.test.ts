@@ -55,9 +55,9 @@ describe('leases', () => {
       // Many times the margin of the lease.
       clock.advance(60_000)
     })
-    const answers = (await Promise.all(charges)) as { checkout_status: string }[]
+    const responses = (await Promise.all(charges)) as { checkout_status: string }[]
     assert.deepEqual(
-      answers.map(({ checkout_status }) => checkout_status),
+      responses.map(({ checkout_status }) => checkout_status),
       ['succeeded', 'succeeded'],
     )
   })

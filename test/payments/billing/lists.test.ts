@@ -122,11 +122,11 @@ test('an organization sees its own; another window’s cursor is refused; the re
     description.check(operation, await get(path, { limit: '501' }))
   }
   const { next_cursor: cursor } = (await get('/consumables', { limit: '1' })).body.pagination
-  for (const answer of [
+  for (const response of [
     await get('/consumables', { cursor, 'filter[updated_at.from]': BEGINNING }),
     await get('/refunds', { cursor }),
     await get('/consumables', { cursor }, other),
   ]) {
-    assert.deepEqual([answer.status, answer.headers['x-error-code']], [400, 'invalid_cursor'])
+    assert.deepEqual([response.status, response.headers['x-error-code']], [400, 'invalid_cursor'])
   }
 })

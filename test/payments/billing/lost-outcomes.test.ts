@@ -42,8 +42,8 @@ describe('nothing is begun', () => {
 describe('an unknown outcome', () => {
   test('is handed over at once, and looked at after 1 s, 5 s, 15 s, 1 min, 5 min, then every 15 min', async () => {
     const lost = context({})
-    const answer = await oneOffCharge(lost, setup.shop.id, request())
-    assert.equal(answer.checkout_status, 'processing')
+    const response = await oneOffCharge(lost, setup.shop.id, request())
+    assert.equal(response.checkout_status, 'processing')
     const pauses: number[] = []
     for (let look = 0; look < 8; look++) {
       const { due_in, lease_until } = (await order())!

@@ -10,9 +10,9 @@ const shop = await billing.organization()
 describe('a charge and its replay', () => {
   test('a charge succeeds; its replay returns it and charges nothing', async () => {
     const user = await shop.customer()
-    const answer = await shop.charge(user, { idempotency_key: 'k' })
-    assert.equal(answer.status, 200, answer.text)
-    const { order_id, ...rest } = answer.body
+    const response = await shop.charge(user, { idempotency_key: 'k' })
+    assert.equal(response.status, 200, response.text)
+    const { order_id, ...rest } = response.body
     assert.match(order_id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     assert.deepEqual(rest, {
       action_required_token: '',
@@ -21,7 +21,7 @@ describe('a charge and its replay', () => {
       idempotent_replay: false,
     })
     const again = await shop.charge(user, { idempotency_key: 'k' })
-    assert.deepEqual(again.body, { ...answer.body, idempotent_replay: true })
+    assert.deepEqual(again.body, { ...response.body, idempotent_replay: true })
     const movements = await billing.ledger(order_id)
     assert.deepEqual(
       movements.map(({ type, amount, currency_code }) => ({ type, amount, currency_code })),
@@ -67,7 +67,7 @@ describe('a charge and its replay', () => {
       await shop.charge(one, { idempotency_key: 'a' }),
       await shop.charge(one, { idempotency_key: 'b' }),
       await shop.charge(two, { idempotency_key: 'a' }),
-    ].map((answer) => answer.body.order_id)
+    ].map((response) => response.body.order_id)
     assert.equal(new Set(orders).size, 3)
     for (const order of orders) assert.equal((await billing.ledger(order)).length, 1)
   })
@@ -86,12 +86,12 @@ describe('a charge and its replay', () => {
 
   test('a declined charge is failed, with a sentence for the customer, and so is its replay', async () => {
     const user = await shop.customer({ token: 'pm_card_chargeDeclinedInsufficientFunds' })
-    const answer = await shop.charge(user, { idempotency_key: 'k' })
-    assert.equal(answer.status, 200)
-    assert.equal(answer.body.checkout_status, 'failed')
-    assert.equal(answer.body.failed_message_for_user, 'Your card has insufficient funds.')
+    const response = await shop.charge(user, { idempotency_key: 'k' })
+    assert.equal(response.status, 200)
+    assert.equal(response.body.checkout_status, 'failed')
+    assert.equal(response.body.failed_message_for_user, 'Your card has insufficient funds.')
     assert.deepEqual((await shop.charge(user, { idempotency_key: 'k' })).body, {
-      ...answer.body,
+      ...response.body,
       idempotent_replay: true,
     })
     const lost = await shop.charge(await shop.customer({ token: 'pm_card_chargeDeclinedLostCard' }))

@@ -30,8 +30,8 @@ test('503 for a charge and for a refund, whose keys can be used again', async ()
   const charge = (idempotency_key: string) => shop.charge(external_id, { idempotency_key })
   const first = (await charge('first')).body.order_id
   await useKey(OTHER)
-  for (const answer of [await charge('second'), await shop.refund(external_id, first)]) {
-    assert.deepEqual([answer.status, answer.headers['x-error-code']], [503, 'provider_unavailable'], answer.text)
+  for (const response of [await charge('second'), await shop.refund(external_id, first)]) {
+    assert.deepEqual([response.status, response.headers['x-error-code']], [503, 'provider_unavailable'], response.text)
   }
   assert.match(billing.server.logLines().join('\\n'), /has another account, acct_1Other, for the secret key/)
   const provider = await providers.of(shop.id, 'stripe', MERCHANT)

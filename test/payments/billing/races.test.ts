@@ -6,7 +6,7 @@ import { Agent } from 'node:http'
 import { after, describe, test } from 'node:test'
 import { settled, startBilling } from '../../support/billing.ts'
 import { PROGRAM_ENV, program } from '../../support/cli.ts'
-import { type Answer, send } from '../../support/server.ts'
+import { type ApiResponse, send } from '../../support/server.ts'
 
 // One connection a request: nothing may wait in line behind another.
 const agent = new Agent({ keepAlive: true, maxSockets: 200 })
@@ -43,7 +43,7 @@ async function serve(env: Record<string, string>): Promise<{ url: string; stop()
 }
 
 /** The n-th of many requests: every other one goes to the other process. */
-function post(n: number, path: string, body: object): Promise<Answer> {
+function post(n: number, path: string, body: object): Promise<ApiResponse> {
   const url = n % 2 === 0 ? billing.server.url : other.url
   const headers = ['service-secret-key', shop.key]
   return send(agent, url, `/${shop.id}/v1${path}`, { method: 'POST', body, headers })
@@ -59,12 +59,12 @@ describe('200 requests with one key', () => {
   for (const token of ['pm_card_visa', 'sim_slow_300ms', 'pm_card_chargeDeclined', 'sim_charge_then_drop']) {
     test(`${token}: one charge, and all responses have the same outcome`, async () => {
       const user = await shop.customer({ token })
-      const answers = await many(200, (n) => charge(n, user, 'k'))
-      assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
-      assert.equal(new Set(answers.map(({ body }) => body.order_id)).size, 1)
-      assert.equal(answers.filter(({ body }) => !body.idempotent_replay).length, 1, 'one of them was not a replay')
+      const responses = await many(200, (n) => charge(n, user, 'k'))
+      assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
+      assert.equal(new Set(responses.map(({ body }) => body.order_id)).size, 1)
+      assert.equal(responses.filter(({ body }) => !body.idempotent_replay).length, 1, 'one of them was not a replay')
       const last = (await settled(() => charge(0, user, 'k'))).body
-      const told = new Set(answers.map(({ body }) => body.checkout_status))
+      const told = new Set(responses.map(({ body }) => body.checkout_status))
       for (const status of told) assert.ok(['processing', last.checkout_status].includes(status), status)
       const movements = await billing.ledger(last.order_id)
       assert.equal(movements.length, last.checkout_status === 'succeeded' ? 1 : 0)
@@ -77,10 +77,10 @@ describe('200 requests with different keys for one customer', () => {
   test('the provider never has two at once; each key is charged at most once', async () => {
     const user = await shop.customer({ token: 'sim_slow_30ms' })
     const watching = watch(user)
-    const answers = await many(200, (n) => charge(n, user, `key-${n}`))
+    const responses = await many(200, (n) => charge(n, user, `key-${n}`))
     const most = await watching.stop()
-    const begun = answers.filter(({ status }) => status === 200)
-    const busy = answers.filter(({ status }) => status === 400)
+    const begun = responses.filter(({ status }) => status === 200)
+    const busy = responses.filter(({ status }) => status === 400)
     assert.equal(begun.length + busy.length, 200)
     for (const { body } of busy) assert.match(body.message, /Another charge of this customer is in progress/)
     for (const { body } of begun) assert.equal(body.checkout_status, 'succeeded')
@@ -139,15 +139,15 @@ describe('refunds racing for more than the amount', () => {
       const ask = (n: number) =>
         post(n, '/payment/refund', { external_id: user, order_id, amount: 3, idempotency_key: keys[n] })
       // Those who find another one in progress come again, as clients do.
-      const answers = await many(60, async (n) => {
+      const responses = await many(60, async (n) => {
         for (let tries = 0; ; tries++) {
-          const answer = await ask(n)
-          if (tries > 40 || !/in progress/.test(answer.body.message ?? '')) return answer
+          const response = await ask(n)
+          if (tries > 40 || !/in progress/.test(response.body.message ?? '')) return response
           await new Promise((resolve) => setTimeout(resolve, 20 + n))
         }
       })
-      const begun = answers.flatMap(({ status, body }) => (status === 200 ? [body.refund_id] : []))
-      await settled(() => ask(answers.findIndex(({ status }) => status === 200)))
+      const begun = responses.flatMap(({ status, body }) => (status === 200 ? [body.refund_id] : []))
+      await settled(() => ask(responses.findIndex(({ status }) => status === 200)))
       const back = (await Promise.all(begun.map((id) => billing.ledger(id)))).flat()
       const sum = back.reduce((total, { amount }) => total + amount, 0)
       assert.ok(sum <= 10, `${sum} of 10 were paid back`)
@@ -163,8 +163,8 @@ describe('refunds racing for more than the amount', () => {
   test('50 full refunds at once: one is made', async () => {
     const user = await shop.customer()
     const { order_id } = (await charge(0, user, 'k')).body
-    const answers = await many(50, (n) => post(n, '/payment/refund', { external_id: user, order_id }))
-    assert.equal(answers.filter(({ status }) => status === 200).length, 1)
+    const responses = await many(50, (n) => post(n, '/payment/refund', { external_id: user, order_id }))
+    assert.equal(responses.filter(({ status }) => status === 200).length, 1)
     assert.equal((await billing.ledger()).filter(({ type, amount }) => type === 'refund' && amount === 10).length, 1)
     assert.equal((await shop.consumables(user))[0].is_active, false)
   })
@@ -173,12 +173,12 @@ describe('refunds racing for more than the amount', () => {
 test('one key for refunds of two orders at once: one refund', async () => {
   const user = await shop.customer()
   const orders = [(await charge(0, user, 'a')).body.order_id, (await charge(1, user, 'b')).body.order_id]
-  const answers = await many(40, (n) =>
+  const responses = await many(40, (n) =>
     post(n, '/payment/refund', { external_id: user, order_id: orders[n % 2], amount: 2, idempotency_key: 'k' }),
   )
-  const made = new Set(answers.flatMap(({ status, body }) => (status === 200 ? [body.refund_id] : [])))
+  const made = new Set(responses.flatMap(({ status, body }) => (status === 200 ? [body.refund_id] : [])))
   assert.equal(made.size, 1)
-  for (const { status, body } of answers) {
+  for (const { status, body } of responses) {
     if (status !== 200) assert.equal(body.code, 'idempotency_key_reused')
   }
 })

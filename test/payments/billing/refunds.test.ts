@@ -21,10 +21,10 @@ const key = () => ({ idempotency_key: randomUUID() })
 describe('a full refund', () => {
   test('without an amount pays back all that is left and revokes the consumable', async () => {
     const [user, order_id] = await charged()
-    const answer = await shop.refund(user, order_id)
-    assert.equal(answer.status, 200)
-    assert.match(answer.text, /"amount":10\.50,.*"amount_refunded":10\.50/)
-    const { refund_id, ...rest } = answer.body
+    const response = await shop.refund(user, order_id)
+    assert.equal(response.status, 200)
+    assert.match(response.text, /"amount":10\.50,.*"amount_refunded":10\.50/)
+    const { refund_id, ...rest } = response.body
     assert.deepEqual(rest, {
       order_id,
       refund_status: 'succeeded',
@@ -205,14 +205,14 @@ describe('keys', () => {
     await shop.refund(user, order_id, { amount: 4, idempotency_key: 'k' })
     await shop.refund(user, second, { idempotency_key: 'all' })
     const reused = (order: string, more: object) => shop.refund(user, order, more)
-    for (const answer of [
+    for (const response of [
       await reused(order_id, { amount: 5, idempotency_key: 'k' }),
       await reused(second, { amount: 4, idempotency_key: 'k' }),
       await reused(order_id, { amount: 4, idempotency_key: 'k', soft_refund: true }),
       await reused(order_id, { idempotency_key: 'k' }),
       await reused(second, { amount: '10.50', idempotency_key: 'all' }),
     ]) {
-      refused(answer, /idempotency_key was used/, 'idempotency_key_reused')
+      refused(response, /idempotency_key was used/, 'idempotency_key_reused')
     }
     assert.equal((await reused(second, { idempotency_key: 'all' })).body.idempotent_replay, true)
   })
@@ -226,16 +226,16 @@ describe('keys', () => {
 
 test('a refund that the provider declines is failed, reported so, and leaves all as it was', async () => {
   const [user, order_id] = await charged({ token: 'sim_refund_fails' })
-  const answer = await shop.refund(user, order_id)
+  const response = await shop.refund(user, order_id)
   assert.deepEqual(
-    [answer.body.refund_status, answer.body.amount_refunded, answer.body.consumable_revoked],
+    [response.body.refund_status, response.body.amount_refunded, response.body.consumable_revoked],
     ['failed', 0, false],
   )
   const rows = await shop.report({ order_id })
   assert.deepEqual([rows[1].status, rows[1].psp_transaction_type], ['failed', 'refund'])
   assert.equal((await shop.consumables(user))[0].is_active, true)
   const again = await shop.refund(user, order_id)
-  assert.notEqual(again.body.refund_id, answer.body.refund_id, 'the next try is a new refund with its own key')
+  assert.notEqual(again.body.refund_id, response.body.refund_id, 'the next try is a new refund with its own key')
 })
 
 test('a replay of a charge after its refund still has the status succeeded', async () => {

@@ -29,9 +29,9 @@ describe('settling', () => {
 
   test('a reference refused by another process while the charge was on its way: cancelled, not failed', async () => {
     const refused = context({ charge: async () => ({ outcome: 'refused' }) })
-    const answer = await oneOffCharge(refused, setup.shop.id, request())
-    assert.deepEqual([answer.checkout_status, answer.failed_message_for_user], ['cancelled', ''])
-    assert.deepEqual(await setup.shop.report({ order_id: answer.order_id }), [])
+    const response = await oneOffCharge(refused, setup.shop.id, request())
+    assert.deepEqual([response.checkout_status, response.failed_message_for_user], ['cancelled', ''])
+    assert.deepEqual(await setup.shop.report({ order_id: response.order_id }), [])
   })
 
   test('fields of the provider that fit no column are cut or left out, for money has moved', async () => {

@@ -135,12 +135,12 @@ test('a refund whose response was lost is found in the list', async () => {
 
 test('charges of twenty customers at once, each sent three times, are charged once each', async () => {
   const customers = await Promise.all(Array.from({ length: 20 }, () => shop.customerWithCard()))
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     customers.flatMap(({ external_id }) =>
       Array.from({ length: 3 }, () => shop.charge(external_id, { idempotency_key: 'race' })),
     ),
   )
-  for (const { status, text } of answers) assert.equal(status, 200, text)
+  for (const { status, text } of responses) assert.equal(status, 200, text)
   for (const { external_id } of customers) {
     await until('the charge to settle', async () => {
       const { body } = await shop.charge(external_id, { idempotency_key: 'race' })

@@ -4,7 +4,7 @@ import { after, beforeEach, test } from 'node:test'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import type { Statement } from '../../../src/lib/pg/types.ts'
 import { addPayment, type Organization, startBilling } from '../../support/billing.ts'
-import type { Answer } from '../../support/server.ts'
+import type { ApiResponse } from '../../support/server.ts'
 
 const CUSTOMERS = 10
 
@@ -60,32 +60,32 @@ const charge = (shop: Organization, n: number) =>
   })
 
 /** Sends these charges so that they are claimed in one batch, behind one charge that opens the way. */
-async function together(charges: () => Promise<Answer>[]): Promise<Promise<Answer>[]> {
+async function together(charges: () => Promise<ApiResponse>[]): Promise<Promise<ApiResponse>[]> {
   const first = await one.customer()
   let open = () => {}
   gate = new Promise((resolve) => {
     open = resolve
   })
   const ahead = one.charge(first)
-  // Calls that are not batched: what was sent before them has arrived when they are answered.
+  // Calls that are not batched: what was sent before them has arrived when they have their responses.
   for (let n = 0; n < 3; n++) await one.consumables(first)
-  const answers = charges()
+  const responses = charges()
   for (let n = 0; n < 3; n++) await one.consumables(first)
   open()
   gate = undefined
   await ahead
-  return answers
+  return responses
 }
 
 test('charges of the same customers and keys: each organization has its own, in few transactions', async () => {
   const pairs = users.flatMap((_, n) => [one, other].map((shop) => ({ shop, n })))
-  const answers = await Promise.all(await together(() => pairs.map(({ shop, n }) => charge(shop, n))))
-  assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
-  for (const [place, { shop, n }] of pairs.entries()) await check(shop, n, answers[place]!)
+  const responses = await Promise.all(await together(() => pairs.map(({ shop, n }) => charge(shop, n))))
+  assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
+  for (const [place, { shop, n }] of pairs.entries()) await check(shop, n, responses[place]!)
   const replays = await Promise.all(pairs.map(({ shop, n }) => charge(shop, n)))
   assert.deepEqual(
     replays.map(({ body }) => [body.order_id, body.idempotent_replay]),
-    answers.map(({ body }) => [body.order_id, true]),
+    responses.map(({ body }) => [body.order_id, true]),
   )
   const [shared] = await billing.db.query(
     `select count(*) as orders, count(distinct created_at) as claims from orders
@@ -96,7 +96,7 @@ test('charges of the same customers and keys: each organization has its own, in 
   assert.ok(Number(shared!.claims) < CUSTOMERS, `${shared!.claims} statements for ${2 * CUSTOMERS} claims`)
 })
 
-async function check(shop: Organization, n: number, { body }: Answer): Promise<void> {
+async function check(shop: Organization, n: number, { body }: ApiResponse): Promise<void> {
   const status = shop === other && isDeclined(n) ? 'failed' : 'succeeded'
   const isPaid = status === 'succeeded'
   assert.equal(body.checkout_status, status)
@@ -144,12 +144,12 @@ const LOCKS = {
 
 for (const [name, lock] of Object.entries(LOCKS)) {
   test(`an organization waits for ${name}, and another whose charges are in the same batch does not`, async () => {
-    let held: Promise<Answer>[] = []
+    let held: Promise<ApiResponse>[] = []
     await billing.db.tx(async (query) => {
       await query(lock, [other.id])
-      const answers = await together(() => users.flatMap((_, n) => [charge(one, n), charge(other, n)]))
-      held = answers.filter((_, place) => place % 2 === 1)
-      const free = await Promise.all(answers.filter((_, place) => place % 2 === 0))
+      const responses = await together(() => users.flatMap((_, n) => [charge(one, n), charge(other, n)]))
+      held = responses.filter((_, place) => place % 2 === 1)
+      const free = await Promise.all(responses.filter((_, place) => place % 2 === 0))
       assert.deepEqual([...new Set(free.map(({ body }) => body.checkout_status))], ['succeeded'])
       const [settled] = await query(
         "select count(*) as n from orders where organization_id = $1 and status <> 'processing'",
@@ -157,9 +157,9 @@ for (const [name, lock] of Object.entries(LOCKS)) {
       )
       assert.equal(settled!.n, '0')
     })
-    const answers = await Promise.all(held)
+    const responses = await Promise.all(held)
     assert.deepEqual(
-      answers.map(({ body }) => body.checkout_status),
+      responses.map(({ body }) => body.checkout_status),
       users.map((_, n) => (isDeclined(n) ? 'failed' : 'succeeded')),
     )
   })
@@ -167,9 +167,9 @@ for (const [name, lock] of Object.entries(LOCKS)) {
 
 test('an organization whose settlements fail leaves those of another in the same batch alone', async () => {
   await billing.db.query('delete from organization_clocks where organization_id = $1', [other.id])
-  const answers = await Promise.all(await together(() => users.flatMap((_, n) => [charge(one, n), charge(other, n)])))
+  const responses = await Promise.all(await together(() => users.flatMap((_, n) => [charge(one, n), charge(other, n)])))
   const statuses = (of: number) => [
-    ...new Set(answers.filter((_, place) => place % 2 === of).map(({ body }) => body.checkout_status)),
+    ...new Set(responses.filter((_, place) => place % 2 === of).map(({ body }) => body.checkout_status)),
   ]
   assert.deepEqual([statuses(0), statuses(1)], [['succeeded'], ['processing']])
 })

@@ -9,7 +9,7 @@ import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { addPayment, settled } from '../../support/billing.ts'
 import { connectPrimer, PRIMER_MERCHANT, type PrimerSimulator } from '../../support/connected-primer.ts'
 import { openPrimerSimulator } from '../../support/primer-simulator.ts'
-import type { Answer } from '../../support/server.ts'
+import type { ApiResponse } from '../../support/server.ts'
 import { MERCHANT, type StripeBilling, startStripeBilling } from '../../support/stripe-billing.ts'
 import { savedCard } from '../../support/stripe-simulator.ts'
 
@@ -99,11 +99,11 @@ async function live({ billing, primer, shop }: Stand, random: Random): Promise<v
 }
 
 /** Sends it twice at once, again while the provider is not available, and waits for the outcome, which both have. */
-async function twice(send: () => Promise<Answer>): Promise<Answer> {
+async function twice(send: () => Promise<ApiResponse>): Promise<ApiResponse> {
   const ask = async () => {
     for (;;) {
-      const answer = await send()
-      if (answer.status !== 503) return answer
+      const response = await send()
+      if (response.status !== 503) return response
       await sleep(100)
     }
   }

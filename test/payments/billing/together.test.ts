@@ -35,21 +35,21 @@ test('50 charges of 50 customers: each finds what is its own, in few transaction
       const one = { method: 'POST', body: { ...body, ...metadataOf(n) }, headers: ['service-secret-key', shop.key] }
       return [1, 2].map(() => send(agent, billing.server.url, `/${shop.id}/v1/payment/one_off_charge`, one))
     })
-  const answering: ReturnType<typeof ask> = []
+  const pending: ReturnType<typeof ask> = []
   // One charge waits for the clock of the organization to settle, and the others come meanwhile.
   const first = await shop.customer()
   await billing.db.tx(async (query) => {
     await query('select 1 from organization_clocks where organization_id = $1 for update', [shop.id])
-    answering.push(shop.charge(first))
+    pending.push(shop.charge(first))
     await untilLocked(billing.db.query)
-    answering.push(...ask())
-    // Whoever is answered now came behind all of them.
+    pending.push(...ask())
+    // A call that has its response now came after all of them.
     for (let n = 0; n < 3; n++) await shop.consumables(first)
     assert.equal((await billing.ledger()).length, 1, 'nobody is charged while the settlement before cannot go on')
   })
-  const [, ...answers] = await Promise.all(answering)
-  assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
-  for (const [n, user] of users.entries()) await check(n, user, [answers[2 * n]!.body, answers[2 * n + 1]!.body])
+  const [, ...responses] = await Promise.all(pending)
+  assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
+  for (const [n, user] of users.entries()) await check(n, user, [responses[2 * n]!.body, responses[2 * n + 1]!.body])
   await checkSharing()
 })
 
@@ -71,11 +71,11 @@ async function checkSharing(): Promise<void> {
   assert.ok(transactions < (MANY * 3) / 4, `${MANY} charges were settled in ${transactions} transactions`)
 }
 
-async function check(n: number, user: string, answers: Json[]): Promise<void> {
-  const [first, second] = answers
+async function check(n: number, user: string, responses: Json[]): Promise<void> {
+  const [first, second] = responses
   assert.equal(first.order_id, second.order_id)
-  assert.deepEqual(answers.map(({ idempotent_replay }) => idempotent_replay).sort(), [false, true])
-  const [{ checkout_status }] = answers.filter(({ idempotent_replay }) => !idempotent_replay)
+  assert.deepEqual(responses.map(({ idempotent_replay }) => idempotent_replay).sort(), [false, true])
+  const [{ checkout_status }] = responses.filter(({ idempotent_replay }) => !idempotent_replay)
   assert.equal(checkout_status, isDeclined(n) ? 'failed' : 'succeeded')
 
   const [row, ...more] = await shop.report({ order_id: first.order_id })

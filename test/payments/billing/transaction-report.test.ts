@@ -133,9 +133,9 @@ describe('what it returns', () => {
       [{ oneoff_id: 5 }, /oneoff_id/],
       [{ status: 'failed' }, /"status"/],
     ] as [object, RegExp][]) {
-      const answer = await report(body)
-      assert.equal(answer.status, 400, JSON.stringify(body))
-      assert.match(answer.body.message, message)
+      const response = await report(body)
+      assert.equal(response.status, 400, JSON.stringify(body))
+      assert.match(response.body.message, message)
     }
   })
 

@@ -23,7 +23,7 @@ let quick: Organization
 let hung = 0
 let clockReadings = 0
 before(async () => {
-  // In front of the simulator: look-ups of one organization are never answered.
+  // In front of the simulator: look-ups of one organization get no response.
   const orders = new Set<string>()
   gate = createServer((request, response) => {
     const chunks: Buffer[] = []
@@ -73,14 +73,14 @@ test('look-ups that hang for one organization delay those of another not at all'
   const users = await Promise.all(
     Array.from({ length: HANGING }, () => hanging.customer({ token: 'sim_drop_no_charge', merchantId: 'hangs' })),
   )
-  for (const answer of await Promise.all(users.map((user) => hanging.charge(user))))
-    assert.equal(answer.body.checkout_status, 'processing', answer.text)
+  for (const response of await Promise.all(users.map((user) => hanging.charge(user))))
+    assert.equal(response.body.checkout_status, 'processing', response.text)
   await until('look-ups to hang', () => hung >= 8)
   const user = await quick.customer({ token: 'sim_charge_then_drop' })
   const key = { idempotency_key: 'k' }
   assert.equal((await quick.charge(user, key)).body.checkout_status, 'processing')
-  const answer = await settled(() => quick.charge(user, key), 30_000)
-  assert.equal(answer.body.checkout_status, 'succeeded')
+  const response = await settled(() => quick.charge(user, key), 30_000)
+  assert.equal(response.body.checkout_status, 'succeeded')
   assert.ok(hung <= 8, `${hung} look-ups of one account at once`)
 })
 

@@ -35,9 +35,9 @@ describe('a success', () => {
   test('is reported with every field, in major units with all decimals', async () => {
     const user = await shop.customer()
     const { order_id } = (await shop.charge(user, { amount: 10.5 })).body
-    const answer = await shop.post('/transaction_report', { last_transaction_date: '2020-01-01T00:00:00Z', order_id })
-    assert.match(answer.text, /"amount":10\.50,"amount_usd":10\.50,/)
-    const [row] = answer.body.transactions
+    const response = await shop.post('/transaction_report', { last_transaction_date: '2020-01-01T00:00:00Z', order_id })
+    assert.match(response.text, /"amount":10\.50,"amount_usd":10\.50,/)
+    const [row] = response.body.transactions
     const { trx_id, trx_created_at, psp_date, psp_transaction_id, ...rest } = row
     for (const id of [trx_id, order_id]) assert.match(id, /^[0-9a-f-]{36}$/)
     for (const time of [trx_created_at, psp_date]) assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
@@ -83,8 +83,8 @@ describe('a success', () => {
   test('grants exactly one consumable, and the events have what the API returns', async () => {
     const user = await shop.customer()
     const metadata = { pack: 'x', n: 1 }
-    const answer = await shop.charge(user, { client_metadata: metadata })
-    const { order_id } = answer.body
+    const response = await shop.charge(user, { client_metadata: metadata })
+    const { order_id } = response.body
     const [consumable, ...others] = await shop.consumables(user)
     assert.deepEqual(others, [])
     const { consumable_id, granted_at, ...rest } = consumable
@@ -96,7 +96,7 @@ describe('a success', () => {
       object_id: order_id,
       sequence: '1',
       profile_id: null,
-      data: { ...answer.body, external_id: user, amount: 10.5, currency_code: 'USD', client_metadata: metadata },
+      data: { ...response.body, external_id: user, amount: 10.5, currency_code: 'USD', client_metadata: metadata },
     })
     const [granted] = await events(consumable_id)
     assert.deepEqual([granted.type, granted.data], ['consumable.granted', consumable])

@@ -38,14 +38,14 @@ describe('a key whose result is withheld', () => {
 
   test('is looked up by the id that came with it, and is what it was: here succeeded', async () => {
     const asked: Reference[] = []
-    const answer = await charge({
+    const response = await charge({
       charge: async () => withheld,
       lookUp: async (reference) => {
         asked.push(reference)
         return as(reference)
       },
     })
-    assert.equal(answer.checkout_status, 'succeeded')
+    assert.equal(response.checkout_status, 'succeeded')
     assert.deepEqual(
       asked.map(({ handle }) => handle),
       ['pay_1'],
@@ -53,20 +53,23 @@ describe('a key whose result is withheld', () => {
   })
 
   test('is what it was: here failed', async () => {
-    const answer = await charge({ charge: async () => withheld, lookUp: async (reference) => as(reference, 'failed') })
-    assert.equal(answer.checkout_status, 'failed')
+    const response = await charge({
+      charge: async () => withheld,
+      lookUp: async (reference) => as(reference, 'failed'),
+    })
+    assert.equal(response.checkout_status, 'failed')
   })
 
   test('is neither failed nor sent again while the look-up finds nothing, and settled once it does', async () => {
     let calls = 0
-    const answer = await charge({
+    const response = await charge({
       charge: async () => {
         calls++
         return { outcome: 'withheld' }
       },
       lookUp: async () => ({ outcome: 'not_found' }),
     })
-    assert.equal(answer.checkout_status, 'processing')
+    assert.equal(response.checkout_status, 'processing')
     assert.equal(calls, 1)
     assert.equal((await lookAgain({ lookUp: async (reference) => as(reference) })).status, 'succeeded')
   })
@@ -92,35 +95,35 @@ describe('an authorization', () => {
 
   test('is captured, and succeeds by the capture', async () => {
     const captured: string[] = []
-    const answer = await charge({
+    const response = await charge({
       charge: async () => authorized,
       capture: async (reference) => {
         captured.push(reference.handle)
         return as(reference)
       },
     })
-    assert.equal(answer.checkout_status, 'succeeded')
+    assert.equal(response.checkout_status, 'succeeded')
     assert.deepEqual(captured, ['pay_1'])
   })
 
   test('is no success while the capture is unknown, and is captured by the next look', async () => {
-    const answer = await charge({
+    const response = await charge({
       charge: async () => authorized,
       capture: async () => ({ outcome: 'unknown', why: 'no response' }),
     })
-    assert.equal(answer.checkout_status, 'processing')
+    assert.equal(response.checkout_status, 'processing')
     const settled = await lookAgain({ lookUp: async () => authorized, capture: async (reference) => as(reference) })
     assert.equal(settled.status, 'succeeded')
   })
 
   test('that stays authorized is looked at again', async () => {
-    const answer = await charge({ charge: async () => authorized, capture: async () => authorized })
-    assert.equal(answer.checkout_status, 'processing')
+    const response = await charge({ charge: async () => authorized, capture: async () => authorized })
+    assert.equal(response.checkout_status, 'processing')
   })
 
   test('whose capture is refused for good is cancelled', async () => {
-    const answer = await charge({ charge: async () => authorized, capture: async () => ({ outcome: 'refused' }) })
-    assert.equal(answer.checkout_status, 'cancelled')
+    const response = await charge({ charge: async () => authorized, capture: async () => ({ outcome: 'refused' }) })
+    assert.equal(response.checkout_status, 'cancelled')
   })
 })
 

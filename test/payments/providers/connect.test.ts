@@ -1,4 +1,4 @@
-// Merchant accounts are connected with a key of the right mode and account, which is sealed and never answered.
+// Merchant accounts are connected with a key of the right mode and account, which is sealed and never returned.
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
@@ -21,16 +21,16 @@ const shop = await billing.organization()
 const ACCOUNTS = `/organizations/${shop.id}/merchant-accounts`
 
 async function post(path: string, body?: object) {
-  const answer = await billing.server.admin(ACCOUNTS + path, { method: 'POST', ...(body && { body }) })
-  return { ...answer, code: answer.headers['x-error-code'] }
+  const response = await billing.server.admin(ACCOUNTS + path, { method: 'POST', ...(body && { body }) })
+  return { ...response, code: response.headers['x-error-code'] }
 }
 
 describe('connecting over HTTP', () => {
   test('200 with the mode, the end of the key and the currencies, and never the secrets', async () => {
     const given = { sandbox: true, secret_key: KEY, webhook_secrets: [SECRET] }
-    const answer = await post(`/stripe/${ACCOUNT}/connect`, given)
-    assert.equal(answer.status, 200, answer.text)
-    const { currencies, ...rest } = answer.body
+    const response = await post(`/stripe/${ACCOUNT}/connect`, given)
+    assert.equal(response.status, 200, response.text)
+    const { currencies, ...rest } = response.body
     assert.deepEqual(rest, {
       psp: 'stripe',
       psp_merchant_id: ACCOUNT,
@@ -46,7 +46,7 @@ describe('connecting over HTTP', () => {
     assert.ok(currencies.includes('USD') && !currencies.includes('UGX'), currencies.join())
     const rows = await billing.db.query('select * from merchant_accounts')
     const log = await billing.db.query('select * from audit_log')
-    const shown = answer.text + JSON.stringify([rows, log]) + billing.server.logLines().join('')
+    const shown = response.text + JSON.stringify([rows, log]) + billing.server.logLines().join('')
     assert.ok(!shown.includes(KEY) && !shown.includes(SECRET), 'a secret is not sealed')
     const provider = await billing.server.app.providers.of(shop.id, 'stripe', ACCOUNT)
     assert.deepEqual([await provider?.isReachable(), provider?.isSandbox], [true, true])
@@ -58,8 +58,8 @@ describe('connecting over HTTP', () => {
     assert.equal(await (await providers.of(shop.id, 'stripe', 'rotated'))!.isReachable(), true)
     await stripe.control('/keys/revoke', { key: 'sk_test_first0000' })
     assert.equal(await (await providers.of(shop.id, 'stripe', 'rotated'))!.isReachable(), false)
-    const answer = await post('/stripe/rotated/connect', { sandbox: true, secret_key: 'sk_test_second1111' })
-    assert.deepEqual([answer.body.key_last4, answer.body.webhook_secrets], ['1111', 1], answer.text)
+    const response = await post('/stripe/rotated/connect', { sandbox: true, secret_key: 'sk_test_second1111' })
+    assert.deepEqual([response.body.key_last4, response.body.webhook_secrets], ['1111', 1], response.text)
     await clock.sleep(1000)
     assert.equal(await (await providers.of(shop.id, 'stripe', 'rotated'))!.isReachable(), true)
     const secrets = await post('/stripe/rotated/connect', { sandbox: true, webhook_secrets: [SECRET, `${SECRET}2`] })
@@ -68,8 +68,8 @@ describe('connecting over HTTP', () => {
 
   test('the currencies stay narrowed to those that were set by hand', async () => {
     await billing.server.admin(`${ACCOUNTS}/stripe/narrowed`, { method: 'PUT', body: { currencies: ['EUR', 'UGX'] } })
-    const answer = await post('/stripe/narrowed/connect', { sandbox: true, secret_key: KEY })
-    assert.deepEqual(answer.body.currencies, ['EUR'])
+    const response = await post('/stripe/narrowed/connect', { sandbox: true, secret_key: KEY })
+    assert.deepEqual(response.body.currencies, ['EUR'])
   })
 
   const refused: Record<string, [path: string, body: object, status: number, code: string]> = {
@@ -93,8 +93,8 @@ describe('connecting over HTTP', () => {
   }
   for (const [what, [path, body, status, code]] of Object.entries(refused)) {
     test(`${status} ${code} for ${what}, and nothing is stored`, async () => {
-      const answer = await post(path, body)
-      assert.deepEqual([answer.status, answer.code], [status, code], answer.text)
+      const response = await post(path, body)
+      assert.deepEqual([response.status, response.code], [status, code], response.text)
       const stored = await billing.db.query(`select 1 from merchant_accounts where psp_merchant_id = 'a'`)
       assert.deepEqual(stored, [])
     })
@@ -102,8 +102,8 @@ describe('connecting over HTTP', () => {
 
   test('400 credentials_refused for a key that was revoked', async () => {
     await stripe.control('/keys/revoke', { key: 'sk_test_revoked0' })
-    const answer = await post('/stripe/a/connect', { sandbox: true, secret_key: 'sk_test_revoked0' })
-    assert.deepEqual([answer.status, answer.code], [400, 'credentials_refused'], answer.text)
+    const response = await post('/stripe/a/connect', { sandbox: true, secret_key: 'sk_test_revoked0' })
+    assert.deepEqual([response.status, response.code], [400, 'credentials_refused'], response.text)
   })
 
   test('409 wrong_mode for a live account that is to become a sandbox, with a test key or without a key, also once disconnected', async () => {
@@ -114,8 +114,8 @@ describe('connecting over HTTP', () => {
     await connectAccount(context, name, { secretKey: 'sk_live_12345678', isSandbox: false })
     await live.cleanUp()
     const refused = async (given: object) => {
-      const answer = await post('/stripe/real/connect', { sandbox: true, ...given })
-      assert.deepEqual([answer.status, answer.code], [409, 'wrong_mode'], answer.text)
+      const response = await post('/stripe/real/connect', { sandbox: true, ...given })
+      assert.deepEqual([response.status, response.code], [409, 'wrong_mode'], response.text)
     }
     await refused({ secret_key: KEY })
     await refused({ webhook_secrets: [SECRET] })
@@ -137,9 +137,9 @@ describe('connecting over HTTP', () => {
       return row!.key
     }
     const assertRefused = async (merchantId: string) => {
-      const answer = await post(`/stripe/${merchantId}/connect`, other)
-      assert.deepEqual([answer.status, answer.code], [400, 'wrong_account'], answer.text)
-      assert.match(answer.body.message, /acct_1TundishDialect0.*acct_1Other/)
+      const response = await post(`/stripe/${merchantId}/connect`, other)
+      assert.deepEqual([response.status, response.code], [400, 'wrong_account'], response.text)
+      assert.match(response.body.message, /acct_1TundishDialect0.*acct_1Other/)
     }
 
     test('400 wrong_account under a name that is connected, and the key that was stored stays', async () => {

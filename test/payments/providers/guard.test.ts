@@ -124,8 +124,8 @@ test('not begun for a first call that was not sent in time; unknown for one that
 
 test('a call given up before it began is not sent', async () => {
   const guard = new Guard({ clock: new HandClock() })
-  const answer = await guard.run(async () => 'sent', AbortSignal.abort())
-  assert.deepEqual(answer, { outcome: 'unknown', why: 'the call was given up' })
+  const response = await guard.run(async () => 'sent', AbortSignal.abort())
+  assert.deepEqual(response, { outcome: 'unknown', why: 'the call was given up' })
   const first = await guard.begin(async () => 'sent', AbortSignal.abort())
   assert.deepEqual(first, { outcome: 'not_begun', why: 'the call was given up', cause: 'busy' })
 })

@@ -17,16 +17,16 @@ test('503 for the merchant account that fails, 200 for others of the same organi
   const good = await shop.customer({ merchantId: 'failing' })
   const neighbours = await Promise.all(['good', 'failing'].map((merchantId) => other.customer({ merchantId })))
   const sibling = await shop.customer({ merchantId: 'good' })
-  for (const answer of await Promise.all(failing.map((user) => shop.charge(user))))
-    assert.equal(answer.body.checkout_status, 'processing', answer.text)
+  for (const response of await Promise.all(failing.map((user) => shop.charge(user))))
+    assert.equal(response.body.checkout_status, 'processing', response.text)
 
   const refused = await shop.charge(good)
   assert.deepEqual([refused.status, refused.headers['retry-after']], [503, '5'], refused.text)
-  for (const answer of [
+  for (const response of [
     await shop.charge(sibling),
     ...(await Promise.all(neighbours.map((user) => other.charge(user)))),
   ])
-    assert.equal(answer.body.checkout_status, 'succeeded', answer.text)
+    assert.equal(response.body.checkout_status, 'succeeded', response.text)
 })
 
 test('503 for a merchant account that fails, after 200 for a payment that names no account', async () => {

@@ -69,7 +69,7 @@ const untrue: [name: string, listener: RequestListener, why: string][] = [
     'returned status 502',
   ],
   [
-    'half an answer',
+    'half a response',
     (_q, s) => s.writeHead(200, { 'content-length': 99 }).write('{"outc', () => s.destroy()),
     'the connection broke (ECONNRESET)',
   ],
@@ -78,7 +78,7 @@ const untrue: [name: string, listener: RequestListener, why: string][] = [
     (_q, s) => s.socket!.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'),
     'the connection ended without a response',
   ],
-  ['an answer without end', (_q, s) => s.end('x'.repeat(300_000)), 'response exceeds 262144 bytes'],
+  ['a response without end', (_q, s) => s.end('x'.repeat(300_000)), 'response exceeds 262144 bytes'],
 ]
 
 for (const [name, listener, why] of untrue) {
@@ -170,7 +170,7 @@ test('connections are kept and used again', async () => {
   assert.equal(ports.size, 1)
 })
 
-/** A provider at a server that answers so. What is not about the deadline has one that no busy machine reaches. */
+/** A provider at a server that responds so. What is not about the deadline has one that no busy machine reaches. */
 async function withServer(
   listener: RequestListener,
   work: (provider: SimulatorProvider) => Promise<void>,

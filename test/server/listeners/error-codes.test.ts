@@ -1,10 +1,10 @@
-// X-Error-Code: a stable word with every refusal, the same in the answer, in the API's description and in docs/errors.md.
+// X-Error-Code: a stable word with every refusal, the same in the response, in the API's description and in docs/errors.md.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { faults } from '../../../scripts/error-codes.ts'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
-import { type Answer, type Project, sendBytes } from '../../support/server.ts'
+import { type ApiResponse, type Project, sendBytes } from '../../support/server.ts'
 
 describe('X-Error-Code', () => {
   let billing: Billing
@@ -17,7 +17,7 @@ describe('X-Error-Code', () => {
   })
   after(() => billing.stop())
 
-  const codeOf = ({ status, headers }: Answer) => [status, headers['x-error-code']]
+  const codeOf = ({ status, headers }: ApiResponse) => [status, headers['x-error-code']]
   const charge = (body: object) => {
     const headers = ['service-secret-key', shop.key]
     const whole = { external_id: 'nobody', amount: 1, currency_code: 'USD', idempotency_key: 'key', ...body }

@@ -1,4 +1,4 @@
-// What answers leave behind in memory: it goes at once. What lasts makes major collections, and each of those holds up others.
+// What responses leave behind in memory: it goes at once. What lasts makes major collections, and each of those holds up others.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Agent } from 'node:http'
@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
 import { type ServerProcess, startProcess } from '../../support/process.ts'
-import { type Answer, scrape, send } from '../../support/server.ts'
+import { type ApiResponse, scrape, send } from '../../support/server.ts'
 
 const LAUNCHER = fileURLToPath(new URL('../../../bin/tundish', import.meta.url))
 const AT_ONCE = 16
@@ -42,7 +42,7 @@ describe('a server under load', { timeout: 120_000 }, () => {
     await billing.stop()
   })
 
-  async function many(count: number, ask: (n: number) => Promise<Answer>): Promise<void> {
+  async function many(count: number, ask: (n: number) => Promise<ApiResponse>): Promise<void> {
     let next = 0
     const work = async () => {
       while (next < count) {
@@ -59,7 +59,7 @@ describe('a server under load', { timeout: 120_000 }, () => {
     return Number(new RegExp(`^nodejs_gc_duration_seconds_count\\{kind="${kind}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0)
   }
 
-  async function collectionsOf(count: number, ask: (n: number) => Promise<Answer>) {
+  async function collectionsOf(count: number, ask: (n: number) => Promise<ApiResponse>) {
     await many(WARM_UP, ask)
     const before = { major: await collections('major'), minor: await collections('minor') }
     await many(count, ask)

@@ -15,18 +15,18 @@ for (const side of ['public', 'operator'] as const) {
     after(() => listener.close())
 
     test('/openapi.json is the document of the routes', async () => {
-      const answer = await fetch(`${url}/openapi.json`)
-      assert.equal(answer.status, 200)
-      assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
-      assert.deepEqual(await answer.json(), JSON.parse(JSON.stringify(listener.swagger())))
+      const response = await fetch(`${url}/openapi.json`)
+      assert.equal(response.status, 200)
+      assert.match(response.headers.get('content-type') ?? '', /^application\/json/)
+      assert.deepEqual(await response.json(), JSON.parse(JSON.stringify(listener.swagger())))
     })
 
     test('200 for /docs, and /docs/ leads there', async () => {
       for (const path of ['/docs', '/docs/']) {
-        const answer = await fetch(url + path)
-        assert.equal(answer.status, 200)
-        assert.equal(answer.url, `${url}/docs`)
-        assert.match(await answer.text(), /<title>Tundish reference<\/title>/)
+        const response = await fetch(url + path)
+        assert.equal(response.status, 200)
+        assert.equal(response.url, `${url}/docs`)
+        assert.match(await response.text(), /<title>Tundish reference<\/title>/)
       }
     })
   })

@@ -1,7 +1,7 @@
 // Every rule that a description declares for a query parameter is enforced, and the reader's own rules are declared.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { type AdminAnswer, startAdmin } from '../../support/admin.ts'
+import { type AdminResponse, startAdmin } from '../../support/admin.ts'
 import { startBilling } from '../../support/billing.ts'
 import { openEvents } from '../../support/events.ts'
 import type { Json } from '../../support/server.ts'
@@ -92,7 +92,7 @@ test('400 for every declared rule of every query parameter of the operator’s A
   assert.ok(cases.length > 30, String(cases.length))
   for (const { path, query, rule } of cases) {
     const url = `${path.replace('/admin/v1', '')}?${query}`
-    const { status, headers }: AdminAnswer = await admin.call('GET', url)
+    const { status, headers }: AdminResponse = await admin.call('GET', url)
     assert.deepEqual([status, CODES.includes(String(headers.get('x-error-code')))], [400, true], `${path}: ${rule}`)
   }
 })

@@ -1,4 +1,4 @@
-// Keys that are sent in the wrong place: no answer and no log line repeats them.
+// Keys that are sent in the wrong place: no response and no log line repeats them.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
@@ -20,7 +20,7 @@ for (const secret of SECRETS) {
     const { key } = project
     const json = (body: object | string) => server.api('/profiles/anonymize', { key, method: 'POST', body })
     const named = encodeURIComponent(secret)
-    const answers = {
+    const responses = {
       unknownParameter: await server.api(`/funnels?${named}=1`, { key }),
       parameter: await server.api(`/funnels?limit=${named}`, { key }),
       cursor: await server.api(`/funnels?cursor=${named}`, { key }),
@@ -44,11 +44,11 @@ for (const secret of SECRETS) {
       requestId: await server.api('/funnels?x=1', { key, headers: ['X-Request-Id', secret] }),
       host: await server.call('/nothing', { headers: ['Host', secret] }),
     }
-    for (const [place, { status, text, headers }] of Object.entries(answers)) {
+    for (const [place, { status, text, headers }] of Object.entries(responses)) {
       assert.ok(status >= 400, `${place}: ${status}`)
       assert.ok(!(text + JSON.stringify(headers)).includes(secret.slice(0, 16)), `${place}: ${text}`)
     }
-    assert.equal(answers.id.body.message, `There is no funnel with the id "${prefix}…".`)
+    assert.equal(responses.id.body.message, `There is no funnel with the id "${prefix}…".`)
     assert.ok(!server.logLines().join('').includes(secret.slice(0, 16)))
   })
 }

@@ -1,4 +1,4 @@
-// What the endpoint of Stripe's notifications answers: by signature, while a secret is rotated, for accounts that do not exist.
+// The responses to Stripe's notifications: by signature, while a secret is rotated, for accounts that do not exist.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { signature } from '../../../src/simulators/stripe/events.ts'
@@ -16,8 +16,8 @@ describe('the endpoint responds', () => {
   const nowS = () => Math.floor(Date.now() / 1000)
   async function send(body: string, header: string | undefined, url = setup.account.eventsUrl) {
     const headers = { 'content-type': 'application/json', ...(header !== undefined && { 'stripe-signature': header }) }
-    const answer = await fetch(url, { method: 'POST', headers, body })
-    return [answer.status, answer.headers.get('x-error-code'), await answer.text()] as const
+    const response = await fetch(url, { method: 'POST', headers, body })
+    return [response.status, response.headers.get('x-error-code'), await response.text()] as const
   }
 
   test('200 for a kind that is of no use, and for a copy', async () => {

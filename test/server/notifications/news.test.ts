@@ -79,7 +79,7 @@ test('a dispute of a charge whose outcome cannot be looked up yet is sent again'
   assert.equal(checkout_status, 'processing')
   const movement = (await setup.stripe.ledger()).find(({ metadata }) => metadata['tundish_order'] === order_id)
   await setup.stripe.control('/disputes', { charge: movement!.id })
-  await until('the notification of the dispute to be answered', async () =>
+  await until('the response to the notification of the dispute', async () =>
     /^tundish_provider_notifications_total\{[^}]*about="dispute"/m.test(await scrape(setup.billing.server)),
   )
   await setup.stripe.control('/faults/clear')

@@ -15,9 +15,9 @@ for (const side of ['public', 'operator'] as const) {
 
     test('the icon is served, also as /favicon.ico', async () => {
       for (const name of ['favicon.svg', 'favicon.ico']) {
-        const answer = await fetch(`${site.url}/${name}`)
-        assert.equal(answer.status, 200, name)
-        assert.equal(answer.headers.get('content-type'), 'image/svg+xml')
+        const response = await fetch(`${site.url}/${name}`)
+        assert.equal(response.status, 200, name)
+        assert.equal(response.headers.get('content-type'), 'image/svg+xml')
       }
     })
 
@@ -103,9 +103,9 @@ for (const side of ['public', 'operator'] as const) {
 
     test('404 with a sentence for a guide that does not exist, also outside the folder', async () => {
       for (const name of ['nothing', '..%2F..%2Fpackage.json', 'decisions']) {
-        const answer = await fetch(`${site.url}/docs/guides/${name}`)
-        assert.equal(answer.status, 404, name)
-        assert.match(((await answer.json()) as { message: string }).message, /no guide of this name/)
+        const response = await fetch(`${site.url}/docs/guides/${name}`)
+        assert.equal(response.status, 404, name)
+        assert.match(((await response.json()) as { message: string }).message, /no guide of this name/)
       }
     })
   })
@@ -134,10 +134,10 @@ async function textOf(address: string) {
 }
 
 async function page(address: string) {
-  const answer = await fetch(address)
-  const text = await answer.text()
-  assert.equal(answer.status, 200, `${address}: ${text.slice(0, 200)}`)
-  assert.match(answer.headers.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'self'; img-src/)
+  const response = await fetch(address)
+  const text = await response.text()
+  assert.equal(response.status, 200, `${address}: ${text.slice(0, 200)}`)
+  assert.match(response.headers.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'self'; img-src/)
   assert.doesNotMatch(text, /<script|<[^>]*(?:javascript:|\son[a-z]+=)/i, address)
   return { text }
 }

@@ -94,8 +94,8 @@ describe('replicas behind a balancer', { timeout: 120_000 }, () => {
       await insert(server.db, project, { profiles: [{ id, email: `${id}@example.com` }] })
       const erased = await project.post('/profiles/anonymize', { profile_ids: [id] })
       assert.equal(erased.status, 200)
-      const answers = await Promise.all(Array.from({ length: 6 }, () => project.get(`/profiles/${id}`)))
-      assert.deepEqual([...new Set(answers.map(({ body }) => body.email))], [null])
+      const responses = await Promise.all(Array.from({ length: 6 }, () => project.get(`/profiles/${id}`)))
+      assert.deepEqual([...new Set(responses.map(({ body }) => body.email))], [null])
     }
   })
 })

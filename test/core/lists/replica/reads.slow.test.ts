@@ -1,4 +1,4 @@
-// Reads from a real streaming replica: what it may answer, and what goes to the primary.
+// Reads from a real streaming replica: what it may serve, and what goes to the primary.
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { createProject } from '../../../../src/core/tenants/tenants.ts'
@@ -209,8 +209,8 @@ describe('reads from a replica', { timeout: 180_000 }, () => {
       const { headers } = await sync(other)
       return String(headers['x-sync-horizon']) > row!.updated_at!.replace(' ', 'T')
     })
-    const answer = await sync(patient)
-    assert.ok(answer.body.data.some((one: { id: string }) => one.id === id))
+    const response = await sync(patient)
+    assert.ok(response.body.data.some((one: { id: string }) => one.id === id))
     assert.deepEqual(await readsOf(patient, () => sync(patient)), ['primary late'])
   })
 

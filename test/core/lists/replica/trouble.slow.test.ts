@@ -23,7 +23,7 @@ describe('a replica', { timeout: 240_000 }, () => {
   })
   after(() => scene.close())
 
-  /** Reads without a pause while `trouble` happens; every answer has to be right. Answers the slowest. */
+  /** Reads without a pause while `trouble` happens; every response has to be right. Returns the slowest. */
   async function survives(trouble: () => Promise<unknown>): Promise<number> {
     let stopped = false
     let slowestMs = 0

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Refusal } from '../../../../src/lib/errors.ts'
 import {
-  type Answering,
   importApi,
   openBetween,
   openShop,
   openTarget,
+  type Responding,
   type Shop,
 } from '../../../support/api-imports.ts'
 import type { Json } from '../../../support/server.ts'
@@ -40,7 +40,7 @@ const page = (data: unknown[], pagination: object = {}) => ({
 const missing = { status: 404, body: { message: 'Not found.' } }
 
 /** Lists by path, and records by path; everything else is not there. */
-type Service = Record<string, (query: URLSearchParams, body: Json) => ReturnType<Answering> | Json>
+type Service = Record<string, (query: URLSearchParams, body: Json) => ReturnType<Responding> | Json>
 
 const HONEST: Service = {
   '/funnels': () => page([]),

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { ApiReport } from '../../../../src/data/ingest/api/compare.ts'
 import {
-  type Answering,
   type Between,
   importApi,
   openBetween,
   openShop,
   openTarget,
+  type Responding,
   recordsOf,
   rowsOf,
   type Shop,
@@ -30,7 +30,7 @@ after(async () => {
 const NOT_THERE = /^\/public\/v1\/(export|experiments|replies|profiles|sessions)$/
 
 /** No export, no lists but those of the specification, small pages, filters ignored, and other forms of the same content. */
-const asHosted: Answering = async ({ path, query }, pass) => {
+const asHosted: Responding = async ({ path, query }, pass) => {
   if (NOT_THERE.test(path)) return { status: 404, body: { message: 'Not found.' } }
   if (Number(query.get('limit') ?? 20) > 100) return { status: 400, body: { message: 'limit: at most 100' } }
   const kept = new URLSearchParams([...query].filter(([name]) => !name.startsWith('filter[')))
@@ -139,7 +139,7 @@ const seconds = (time: string) => Math.floor(Date.parse(time) / 1000)
 const only = (item: Json, ...names: string[]) => Object.fromEntries(names.map((name) => [name, item[name]]))
 
 /** Lists that show less than details, flat where those nest, times in details as seconds, and names with the service's own. */
-const asPublished: Answering = async ({ path, query }, pass) => {
+const asPublished: Responding = async ({ path, query }, pass) => {
   if (/^\/public\/v1\/(export|experiments|replies)$/.test(path)) return { status: 404, body: { message: 'Not found.' } }
   const kept = new URLSearchParams([...query].filter(([name]) => !name.startsWith('filter[updated_at')))
   const { status, body } = await pass({ query: kept })

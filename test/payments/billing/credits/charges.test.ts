@@ -31,9 +31,9 @@ const TOKENS = [{ unit: 'tokens', amount: 100, expires_after: '90d' }]
 /** A customer who has bought 100 tokens for 10.50. */
 async function bought(grants: object[] = TOKENS): Promise<[user: string, order: string]> {
   const user = await shop.customer()
-  const answer = await shop.charge(user, { grants })
-  assert.equal(answer.body.checkout_status, 'succeeded', answer.text)
-  return [user, answer.body.order_id]
+  const response = await shop.charge(user, { grants })
+  assert.equal(response.body.checkout_status, 'succeeded', response.text)
+  return [user, response.body.order_id]
 }
 
 const refund = async (user: string, order: string, amount?: string) =>

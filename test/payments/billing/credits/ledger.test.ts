@@ -18,8 +18,8 @@ const { db } = billing
 
 async function holder(amount: number | string, more: object = {}): Promise<string> {
   const external_id = await shop.customer()
-  const answer = await shop.credits('grant', { external_id, amount, ...more })
-  assert.equal(answer.status, 200, answer.text)
+  const response = await shop.credits('grant', { external_id, amount, ...more })
+  assert.equal(response.status, 200, response.text)
   return external_id
 }
 
@@ -51,9 +51,9 @@ describe('a spend', () => {
   test('400 with the balance when there is not enough, and the key stays free', async () => {
     const external_id = await holder(10)
     const body = { external_id, amount: 11, idempotency_key: 'b' }
-    const answer = await shop.credits('spend', body)
-    assert.equal(answer.status, 400)
-    const { message, ...sums } = answer.body
+    const response = await shop.credits('spend', body)
+    assert.equal(response.status, 400)
+    const { message, ...sums } = response.body
     assert.match(message, /^The customer has 10 available/)
     assert.deepEqual(sums, { code: 'insufficient_credits', balance: 10, held: 0, available: 10 })
     assert.equal((await shop.credits('spend', { ...body, amount: 10 })).status, 200)

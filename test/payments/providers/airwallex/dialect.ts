@@ -116,7 +116,7 @@ export async function openAirwallex() {
   }
 
   const logins = { count: 0 }
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url!, 'http://localhost')
     const text = (await Array.fromAsync(request as AsyncIterable<Buffer>)).join('')
     const body = text === '' ? {} : JSON.parse(text)
@@ -150,7 +150,7 @@ export async function openAirwallex() {
   }
 
   const listen = async (port: number) => {
-    const server = createServer((request, response) => void answer(request, response))
+    const server = createServer((request, response) => void respond(request, response))
     await new Promise<void>((done) => server.listen(port, '127.0.0.1', done))
     return server
   }

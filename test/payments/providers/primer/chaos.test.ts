@@ -1,4 +1,4 @@
-// Seeded chaos at Primer's API: calls that get lost, come late or are answered with errors, keys that are forgotten, lists that are
+// Seeded chaos at Primer's API: calls that get lost, come late or end with errors, keys that are forgotten, lists that are
 // late, orders that are lost. Whatever happens, one purchase is charged at most once, and an outcome that was final stays true.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -91,21 +91,21 @@ async function act(random: Random, purchase: Purchase): Promise<void> {
 /** The only call that may charge: an order sends it once. */
 async function send(purchase: Purchase): Promise<void> {
   purchase.sentMs = nowMs
-  const answer = await account.provider.charge(purchase.request)
-  purchase.story.push(`charge: ${JSON.stringify(answer, text)}`)
-  if (answer.outcome === 'not_begun') purchase.sentMs = undefined
-  else if (answer.outcome === 'withheld') await lookAt(purchase, answer.handle)
-  else await conclude(purchase, answer)
+  const response = await account.provider.charge(purchase.request)
+  purchase.story.push(`charge: ${JSON.stringify(response, text)}`)
+  if (response.outcome === 'not_begun') purchase.sentMs = undefined
+  else if (response.outcome === 'withheld') await lookAt(purchase, response.handle)
+  else await conclude(purchase, response)
 }
 
 async function lookAt(purchase: Purchase, handle?: string): Promise<void> {
-  const answer = await account.provider.lookUp({ ...purchase.request, handle: handle ?? null })
-  purchase.story.push(`look-up: ${JSON.stringify(answer, text)}`)
-  await conclude(purchase, answer)
+  const response = await account.provider.lookUp({ ...purchase.request, handle: handle ?? null })
+  purchase.story.push(`look-up: ${JSON.stringify(response, text)}`)
+  await conclude(purchase, response)
 }
 
-async function conclude(purchase: Purchase, answer: { outcome: string; handle?: string }): Promise<void> {
-  const { outcome, handle } = answer
+async function conclude(purchase: Purchase, response: { outcome: string; handle?: string }): Promise<void> {
+  const { outcome, handle } = response
   if (outcome === 'not_found') return noteNotFound(purchase)
   purchase.notFoundMs = undefined
   if (outcome === 'authorized') {

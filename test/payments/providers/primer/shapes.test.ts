@@ -57,19 +57,19 @@ test(`${SEEDS} payments: only what is settled succeeded, with what was captured,
     const made = randomPayment(random, request)
     there = made
     cancels = random.chance(0.5)
-    const answer = await provider.lookUp({ ...request, handle: made['id'] })
+    const response = await provider.lookUp({ ...request, handle: made['id'] })
     const told = `seed ${seed}: ${JSON.stringify(made)}`
-    outcomes.set(answer.outcome, (outcomes.get(answer.outcome) ?? 0) + 1)
+    outcomes.set(response.outcome, (outcomes.get(response.outcome) ?? 0) + 1)
     const sales = (made['transactions'] ?? []).filter((one: Json) => typeOf(one) === 'SALE')
-    if (answer.outcome === 'succeeded') {
+    if (response.outcome === 'succeeded') {
       assert.ok(['SETTLED', 'PARTIALLY_SETTLED'].includes(made['status']), told)
       const captured = made['processor']?.amountCaptured
       const expected = captured || (made['status'] === 'SETTLED' ? made['amount'] : undefined)
-      assert.equal(answer.amountMinor, BigInt(expected), told)
-      assert.equal(answer.currencyCode, made['currencyCode'], told)
-      assert.ok(answer.amountMinor > 0n, told)
+      assert.equal(response.amountMinor, BigInt(expected), told)
+      assert.equal(response.currencyCode, made['currencyCode'], told)
+      assert.ok(response.amountMinor > 0n, told)
     }
-    if (answer.outcome === 'failed' || answer.outcome === 'refused') {
+    if (response.outcome === 'failed' || response.outcome === 'refused') {
       assert.ok(['DECLINED', 'FAILED', 'CANCELLED'].includes(there['status']), told)
       // A payment that was cancelled here, or no attempt of which may still move money.
       const mayMove = sales.some((one: Json) => MOVES.includes(statusOf(one)))
@@ -79,7 +79,7 @@ test(`${SEEDS} payments: only what is settled succeeded, with what was captured,
       if (made['status'] === 'FAILED' && there['status'] === 'FAILED')
         assert.ok(['GATEWAY_REJECTED', 'ISSUER_DECLINED'].includes(type), told)
     }
-    if (made['status'] === 'DISPUTED') assert.equal(answer.outcome, 'unknown', told)
+    if (made['status'] === 'DISPUTED') assert.equal(response.outcome, 'unknown', told)
     await readRefunds(made, told)
   }
   for (const outcome of ['succeeded', 'failed', 'refused', 'authorized', 'pending', 'unknown'])

@@ -13,9 +13,9 @@ before(async () => {
 after(() => account.cleanUp())
 
 async function charged(token = 'pm_card_visa') {
-  const answer = await account.charge(chargeRequest(token))
-  assertSettled(answer, 'succeeded')
-  return answer
+  const response = await account.charge(chargeRequest(token))
+  assertSettled(response, 'succeeded')
+  return response
 }
 
 test('a pending refund is pending until Stripe decides', async () => {
@@ -24,9 +24,9 @@ test('a pending refund is pending until Stripe decides', async () => {
   assert.ok(pending.outcome === 'pending' && pending.transactionId?.startsWith('re_'))
   assert.equal((await account.provider.lookUpRefund(request)).outcome, 'pending')
   await account.control('/clock', { advance_ms: 60_000 })
-  const answer = await account.provider.lookUpRefund(request)
-  assertSettled(answer, 'succeeded')
-  assert.equal(answer.amountMinor, 500n)
+  const response = await account.provider.lookUpRefund(request)
+  assertSettled(response, 'succeeded')
+  assert.equal(response.amountMinor, 500n)
 })
 
 test('a refund that fails after it succeeded is failed with its reason, in the list too', async () => {
@@ -34,9 +34,9 @@ test('a refund that fails after it succeeded is failed with its reason, in the l
   const request = refundRequest(charge, 500n)
   assertSettled(await account.provider.refund(request), 'succeeded')
   await account.control('/clock', { advance_ms: 60_000 })
-  const answer = await account.provider.lookUpRefund(request)
-  assertSettled(answer, 'failed')
-  assert.equal(answer.details.psp_reason_code, 'lost_or_stolen_card')
+  const response = await account.provider.lookUpRefund(request)
+  assertSettled(response, 'failed')
+  assert.equal(response.details.psp_reason_code, 'lost_or_stolen_card')
   const chargeTransactionId = charge.details.psp_transaction_id ?? ''
   const listed = await account.provider.refundsOf({ chargeTransactionId })
   assert.ok(Array.isArray(listed))

@@ -1,4 +1,4 @@
-// Seeded chaos at Stripe's API: calls that get lost, come late or are answered with errors, keys that are forgotten, orders
+// Seeded chaos at Stripe's API: calls that get lost, come late or end with errors, keys that are forgotten, orders
 // that are lost. Whatever happens, one purchase is charged at most once, and an outcome that was final stays true.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -98,7 +98,7 @@ async function loseOrder(purchase: Purchase): Promise<void> {
   const since = new Date(Date.now() - HOUR_MS).toISOString()
   const found = await account.provider.findByKey({ ...lost, cards: [lost] }, { since })
   purchase.story.push(`find by key: ${JSON.stringify(found, text)}`)
-  // Not known: the order stays as it was, as the core does not go on without an answer.
+  // Not known: the order stays as it was, as the core does not go on without an outcome.
   if (found.outcome === 'unknown') return
   const wasOver = purchase.verdict
   purchase.request = lost

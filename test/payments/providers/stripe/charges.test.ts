@@ -1,4 +1,4 @@
-// What the Stripe adapter makes of Stripe's answers to charges, beyond the contract that all adapters keep.
+// What the Stripe adapter makes of Stripe's responses to charges, beyond the contract that all adapters keep.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { assertSettled, chargeRequest } from '../../../support/payments.ts'
@@ -16,13 +16,13 @@ const yesterday = () => new Date(Date.now() - 86_400_000).toISOString()
 test('a card is charged with the customer it is attached to, which is returned', async () => {
   const { customer, payment_method } = await savedCard(account.stripe)
   const request = chargeRequest(payment_method)
-  const answer = await account.charge(request)
-  assertSettled(answer, 'succeeded')
-  assert.equal(answer.providerCustomer, customer)
-  const intent = await account.stripe.paymentIntents.retrieve(answer.details.psp_transaction_id ?? '')
+  const response = await account.charge(request)
+  assertSettled(response, 'succeeded')
+  assert.equal(response.providerCustomer, customer)
+  const intent = await account.stripe.paymentIntents.retrieve(response.details.psp_transaction_id ?? '')
   assert.equal(intent.customer, customer)
   assert.deepEqual(intent.metadata, { tundish_order: request.reference, tundish_key: request.key })
-  assert.deepEqual(pick(answer.details), {
+  assert.deepEqual(pick(response.details), {
     psp_status: 'succeeded',
     network: 'visa',
     pm_data_last4: '4242',
@@ -40,17 +40,17 @@ function pick(details: object) {
 
 test('failed for a card that the account does not have, and nothing is left at Stripe', async () => {
   const request = chargeRequest('pm_nowhere')
-  const answer = await account.charge(request)
-  assertSettled(answer, 'failed')
-  assert.deepEqual([answer.details.psp_reason_code, answer.reference], ['resource_missing', request.reference])
+  const response = await account.charge(request)
+  assertSettled(response, 'failed')
+  assert.deepEqual([response.details.psp_reason_code, response.reference], ['resource_missing', request.reference])
   assert.deepEqual(await account.lookUp(request), { outcome: 'not_found' })
 })
 
 test('failed for the card of another customer, with the reason of Stripe', async () => {
   const [mine, other] = [await savedCard(account.stripe), await savedCard(account.stripe)]
-  const answer = await account.charge(chargeRequest(mine.payment_method, { providerCustomer: other.customer }))
-  assertSettled(answer, 'failed')
-  assert.equal(answer.details.psp_reason_code, 'payment_method_customer_mismatch')
+  const response = await account.charge(chargeRequest(mine.payment_method, { providerCustomer: other.customer }))
+  assertSettled(response, 'failed')
+  assert.equal(response.details.psp_reason_code, 'payment_method_customer_mismatch')
 })
 
 for (const [card, hard] of [
@@ -63,9 +63,9 @@ for (const [card, hard] of [
 ] as const) {
   test(`a decline of ${card} is ${hard}, and the payment is cancelled, so that it can never be confirmed`, async () => {
     const request = chargeRequest(card)
-    const answer = await account.charge(request)
-    assertSettled(answer, 'failed')
-    assert.equal(answer.details.psp_reason_decline_type, hard)
+    const response = await account.charge(request)
+    assertSettled(response, 'failed')
+    assert.equal(response.details.psp_reason_decline_type, hard)
     const { status } = await account.stripe.paymentIntents.retrieve(account.withHandle(request).handle ?? '')
     assert.equal(status, 'canceled')
   })
@@ -76,9 +76,9 @@ test('failed with authentication_required for a payment that waits for the custo
   const prepared = await account.provider.prepare(request)
   assert.ok(prepared.outcome === 'prepared')
   await account.stripe.paymentIntents.confirm(prepared.handle)
-  const answer = await account.provider.lookUp({ ...request, handle: prepared.handle })
-  assertSettled(answer, 'failed')
-  assert.equal(answer.details.psp_reason_code, 'authentication_required')
+  const response = await account.provider.lookUp({ ...request, handle: prepared.handle })
+  assertSettled(response, 'failed')
+  assert.equal(response.details.psp_reason_code, 'authentication_required')
   assert.equal((await account.stripe.paymentIntents.retrieve(prepared.handle)).status, 'canceled')
 })
 
@@ -147,9 +147,9 @@ test('another amount than requested is returned as it was charged', async () => 
   const prepared = await account.provider.prepare(request)
   assert.ok(prepared.outcome === 'prepared')
   await account.stripe.paymentIntents.confirm(prepared.handle, { off_session: true })
-  const answer = await account.provider.lookUp({ ...request, amountMinor: 1n, handle: prepared.handle } as never)
-  assertSettled(answer, 'succeeded')
-  assert.equal(answer.amountMinor, 2000n)
+  const response = await account.provider.lookUp({ ...request, amountMinor: 1n, handle: prepared.handle } as never)
+  assertSettled(response, 'succeeded')
+  assert.equal(response.amountMinor, 2000n)
 })
 
 test('a key that Stripe has forgotten is found by the list, so that nothing is made again', async () => {
@@ -207,9 +207,9 @@ test('a payment whose metadata was emptied at the dashboard is still ours by its
   await account.stripe.paymentIntents.update(account.withHandle(request).handle ?? '', {
     metadata: { tundish_order: '', tundish_key: '' },
   })
-  const answer = await account.lookUp(request)
-  assertSettled(answer, 'succeeded')
-  assert.equal(answer.reference, request.reference)
+  const response = await account.lookUp(request)
+  assertSettled(response, 'succeeded')
+  assert.equal(response.reference, request.reference)
 })
 
 test('amounts are converted: 1,500 ISK, 10 MGA and 1.230 KWD are charged as such', async () => {
@@ -219,9 +219,9 @@ test('amounts are converted: 1,500 ISK, 10 MGA and 1.230 KWD are charged as such
     ['KWD', 1230n, 1230],
   ] as const) {
     const request = chargeRequest('pm_card_visa', { currencyCode, amountMinor })
-    const answer = await account.charge(request)
-    assertSettled(answer, 'succeeded')
-    assert.deepEqual([answer.amountMinor, answer.currencyCode], [amountMinor, currencyCode])
+    const response = await account.charge(request)
+    assertSettled(response, 'succeeded')
+    assert.deepEqual([response.amountMinor, response.currencyCode], [amountMinor, currencyCode])
     assert.equal((await account.stripe.paymentIntents.retrieve(account.withHandle(request).handle ?? '')).amount, sent)
   }
 })

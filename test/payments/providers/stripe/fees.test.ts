@@ -20,9 +20,9 @@ const entry = {
   source: charge,
 }
 
-let answer: object
+let returned: object
 const server = createServer((_request, response) =>
-  response.setHeader('content-type', 'application/json').end(JSON.stringify(answer)),
+  response.setHeader('content-type', 'application/json').end(JSON.stringify(returned)),
 )
 let provider: StripeProvider
 before(async () => {
@@ -37,7 +37,7 @@ after(() => {
 })
 
 async function read(more: object) {
-  answer = { ...entry, ...more }
+  returned = { ...entry, ...more }
   const fee = await provider.feeOf('txn_1')
   if (fee !== undefined && 'outcome' in fee) assert.fail(fee.why)
   return fee && [fee.move, fee.transactionIds.join(), `${fee.amountMinor} ${fee.currencyCode}`]

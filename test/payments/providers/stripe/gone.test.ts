@@ -1,4 +1,4 @@
-// Stripe goes away between the calls of one charge or refund: what it has answered already counts as begun.
+// Stripe goes away between the calls of one charge or refund: what it has responded to already counts as begun.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -34,7 +34,7 @@ test('unknown where Stripe rejects a refund that it knows and is gone before its
   assert.deepEqual(again, { outcome: 'unknown', why: 'no connection was made (ECONNREFUSED)' })
 })
 
-/** Passes calls on to a server and accepts no connection from the first answer with this status on. */
+/** Passes calls on to a server and accepts no connection from the first response with this status on. */
 async function relayUntil(target: string, status: number): Promise<string> {
   const relay = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -42,10 +42,10 @@ async function relayUntil(target: string, status: number): Promise<string> {
     const { host: _host, connection: _connection, ...headers } = request.headers as Record<string, string>
     const { method = 'GET', url = '/' } = request
     const body = Buffer.concat(chunks)
-    const answer = await fetch(target + url, { method, headers, ...(body.length > 0 && { body }) })
-    if (answer.status === status) relay.close()
-    response.writeHead(answer.status, { 'content-type': 'application/json', connection: 'close' })
-    response.end(await answer.text())
+    const passed = await fetch(target + url, { method, headers, ...(body.length > 0 && { body }) })
+    if (passed.status === status) relay.close()
+    response.writeHead(passed.status, { 'content-type': 'application/json', connection: 'close' })
+    response.end(await passed.text())
   }).listen(0, '127.0.0.1')
   await once(relay, 'listening')
   return `http://127.0.0.1:${(relay.address() as AddressInfo).port}`

@@ -1,4 +1,4 @@
-// The Stripe adapter's requests against Stripe's own mock, and the simulator's answers against Stripe's OpenAPI document.
+// The Stripe adapter's requests against Stripe's own mock, and the simulator's responses against Stripe's OpenAPI document.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StripeProvider } from '../../../../src/payments/providers/stripe/stripe.ts'
@@ -63,7 +63,7 @@ test(titled("the simulator's responses have the shape of Stripe's OpenAPI docume
   const proxy = await recordingProxy(simulator.url)
   t.after(proxy.close)
   await everyCall(provider(proxy.url), simulator.client())
-  await everyAnswer(stripeClient(proxy.url, TEST_KEY), simulator.control)
+  await everyResponse(stripeClient(proxy.url, TEST_KEY), simulator.control)
   assert.ok(proxy.calls.length > 60 && proxy.calls.some(({ status }) => status === 402))
   assert.deepEqual([...new Set(proxy.calls.flatMap((call) => departures(document.found, call)))], [])
 })
@@ -109,7 +109,7 @@ function sampleCharge(id: string) {
 }
 
 /** States and errors that the adapter's own calls do not lead to. */
-async function everyAnswer(
+async function everyResponse(
   stripe: ReturnType<typeof stripeClient>,
   control: (path: string, body?: object) => Promise<Record<string, unknown>>,
 ): Promise<void> {
