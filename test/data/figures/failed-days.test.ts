@@ -72,9 +72,9 @@ test('all other days are computed; as_of, the doctor, Today and the log name the
   const { stdout } = await tundish(['doctor'], server.env)
   assert.match(stdout, new RegExp(`project ${shop.id} on 2026-01-03 cannot be computed \\(SQLSTATE 23514\\)`))
   const seen = async (path: string) => (await dashboard.visit(path, { cookie })).text
-  assert.match(await seen(`/?project=${shop.id}`), /2026-01-03 cannot be computed: changes of them are not counted/)
+  assert.match(await seen(`/?project=${shop.id}`), /3 Jan( 2026)? cannot be computed: changes of them are not counted/)
   const organization = await seen(`/?project=all:${shop.organizationId}`)
-  assert.match(organization, new RegExp(`<h2>Days that cannot be computed</h2>.*${shop.id}: 2026-01-03`, 's'))
+  assert.match(organization, new RegExp(`<h2>Days that cannot be computed</h2>.*${shop.id}: 3 Jan( 2026)?`, 's'))
   const rebuilt = await tundish(['figures', 'rebuild', '--project', shop.id, '--json'], server.env)
   assert.deepEqual(JSON.parse(rebuilt.stdout).missing, missing)
 
