@@ -15,6 +15,8 @@ import { runApiImport } from '../../src/data/ingest/api/run.ts'
 import { ApiSource } from '../../src/data/ingest/api/source.ts'
 import { beginState, takeTurn } from '../../src/data/ingest/api/state.ts'
 import { importRecords } from '../../src/data/ingest/load.ts'
+import { instantFromPg } from '../../src/lib/time.ts'
+import { until } from './cluster.ts'
 import { line } from './imports.ts'
 import { type Json, type Project, startTestServer, type TestServer } from './server.ts'
 import { silent } from './simulator.ts'
@@ -138,6 +140,7 @@ export async function checkCopied(
   target: Project & { organizationKey: string },
   { without = [], payments = true }: { without?: readonly string[]; payments?: boolean } = {},
 ): Promise<number> {
+  await untilExported(server, target)
   const [there, here] = [await recordsOf(source, without), await recordsOf(target, without)]
   assert.deepEqual([...here.keys()].sort(), [...there.keys()].sort())
   for (const [key, record] of there) assert.deepEqual(here.get(key), record, key)
@@ -145,6 +148,15 @@ export async function checkCopied(
   const rows = await rowsOf(server, source.organizationId, source.organizationKey)
   assert.deepEqual(await rowsOf(server, target.organizationId, target.organizationKey), rows)
   return there.size + rows.length
+}
+
+/** Waits until the horizon of the project has passed now: a feed stamps what it writes, and an export ends at the horizon. */
+async function untilExported({ db }: TestServer, project: Project): Promise<void> {
+  const [row] = await db.query('select db_clock() as now')
+  const now = instantFromPg(row!.now!)
+  const horizon = async () =>
+    String((await project.get('/profiles', { 'filter[updated_at.from]': now, limit: '1' })).headers['x-sync-horizon'])
+  await until('the horizon to pass what was written', async () => (await horizon()) > now)
 }
 
 export interface ImportGiven {
