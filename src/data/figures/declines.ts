@@ -19,7 +19,8 @@ const attempts = (row: string, status: string) => `
 const before = (row: string, later: string) =>
   `${at(row)} < ${at(later)} and ${paidAt(row)} >= ${paidAt(later)} - ${IN_TIME}`
 
-const IS_FIRST = `not exists (
+/** SQL: whether the declined payment `r` of the report is the first attempt. */
+export const isFirstDecline = `not exists (
   select from report_transactions e where ${attempts('e', 'failed')} and ${before('e', 'r')} and not exists (
     select from report_transactions s where ${attempts('s', 'succeeded')} and ${at('s')} > ${at('e')} and ${at('s')} < ${at('r')}))`
 
@@ -31,8 +32,7 @@ const PAID = `left join lateral (
 const TRIES = `(select count(*) + 2 from report_transactions e
   where ${attempts('e', 'failed')} and ${at('e')} > ${at('r')} and ${at('e')} < ${at('paid')})`
 
-/** SQL: whether the declined payment `r` of the report is the first attempt, and which attempt was paid: `none`, `2` and so on. */
-export const isFirstDecline = IS_FIRST
+/** SQL: which attempt paid for the declined payment `r` of the report: `none`, `2` and so on. */
 export const paidAttempt = `coalesce((select ${TRIES}::text from (select) one ${PAID} where paid.trx_id is not null), 'none')`
 
 const DECLINED_VALUE = reportedRow('r', paidAt('r'))
@@ -56,7 +56,7 @@ const facts = (columns: string, joins: string) => `
     join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
     ${ACCOUNT}
     ${PAID} ${joins}
-    where j.id = $1 and ${IS_FIRST}`
+    where j.id = $1 and ${isFirstDecline}`
 
 export const declines: Family = {
   name: 'declines',

@@ -127,10 +127,8 @@ async function writeJson(context: PublicContext, request: WriteRequest): Promise
       call.reject({ place, code: error.code, reason: error.message }, nameIn(one))
     }
   }
-  const lines = () => given.map((one) => JSON.stringify(one)).join('\n')
-  return unlessRefused(call.write(given.length, 'index'), () =>
-    importLines(context, request, () => Readable.from([lines()]), 'index'),
-  )
+  const lines = () => Readable.from([given.map((one) => JSON.stringify(one)).join('\n')])
+  return unlessRefused(call.write(given.length, 'index'), () => importLines(context, request, lines, 'index'))
 }
 
 /** An import finds the records that the database refused in a batch, perhaps those of other calls. */

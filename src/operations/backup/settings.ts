@@ -40,8 +40,8 @@ export async function endSignIns(query: Query): Promise<void> {
 
 const VALID = '(k.expires_at is null or k.expires_at > db_clock())'
 
-// The state has whatever an operator sets; hashes and secrets are left out, but for a mark that shows whether sealed ones are the same.
-// Of top-ups only those that charge a card: one that a customer has ended charges again.
+// The state has every setting of an operator, without hashes and secrets. The beginning of a hash shows whether webhook secrets differ.
+// A restored top-up that a customer has ended charges the card again, so only those that are on are compared.
 const SETTINGS = `
   select case when k.project_id is null then 'organization key' else 'project key' end as kind, k.id::text as id,
     k.organization_id, k.project_id, k.name, k.last_four,

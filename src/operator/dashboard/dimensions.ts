@@ -1,8 +1,8 @@
 // The filters of a page, which stay in the URL: only one source, campaign, country, funnel, product or variant, or several of these.
 
-export const FILTERED_BY = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
-/** Those that a session has: no product. */
-export const VISITED_BY = FILTERED_BY.filter((name) => name !== 'product')
+import { FILTERS as FILTERED_BY, VISITED_BY } from '../admin/figures-query.ts'
+
+export { FILTERED_BY, VISITED_BY }
 export type Dimension = (typeof FILTERED_BY)[number]
 
 export interface PageFilter {

@@ -109,7 +109,7 @@ interface TableSection {
   short?: boolean
 }
 
-// More rows help nobody on a page: visitors can choose values, up to 1,000 a day.
+// Visitors can choose the values of a dimension, up to 1,000 a day: a page with all of them could not be read.
 const MOST_ROWS = 100
 
 /** A section with a table and a link that downloads it as CSV. */

@@ -40,7 +40,7 @@ export async function acquisition(view: View): Promise<Page> {
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
-    question: html`What does a customer cost, and does it pay back?`,
+    question: 'What does a customer cost, and does it pay back?',
     body: html`${unfiltered && html`<p class="note">${unfiltered}People who come have no product yet.</p>`}
       ${tiles(
         tile('Spend', figure, 'spend', 'usd', { isRate: sum?.spend === null, note: spendNote(view, sum) }),
@@ -152,7 +152,7 @@ export async function worth(view: View): Promise<Page | string> {
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
-    question: html`What is a customer worth, and how soon?`,
+    question: 'What is a customer worth, and how soon?',
     body: html`${split === 'cohort' && worthTiles(view, rows)}
       ${tableSection(view, 'worth', worthTable(view, split, rows, names), {
         title: `Net revenue per person since the first ${since}`,

@@ -33,7 +33,7 @@ export async function answers(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     actions: html`<a href="${view.href(pathOf('funnels', funnel_id))}">${names.funnels[funnel_id] ?? funnel_id}</a>`,
-    question: html`What do people answer, and which answers lead to a payment?`,
+    question: 'What do people answer, and which answers lead to a payment?',
     body: html`${questions.length === 0 ? section('Answers', empty) : questions.map((rows) => questionOf(view, rows))}`,
   }
 }

@@ -37,7 +37,7 @@ export async function charges(view: View): Promise<Page> {
   return {
     title: 'Charges',
     hasPeriod: true,
-    question: html`Are payments accepted, and why are they declined?`,
+    question: 'Are payments accepted, and why are they declined?',
     body: html`${open && open.data.length > 0 && tableSection(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { title: 'In progress', note: html`${unfiltered(view)}Their outcome is not known yet. Tundish asks the payment provider until it is. No one is charged twice.`, below: pageLinks(view, open) })}
       ${tiles(
         tile('Attempts', sum, 'attempts', 'number'),

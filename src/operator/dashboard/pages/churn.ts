@@ -46,7 +46,7 @@ export async function churn(view: View): Promise<Page> {
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
-    question: html`Who leaves, why, and which trials become customers?`,
+    question: 'Who leaves, why, and which trials become customers?',
     body: html`${unfiltered && html`<p class="note">${unfiltered}</p>`}
       ${tiles(
         tile('Churn', figure, 'churn_rate', 'percent', { note: 'ended ÷ paying before' }),
@@ -85,8 +85,7 @@ const LEADS_TO: Partial<Record<By, string>> = {
 
 function nameCell(view: View, by: By, key: string, names: Names): Cell {
   const [name, filter] = [nameOf(by, key, names), LEADS_TO[by]]
-  if (!view.mayOpen('/subscriptions')) return cell(name, key)
-  if (key === '') return cell(name, key)
+  if (key === '' || !view.mayOpen('/subscriptions')) return cell(name, key)
   if (by === 'reason' && key !== 'other')
     return cell(html`<a href="${movedLink(view, 'ended', { reason: key })}">${name}</a>`, key)
   if (filter === undefined) return cell(name, key)

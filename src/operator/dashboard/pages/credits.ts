@@ -35,7 +35,7 @@ export async function credits(view: View): Promise<Page> {
   return {
     title,
     hasPeriod: true,
-    question: html`How much of each unit was sold and used, and how much is owed to customers?`,
+    question: 'How much of each unit was sold and used, and how much is owed to customers?',
     body: html`${tableSection(view, 'units', unitTable(view, totals.data), { note: 'Now. What is outstanding is a liability.' })}
       ${tableSection(view, 'days', dayTable(view, days.data), { empty: html`<p>No movements in this period.</p>`, short: true })}
       ${rules && tableSection(view, 'top-ups', topUpTable(view, rules.data), { empty: html`<p>No customer has an automatic top-up.</p>`, below: pageLinks(view, rules) })}

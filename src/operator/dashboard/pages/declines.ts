@@ -29,7 +29,7 @@ export async function declines(view: View): Promise<Page> {
   return {
     title,
     hasPeriod: true,
-    question: html`What do declines cost, and how much of it comes back?`,
+    question: 'What do declines cost, and how much of it comes back?',
     body: html`${tiles(
       tile('Declined first', sum, 'first_declines', 'number', { bad: true }),
       tile('Paid later', sum, 'recovered', 'number'),

@@ -14,7 +14,8 @@ export async function digest(view: View): Promise<Page> {
   return {
     title,
     actions: html`<a href="${view.href('/alerts')}">Back to alerts</a>`,
-    question: html`What does the morning digest say? This is that of yesterday with the figures of now. Looking at it sends nothing.`,
+    question:
+      'What does the morning digest say? This is that of yesterday with the figures of now. Looking at it sends nothing.',
     body: html`<section><h2>${content.title}</h2>
         <ul>${content.lines.map((line) => html`<li>${hideSecrets(line)}</li>`)}</ul>
         <p><a href="${view.href('/', { from: state!.yesterday, to: state!.yesterday })}">The day on the dashboard</a></p></section>`,

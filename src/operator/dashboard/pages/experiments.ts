@@ -30,7 +30,7 @@ export async function experiments(view: View): Promise<Page | string> {
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
-    question: html`Which variant won? People who came into an experiment in this period, and what they did within 90 days.`,
+    question: 'Which variant won? People who came into an experiment in this period, and what they did within 90 days.',
     body: html`${seen.length === 0 && html`<div class="empty"><h2>No experiments in this period</h2><p>Sessions with an <code>experiment_id</code> and a <code>variant</code> are compared here.</p></div>`}
       ${seen.map((one, n) =>
         tableSection(view, `experiment-${n + 1}`, variantTable(view, one), {

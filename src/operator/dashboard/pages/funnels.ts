@@ -48,7 +48,7 @@ export async function funnels(view: View): Promise<Page> {
   return {
     title: 'Funnels',
     hasPeriod: true,
-    question: html`How many visitors become customers, and in which funnel?`,
+    question: 'How many visitors become customers, and in which funnel?',
     body: html`${tiles(
       tile('Sessions', sum, 'sessions', 'number'),
       tile('Conversion', sum, 'conversion_rate', 'percent'),
@@ -148,7 +148,7 @@ export async function funnel(view: View): Promise<Page> {
     title: names.funnels[id] ?? id,
     hasPeriod: true,
     actions: html`<a href="${view.href('/funnels')}">All funnels</a>`,
-    question: html`Where do people leave this funnel, and who becomes a customer?`,
+    question: 'Where do people leave this funnel, and who becomes a customer?',
     body: html`${tiles(
       tile('Sessions', sum, 'sessions', 'number'),
       tile('Conversion', sum, 'conversion_rate', 'percent'),
@@ -175,7 +175,7 @@ function screensOf(view: View, sum: Figure, screens: Figure[], names: Map<string
     ],
     rows: screens.map(({ key, values: { answered, stopped } }, n) => [
       screenCell(view, screenOf(key!), names.get(screenOf(key!))),
-      // After the last screen nobody is lost: all who answer it have gone through.
+      // The last screen has no drop-off: people who answer it have completed the funnel.
       ...(n === screens.length - 1
         ? [cell('', null), cell('completed', null)]
         : [valueCell('percent', answered ? (stopped ?? 0) / answered : null), valueCell('number', stopped ?? 0)]),

@@ -14,7 +14,7 @@ type Found = Response<'search'>['results'][number]
 
 export async function people(view: View): Promise<Page | string> {
   const q = view.query.get('q')?.trim() ?? ''
-  if (q === '') return { title: 'People', question: html`${HINT}`, body: html`${await newest(view)}` }
+  if (q === '') return { title: 'People', question: HINT, body: html`${await newest(view)}` }
   const { results } = await view.call('search', { query: { q } })
   if (results.length === 0) return { title: 'People', body: nothingFound(view, q) }
   const only = onlyPage(view, results)

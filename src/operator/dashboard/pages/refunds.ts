@@ -40,7 +40,7 @@ export async function refunds(view: View): Promise<Page> {
   return {
     title: 'Refunds and disputes',
     hasPeriod: true,
-    question: html`How much goes back to customers, and why?`,
+    question: 'How much goes back to customers, and why?',
     body: html`${summary(sum, lacks)}
       ${withoutDollars(view, sum)}
       ${section(

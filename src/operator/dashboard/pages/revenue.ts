@@ -59,7 +59,7 @@ export async function revenue(view: View): Promise<Page> {
   return {
     title: 'Revenue',
     hasPeriod: true,
-    question: html`How much comes in, where from, and what goes back?`,
+    question: 'How much comes in, where from, and what goes back?',
     body: html`${summary}
       ${withoutDollars(view, sum)}
       ${section(`Net and gross by ${by}`, netToGross(view, lines), {

@@ -54,12 +54,12 @@ export async function sessions(view: View): Promise<Page> {
       personLink(view, one),
       time(one.created_at),
       funnelOf(names, one),
-      one.source === null ? '' : cut(one.source),
-      one.campaign === null ? '' : cut(one.campaign),
+      short(one.source),
+      short(one.campaign),
       one.country ? named(country(one.country), one.country) : '',
       one.locale ? language(one.locale) : '',
       one.device ?? '',
-      one.variant === null ? '' : cut(one.variant),
+      short(one.variant),
       cell(id(one.id), one.id),
     ]),
   }
@@ -83,6 +83,8 @@ export async function sessions(view: View): Promise<Page> {
     }),
   }
 }
+
+const short = (text: string | null): Piece => (text === null ? '' : cut(text))
 
 /** Says that test data is left out, as it is from figures. */
 const testNote = (view: View): Piece =>

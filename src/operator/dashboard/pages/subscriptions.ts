@@ -64,7 +64,7 @@ export async function subscriptions(view: View): Promise<Page> {
   return {
     title: 'Subscriptions',
     hasPeriod: true,
-    question: html`How many people pay, is it growing, and who stays?`,
+    question: 'How many people pay, is it growing, and who stays?',
     body: html`${tiles(
       tile('MRR', now, 'mrr', 'usd', { lacks }),
       tile('Paying', now, 'paying', 'number'),
