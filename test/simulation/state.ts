@@ -89,15 +89,15 @@ export class Reader {
   }
 
   async read(nowMs: number, promises: readonly Promised[]): Promise<Picture> {
-    const params = [this.#seen, this.#tenants, JSON.stringify(promises)]
-    const [row] = await this.#database.ask(nowMs, PICTURE, params)
+    // Preparing to run the long statement costs more than most changes, so a short one looks for changes first.
+    const [present] = await this.#database.ask(nowMs, SEEN)
+    if (this.#picture && present!.seen === this.#seen) return this.#picture
+    const [row] = await this.#database.ask(nowMs, PICTURE, [this.#tenants, JSON.stringify(promises)])
     this.#seen = row!.seen!
-    if (row!.states !== null) {
-      const states = JSON.parse(row!.states!) as State[]
-      const stamped = JSON.parse(row!.stamped!) as { project: string; rows: string[] }[]
-      this.#picture = { states, stamped: new Map(stamped.map(({ project, rows }) => [project, new Set(rows)])) }
-    }
-    return this.#picture!
+    const states = JSON.parse(row!.states!) as State[]
+    const stamped = JSON.parse(row!.stamped!) as { project: string; rows: string[] }[]
+    this.#picture = { states, stamped: new Map(stamped.map(({ project, rows }) => [project, new Set(rows)])) }
+    return this.#picture
   }
 }
 
@@ -181,16 +181,16 @@ const STATE = `
       'stamps', (select coalesce(json_agg(trx_created_at order by trx_created_at), '[]')
         from report_transactions where organization_id = t.organization and not imported))`
 
+const SEEN = { name: 'transactions', text: 'select pg_current_snapshot()::text as seen' }
+
 const PICTURE = {
   name: 'picture of the seed',
   text: `
-    select seen, case when seen is distinct from $1 then (
-        select json_agg((${STATE}) order by n)
-        from rows from (json_to_recordset($2) as (organization text, projects text[])) with ordinality t (organization, projects, n)
-      ) end as states,
-      case when seen is distinct from $1 then (
-        select coalesce(json_agg(json_build_object('project', project, 'rows', ${stampedBefore('project', 'horizon')})), '[]')
-        from json_to_recordset($3) as promised (project text, horizon timestamptz)
-      ) end as stamped
-    from (select pg_current_snapshot()::text as seen offset 0) present`,
+    select pg_current_snapshot()::text as seen, (
+      select json_agg((${STATE}) order by n)
+      from rows from (json_to_recordset($1) as (organization text, projects text[])) with ordinality t (organization, projects, n)
+    ) as states, (
+      select coalesce(json_agg(json_build_object('project', project, 'rows', ${stampedBefore('project', 'horizon')})), '[]')
+      from json_to_recordset($2) as promised (project text, horizon timestamptz)
+    ) as stamped`,
 }

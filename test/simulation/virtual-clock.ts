@@ -13,11 +13,12 @@ const BEGUN = 'simulated since '
 const sinceOf = (name: string) => `
   case when starts_with(${name}, '${BEGUN}') then substr(${name}, ${BEGUN.length + 1})::timestamptz end`
 
+// Functions without FROM, which PostgreSQL inlines.
 export const SETUP = [
   'create schema simulated',
   'create unlogged sequence simulated.present minvalue 0 start 0',
   `create function simulated.clock_timestamp() returns timestamptz language sql volatile as
-   $$ select timestamptz '${instantOf(0)}' + last_value * interval '1 ms' from simulated.present $$`,
+   $$ select timestamptz '${instantOf(0)}' + coalesce(pg_catalog.pg_sequence_last_value('simulated.present'), 0) * interval '1 ms' $$`,
   `create function simulated.now() returns timestamptz language sql volatile as
    $$ select ${sinceOf(`pg_catalog.current_setting('application_name')`)} $$`,
   `create view simulated.pg_stat_activity as
