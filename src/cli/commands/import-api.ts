@@ -8,7 +8,14 @@ import { noCustomers, readCustomers, whyUnused } from '../../data/ingest/api/cus
 import { dryRunApi } from '../../data/ingest/api/dry-run.ts'
 import { type ApiImport, runApiImport } from '../../data/ingest/api/run.ts'
 import { ApiSource } from '../../data/ingest/api/source.ts'
-import { type ApiImportName, beginState, freshNotes, saveState, takeTurn } from '../../data/ingest/api/state.ts'
+import {
+  type ApiImportName,
+  type ApiImportState,
+  beginState,
+  freshNotes,
+  saveState,
+  takeTurn,
+} from '../../data/ingest/api/state.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
 import { causeOf, isUnavailable } from '../../lib/pg/errors.ts'
 import { printable } from '../../lib/text.ts'
@@ -153,8 +160,7 @@ async function carryOut(
     const writeEntry = (action: string, after: object) =>
       addEntry(app, commandLine(), { action, target: `project ${name.projectId}`, after })
     await writeEntry('api_import.begun', { source: name.source, ...options, follow })
-    if (state.notes.read > 0)
-      process.stderr.write(`The import continues where it stopped: ${state.notes.read} objects were read before.\n`)
+    if (state.notes.read > 0) process.stderr.write(`${howItContinues(state)}\n`)
     await runApiImport({ ...importing, query, onTrouble: printLine }, state)
     progress.stop()
     const report = await compareApi(query, state)
@@ -166,6 +172,12 @@ async function carryOut(
   } finally {
     connection.release(true)
   }
+}
+
+function howItContinues({ place: { step, since }, notes }: ApiImportState): string {
+  const before = `${notes.read} objects were read before.`
+  if (step !== '' || since === null) return `The import continues where it stopped: ${before}`
+  return `The import reads what changed since ${since}: ${before}`
 }
 
 async function check(
