@@ -76,8 +76,12 @@ const emptyNotes = (): Notes => ({
 const KEY = 'organization_id = $1 and project_id = $2 and source = $3'
 const keyOf = ({ organizationId, projectId, source }: ApiImportName) => [organizationId, projectId, source]
 
-/** Takes the turn of the import on this connection; it ends with the process, however that ends. */
+/**
+ * Takes the turn of the import on this connection; it ends with the process, however that ends. From here on statements of the
+ * connection have no timeout: the comparison at the end reads everything that was imported.
+ */
 export async function takeTurn(query: Query, name: ApiImportName): Promise<void> {
+  await query('set statement_timeout = 0')
   if (!(await tryTurn(query, `import api ${JSON.stringify(keyOf(name))}`)))
     throw new Refusal(
       'An import from this address into this project is running already: wait for it, or stop it first.',
