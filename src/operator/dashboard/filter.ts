@@ -15,7 +15,7 @@ const isDimension = (name: string) => (FILTERED_BY as readonly string[]).include
  */
 export function filterLink(view: View, dimension: string, value: string, name: Piece): Piece {
   if (!isDimension(dimension) || value === '' || view.query.get(dimension) === value) return name
-  return html`<a href="${view.href(view.path, { ...allChoices(view), [dimension]: value, cursor: null, split: null })}">${name}</a>`
+  return html`<a href="${view.href(view.path, { ...allChoices(view), [dimension]: value, split: null })}">${name}</a>`
 }
 
 /** The name of a value, linked to another page with only it. */
@@ -45,8 +45,7 @@ export function filterBar(view: View, names: Names): Piece {
   const { filters, filtered } = view
   if (filters.length === 0) return chooser(view, names)
   const lists = LISTS.filter(([path]) => path !== view.path && view.project && view.mayOpen(path))
-  const without = (changes: Record<string, null>) =>
-    view.href(view.path, { ...allChoices(view), ...changes, cursor: null })
+  const without = (changes: Record<string, null>) => view.href(view.path, { ...allChoices(view), ...changes })
   const dimensions = listOf(filters.map(({ dimension }) => dimension))
   return html`<div class="note filtered"><p><strong>Only</strong> ${filters.map(
     (one) =>

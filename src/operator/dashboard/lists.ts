@@ -4,7 +4,7 @@ import type { Page } from '../admin/list.ts'
 import type { Input } from '../admin/operation.ts'
 import { type Item, type ListId, rowsOf } from './call.ts'
 import { html, type Piece } from './html.ts'
-import { allChoices, type View } from './view.ts'
+import { choicesAndPositions, type View } from './view.ts'
 
 const ROWS = 20
 // A longer download would take many seconds. The APIs and `tundish sync` have no limit.
@@ -14,8 +14,8 @@ export interface Listed<T = unknown> {
   data: T[]
   /** Undefined on the last page. */
   next: string | undefined
-  /** The query parameter with the position in this list, because a page may have two lists. */
-  cursor: string
+  /** The query parameter with the position in this list: `cursor`, or `cursor_NAME` where a page has several lists. */
+  cursor: 'cursor' | `cursor_${string}`
 }
 
 /** Reads the shown page of a list. If the table is downloaded as CSV, reads all pages, up to 10,000 rows. */
@@ -24,7 +24,7 @@ export async function listed<I extends ListId>(
   table: string,
   operation: I,
   { params = {}, query = {} }: Partial<Pick<Input, 'params' | 'query'>>,
-  { rows = ROWS, cursor = 'cursor' } = {},
+  { rows = ROWS, cursor = 'cursor' }: { rows?: number; cursor?: Listed['cursor'] } = {},
 ): Promise<Listed<Item<I>>> {
   if (view.query.get('csv') === table) {
     const { items, isWhole } = await rowsOf(view.call, operation, { params, query }, MAX_CSV_ROWS)
@@ -41,7 +41,7 @@ export async function listed<I extends ListId>(
 
 /** Links to the next page of a list and back to the first. */
 export function pageLinks(view: View, { next, cursor }: Listed): Piece {
-  const to = (position: string | null) => view.href(view.path, { ...allChoices(view), [cursor]: position })
+  const to = (position: string | null) => view.href(view.path, { ...choicesAndPositions(view), [cursor]: position })
   const first = view.query.has(cursor) && html`<a href="${to(null)}">First page</a>`
   if (next === undefined) return first && html`<p class="pages">${first}</p>`
   return html`<p class="pages">${first} <a class="button" href="${to(next)}">Next page</a></p>`

@@ -144,7 +144,7 @@ export function seriesTable(
 /** The link of a day, week or month: the page with only its days. A page of a single day has none. */
 function zoomOf(view: View, { from, to }: Span): ((first: string, last: string) => string) | undefined {
   if (addDays(from, 1) >= to) return undefined
-  const choices = { ...allChoices(view), period: null, by: null, cursor: null }
+  const choices = { ...allChoices(view), period: null, by: null }
   return (first, last) => view.href(view.path, { ...choices, from: first, to: last })
 }
 

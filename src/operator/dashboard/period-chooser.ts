@@ -18,7 +18,7 @@ interface Choices {
 /** Another period is grouped automatically, because the grouping of the last one may have too many or too few points. */
 export function periodChooser(view: View, { isGrouped = true, isCompared = true }: Choices, filter: Piece): Html {
   const { span, test } = view
-  const own = { ...allChoices(view), cursor: null }
+  const own = { ...allChoices(view) }
   const last = addDays(span.to, -1)
   const compare = span.compare === 'year' ? 'year' : null
   const link = (changes: Record<string, string | null>, label: string, isChosen: boolean) =>

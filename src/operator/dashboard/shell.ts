@@ -3,7 +3,7 @@ import { type Html, html, type Piece } from './html.ts'
 import { periodChooser } from './period-chooser.ts'
 import { shardLinks } from './shards.ts'
 import { type Named, wholeOf } from './tenants.ts'
-import { allChoices, hiddenParameters, type View } from './view.ts'
+import { allChoices, choicesAndPositions, hiddenParameters, type View } from './view.ts'
 
 export interface Page {
   title: string
@@ -114,7 +114,7 @@ export function shell(view: View, page: Page): Html {
   <div class="wide">${navigation(view)}</div>
   <div class="who">
     <p><span class="quiet">Signed in as</span> ${session.name} <span class="badge flat">${session.access.role}</span>${reachOf(view)}</p>
-    <form method="post" action="/theme" hx-boost="false"><input type="hidden" name="back" value="${view.href(view.path, allChoices(view))}">
+    <form method="post" action="/theme" hx-boost="false"><input type="hidden" name="back" value="${view.href(view.path, choicesAndPositions(view))}">
       <button class="link" name="theme" value="light">Light</button><button class="link" name="theme" value="dark">Dark</button><button class="link" name="theme" value="">System</button></form>
     <p hx-boost="false"><a href="/docs">Reference</a> · <a href="/docs/guides">Guides</a></p>
     <form method="post" action="/sign-out" hx-boost="false"><button class="link">Sign out</button></form>

@@ -103,8 +103,18 @@ export const inCurrency = ({ reporting: { currency } }: View): string =>
   currency === 'USD' ? 'in US dollars' : `in ${currency}`
 
 /** All query parameters, including those that only this page has. */
-export const allChoices = ({ query }: View): Record<string, string> =>
-  Object.fromEntries([...query].filter(([name]) => name !== 'done' && name !== 'csv'))
+const everything = ({ query }: View): [string, string][] =>
+  [...query].filter(([name]) => name !== 'done' && name !== 'csv')
+
+/** Query parameters with the position in a list begin with this word. */
+const POSITION = /^cursor(_|$)/
+
+/** What was chosen on the page, for links that change it: its lists begin anew, because a position belongs to what was chosen. */
+export const allChoices = (view: View): Record<string, string> =>
+  Object.fromEntries(everything(view).filter(([name]) => !POSITION.test(name)))
+
+/** What was chosen on the page, and the positions in its lists. */
+export const choicesAndPositions = (view: View): Record<string, string> => Object.fromEntries(everything(view))
 
 /** The query parameters of the page as hidden fields of a form, except those that the form has fields for. */
 export function hiddenParameters(view: View, own: string[], changes: Record<string, string | null> = {}): Piece {

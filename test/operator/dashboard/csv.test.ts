@@ -98,7 +98,7 @@ test('amounts are numbers next to their currency, times are in full, and what do
 
 test('two lists of a page have their own pages', async () => {
   const first = await see('/refunds')
-  const [, next] = /href="([^"]*refunds=[^"]*)">Next page/.exec(first)!
+  const [, next] = /href="([^"]*cursor_refunds=[^"]*)">Next page/.exec(first)!
   const second = await see(next!.replaceAll('&amp;', '&'))
   const rows = (text: string) => text.split('id="refunds"')[1]!.split('</table>')[0]!.split('<tr>').length - 2
   assert.deepEqual([rows(first), rows(second)], [20, 10])

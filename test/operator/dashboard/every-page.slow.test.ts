@@ -79,6 +79,28 @@ describe(titled('every page of the dashboard in a browser', noBrowser), { skip: 
     }
   })
 
+  test('on the second page of a list every link to another choice of the page opens', async () => {
+    const { page } = await demo.visitor(DESKTOP)
+    const get = async (path: string) => {
+      const response = await page.request.get(demo.server.adminUrl + path)
+      assert.equal(response.status(), 200, path)
+      return response.text()
+    }
+    let lists = 0
+    let choices = 0
+    for (const path of PAGES) {
+      for (const [, next] of (await get(path)).matchAll(/href="([^"]+)">Next page/g)) {
+        lists += 1
+        const links = (await get(unescaped(next!))).matchAll(/href="(\/[^"#]*)/g)
+        const others = [...links].map(([, link]) => unescaped(link!)).filter((link) => pathOf(link) === pathOf(path))
+        const kinds = Map.groupBy(others, (link) => [...new URL(link, 'http://x').searchParams.keys()].sort().join())
+        choices += kinds.size
+        for (const [link] of kinds.values()) await get(link!)
+      }
+    }
+    assert.ok(lists > 5 && choices > 30, `${lists} lists, ${choices} choices`)
+  })
+
   test('without scripts every page can be read: its tables and choosers are there, and nothing that needs a script', async () => {
     const { page, complaints } = await demo.visitor(DESKTOP, { javaScriptEnabled: false })
     let figures = 0
@@ -114,6 +136,9 @@ describe(titled('every page of the dashboard in a browser', noBrowser), { skip: 
     }
   })
 })
+
+const unescaped = (link: string) => link.replaceAll('&amp;', '&')
+const pathOf = (link: string) => link.split('?')[0]
 
 /** Presses Tab once for each place that can have the focus, of which a date has four; returns what never had it. */
 async function walk(page: Page): Promise<string[]> {

@@ -76,6 +76,8 @@ const REFUSED: Record<string, RegExp> = {
   '/subscriptions?created_after=2026-02-31': /created_after must be a day such as/,
   '/subscriptions?cursor=forged': /cursor must be/,
   '/charges?cursor=eyJhIjoxfQ': /cursor must be/,
+  '/finance?cursor=forged': /after must be/,
+  '/finance/differences?cursor=forged': /after must be/,
   [`/people?q=${'a'.repeat(10_000)}`]: /q must have at most 320 characters/,
   '/people?q=a%00b': /U\+0000/,
   '/funnels/a%00b': /U\+0000/,

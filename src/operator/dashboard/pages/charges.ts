@@ -30,7 +30,7 @@ export async function charges(view: View): Promise<Page> {
     figures(view, 'declined', { by: 'decline' }),
     figures(view, ATTEMPTS, { by: 'provider' }),
     figures(view, ATTEMPTS, { by: 'account' }),
-    orders('in-progress', { status: 'processing' }, { cursor: 'in_progress' }),
+    orders('in-progress', { status: 'processing' }, { cursor: 'cursor_in_progress' }),
     orders('charges', filter),
     declinedOf(view),
   ])
@@ -90,7 +90,7 @@ const ordersOf = async (view: View, name: string, query: Record<string, string>,
 
 const reasonLink = (view: View, reason: string): Piece =>
   view.may('listDeclinedPayments')
-    ? html`<a href="${view.href(view.path, { ...allChoices(view), reason, declined: null })}#declined">${words(reason)}</a>`
+    ? html`<a href="${view.href(view.path, { ...allChoices(view), reason })}#declined">${words(reason)}</a>`
     : words(reason)
 
 const FIRST = { any: 'only these', none: 'not paid', 2: 'paid at the 2nd', 3: 'paid at the 3rd' }
@@ -111,7 +111,7 @@ async function declinedOf(view: View): Promise<Piece> {
         test: view.test,
       },
     },
-    { cursor: 'declined' },
+    { cursor: 'cursor_declined' },
   )
   const content: Table = {
     caption: 'Declined payments',
@@ -152,7 +152,7 @@ function firstNote(view: View): Piece {
       : attempt === 'none'
         ? ' of payments not made so far'
         : ` of payments made at the ${ordinal(Number(attempt))} attempt`
-  return html`<strong>Only first declines${those}.</strong> <a href="${view.href(view.path, { ...allChoices(view), paid_attempt: null, declined: null })}#declined">Show all</a>`
+  return html`<strong>Only first declines${those}.</strong> <a href="${view.href(view.path, { ...allChoices(view), paid_attempt: null })}#declined">Show all</a>`
 }
 
 /** The most common reason first, each with its share of all declined payments. */

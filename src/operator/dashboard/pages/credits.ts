@@ -21,7 +21,7 @@ export async function credits(view: View): Promise<Page> {
     view.call('getCreditTotals', { params }),
     view.call('getCreditDays', { params, query: { ...of, from, to: lastDay(view, today) } }),
     view.may('listOrganizationTopUps')
-      ? listed(view, 'top-ups', 'listOrganizationTopUps', { params, query: of }, { cursor: 'rules' })
+      ? listed(view, 'top-ups', 'listOrganizationTopUps', { params, query: of }, { cursor: 'cursor_rules' })
       : undefined,
     view.may('listOrganizationCreditEntries')
       ? listed(view, 'entries', 'listOrganizationCreditEntries', {

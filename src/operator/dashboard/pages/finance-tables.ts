@@ -23,7 +23,7 @@ const account = (one: Report['totals'][number]): Piece =>
 
 /** Each account leads to its movements. */
 const linkedAccount = (view: View, one: Report['totals'][number]): Piece => {
-  const chosen = { psp: one.psp, psp_merchant_id: one.psp_merchant_id, after: null }
+  const chosen = { psp: one.psp, psp_merchant_id: one.psp_merchant_id }
   return html`<a href="${view.href('/finance', { ...allChoices(view), ...chosen })}#rows">${account(one)}</a>`
 }
 

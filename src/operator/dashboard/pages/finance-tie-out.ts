@@ -4,13 +4,15 @@ import { readPeriod } from '../../../payments/billing/finance/period.ts'
 import type { Response } from '../call.ts'
 import { id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
+import { type Listed, pageLinks } from '../lists.ts'
 import { tableSection } from '../parts.ts'
 import { amountCells, amountColumns, type Cell, cell, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
-import { allChoices, organizationOf, pathOf, type View } from '../view.ts'
+import { organizationOf, pathOf, type View } from '../view.ts'
 import { amount, lastMonth } from './finance-tables.ts'
 
 type TieOut = Response<'getTieOut'>
+type TieOutRow = Response<'listTieOutRows'>['data'][number]
 
 export function tieOut(view: View, tied: TieOut, month: string): Piece {
   const reported = tied.reporting_currency
@@ -79,8 +81,7 @@ function currencyTable({ currencies }: TieOut): Table {
 export async function differences(view: View): Promise<Page> {
   const organization = organizationOf(view)
   const [month, name] = [view.query.get('month') ?? lastMonth(view), view.query.get('name')]
-  const { data, next } = await rowsOf(view, organization.id, { month, ...(name && { name }) })
-  const to = (after: string | null) => view.href(view.path, { ...allChoices(view), after })
+  const list = await rowsOf(view, organization.id, { month, ...(name && { name }) })
   const content: Table = {
     caption: name ? words(name) : 'All differences',
     columns: [
@@ -93,7 +94,7 @@ export async function differences(view: View): Promise<Page> {
       { label: 'Transaction' },
       { label: 'Payment' },
     ],
-    rows: data.map((one) => [
+    rows: list.data.map((one) => [
       words(one.name),
       ...amountCells({ amount: one.difference, currency_code: one.currency_code }),
       time(one.transaction_at ?? one.paid_at),
@@ -116,8 +117,7 @@ export async function differences(view: View): Promise<Page> {
     body: html`${tableSection(view, 'differences', content, {
       empty: html`<p>No difference.</p>`,
       note: 'The largest first.',
-      below: html`<p class="pages">${view.query.has('after') && html`<a href="${to(null)}">First page</a>`}
-          ${next !== null && html`<a class="button" href="${to(String(next))}">Next page</a>`}</p>`,
+      below: pageLinks(view, list),
     })}`,
   }
 }
@@ -126,14 +126,18 @@ const SHOWN_ROWS = 50
 const MAX_CSV_ROWS = 100_000
 
 /** The shown page of the rows; all of them if they are downloaded as CSV. */
-async function rowsOf(view: View, organizationId: string, query: { month: string; name?: string }) {
+async function rowsOf(
+  view: View,
+  organizationId: string,
+  query: { month: string; name?: string },
+): Promise<Listed<TieOutRow>> {
   const call = (more: { limit: number; after: number }) =>
     view.call('listTieOutRows', { params: { organization_id: organizationId }, query: { ...query, ...more } })
   if (view.query.get('csv') !== 'differences') {
-    const { data, next_after } = await call({ limit: SHOWN_ROWS, after: Number(view.query.get('after') ?? 0) })
-    return { data, next: next_after }
+    const { data, next_after } = await call({ limit: SHOWN_ROWS, after: Number(view.query.get('cursor') ?? 0) })
+    return { data, next: next_after === null ? undefined : String(next_after), cursor: 'cursor' }
   }
-  const data: Response<'listTieOutRows'>['data'] = []
+  const data: TieOutRow[] = []
   let next: number | null = 0
   while (next !== null && data.length < MAX_CSV_ROWS) {
     const page: Response<'listTieOutRows'> = await call({ limit: 1000, after: next })
@@ -141,5 +145,5 @@ async function rowsOf(view: View, organizationId: string, query: { month: string
     next = page.next_after
   }
   if (next !== null) view.cuts.set('differences', data.length)
-  return { data, next: null }
+  return { data, next: undefined, cursor: 'cursor' }
 }

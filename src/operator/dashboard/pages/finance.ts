@@ -5,6 +5,7 @@ import { type Period, readPeriod } from '../../../payments/billing/finance/perio
 import type { Response } from '../call.ts'
 import { money, percent, plural, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
+import { type Listed, pageLinks } from '../lists.ts'
 import { actionForm, hiddenField, tableSection, tiles } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'
 import { allChoices, hiddenParameters, organizationOf, type View } from '../view.ts'
@@ -47,8 +48,7 @@ export async function finance(view: View): Promise<Page> {
         title: 'Movements',
         above: ofAccount(view),
         empty: html`<p>No movements.</p>`,
-        below: html`<p class="pages">${view.query.has('after') && html`<a href="${view.href(view.path, { ...allChoices(view), after: null })}">First page</a>`}
-          ${rows.next && html`<a class="button" href="${view.href(view.path, { ...allChoices(view), after: rows.next })}">Next page</a>`}</p>`,
+        below: pageLinks(view, rows),
       })}
       ${closed ? html`<p class="note">Closed on ${time(closed.closed_at)}: this month no longer changes. Later changes are corrections in the first open month.</p>` : closing(view, month, days)}`,
   }
@@ -65,12 +65,12 @@ function monthChooser(view: View, month: string): Piece {
   const months = Array.from({ length: MONTHS }, (_, n) => monthBefore(newest, n))
   if (!months.includes(month)) months.push(month)
   const link = (to: string, text: string) =>
-    to <= newest && html`<a href="${view.href(view.path, { ...allChoices(view), month: to, after: null })}">${text}</a>`
+    to <= newest && html`<a href="${view.href(view.path, { ...allChoices(view), month: to })}">${text}</a>`
   const test = view.test
-    ? html`<a href="${view.href(view.path, { ...allChoices(view), test: null, after: null })}">Show real money</a>`
-    : html`<a href="${view.href(view.path, { ...allChoices(view), test: '1', after: null })}">Show test money</a>`
+    ? html`<a href="${view.href(view.path, { ...allChoices(view), test: null })}">Show real money</a>`
+    : html`<a href="${view.href(view.path, { ...allChoices(view), test: '1' })}">Show test money</a>`
   return html`${view.test && html`<p class="note">This is test money of sandbox accounts. It is never added to real money.</p>`}
-    <form class="filters" method="get" action="${view.path}">${hiddenParameters(view, ['month', 'after'])}
+    <form class="filters" method="get" action="${view.path}">${hiddenParameters(view, ['month'])}
       <label>Month <select name="month" data-submit>${months.map((one) => html`<option value="${one}"${one === month && html` selected`}>${monthOf(one)}</option>`)}</select></label>
       <button>Show</button> ${link(monthBefore(month, 1), 'Month before')} ${link(monthBefore(month, -1), 'Month after')} ${test}
     </form>`
@@ -120,7 +120,7 @@ const accountOf = ({ query }: View) => {
 /** Names the merchant account whose movements are shown, with a link to all. */
 function ofAccount(view: View): Piece {
   const { psp, psp_merchant_id } = accountOf(view)
-  const all = view.href(view.path, { ...allChoices(view), psp: null, psp_merchant_id: null, after: null })
+  const all = view.href(view.path, { ...allChoices(view), psp: null, psp_merchant_id: null })
   return (
     psp &&
     html`<p class="note">Only movements of ${words(psp)} ${psp_merchant_id ?? 'without an account'}. <a href="${all}#rows">Show all</a></p>`
@@ -128,17 +128,13 @@ function ofAccount(view: View): Piece {
 }
 
 /** The shown page of the rows; all of them if they are downloaded as CSV. */
-async function rowsOf(
-  view: View,
-  params: Record<string, string>,
-  query: Asked,
-): Promise<{ data: Row[]; next: string | null }> {
+async function rowsOf(view: View, params: Record<string, string>, query: Asked): Promise<Listed<Row>> {
   const call = (more: object) =>
     view.call('listFinanceRows', { params, query: { ...query, ...accountOf(view), ...more } })
   if (view.query.get('csv') !== 'rows') {
-    const after = view.query.get('after')
+    const after = view.query.get('cursor')
     const { rows, next_after } = await call({ limit: SHOWN_ROWS, ...(after && { after }) })
-    return { data: rows, next: next_after }
+    return { data: rows, next: next_after ?? undefined, cursor: 'cursor' }
   }
   const data: Row[] = []
   let next: string | null = null
@@ -148,7 +144,7 @@ async function rowsOf(
     next = page.next_after
   } while (next && data.length < MAX_CSV_ROWS)
   if (next) view.cuts.set('rows', data.length)
-  return { data, next: null }
+  return { data, next: undefined, cursor: 'cursor' }
 }
 
 function closing(view: View, month: string, { to }: Period): Piece {

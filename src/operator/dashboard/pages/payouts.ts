@@ -26,16 +26,16 @@ export async function payouts(view: View): Promise<Page> {
       'payouts',
       'listPayouts',
       { params, query: matched ? { matched: matched === 'true' } : {} },
-      { cursor: 'payouts' },
+      { cursor: 'cursor_payouts' },
     ),
-    listed(view, 'unknown', 'listBalanceEntries', { params, query: { unknown: true } }, { cursor: 'unknown' }),
+    listed(view, 'unknown', 'listBalanceEntries', { params, query: { unknown: true } }, { cursor: 'cursor_unknown' }),
     payout
       ? listed(
           view,
           'entries',
           'listBalanceEntries',
           { params, query: { payout_id: payout } },
-          { cursor: 'entries', rows: 100 },
+          { cursor: 'cursor_entries', rows: 100 },
         )
       : undefined,
   ])

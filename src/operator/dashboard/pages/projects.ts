@@ -18,7 +18,13 @@ export async function projects(view: View): Promise<Page> {
   const search = chosenFilters(view, 'search')
   const [found, organizations] = await Promise.all([
     listed(view, 'projects', 'listProjects', { query: search }, { rows: ROWS }),
-    listed(view, 'organizations', 'listOrganizations', { query: search }, { rows: ROWS, cursor: 'organizations' }),
+    listed(
+      view,
+      'organizations',
+      'listOrganizations',
+      { query: search },
+      { rows: ROWS, cursor: 'cursor_organizations' },
+    ),
   ])
   const isFirst = view.organizations.length === 0
   return {

@@ -31,7 +31,7 @@ export async function refunds(view: View): Promise<Page> {
     figures(view, 'refunds,chargebacks,refund_rate', { by: view.span.by }),
     figures(view, 'refunds,refund_count,chargebacks,chargeback_count', { by: 'reason' }),
     returnRates(view),
-    listed(view, 'refunds', 'listRefunds', { params, query: ofProject }, { cursor: 'refunds' }),
+    listed(view, 'refunds', 'listRefunds', { params, query: ofProject }, { cursor: 'cursor_refunds' }),
     listed(view, 'movements', 'listMoneyBack', {
       params,
       query: { ...ofProject, ...daysOf(view), ...chosenFilters(view, 'type', 'reason') },

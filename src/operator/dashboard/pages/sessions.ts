@@ -89,13 +89,13 @@ const short = (text: string | null): Piece => (text === null ? '' : cut(text))
 /** Says that test data is left out, as it is from figures. */
 const testNote = (view: View): Piece =>
   !view.test &&
-  html`Without sandbox and preview data. <a href="${view.href(view.path, { ...allChoices(view), test: '1', cursor: null })}">Include it</a>`
+  html`Without sandbox and preview data. <a href="${view.href(view.path, { ...allChoices(view), test: '1' })}">Include it</a>`
 
 /** Names the experiment that all sessions of the list are of, with a link to all of them. */
 function experimentNote(view: View, { experiments }: Names): Piece {
   const experiment = view.query.get('experiment')
   if (!experiment) return ''
-  return html`Only sessions in the experiment “${experiments[experiment] ?? experiment}”. <a href="${view.href(view.path, { ...allChoices(view), experiment: null, cursor: null })}">Show all</a> `
+  return html`Only sessions in the experiment “${experiments[experiment] ?? experiment}”. <a href="${view.href(view.path, { ...allChoices(view), experiment: null })}">Show all</a> `
 }
 
 /** Names the answer that all sessions of the list have, with a link to all of them. */
