@@ -31,7 +31,7 @@ export function openLimits(app: Shared & { config: Config }): Limits {
 
   function useOf(holder: KeyHolder): Use {
     let use = uses.get(holder.key_id)
-    const { rate, burst } = holder.rate ?? config.rateLimit
+    const { rate, burst } = lower(holder.rate ?? config.rateLimit, holder.ownRate)
     if (!use || use.rate.rate !== rate || use.rate.burst !== burst) {
       use = { underWay: use?.underWay ?? 0, rate: { rate, burst }, policy: policyOf({ rate, burst }) }
       uses.set(holder.key_id, use)
@@ -68,6 +68,13 @@ export function openLimits(app: Shared & { config: Config }): Limits {
     },
     close: () => limiter.close(),
   }
+}
+
+/** The rate of a key whose tenant's keys have this rate: its own may be lower. */
+function lower(shared: Rate, own: Rate | null): Rate {
+  if (own === null) return shared
+  if (shared.rate === 0) return own
+  return { rate: Math.min(shared.rate, own.rate), burst: Math.min(shared.burst, own.burst) }
 }
 
 /** draft-ietf-httpapi-ratelimit-headers-11: the burst, in the time in which the rate fills it again. */

@@ -33,17 +33,32 @@ export async function setRateLimit(
 /** Throws a `UsageError` for a text that is no limit. */
 export const checkRateLimit = (text: string): void => void readRate(text)
 
+/** Reads the limit of a key, which is a rate and nothing else. Throws a `UsageError`. */
+export function readKeyRate(text: string): Rate {
+  const rate = readNumbers(text)
+  if (rate) return rate
+  throw new UsageError(
+    `rate_limit must be requests per second such as 20, with a burst such as 20/100, got "${shorten(text, 40)}".`,
+  )
+}
+
 /** Reads a limit; null for `default`. */
 function readRate(text: string): Rate | null {
   if (text === 'default') return null
   if (text === 'off') return { rate: 0, burst: 1 }
+  const rate = readNumbers(text)
+  if (rate) return rate
+  throw new UsageError(
+    `A rate limit must be requests per second such as 200, with a burst such as 200/1000, "off" or "default", got "${shorten(text, 40)}".`,
+  )
+}
+
+function readNumbers(text: string): Rate | undefined {
   const [, perSecond, atOnce] = /^([0-9]{1,8})(?:\/([0-9]{1,8}))?$/.exec(text) ?? []
   const rate = Number(perSecond)
   const burst = atOnce === undefined ? rate * BURST_S : Number(atOnce)
   if (rate >= 1 && rate <= MAX_RATE && burst >= 1 && burst <= MAX_BURST) return { rate, burst }
-  throw new UsageError(
-    `A rate limit must be requests per second such as 200, with a burst such as 200/1000, "off" or "default", got "${shorten(text, 40)}".`,
-  )
+  return undefined
 }
 
 function writeRate(rate: Rate | null): string {

@@ -5,7 +5,7 @@ import type { Seal } from '../../lib/secrets.ts'
 import { boolean, instant, shape, text } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { hashKey, webhookSecret } from './key-text.ts'
-import { addKey, type Tenant } from './tenants.ts'
+import { addKey, type KeyRate, type Tenant } from './tenants.ts'
 
 /** A key as operators see it: everything but its text. */
 export const secretKey = shape('SecretKey', 'k', {
@@ -17,6 +17,11 @@ export const secretKey = shape('SecretKey', 'k', {
     example: 'read,write',
   }),
   last_four: text('Its last four characters; null for older keys.', { nullable: true, example: 'x7Qa' }),
+  rate_limit: text('Its own limit: requests a second, and how many at once; null if it has that of the other keys.', {
+    nullable: true,
+    sql: "k.rate_limit || '/' || k.rate_limit_burst",
+    example: '20/100',
+  }),
   created_at: instant('When it was created.'),
   expires_at: instant('When it ends, or ended.', { nullable: true }),
   last_used_at: instant('When it was last used, to the minute; null if it was not used yet.', {
@@ -38,10 +43,17 @@ export interface NewKey {
   /** How long it is valid, or until when; by default until it is revoked. */
   seconds?: number | undefined
   until?: string | null
+  /** Its own rate; by default that of the other keys. */
+  rate?: KeyRate | null
 }
 
 /** Creates another key and returns its text, which is not stored. */
-export async function createKey(query: Query, seal: Seal, tenant: Tenant, { name, scopes, seconds, until }: NewKey) {
+export async function createKey(
+  query: Query,
+  seal: Seal,
+  tenant: Tenant,
+  { name, scopes, seconds, until, rate }: NewKey,
+) {
   // The lock of the organization's row keeps the count exact while two keys are created concurrently.
   await query('select 1 from organizations where id = $1 for no key update', [tenant.organization_id])
   const [count] = await query(
@@ -56,7 +68,12 @@ export async function createKey(query: Query, seal: Seal, tenant: Tenant, { name
     until ?? null,
     seconds ?? null,
   ])
-  const key = await addKey(query, seal, tenant, { name, scopes: scopes ?? null, expires_at: expiry!.at! })
+  const key = await addKey(query, seal, tenant, {
+    name,
+    scopes: scopes ?? null,
+    expires_at: expiry!.at!,
+    rate: rate ?? null,
+  })
   const [row] = await query('select id, expires_at from secret_keys where hash = $1', [hashKey(key)])
   return {
     id: row!.id!,
@@ -64,6 +81,7 @@ export async function createKey(query: Query, seal: Seal, tenant: Tenant, { name
     secret_key: key,
     ...(tenant.project_id && !scopes && { webhook_secret: webhookSecret(key) }),
     scopes: scopes ?? null,
+    rate_limit: rate ? `${rate.rate}/${rate.burst}` : null,
     expires_at: row!.expires_at === null ? null : instantFromPg(row!.expires_at!),
   }
 }
@@ -73,7 +91,7 @@ export async function rotateKey(query: Query, seal: Seal, tenant: Tenant, id: st
   const [before] = await query('select expires_at from secret_keys where id::text = $1', [id])
   const [old] = await query(
     `update secret_keys set expires_at = least(coalesce(expires_at, 'infinity'), db_clock() + make_interval(secs => $4))
-     where ${OWNED} and id::text = $3 and ${LIVING} returning name, array_to_string(scopes, ',') as scopes, expires_at`,
+     where ${OWNED} and id::text = $3 and ${LIVING} returning name, array_to_string(scopes, ',') as scopes, expires_at, rate_limit, rate_limit_burst`,
     [...owner(tenant), id, overlapSeconds],
   )
   if (!old) throw noSuchKey(id)
@@ -81,6 +99,7 @@ export async function rotateKey(query: Query, seal: Seal, tenant: Tenant, id: st
     name: old.name!,
     scopes: old.scopes?.split(',') ?? null,
     until: before!.expires_at ?? null,
+    rate: old.rate_limit === null ? null : { rate: Number(old.rate_limit), burst: Number(old.rate_limit_burst) },
   })
   return { ...made, previous_expires_at: instantFromPg(old.expires_at!) }
 }

@@ -18,6 +18,12 @@ export interface Tenant {
   project_id: string | null
 }
 
+/** Requests per second, and the burst on top of that. */
+export interface KeyRate {
+  rate: number
+  burst: number
+}
+
 /** The holder of the valid key of a request. */
 export interface KeyHolder extends Tenant {
   key_id: string
@@ -26,8 +32,10 @@ export interface KeyHolder extends Tenant {
   name: string
   /** Of a project: whether its keys may write payments, customers and merchant accounts. */
   writesPayments: boolean
-  /** The request rate of the key, where the operator has set it. */
-  rate: { rate: number; burst: number } | null
+  /** The request rate of each key of the tenant, where the operator has set it. */
+  rate: KeyRate | null
+  /** The request rate of this key alone, if it has one: the lower of both holds. */
+  ownRate: KeyRate | null
 }
 
 /** The connection to write on: the pool, or a transaction of the caller. */
@@ -201,13 +209,14 @@ export async function addKey(
     name = '',
     scopes,
     expires_at,
-  }: { name?: string; scopes?: readonly string[] | null; expires_at?: string | null } = {},
+    rate,
+  }: { name?: string; scopes?: readonly string[] | null; expires_at?: string | null; rate?: KeyRate | null } = {},
 ): Promise<string> {
   const id = randomUUID()
   const key = makeKey()
   await query(
-    `insert into secret_keys (id, organization_id, project_id, name, hash, sealed, scopes, expires_at, last_four)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    `insert into secret_keys (id, organization_id, project_id, name, hash, sealed, scopes, expires_at, last_four, rate_limit, rate_limit_burst)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     [
       id,
       tenant.organization_id,
@@ -218,6 +227,8 @@ export async function addKey(
       scopes ?? null,
       expires_at ?? null,
       key.slice(-4),
+      rate?.rate ?? null,
+      rate?.burst ?? null,
     ],
   )
   return key

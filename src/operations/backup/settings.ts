@@ -45,7 +45,7 @@ const VALID = '(k.expires_at is null or k.expires_at > db_clock())'
 const SETTINGS = `
   select case when k.project_id is null then 'organization key' else 'project key' end as kind, k.id::text as id,
     k.organization_id, k.project_id, k.name, k.last_four,
-    jsonb_build_object('expires_at', k.expires_at::text, 'scopes', k.scopes) as state
+    jsonb_build_object('expires_at', k.expires_at::text, 'scopes', k.scopes, 'rate_limit', k.rate_limit, 'rate_limit_burst', k.rate_limit_burst) as state
   from secret_keys k where ${VALID}
   union all select 'operator key', k.id::text, null, null, k.name, null,
     jsonb_build_object('expires_at', k.expires_at::text, 'scope', k.scope)

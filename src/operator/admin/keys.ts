@@ -1,10 +1,12 @@
 // Secret keys of organizations and projects, and the operators' own keys.
 
+import { readKeyRate } from '../../core/limits/setting.ts'
 import { operatorKey } from '../../core/tenants/operator-keys.ts'
 import { ORGANIZATION_SCOPES, PROJECT_SCOPES, requireMaker } from '../../core/tenants/scopes.ts'
 import { createKey, revokeKey, rotateKey, secretKey } from '../../core/tenants/secret-keys.ts'
 import { checkName, type Tenant } from '../../core/tenants/tenants.ts'
 import { DAY_S } from '../../lib/days.ts'
+import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -28,6 +30,9 @@ const keyMade = Type.Object(
     scopes: Type.Union([Type.Array(Type.String()), Type.Null()], {
       description: 'What a scoped key may do; null for a full key.',
     }),
+    rate_limit: Type.Union([Type.String(), Type.Null()], {
+      description: 'Its own limit of requests a second, and how many at once; null if it has that of the other keys.',
+    }),
     expires_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description: 'When it ends.' }),
     previous_expires_at: Type.Optional(
       Type.String({ format: 'date-time', description: 'After a rotation: when the old key expires.' }),
@@ -45,6 +50,7 @@ type KeyToMake = {
   name: string
   scope?: string[]
   expires_seconds?: number
+  rate_limit?: string
 }
 
 /** The operations on the keys of one kind of tenant. */
@@ -109,18 +115,33 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
               description: 'How long the key is valid; by default until it is revoked.',
             }),
           ),
+          rate_limit: Type.Optional(
+            Type.String({
+              maxLength: 64,
+              description:
+                'Requests a second with this key, such as `20`, and how many at once, such as `20/100`, if that is less than the limit of the other keys.',
+              examples: ['20/100'],
+              [DECLARED_ONLY]: { pattern: '^[1-9][0-9]{0,6}(/[1-9][0-9]{0,7})?$' },
+            }),
+          ),
         },
         { title: `${title}KeyToMake`, additionalProperties: false },
       ),
       response: keyMade,
-      checkInput: ({ body, access }) => requireMaker(access, (body as unknown as KeyToMake).scope ?? null),
+      checkInput({ body, access }) {
+        const { scope, rate_limit } = body as unknown as KeyToMake
+        requireMaker(access, scope ?? null)
+        if (rate_limit !== undefined) readKeyRate(rate_limit)
+      },
       async change(query, { params, body }, { seal }) {
-        const { name, scope, expires_seconds: seconds } = body as unknown as KeyToMake
+        const { name, scope, expires_seconds: seconds, rate_limit } = body as unknown as KeyToMake
         checkName(name)
         const unique = scope && scopes.filter((one) => scope.includes(one))
-        const given = { name, scopes: unique ?? null, seconds }
+        const rate = rate_limit === undefined ? null : readKeyRate(rate_limit)
+        const given = { name, scopes: unique ?? null, seconds, rate }
         const result = await createKey(query, seal, await tenantOf(query, params), given)
-        const after = { name, scopes: result.scopes, expires_at: result.expires_at }
+        const { scopes: may, rate_limit: limit, expires_at } = result
+        const after = { name, scopes: may, ...(limit && { rate_limit: limit }), expires_at }
         return { entry: { ...entry('created', params, result.id), after }, result }
       },
     }),

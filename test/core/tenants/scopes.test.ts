@@ -147,3 +147,27 @@ test('scoped keys sign no webhooks, are listed with scopes, keep them when rotat
   })
   assert.equal(bad.status, 400)
 })
+
+test('a key has a lower rate than the others, also after a rotation; the lower of it and that of the project holds', async () => {
+  const mine = await server.project()
+  const path = `/projects/${mine.id}`
+  const create = (rate_limit: unknown) =>
+    server.admin(`${path}/keys`, { method: 'POST', body: { name: 'slow', scope: ['read'], rate_limit } })
+  const policy = async (key: string) => (await server.api('/funnels', { key })).headers['ratelimit-policy']
+  const made = (await create('3/2')).body
+  assert.equal(made.rate_limit, '3/2')
+  assert.equal(await policy(made.secret_key), '"key";q=2;w=1')
+  assert.notEqual(await policy(mine.key), '"key";q=2;w=1')
+  const several = await Promise.all(Array.from({ length: 12 }, () => server.api('/funnels', { key: made.secret_key })))
+  assert.ok(several.some(({ status }) => status === 429))
+  const listed = (await server.admin(`${path}/keys`)).body.data
+  assert.deepEqual(listed.map(({ rate_limit }: { rate_limit: string | null }) => rate_limit).sort(), ['3/2', null])
+  const rotated = (await server.admin(`${path}/keys/${made.id}/rotate`, { method: 'POST', body: {} })).body
+  assert.equal(rotated.rate_limit, '3/2')
+  await server.admin(`${path}/rate-limit`, { method: 'PUT', body: { rate_limit: '1/1' } })
+  assert.equal(await policy(rotated.secret_key), '"key";q=1;w=1')
+  await server.admin(`${path}/rate-limit`, { method: 'PUT', body: { rate_limit: 'off' } })
+  assert.equal(await policy((await create('7')).body.secret_key), '"key";q=35;w=5')
+  for (const bad of ['off', 'default', '0', '3/0', '1000001', 'fast', '', 3])
+    assert.equal((await create(bad)).status, 400)
+})

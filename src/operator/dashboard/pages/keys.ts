@@ -43,13 +43,16 @@ function owned(
   const content: Table = {
     caption: `Keys of the ${owner} ${one.name || one.id}`,
     columns: [
-      ...['Name', 'Key', 'May', 'Ends with', 'Created', 'Last used', 'Expires'].map((label) => ({ label })),
+      ...['Name', 'Key', 'May', 'Rate limit', 'Ends with', 'Created', 'Last used', 'Expires'].map((label) => ({
+        label,
+      })),
       { label: 'Actions', actions: [`${path}/key/rotate`] },
     ],
     rows: data.map((one) => [
       one.name || 'First key',
       cell(id(one.id), one.id),
       one.scopes?.replaceAll(',', ', ') ?? 'everything',
+      one.rate_limit ?? 'as the others',
       one.last_four ?? '',
       time(one.created_at),
       time(one.last_used_at),
@@ -67,7 +70,7 @@ function owned(
       button: 'Create a key',
       explanation:
         'The key is shown once, on the next page. A program should have a key that may do what it needs, and no more.',
-      fields: html`${textField('name', 'Name', { required: true, hint: 'For example: reporting server' })}${scopeFields(view, owner)}${selectField('expires', 'Expires', EXPIRIES)}`,
+      fields: html`${textField('name', 'Name', { required: true, hint: 'For example: reporting server' })}${scopeFields(view, owner)}${selectField('expires', 'Expires', EXPIRIES)}${textField('rate_limit', 'Rate limit', { hint: 'Requests per second, such as 20, or 20/100 with a burst of 100. Empty: as the other keys.' })}`,
     }),
   })
 }
@@ -151,11 +154,12 @@ const secret = (text: string, what: string) =>
 
 export async function makeKey(view: View, form: URLSearchParams): Promise<Page> {
   const { title, params } = ownerOf(view)
-  const [scope, expires] = [form.getAll('scope'), form.get('expires')]
+  const [scope, expires, rate] = [form.getAll('scope'), form.get('expires'), form.get('rate_limit')?.trim()]
   const body = {
     name: form.get('name') ?? '',
     ...(scope.length > 0 && { scope }),
     ...(expires && { expires_seconds: Number(expires) }),
+    ...(rate && { rate_limit: rate }),
   }
   return shownKey(view, await view.call(`create${title}Key` as const, { params, body }))
 }
