@@ -60,6 +60,18 @@ test('people without an address are no twins, though all of them gave the same w
   for (const id of ['a', 'c', 'e']) assert.equal(await named(shop, id), undefined)
 })
 
+test('blanks around an address, as forms send them, are removed: the person is found by it, and twins are', async () => {
+  const shop = await shopWith()
+  const created_at = '2026-01-31T09:00:00Z'
+  const records = [{ record: 'profile', data: { id: 'typed', created_at, email: '\u00a0 EVE@example.com\r\n' } }]
+  assert.equal((await shop.post('/records', { records })).body.written, 1)
+  assert.equal((await shop.post('/records', { records })).body.unchanged, 1)
+  assert.equal(await emailOf(shop, 'typed'), 'EVE@example.com')
+  const found = await shop.get('/profiles?filter[email]=eve@example.com')
+  assert.deepEqual(found.body.data.map(({ id }: { id: string }) => id).sort(), ['eve', 'typed'])
+  assert.equal(await named(shop, 'eve'), 'typed')
+})
+
 const BY_CUSTOMER: Record<string, Rows> = {
   'a customer of it is named like the other profile': {
     customers: [{ external_id: 'twin', profile_id: 'ada' }],

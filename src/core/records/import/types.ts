@@ -12,12 +12,15 @@ import { BadLine, eachItem, type Type } from './fields.ts'
  */
 export const label = textOf(256)
 
-/** An e-mail address. Forms that were left empty send blanks, which are no address: no two people share them. */
+/**
+ * An e-mail address, without the blanks around it that forms send: with them it would match no search and no other profile of
+ * the person. Blanks alone, of a form that was left empty, are no address.
+ */
 export const email: Type = {
   ...label,
   read(value, reading, siblings) {
     const given = label.read(value, reading, siblings) as string
-    return given.trim() === '' ? null : given
+    return given.trim() || null
   },
 }
 
