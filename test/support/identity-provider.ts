@@ -6,6 +6,8 @@ import type { AddressInfo } from 'node:net'
 interface Account {
   name: string
   groups: string[]
+  email?: string
+  email_verified?: boolean
 }
 
 type Claims = Record<string, unknown>
@@ -51,7 +53,7 @@ export async function openProvider() {
       ],
       jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), kid: 'test', alg: 'RS256', use: 'sig' }] },
       cookies: { keys: ['a key of the test'] },
-      claims: { openid: ['sub'], profile: ['name', 'groups'], email: ['email'] },
+      claims: { openid: ['sub'], profile: ['name', 'groups'], email: ['email', 'email_verified'] },
       pkce: { required: () => true },
       rotateRefreshToken: true,
       findAccount: (_context: unknown, id: string) =>

@@ -43,8 +43,8 @@ export interface Person {
   tokens: Tokens
 }
 
-/** Why nobody is signed in: the provider says no, this person has no role, or the provider cannot be reached. */
-export type Refused = { why: 'refused' | 'no role' | 'unreachable'; detail: string }
+/** Why nobody is signed in: the provider says no, this person has no role, or only by an unverified address, or the provider cannot be reached. */
+export type Refused = { why: 'refused' | 'no role' | 'unverified' | 'unreachable'; detail: string }
 
 export interface IdentityProvider {
   begin(redirectUri: string): Promise<{ url: URL; begun: Begun } | Refused>
@@ -82,6 +82,7 @@ export function openIdentityProvider(settings: OidcSettings, clock: { monotonicM
     const all = hasMore ? { ...claims, ...(await fetchUserInfo(configuration, tokens.access, claims.sub)) } : claims
     const access = accessByGroups(settings.roles, claimOf(all, settings.claim))
     const name = nameOf(all, claims.sub)
+    if (settings.claim === 'email' && !isVerified(all)) return { why: 'unverified', detail: name }
     if (!access) return { why: 'no role', detail: name }
     return { subject: claims.sub, name, access, tokens }
   }
@@ -154,6 +155,11 @@ function claimOf(claims: Record<string, unknown>, name: string): unknown {
     .split('.')
     .reduce<unknown>((value, part) => (value as Record<string, unknown> | null | undefined)?.[part], claims)
 }
+
+/** Whether the address is the person's own: at many providers people enter whichever they like. */
+const isVerified = ({ email, email_verified }: Record<string, unknown>): boolean =>
+  // Amazon Cognito sends a text.
+  email === undefined || email_verified === true || email_verified === 'true'
 
 function nameOf(claims: Record<string, unknown>, subject: string): string {
   const given = [claims.name, claims.preferred_username, claims.email].find((one) => typeof one === 'string' && one)

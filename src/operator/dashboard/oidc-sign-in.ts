@@ -82,7 +82,9 @@ function refuse({ log, config }: App, request: FastifyRequest, reply: FastifyRep
   const sentence =
     why === 'no role'
       ? `${detail}, none of your groups at ${provider} has a role here. Ask the owner of this installation for one.`
-      : `The sign-in at ${provider} failed, and nobody was signed in. The log has the reason under request ID ${request.id}.`
+      : why === 'unverified'
+        ? `${detail}, ${provider} has not verified your e-mail address, so it gives you no role here.`
+        : `The sign-in at ${provider} failed, and nobody was signed in. The log has the reason under request ID ${request.id}.`
   return sendDocument(request, reply.code(403), 'Sign in', page(sentence))
 }
 

@@ -15,6 +15,7 @@ describe(titled('signing in with OpenID Connect', noBrowser), { skip: noBrowser 
   let provider: Awaited<ReturnType<typeof openProvider>>
   let server: TestServer
   let other: TestServer
+  let byEmail: TestServer
   let opened: OpenBrowser
   let project: string
   const roles = () => ({
@@ -34,7 +35,9 @@ describe(titled('signing in with OpenID Connect', noBrowser), { skip: noBrowser 
     await server.admin('/organizations/acme/projects', { method: 'POST', body: { id: project } })
     await server.admin('/organizations', { method: 'POST', body: { id: 'others' } })
     await server.admin('/organizations/others/projects', { method: 'POST', body: { id: 'elsewhere' } })
-    await provider.serve([`${server.adminUrl}${CALLBACK}`])
+    const byAddress = { OIDC_CLAIM: 'email', OIDC_ROLES: '{"admin@example.com": "owner"}', PORT: '0', ADMIN_PORT: '0' }
+    byEmail = await startTestServer({ ...server.env, ...byAddress }, { worker: false })
+    await provider.serve([`${server.adminUrl}${CALLBACK}`, `${byEmail.adminUrl}${CALLBACK}`])
     provider.accounts.set('ada', { name: 'Ada Lovelace', groups: ['staff', 'admins'] })
     provider.accounts.set('grace', { name: 'Grace Hopper', groups: ['helpdesk'] })
     provider.accounts.set('eve', { name: 'Eve <b>', groups: ['staff'] })
@@ -43,6 +46,7 @@ describe(titled('signing in with OpenID Connect', noBrowser), { skip: noBrowser 
   after(async () => {
     await opened?.close()
     await other?.stop()
+    await byEmail?.stop()
     await server?.stop()
     await provider?.close()
   })
@@ -54,8 +58,8 @@ describe(titled('signing in with OpenID Connect', noBrowser), { skip: noBrowser 
   }
 
   /** Signs in at the provider, up to where it sends the browser back. */
-  async function atProvider(page: Page, login: string, to = '/'): Promise<void> {
-    await page.goto(`${server.adminUrl}${to}`)
+  async function atProvider(page: Page, login: string, to = '/', origin = server.adminUrl): Promise<void> {
+    await page.goto(`${origin}${to}`)
     await page.click('text=Sign in with 127.0.0.1')
     await page.fill('input[name=login]', login)
     await page.fill('input[name=password]', 'any')
@@ -122,6 +126,27 @@ describe(titled('signing in with OpenID Connect', noBrowser), { skip: noBrowser 
     const { page } = await visitor()
     const address = await codeOf(page, 'eve')
     await isRefused(page, address, 403, /Eve <b>, none of your groups at 127[^ ]+ has a role here\. Ask the owner/)
+  })
+
+  test('an address gives a role only if the provider has verified it, also later', async () => {
+    const account = { name: 'Mallory', groups: ['admins'], email: 'admin@example.com' }
+    for (const unverified of [{}, { email_verified: false }]) {
+      provider.accounts.set('mallory', { ...account, ...unverified })
+      const { page } = await visitor()
+      await atProvider(page, 'mallory', '/', byEmail.adminUrl)
+      assert.match(await text(page), /Mallory, 127[^ ]+ has not verified your e-mail address/)
+      await page.goto(`${byEmail.adminUrl}/keys`)
+      assert.match(page.url(), /\/sign-in/)
+    }
+    provider.accounts.set('mallory', { ...account, email_verified: true })
+    const { page } = await visitor()
+    await atProvider(page, 'mallory', '/', byEmail.adminUrl)
+    await page.waitForURL(`${byEmail.adminUrl}/`)
+    assert.match(await text(page), /Mallory owner/)
+    provider.accounts.set('mallory', { ...account, email_verified: false })
+    await age(6)
+    await page.goto(`${byEmail.adminUrl}/`)
+    assert.match(page.url(), /\/sign-in/)
   })
 
   test('a replayed code, in the same browser and with its cookie back', async () => {
