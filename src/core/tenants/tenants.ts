@@ -19,10 +19,7 @@ export interface Tenant {
 }
 
 /** Requests per second, and the burst on top of that. */
-export interface KeyRate {
-  rate: number
-  burst: number
-}
+export type KeyRate = { rate: number; burst: number }
 
 /** The holder of the valid key of a request. */
 export interface KeyHolder extends Tenant {
@@ -34,7 +31,7 @@ export interface KeyHolder extends Tenant {
   writesPayments: boolean
   /** The request rate of each key of the tenant, where the operator has set it. */
   rate: KeyRate | null
-  /** The request rate of this key alone, if it has one: the lower of both holds. */
+  /** That of this key alone: the lower of both holds. */
   ownRate: KeyRate | null
 }
 
