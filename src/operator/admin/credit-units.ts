@@ -135,7 +135,7 @@ const readLow = (sent: unknown) =>
 
 function fitting(low: ReturnType<typeof readLow>, of: { unit: string; decimals: number }): string | null {
   if (!low) return null
-  checkDecimals(low, of)
+  checkDecimals(low, { ...of, field: 'low_below' })
   return formatCredits(low)
 }
 

@@ -8,6 +8,7 @@ import {
   type CounterAccount,
   type Entry,
   earlier,
+  expiryOfReturned,
   type Hold,
   isDue,
   type Lot,
@@ -114,19 +115,19 @@ export class Account {
   /**
    * Revokes the share of what a charge granted that has been paid back, or gives back what was revoked beyond it: afterwards the
    * share is revoked, however often this is called. What was spent becomes a debt, unless `makesDebt` is false; what had
-   * expired is not taken again.
+   * expired is not taken again. `takenAt`: when it was last revoked, needed to give it back.
    */
   setRevoked(
     orderId: string,
     { part, whole }: { part: bigint; whole: bigint },
-    makesDebt: boolean,
-    cause: Cause,
+    { makesDebt, cause, takenAt }: { makesDebt: boolean; cause: Cause; takenAt: string | null },
   ): void {
     for (const lot of this.lots.filter((one) => one.orderId === orderId)) {
       const share = part >= whole ? lot.amount : shareOf(lot.amount, part, whole, this.#decimals)
       if (share > lot.revoked) this.#revoke(lot, share - lot.revoked, makesDebt, cause)
-      else if (share < lot.revoked) this.#giveBack(lot, lot.revoked - share, cause)
+      else if (share < lot.revoked) this.#giveBack(lot, lot.revoked - share, { cause, takenAt })
     }
+    this.lots.sort(byExpiry)
     this.bookDue()
   }
 
@@ -180,9 +181,10 @@ export class Account {
     this.#book('revoked', cause, -amount, { grantId: lot.grantId, orderId: lot.orderId })
   }
 
-  #giveBack(lot: Lot, amount: Credits, cause: Cause): void {
+  #giveBack(lot: Lot, amount: Credits, { cause, takenAt }: { cause: Cause; takenAt: string | null }): void {
     const paid = this.#paysDebt(amount)
     lot.revoked -= amount
+    lot.expiresAt = expiryOfReturned(lot.expiresAt, takenAt, this.now)
     this.#take(lot, paid - amount)
     this.#book('revoked', cause, amount, { grantId: lot.grantId, orderId: lot.orderId })
   }

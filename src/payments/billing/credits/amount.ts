@@ -12,6 +12,7 @@ export type SentAmount = string | number | JsonNumber
 const SCALE = 6
 // A million amounts of this size fit into the columns.
 const MAX_WHOLE_DIGITS = 12
+const NOT_AN_AMOUNT = `must be a decimal number with at most ${MAX_WHOLE_DIGITS} digits before the point and ${SCALE} behind it`
 const MAX = 10n ** BigInt(MAX_WHOLE_DIGITS + SCALE)
 
 /**
@@ -48,7 +49,8 @@ function read(sent: SentAmount, refuse: (rule: string) => ApiError) {
     const { digits, scale } = readAmount(sent.slice(1))
     return { digits: -digits, scale }
   } catch (error) {
-    if (error instanceof MoneyError) throw refuse(error.message)
+    // The sentence about texts names more digits than credits have.
+    if (error instanceof MoneyError) throw refuse(typeof sent === 'string' ? NOT_AN_AMOUNT : error.message)
     throw error
   }
 }

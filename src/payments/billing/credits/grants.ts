@@ -3,6 +3,7 @@ import { isJsonObject, type JsonObject } from '../../../lib/json/read.ts'
 import { rowReader } from '../../../lib/pg/row-reader.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { Type } from '../../../lib/shape/schema.ts'
+import { instantFromPg } from '../../../lib/time.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { expiryAfter, readExpiresAfter } from './after.ts'
 import {
@@ -59,7 +60,7 @@ export function readGrants(grants: unknown): string | null {
     (one): Granted => ({
       unit: one.unit as string,
       amount: formatCredits(readCredits(one.amount as SentAmount, { field: 'grants.amount' })),
-      expires_after: readExpiresAfter(one.expires_after as string | null | undefined),
+      expires_after: readExpiresAfter(one.expires_after as string | null | undefined, 'grants.expires_after'),
     }),
   )
   return JSON.stringify(
@@ -79,7 +80,7 @@ export async function checkGrants(query: Query, organizationId: string, grants: 
   for (const { unit, amount } of wanted) {
     const most = decimals.get(unit)
     if (most === undefined) throw unknownUnit(unit)
-    checkDecimals(creditsFromText(amount), { unit, decimals: most })
+    checkDecimals(creditsFromText(amount), { unit, decimals: most, field: 'grants.amount' })
   }
 }
 
@@ -160,8 +161,24 @@ export async function revokeShare(
   const keys = units.map(({ unit, external_id }) => keyOf({ ...order, external_id }, unit))
   const accounts = heldOf(await lockAccounts(query, keys, { orderIds: [order_id] }))
   const makesDebt = units[0]!.makes_debt
-  for (const { account } of accounts) account.setRevoked(order_id, share, makesDebt, cause)
+  const takenAt = await lastRevoked(query, { ...order, external_id: units[0]!.external_id }, cause)
+  for (const { account } of accounts) account.setRevoked(order_id, share, { makesDebt, cause, takenAt })
   await save(query, accounts)
+}
+
+/** When credits of the order were last taken; null unless `cause` gives them back. */
+async function lastRevoked(query: Query, order: Revocable, cause: Cause): Promise<string | null> {
+  if (cause !== 'refund_failed' && cause !== 'dispute_won') return null
+  const { organization_id, external_id, order_id } = order
+  const [row] = await query(LAST_REVOKED, [organization_id, external_id, order_id])
+  return row ? instantFromPg(row.created_at!) : null
+}
+
+const LAST_REVOKED: Statement = {
+  name: 'find when credits of order were revoked',
+  text: `select e.created_at from credit_entries e
+    where e.organization_id = $1 and e.external_id = $2 and e.order_id = $3 and e.account = 'revoked' and e.amount < 0
+    order by e.created_at desc limit 1`,
 }
 
 const grantedFrom = rowReader<{ unit: string; external_id: string; makes_debt: boolean }>({ makes_debt: 'boolean' })

@@ -1,4 +1,5 @@
 // The parts of an account of credits: grants, holds and entries.
+import { instantFromMicros, microsFromInstant } from '../../../lib/time.ts'
 import type { Credits } from './amount.ts'
 
 /** The account of the organization that a movement is booked against. */
@@ -81,4 +82,14 @@ export function byExpiry(one: Lot, other: Lot): number {
     return one.expiresAt < other.expiresAt ? -1 : 1
   }
   return one.grantId < other.grantId ? -1 : one.grantId > other.grantId ? 1 : 0
+}
+
+/**
+ * When a revoked grant expires that comes back: it lasts as long as it had left when it was taken, because it could not be used since. One
+ * that had expired by then was revoked only as far as it was spent, which other grants have paid: it does not expire.
+ */
+export function expiryOfReturned(expiresAt: string | null, takenAt: string | null, now: string): string | null {
+  if (expiresAt === null || takenAt === null) return expiresAt
+  const leftMicros = microsFromInstant(expiresAt) - microsFromInstant(takenAt)
+  return leftMicros > 0n ? instantFromMicros(microsFromInstant(now) + leftMicros) : null
 }

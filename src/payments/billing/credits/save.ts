@@ -120,7 +120,8 @@ const WRITE_GRANTS = onGivenRows(
     select organization_id, external_id, unit, grant_id, amount, remaining, expired, revoked, expires_at, order_id, db_clock()
     from ${rows}
     on conflict (organization_id, external_id, unit, grant_id) do update
-      set remaining = excluded.remaining, expired = excluded.expired, revoked = excluded.revoked`,
+      set remaining = excluded.remaining, expired = excluded.expired, revoked = excluded.revoked,
+        expires_at = excluded.expires_at`,
 )
 
 function holdRow(held: Held, hold: Hold) {

@@ -78,10 +78,13 @@ describe('a charge', () => {
   test('400 for a unit that does not exist, and amounts that it cannot have', async () => {
     const user = await shop.customer()
     refused(await shop.charge(user, { grants: [{ unit: 'gold', amount: 1 }] }), /no unit "gold"/)
-    refused(await shop.charge(user, { grants: [{ unit: 'tokens', amount: 1.5 }] }), /no decimal places in tokens/)
+    refused(
+      await shop.charge(user, { grants: [{ unit: 'tokens', amount: 1.5 }] }),
+      /^grants\.amount must have no decimal places in tokens, got 1\.5\.$/,
+    )
     refused(
       await shop.charge(user, { grants: [{ ...TOKENS[0], expires_after: '3 months' }] }),
-      /^expires_after must be/,
+      /^grants\.expires_after must be .*, got "3 months"\.$/,
     )
     assert.deepEqual(await db.query('select from orders where external_id = $1', [user]), [])
   })
@@ -214,6 +217,45 @@ describe('a dispute', () => {
       ['refund', -50, 50],
       ['dispute', -50, 0],
       ['dispute_won', 50, 50],
+    ])
+  })
+
+  test('that is won gives back what lasts as long as it would have, although its time has passed', async () => {
+    const [user, order] = await bought()
+    await spend(user, 60)
+    const [{ psp_transaction_id }] = (await shop.report({ order_id: order })) as [{ psp_transaction_id: string }]
+    await record(order, psp_transaction_id, {})
+    // 31 days later: 30 days were left of the grant when it was taken.
+    await db.query(`update credit_entries set created_at = created_at - interval '31 days' where external_id = $1`, [
+      user,
+    ])
+    await db.query(`update credit_grants set expires_at = db_clock() - interval '1 day' where external_id = $1`, [user])
+    await shop.credits('grant', { external_id: user, amount: 100 })
+    assert.deepEqual(await shop.balance(user), [40, 0, 40], 'the debt is paid')
+    await record(order, psp_transaction_id, { status: 'won', reinstatedMinor: 1050n })
+    assert.deepEqual(await shop.balance(user), [140, 0, 140])
+    const [{ expires }] = (await shop.post('/credits/balance', { external_id: user })).body.balances
+    assert.equal(expires.length, 1)
+    assert.equal(expires[0].amount, 100)
+    const days = (Date.parse(expires[0].at) - Date.now()) / 86_400_000
+    assert.ok(days > 29.9 && days < 30.1, expires[0].at)
+  })
+
+  test('that is won gives back what paid for an expired grant, for good', async () => {
+    const [user, order] = await bought()
+    await spend(user, 60)
+    await db.query('update credit_grants set expires_at = db_clock() where external_id = $1', [user])
+    const [{ psp_transaction_id }] = (await shop.report({ order_id: order })) as [{ psp_transaction_id: string }]
+    await record(order, psp_transaction_id, {})
+    assert.deepEqual(await shop.balance(user), [-60, 0, -60])
+    await shop.credits('grant', { external_id: user, amount: 100 })
+    await record(order, psp_transaction_id, { status: 'won', reinstatedMinor: 1050n })
+    assert.deepEqual(await shop.balance(user), [100, 0, 100])
+    assert.deepEqual((await entriesOf(user)).slice(2), [
+      ['expiry', -40, 0],
+      ['dispute', -60, -60],
+      ['grant', 100, 40],
+      ['dispute_won', 60, 100],
     ])
   })
 })
