@@ -25,6 +25,14 @@ export function number(value: number | null | undefined): Piece {
   return value === null || value === undefined ? NONE : WHOLE.format(value)
 }
 
+// As many decimals as a unit of credits may have.
+const CREDITS = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
+
+/** An amount of credits, with all its decimals. */
+export function creditAmount(value: number | null | undefined): Piece {
+  return value === null || value === undefined ? NONE : CREDITS.format(value)
+}
+
 /** `1 refund`, `2 refunds`. */
 export const plural = (count: number, one: string, many = `${one}s`) =>
   html`${number(count)} ${count === 1 ? one : many}`

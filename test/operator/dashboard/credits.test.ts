@@ -158,3 +158,11 @@ test('a correction that meets its key in use for another unit is refused, not br
   await other.close()
   assert.deepEqual([status, /was used for another request/.test(text)], [400, true], text)
 })
+
+test('amounts have all the decimals of their unit', async () => {
+  await addUnit(dashboard.server.db, organization, 'micro', 6)
+  const form = { external_id: 'cus-ada', unit: 'micro', amount: '1234.000003', idempotency_key: 'micro' }
+  assert.equal((await send('/people/ada/credits/grant', form)).status, 303)
+  for (const path of ['/people/ada', '/credits'])
+    assert.equal((await see(path)).match(/>1,234\.000003</g)?.length, 6, path)
+})

@@ -1,7 +1,7 @@
 // Credits of an organization: by unit, by day, automatic top-ups, and the entries behind the figures.
 import { dateOf } from '../../../lib/days.ts'
 import type { Item, Response } from '../call.ts'
-import { number, status, time, words } from '../format.ts'
+import { creditAmount, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, customerLink, filters, tableSection } from '../parts.ts'
@@ -67,7 +67,7 @@ const noUnits = ({ organization }: View) =>
 
 const numbers = (...labels: string[]) => labels.map((label) => ({ label, number: true }))
 const counts = <N extends string>(row: Record<N, number | null>, ...names: N[]) =>
-  names.map((name) => cell(number(row[name]), row[name]))
+  names.map((name) => cell(creditAmount(row[name]), row[name]))
 
 const unitTable = (view: View, data: Response<'getCreditTotals'>['data']): Table => ({
   caption: 'By unit',

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { readDay } from '../../../lib/days.ts'
 import type { Item, ListId, Response } from '../call.ts'
-import { id, number, status, time } from '../format.ts'
+import { creditAmount, id, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, section, selectField, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
@@ -66,7 +66,7 @@ function sectionsOf(view: View, customer: Customer, units: Item<'listCreditUnits
 
 const numbers = (...labels: string[]) => labels.map((label) => ({ label, number: true }))
 const counts = <N extends string>(row: Record<N, number | null>, ...names: N[]) =>
-  names.map((name) => cell(number(row[name]), row[name]))
+  names.map((name) => cell(creditAmount(row[name]), row[name]))
 
 const balanceTable = (data: Customer['balances']): Table => ({
   caption: 'Balances',
@@ -74,7 +74,7 @@ const balanceTable = (data: Customer['balances']): Table => ({
   rows: data.map((one) => [
     one.unit,
     ...counts(one, 'balance', 'held', 'available'),
-    cell(number(one.expires[0]?.amount), one.expires[0]?.amount),
+    cell(creditAmount(one.expires[0]?.amount), one.expires[0]?.amount),
     time(one.expires[0]?.at),
   ]),
 })
