@@ -261,6 +261,7 @@ test('refusals of the rule, and none after it was removed', async () => {
   refused(await setRule(user, { unit: 'gold' }), /no unit "gold"/)
   refused(await setRule(user, { amount: '9.999' }), /amount must have at most 2 decimal places in USD/)
   refused(await setRule(user, { currency_code: 'XXA' }), /not a currency/)
+  refused(await setRule(user, { amount: '1000.01' }), /amount must be at most 1000 USD, .*, got 1000\.01/)
   refused(await setRule(user, { below: 1.5 }), /below must have no decimal places in tokens/)
   refused(await setRule(user, { below: 0 }), /below must be greater than 0/)
   refused(await setRule(user, { grants: undefined }), /No rule says what a charge of 9.99 USD grants in tokens/)

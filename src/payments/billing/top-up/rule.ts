@@ -110,6 +110,7 @@ export async function setTopUp(query: Query, organizationId: string, rule: Retur
   const granted = rule.granted
     ? [credits('grants', rule.granted.grants), rule.granted.hours]
     : await grantedByRule(query, key, charge)
+  await checkMaximum(query, organizationId, charge)
   const params = [organizationId, key.externalId, key.unit]
   const [before] = await query(FIND, params)
   await query(SET, [...params, makeUuid(), below, ...charge, ...granted, ...most])
@@ -129,6 +130,21 @@ function chargeOf({ currency_code, amount }: JsonObject): Charge {
     if (error instanceof MoneyError) throw new ApiError(400, 'invalid_amount', `amount ${error.message}.`)
     throw error
   }
+}
+
+/** Throws a 400 for an amount that no charge may have: the first top-up would be refused, and switch the rule off. */
+async function checkMaximum(query: Query, organizationId: string, [amount, currency]: Charge): Promise<void> {
+  const [row] = await query(ABOVE_MAXIMUM, [organizationId, currency, amount])
+  if (!row) return
+  const sentence = `amount must be at most ${row.maximum} ${currency}, the organization's maximum of a charge, got ${amount}.`
+  throw new ApiError(400, 'amount_above_maximum', sentence)
+}
+
+const ABOVE_MAXIMUM: Statement = {
+  name: 'check maximum of top-up',
+  text: `select m.maximum from organizations o
+    cross join lateral (select coalesce(o.one_off_charge_max_amount ->> $2, o.one_off_charge_max_amount ->> '*', '0') as maximum) m
+    where o.id = $1 and $3::numeric > m.maximum::numeric`,
 }
 
 /** What the organization's rules grant for the charge: a rule that granted nothing of the unit would charge again and again. */
