@@ -1,6 +1,7 @@
 # Runs the Python client against a server, and prints what it got as JSON.
 import json
 import os
+from decimal import Decimal
 
 from tundish import Billing, Data, TundishError, WebhookVerificationError, verify_webhook
 
@@ -37,6 +38,8 @@ with Billing(url, os.environ["ORG"], os.environ["ORG_KEY"]) as billing:
     hold = billing.credits.hold(customer, "tokens", "50", idempotency_key="h1")
     billing.credits.capture(hold["hold_id"], amount="20", idempotency_key="c1")
     out["left"] = str(billing.credits.balance(customer)[0]["available"])
+    billing.credits.spend(customer, "tokens", Decimal("1E+1"), idempotency_key="s3")
+    out["rest"] = str(billing.credits.balance(customer)[0]["available"])
     try:
         billing.credits.spend(customer, "tokens", "1000", idempotency_key="s2")
     except TundishError as error:

@@ -67,6 +67,7 @@ test(titled(title, missing ? `${PYTHON} has no httpx with standardwebhooks` : un
     charged: ['succeeded', true, true],
     balance: [['tokens', '100']],
     left: '50',
+    rest: '40',
     poor: 'insufficient_credits',
     'no key': true,
     event: 'session.completed',

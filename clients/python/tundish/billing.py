@@ -1,11 +1,15 @@
 """The billing API: charges of saved cards, refunds, and credits. Every movement has a key, which each retry repeats."""
 
-from typing import Any, Mapping, Optional, Sequence, cast
+import json
+from decimal import Decimal
+from typing import Any, Mapping, Optional, Sequence, Union, cast
 from urllib.parse import quote
 
-from .http import Http
+from .http import Http, exact
 
 Json = dict[str, Any]
+# A float is no amount: it may have other digits than were meant.
+Amount = Union[str, int, Decimal]
 
 
 class Billing:
@@ -19,14 +23,14 @@ class Billing:
     def charge(
         self,
         external_id: str,
-        amount: str,
+        amount: Amount,
         currency_code: str,
         *,
         idempotency_key: str,
         client_metadata: Optional[Mapping[str, Any]] = None,
         grants: Optional[Sequence[Mapping[str, Any]]] = None,
     ) -> Json:
-        """Charges the saved card, at most once for a key. The `amount` is text in major units: `10.50`."""
+        """Charges the saved card, at most once for a key. The `amount` is in major units: `10.50`."""
         body = {"external_id": external_id, "amount": amount, "currency_code": currency_code}
         more = {"idempotency_key": idempotency_key, "client_metadata": client_metadata, "grants": grants}
         return _post(self._http, "/payment/one_off_charge", {**body, **more})
@@ -37,7 +41,7 @@ class Billing:
         order_id: str,
         *,
         idempotency_key: str,
-        amount: Optional[str] = None,
+        amount: Optional[Amount] = None,
         soft_refund: Optional[bool] = None,
         reason: Optional[str] = None,
     ) -> Json:
@@ -70,7 +74,7 @@ class Credits:
         self,
         external_id: str,
         unit: str,
-        amount: str,
+        amount: Amount,
         *,
         idempotency_key: str,
         metadata: Optional[Mapping[str, Any]] = None,
@@ -80,7 +84,7 @@ class Credits:
         return _post(self._http, "/credits/spend", {**body, "idempotency_key": idempotency_key, "metadata": metadata})
 
     def hold(
-        self, external_id: str, unit: str, amount: str, *, idempotency_key: str, expires_in: Optional[int] = None
+        self, external_id: str, unit: str, amount: Amount, *, idempotency_key: str, expires_in: Optional[int] = None
     ) -> Json:
         """Reserves credits for a use whose amount is not known yet; ends after `expires_in` seconds, by default an hour."""
         body = {"external_id": external_id, "unit": unit, "amount": amount}
@@ -91,7 +95,7 @@ class Credits:
         hold_id: str,
         *,
         idempotency_key: str,
-        amount: Optional[str] = None,
+        amount: Optional[Amount] = None,
         metadata: Optional[Mapping[str, Any]] = None,
     ) -> Json:
         """Spends what was used of a hold, by default all, and releases the rest."""
@@ -108,4 +112,5 @@ class Credits:
 
 def _post(http: Http, path: str, body: Json) -> Json:
     given = {name: value for name, value in body.items() if value is not None}
-    return cast(Json, http.call("POST", path, safe=True, json=given))
+    headers = {"content-type": "application/json"}
+    return cast(Json, http.call("POST", path, safe=True, headers=headers, content=json.dumps(given, default=exact)))

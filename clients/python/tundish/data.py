@@ -7,7 +7,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Union, cast
 
 import httpx
 
-from .http import Http, TundishError, read
+from .http import Http, TundishError, exact, read
 
 # What a call may have at most; the bytes leave room for what surrounds the records.
 MOST_RECORDS = 1000
@@ -150,7 +150,7 @@ def _batches(records: Iterable[Record]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for record in records:
-        text = json.dumps(record, default=_exact)
+        text = json.dumps(record, default=exact)
         if batch and (len(batch) == MOST_RECORDS or size + len(text) > MOST_BYTES):
             yield batch
             batch, size = [], 0
@@ -158,12 +158,3 @@ def _batches(records: Iterable[Record]) -> Iterator[list[str]]:
         size += len(text) + 1
     if batch:
         yield batch
-
-
-def _exact(value: Any) -> Any:
-    """Amounts as text keep their digits; dates as the server reads them."""
-    if isinstance(value, Decimal):
-        return str(value)
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    raise TypeError(f"{type(value).__name__} cannot be sent.")

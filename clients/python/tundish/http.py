@@ -88,3 +88,12 @@ def read(response: httpx.Response) -> Any:
     raise TundishError(
         response.status_code, response.headers.get("X-Error-Code"), body, response.headers.get("X-Request-Id")
     )
+
+
+def exact(value: Any) -> Any:
+    """For `json.dumps`: amounts as text keep their digits, dates as the server reads them."""
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} cannot be sent.")
