@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { mountSmallDisk, until } from '../support/cluster.ts'
 import { titled } from '../support/titled.ts'
-import { openScene, type Scene } from '../support/trouble.ts'
+import { openScene, type Scene } from './trouble.ts'
 
 const PATIENCE_MS = 120_000
 

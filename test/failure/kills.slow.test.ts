@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openScene } from '../support/trouble.ts'
+import { openScene } from './trouble.ts'
 
 const KILLS = Number(process.env['TUNDISH_KILLS'] ?? 3)
 

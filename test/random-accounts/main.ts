@@ -1,7 +1,7 @@
 // Imports many random Stripe accounts: `main.ts [accounts] [first seed]`. Stops at the first batch that is not right, and names it.
 import { globalSetup, globalTeardown } from '../support/global-setup.ts'
-import { checkAccounts } from '../support/random-account/check.ts'
 import { openStripeImports, type StripeImports } from '../support/stripe-import.ts'
+import { checkAccounts } from './check.ts'
 
 const AT_ONCE = 10
 const [count, first] = [Number(process.argv[2] ?? 10_000), Number(process.argv[3] ?? 1)]

@@ -7,9 +7,9 @@ import { sendTest } from '../../../src/core/events/endpoints.ts'
 import { type Event, write } from '../../../src/core/events/outbox.ts'
 import { createProject, regenerateKey } from '../../../src/core/tenants/tenants.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
-import { type Deliveries, openDeliveries } from '../../support/deliveries.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
 import { eventually } from '../../support/receiver.ts'
+import { type Deliveries, openDeliveries } from './deliveries.ts'
 
 const EVENT: Event = { type: 'charge.succeeded', object_id: 'an-order', profile_id: null, data: {} }
 

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { reapply } from '../../../src/core/erasure/erasure.ts'
 import { BASICS, insert } from '../../support/data.ts'
-import { DEADLINE_MS, type Deliveries, openDeliveries } from '../../support/deliveries.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
 import { untilLocked } from '../../support/locks.ts'
 import { person } from '../../support/person.ts'
 import { eventually } from '../../support/receiver.ts'
+import { DEADLINE_MS, type Deliveries, openDeliveries } from './deliveries.ts'
 
 let events: Deliveries
 before(async () => {

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { runOperation } from '../../../src/cli/commands/operations.ts'
 import { sendAgain, setEndpoint } from '../../../src/core/events/endpoints.ts'
-import { type Deliveries, openDeliveries } from '../../support/deliveries.ts'
 import { PROJECT } from '../../support/events.ts'
 import { eventually } from '../../support/receiver.ts'
+import { type Deliveries, openDeliveries } from './deliveries.ts'
 
 let events: Deliveries
 before(async () => {

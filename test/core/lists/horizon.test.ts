@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Follower, Written, writeSlowly } from '../../support/follower.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { Follower, Written, writeSlowly } from './follower.ts'
 
 describe('a sync by windows', () => {
   let server: TestServer

@@ -6,8 +6,8 @@ import type { Fields, Type } from '../../../src/core/records/import/fields.ts'
 import { KINDS } from '../../../src/core/records/records.ts'
 import { DIMENSIONS } from '../../../src/core/records/visit.ts'
 import { assertExact } from '../../support/figures.ts'
-import { problem } from '../../support/import-rows.ts'
 import { type Imports, line, openImports, uuid } from '../../support/imports.ts'
+import { problem } from './import-rows.ts'
 
 let imports: Imports
 before(async () => {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { KINDS } from '../../../src/core/records/records.ts'
-import { type Builder, columns, columnsFor, problem, problemOf } from '../../support/import-rows.ts'
 import { line, T } from '../../support/imports.ts'
+import { type Builder, columns, columnsFor, problem, problemOf } from './import-rows.ts'
 
 test('a line is an object with a known record and its data, and nothing else', () => {
   const known = KINDS.map(({ name }) => name).join(', ')

@@ -1,8 +1,8 @@
 // The values of a line: what each type takes, and what it becomes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Builder, columns, columnsFor, LATEST, problem, problemOf } from '../../support/import-rows.ts'
 import { line } from '../../support/imports.ts'
+import { type Builder, columns, columnsFor, LATEST, problem, problemOf } from './import-rows.ts'
 
 test('times are exact, and times that cannot be in the future are not', () => {
   assert.equal(

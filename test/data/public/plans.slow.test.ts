@@ -7,10 +7,10 @@ import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { createOrganization } from '../../../src/core/tenants/tenants.ts'
 import { until } from '../../support/cluster.ts'
 import { describeServer } from '../../support/description.ts'
-import { casesOf, faultsOf, isList, type PlanCase, REPORT_CASES } from '../../support/plan-cases.ts'
 import { type Caught, explain, watched } from '../../support/plans.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../../support/server.ts'
-import { addSmallProjects, fillSkewed, uuidOf } from '../../support/skewed.ts'
+import { casesOf, faultsOf, isList, type PlanCase, REPORT_CASES } from './plan-cases.ts'
+import { addSmallProjects, fillSkewed, uuidOf } from './skewed.ts'
 
 /** Not what the server writes in the background. */
 const isPage = ({ text }: Caught) => /^\s*select.+order by/s.test(text)

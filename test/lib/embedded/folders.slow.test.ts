@@ -16,6 +16,7 @@ import {
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { UsageError } from '../../../src/lib/errors.ts'
+import { titled, without } from '../../support/titled.ts'
 import {
   base,
   clusterOf,
@@ -28,8 +29,7 @@ import {
   pidOf,
   ROOT,
   readable,
-} from '../../support/embedded.ts'
-import { titled, without } from '../../support/titled.ts'
+} from './embedded.ts'
 
 const notRoot = ROOT ? undefined : 'this user is not root'
 const notReadable = readable ? undefined : 'no other user may enter this checkout'

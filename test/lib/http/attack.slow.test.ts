@@ -6,10 +6,10 @@ import { Agent, get, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startCallers } from '../../support/callers.ts'
 import { BASICS, insert } from '../../support/data.ts'
 import { type ServerProcess, startProcess } from '../../support/process.ts'
 import { type Project, send, startTestServer, type TestServer } from '../../support/server.ts'
+import { startCallers } from './callers.ts'
 
 // TUNDISH_ATTACK=10 makes each attack ten times as large, as many idle connections and lists as the full measure has, and
 // compares the time that others wait with their usual one. Without it nobody is timed: what else the machine does would

@@ -7,11 +7,11 @@ import { after, before, describe, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import type { Billing, Organization } from '../../support/billing.ts'
 import { tundish } from '../../support/cli.ts'
-import { type CrowdedShop, openCrowdedShop } from '../../support/crowded-shop.ts'
-import { noPgBouncer, openPgBouncer, type PgBouncer } from '../../support/pgbouncer.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { titled } from '../../support/titled.ts'
 import { walk } from '../../support/walk.ts'
+import { type CrowdedShop, openCrowdedShop } from './crowded-shop.ts'
+import { noPgBouncer, openPgBouncer, type PgBouncer } from './pgbouncer.ts'
 
 describe(titled('behind PgBouncer in transaction mode', noPgBouncer), {
   skip: noPgBouncer !== undefined,

@@ -4,12 +4,12 @@ import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import type { Billing, Organization } from '../../support/billing.ts'
 import { tundish } from '../../support/cli.ts'
-import { type CrowdedShop, openCrowdedShop } from '../../support/crowded-shop.ts'
 import { textOf } from '../../support/imports.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { openProxy } from '../../support/proxy.ts'
-import { openTlsProxy, type TlsProxy } from '../../support/tls-proxy.ts'
 import { walk } from '../../support/walk.ts'
+import { type CrowdedShop, openCrowdedShop } from './crowded-shop.ts'
+import { openTlsProxy, type TlsProxy } from './tls-proxy.ts'
 
 const PEOPLE = 300
 // Rows of some KB: a page of them comes in many records of TLS.

@@ -9,9 +9,9 @@ import { sendMail } from '../../../src/operator/alerts/mail.ts'
 import { alertsOnce } from '../../../src/operator/alerts/run.ts'
 import { insert } from '../../support/data.ts'
 import { setDatabaseClock } from '../../support/database-clock.ts'
-import { startMailServer } from '../../support/mail-server.ts'
 import { startReceiver } from '../../support/receiver.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startMailServer } from './mail-server.ts'
 
 let server: TestServer
 let mail: Awaited<ReturnType<typeof startMailServer>>

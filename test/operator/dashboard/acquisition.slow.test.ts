@@ -1,8 +1,8 @@
 // The pages of acquisition, worth and experiments, beside SQL on the demo.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { FROM, startDemo, TO } from '../../support/demo-facts.ts'
-import { money, rowsOf, tilesOf } from '../../support/page-numbers.ts'
+import { FROM, startDemo, TO } from './demo-facts.ts'
+import { money, rowsOf, tilesOf } from './page-numbers.ts'
 
 const { page, query, stop } = await startDemo()
 after(stop)

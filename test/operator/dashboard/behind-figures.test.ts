@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { followAll } from '../../../src/data/figures/follow.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert } from '../../support/data.ts'
-import { rowsOf, tilesOf } from '../../support/page-numbers.ts'
+import { rowsOf, tilesOf } from './page-numbers.ts'
 
 const DAYS = 'from=2026-01-01&to=2026-01-31'
 

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { noBrowser } from '../../support/browser.ts'
 import { until } from '../../support/cluster.ts'
-import { DESKTOP, PHONE, setUpDemoBrowser } from '../../support/demo-browser.ts'
 import { titled } from '../../support/titled.ts'
+import { DESKTOP, PHONE, setUpDemoBrowser } from './demo-browser.ts'
 
 describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, () => {
   const demo = setUpDemoBrowser()

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
-import { rowsOf } from '../../support/page-numbers.ts'
+import { rowsOf } from './page-numbers.ts'
 
 const [DECLINED, PAID, EVENT, ENDPOINT] = [6, 7, 8, 9].map((n) => `01900000-0000-7000-8000-00000000000${n}`)
 const T = '2026-01-02T03:04:05Z'

@@ -6,7 +6,7 @@ import { addUnit, checkLedger } from '../../support/credits.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
 import { untilLocked } from '../../support/locks.ts'
-import { rowsOf } from '../../support/page-numbers.ts'
+import { rowsOf } from './page-numbers.ts'
 
 let dashboard: Awaited<ReturnType<typeof startDashboard>>
 let cookie: string

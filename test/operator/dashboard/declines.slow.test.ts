@@ -1,8 +1,8 @@
 // The page of recovered declines, beside SQL on the demo: each chain of attempts is walked in the test.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { FROM, PERIOD, startDemo, TO } from '../../support/demo-facts.ts'
-import { rowsOf, tilesOf } from '../../support/page-numbers.ts'
+import { FROM, PERIOD, startDemo, TO } from './demo-facts.ts'
+import { rowsOf, tilesOf } from './page-numbers.ts'
 
 const { page, query, stop } = await startDemo()
 after(stop)

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { findings } from '../../support/axe.ts'
 import { noBrowser } from '../../support/browser.ts'
-import { DARK_PHONE, DESKTOP, PHONE, setUpDemoBrowser } from '../../support/demo-browser.ts'
 import { titled } from '../../support/titled.ts'
+import { findings } from './axe.ts'
+import { DARK_PHONE, DESKTOP, PHONE, setUpDemoBrowser } from './demo-browser.ts'
 import { longTexts, objectPages } from './more-pages.ts'
 
 const PAGES = [

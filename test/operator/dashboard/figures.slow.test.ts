@@ -17,8 +17,8 @@ import {
   startDemo,
   steps,
   TO,
-} from '../../support/demo-facts.ts'
-import { money, rowsOf, tilesOf } from '../../support/page-numbers.ts'
+} from './demo-facts.ts'
+import { money, rowsOf, tilesOf } from './page-numbers.ts'
 
 const { page, facts, query, stop } = await startDemo()
 after(stop)

@@ -1,8 +1,8 @@
 // The pages of movements, churn, forecast and today by hour, beside SQL on the demo.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { FROM, PERIOD, SUBSCRIPTIONS, startDemo, TO } from '../../support/demo-facts.ts'
-import { money, rowsOf, tilesOf } from '../../support/page-numbers.ts'
+import { FROM, PERIOD, SUBSCRIPTIONS, startDemo, TO } from './demo-facts.ts'
+import { money, rowsOf, tilesOf } from './page-numbers.ts'
 
 const { page, query, facts, stop } = await startDemo()
 after(stop)

@@ -5,9 +5,9 @@ import { after, before, describe, test } from 'node:test'
 import type { BrowserContext, Page } from 'playwright-core'
 import { openIdentityProvider } from '../../../src/operator/dashboard/identity-provider.ts'
 import { noBrowser, type OpenBrowser, openBrowser } from '../../support/browser.ts'
-import { CLIENT, openProvider } from '../../support/identity-provider.ts'
 import { startTestServer, type TestServer } from '../../support/server.ts'
 import { titled } from '../../support/titled.ts'
+import { CLIENT, openProvider } from './identity-provider.ts'
 
 const CALLBACK = '/sign-in/oidc/callback'
 

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { followAll } from '../../../src/data/figures/follow.ts'
 import { tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
-import { tilesOf } from '../../support/page-numbers.ts'
+import { tilesOf } from './page-numbers.ts'
 
 let dashboard: Awaited<ReturnType<typeof startDashboard>>
 let cookie: string

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { addDays, DAY_MS } from '../../../src/lib/days.ts'
 import { startDashboard } from '../../support/dashboard.ts'
-import { money, tilesOf } from '../../support/page-numbers.ts'
+import { money, tilesOf } from './page-numbers.ts'
 
 let dashboard: Awaited<ReturnType<typeof startDashboard>>
 let cookie: string

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert } from '../../support/data.ts'
-import { rowsOf } from '../../support/page-numbers.ts'
+import { rowsOf } from './page-numbers.ts'
 
 const ORDER = '01900000-0000-7000-8000-000000000001'
 

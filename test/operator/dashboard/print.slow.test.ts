@@ -5,8 +5,8 @@ import { noBrowser, openBrowser } from '../../support/browser.ts'
 import { until } from '../../support/cluster.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
-import { DARK_DESKTOP, setUpDemoBrowser } from '../../support/demo-browser.ts'
 import { titled } from '../../support/titled.ts'
+import { DARK_DESKTOP, setUpDemoBrowser } from './demo-browser.ts'
 
 describe(titled('paper', noBrowser), { skip: noBrowser }, () => {
   test('a receipt is printed in dark text, without buttons and hints', async () => {

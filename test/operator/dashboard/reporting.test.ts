@@ -8,8 +8,8 @@ import { followProject } from '../../../src/data/figures/follow.ts'
 import { wholeOf } from '../../../src/operator/dashboard/tenants.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { line, textOf } from '../../support/imports.ts'
-import { rowsOf } from '../../support/page-numbers.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { rowsOf } from './page-numbers.ts'
 
 let dashboard: Awaited<ReturnType<typeof startDashboard>>
 let cookie: string

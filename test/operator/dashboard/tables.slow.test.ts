@@ -16,8 +16,8 @@ import {
   SUBSCRIPTIONS,
   startDemo,
   TO,
-} from '../../support/demo-facts.ts'
-import { rowsOf } from '../../support/page-numbers.ts'
+} from './demo-facts.ts'
+import { rowsOf } from './page-numbers.ts'
 
 const ALL = 'true'
 const OF_DEMO = 'project=demo&period=30d'

@@ -7,7 +7,7 @@ import { type Claiming, refund } from '../../../src/payments/billing/refund/refu
 import { SimulatorProvider } from '../../../src/payments/providers/simulator.ts'
 import { startBilling } from '../../support/billing.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { chargeOf, contextOf, refundOf } from '../../support/in-process.ts'
+import { chargeOf, contextOf, refundOf } from './in-process.ts'
 
 const MANY = 6
 

@@ -10,8 +10,8 @@ import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import type { Provider } from '../../../src/payments/providers/provider.ts'
 import { fixedProviders } from '../../support/fixed-providers.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { refundOf, setUpCharges } from '../../support/in-process.ts'
 import { honest, verdict } from '../../support/scripted-provider.ts'
+import { refundOf, setUpCharges } from './in-process.ts'
 
 const setup = setUpCharges()
 const { context, request } = setup

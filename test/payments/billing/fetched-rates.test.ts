@@ -8,7 +8,7 @@ import { fetchDueRates, fetchRatesNow } from '../../../src/payments/billing/rate
 import { insert } from '../../support/data.ts'
 import { type Arrival, startReceiver } from '../../support/receiver.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
-import { zipOf } from '../../support/zip.ts'
+import { zipOf } from './zip.ts'
 
 let server: TestServer
 let bank: Awaited<ReturnType<typeof startReceiver>>

@@ -9,8 +9,8 @@ import { refundKey } from '../../../src/payments/billing/refund/row.ts'
 import { noDetails } from '../../../src/payments/providers/provider.ts'
 import { startBilling } from '../../support/billing.ts'
 import { fixedProviders } from '../../support/fixed-providers.ts'
-import { refundOf } from '../../support/in-process.ts'
 import { scriptedProvider } from '../../support/scripted-provider.ts'
+import { refundOf } from './in-process.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())

@@ -9,7 +9,7 @@ import { claim } from '../../../src/payments/billing/refund/claim.ts'
 import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import { settle as settleRefund } from '../../../src/payments/billing/refund/settle.ts'
 import { startBilling } from '../../support/billing.ts'
-import { refundOf } from '../../support/in-process.ts'
+import { refundOf } from './in-process.ts'
 
 const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())

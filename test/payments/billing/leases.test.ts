@@ -5,9 +5,9 @@ import type { Db } from '../../../src/lib/pg/db.ts'
 import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { LONG_LEASE_MS, lookInto, never, refundOf, setUpCharges, takeDue, tooSlow } from '../../support/in-process.ts'
 import { untilLocked } from '../../support/locks.ts'
 import { verdict } from '../../support/scripted-provider.ts'
+import { LONG_LEASE_MS, lookInto, never, refundOf, setUpCharges, takeDue, tooSlow } from './in-process.ts'
 
 const setup = setUpCharges()
 const { context, order, request, take } = setup

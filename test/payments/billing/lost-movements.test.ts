@@ -9,9 +9,9 @@ import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { IS_LOST } from '../../../src/payments/providers/lost-movements.ts'
 import { addPayment, type Organization, startBilling } from '../../support/billing.ts'
 import { fixedProviders } from '../../support/fixed-providers.ts'
-import { chargeOf, contextOf } from '../../support/in-process.ts'
 import { forgetOrders, markUnlisted, unlisted } from '../../support/restored.ts'
-import { twoStepProvider } from '../../support/two-step-provider.ts'
+import { chargeOf, contextOf } from './in-process.ts'
+import { twoStepProvider } from './two-step-provider.ts'
 
 const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())

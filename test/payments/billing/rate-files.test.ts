@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Refusal } from '../../../src/lib/errors.ts'
 import { readRates as readFile } from '../../../src/payments/billing/rates/rate-files.ts'
-import { zipOf } from '../../support/zip.ts'
+import { zipOf } from './zip.ts'
 
 const readRates = (text: string, name: string) => readFile(Buffer.from(text), name)
 

@@ -11,12 +11,12 @@ import { refused, startBilling } from '../../support/billing.ts'
 import { checkLedger, withCredits } from '../../support/credits.ts'
 import { setDatabaseClock } from '../../support/database-clock.ts'
 import { fixedProviders } from '../../support/fixed-providers.ts'
-import { contextOf } from '../../support/in-process.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { forgetOrders, markUnlisted } from '../../support/restored.ts'
 import { scriptedProvider } from '../../support/scripted-provider.ts'
 import type { Json } from '../../support/server.ts'
-import { twoStepProvider } from '../../support/two-step-provider.ts'
+import { contextOf } from './in-process.ts'
+import { twoStepProvider } from './two-step-provider.ts'
 
 // The test runs the work by hand.
 const billing = await startBilling({}, { worker: false })

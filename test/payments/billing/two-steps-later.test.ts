@@ -1,8 +1,8 @@
 // Charges at a provider that prepares and confirms, later: while they are pending, without their handle, and where none can be cancelled.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { twoStepProvider } from '../../support/two-step-provider.ts'
-import { setUpTwoSteps } from '../../support/two-steps.ts'
+import { twoStepProvider } from './two-step-provider.ts'
+import { setUpTwoSteps } from './two-steps.ts'
 
 const setup = setUpTwoSteps()
 const { charge, lookAgain, order } = setup

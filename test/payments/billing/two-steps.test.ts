@@ -4,8 +4,8 @@ import { describe, test } from 'node:test'
 import { type Order, ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
 import { CHARGE } from '../../../src/payments/billing/kinds.ts'
 import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
-import { twoStepProvider } from '../../support/two-step-provider.ts'
-import { setUpTwoSteps } from '../../support/two-steps.ts'
+import { twoStepProvider } from './two-step-provider.ts'
+import { setUpTwoSteps } from './two-steps.ts'
 
 const setup = setUpTwoSteps()
 const { charge, context, dying, lookAgain, order, request, takeOrder } = setup

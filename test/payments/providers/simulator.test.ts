@@ -8,8 +8,8 @@ import { ProviderError } from '../../../src/payments/providers/provider.ts'
 import { SimulatorProvider } from '../../../src/payments/providers/simulator.ts'
 import { HandClock } from '../../support/hand-clock.ts'
 import { chargeRequest } from '../../support/payments.ts'
-import { providerContract } from '../../support/provider-contract.ts'
 import { openSimulator } from '../../support/simulator.ts'
+import { providerContract } from './provider-contract.ts'
 
 providerContract(
   'the simulator',

@@ -11,7 +11,7 @@ import { until } from '../../support/cluster.ts'
 import { startProcess } from '../../support/process.ts'
 import { noTerminal, openTerminal } from '../../support/terminal.ts'
 import { titled } from '../../support/titled.ts'
-import { openWorkers, pidsOf, sendUntilStopped, type Workers } from '../../support/workers.ts'
+import { openWorkers, pidsOf, sendUntilStopped, type Workers } from './workers.ts'
 
 const LONG = { timeout: 240_000 }
 const ready = 'A worker is ready.'

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../support/cluster.ts'
 import { startProcess } from '../../support/process.ts'
-import { openClient, openWorkers, sendUntilStopped, type Workers } from '../../support/workers.ts'
+import { openClient, openWorkers, sendUntilStopped, type Workers } from './workers.ts'
 
 let workers: Workers
 before(async () => {

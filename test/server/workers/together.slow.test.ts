@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { divide } from '../../../src/server/workers/shares.ts'
-import { openClient, openWorkers, sendUntilStopped, type Workers } from '../../support/workers.ts'
+import { openClient, openWorkers, sendUntilStopped, type Workers } from './workers.ts'
 
 const LONG = { timeout: 240_000 }
 

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Follower, Written, writeSlowly } from '../../../support/follower.ts'
 import { openReplicated, type Replicated, readsOf, seenBy } from '../../../support/replicated.ts'
 import type { Project } from '../../../support/server.ts'
+import { Follower, Written, writeSlowly } from '../follower.ts'
 
 const WRITING_MS = 6000
 const LONG = 300_000

@@ -4,8 +4,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { checkCopied, openShop, openTarget, type Shop } from '../../../support/api-imports.ts'
 import { tundishAgain } from '../../../support/resident.ts'
+import { checkCopied, openShop, openTarget, type Shop } from './api-imports.ts'
 
 let shop: Shop
 before(async () => {

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
-import { checkCopied, openShop, openTarget, type Shop } from '../../../support/api-imports.ts'
 import { PROGRAM_ENV, program, tundish } from '../../../support/cli.ts'
 import { until } from '../../../support/cluster.ts'
+import { checkCopied, openShop, openTarget, type Shop } from './api-imports.ts'
 
 let shop: Shop
 before(async () => {

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { checkCopied, openShop, openTarget, type Shop } from '../../../support/api-imports.ts'
 import { PROGRAM_ENV, program, tundish } from '../../../support/cli.ts'
+import { checkCopied, openShop, openTarget, type Shop } from './api-imports.ts'
 
 const PEOPLE = Number(process.env['API_PEOPLE'] ?? 400)
 const KILLS = 20

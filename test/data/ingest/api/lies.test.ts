@@ -2,15 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Refusal } from '../../../../src/lib/errors.ts'
-import {
-  importApi,
-  openBetween,
-  openShop,
-  openTarget,
-  type Responding,
-  type Shop,
-} from '../../../support/api-imports.ts'
 import type { Json } from '../../../support/server.ts'
+import { importApi, openBetween, openShop, openTarget, type Responding, type Shop } from './api-imports.ts'
 
 let shop: Shop
 before(async () => {

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { ApiReport } from '../../../../src/data/ingest/api/compare.ts'
+import { tundishAgain } from '../../../support/resident.ts'
+import type { Json } from '../../../support/server.ts'
 import {
   type Between,
   importApi,
@@ -12,9 +14,7 @@ import {
   recordsOf,
   rowsOf,
   type Shop,
-} from '../../../support/api-imports.ts'
-import { tundishAgain } from '../../../support/resident.ts'
-import type { Json } from '../../../support/server.ts'
+} from './api-imports.ts'
 
 let shop: Shop
 let hosted: Between

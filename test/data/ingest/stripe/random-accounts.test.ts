@@ -1,9 +1,9 @@
 // Random Stripe accounts, of every shape that the published types allow, are imported to their end with the right sums and prices.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { randomAccount } from '../../../support/random-account/account.ts'
-import { checkAccounts } from '../../../support/random-account/check.ts'
-import { deviations } from '../../../support/random-account/published-types.ts'
+import { randomAccount } from '../../../random-accounts/account.ts'
+import { checkAccounts } from '../../../random-accounts/check.ts'
+import { deviations } from '../../../random-accounts/published-types.ts'
 import { openStripeImports, type StripeImports } from '../../../support/stripe-import.ts'
 import { openStripeSimulator } from '../../../support/stripe-simulator.ts'
 

@@ -1,6 +1,6 @@
 // The Airwallex adapter keeps the provider contract, against a small server that speaks its API.
 import { AirwallexProvider } from '../../../../src/payments/providers/airwallex/airwallex.ts'
-import { providerContract } from '../../../support/provider-contract.ts'
+import { providerContract } from '../provider-contract.ts'
 import { openAirwallex } from './dialect.ts'
 
 providerContract(

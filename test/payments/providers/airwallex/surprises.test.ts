@@ -5,7 +5,7 @@ import { AirwallexProvider } from '../../../../src/payments/providers/airwallex/
 import { charging } from '../../../support/charging.ts'
 import { HandClock } from '../../../support/hand-clock.ts'
 import { assertSettled, charged, chargeRequest, refundRequest } from '../../../support/payments.ts'
-import { providerSurprises } from '../../../support/provider-surprises.ts'
+import { providerSurprises } from '../provider-surprises.ts'
 import { openAirwallex } from './dialect.ts'
 
 const server = await openAirwallex()

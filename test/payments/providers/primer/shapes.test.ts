@@ -8,7 +8,7 @@ import { PrimerProvider } from '../../../../src/payments/providers/primer/primer
 import type { Movement } from '../../../../src/payments/providers/provider.ts'
 import { HandClock } from '../../../support/hand-clock.ts'
 import { chargeRequest } from '../../../support/payments.ts'
-import { type Json, randomPayment } from '../../../support/primer-payments.ts'
+import { type Json, randomPayment } from './primer-payments.ts'
 
 // SEEDS is how many payments are made.
 const SEEDS = Number(process.env['SEEDS'] ?? 1_000)

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Movement } from '../../../../src/payments/providers/provider.ts'
 import { assertSettled, chargeRequest, refundRequest } from '../../../support/payments.ts'
-import { openStripeAccount, type StripeAccount } from '../../../support/stripe-account.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { openStripeAccount, type StripeAccount } from './stripe-account.ts'
 
 let account: StripeAccount
 before(async () => {

@@ -5,8 +5,8 @@ import { after, before, test } from 'node:test'
 import { openRandom, type Random } from '../../../../src/lib/seeded-random.ts'
 import type { ChargeRequest } from '../../../../src/payments/providers/provider.ts'
 import { chargeRequest } from '../../../support/payments.ts'
-import { openStripeAccount, type StripeAccount } from '../../../support/stripe-account.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { openStripeAccount, type StripeAccount } from './stripe-account.ts'
 
 // CHAOS_SEEDS is how many seeds run, CHAOS_FIRST the first of them: a run of thousands is made of several.
 const SEEDS = Number(process.env['CHAOS_SEEDS'] ?? 60)

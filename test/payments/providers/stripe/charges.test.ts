@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { assertSettled, chargeRequest } from '../../../support/payments.ts'
-import { openStripeAccount, type StripeAccount } from '../../../support/stripe-account.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { openStripeAccount, type StripeAccount } from './stripe-account.ts'
 
 let account: StripeAccount
 before(async () => {

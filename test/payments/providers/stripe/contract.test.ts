@@ -1,7 +1,7 @@
 // The Stripe adapter keeps the provider contract, against the simulator with Stripe's API.
 import { StripeProvider } from '../../../../src/payments/providers/stripe/stripe.ts'
-import { providerContract } from '../../../support/provider-contract.ts'
 import { openStripeSimulator, TEST_KEY } from '../../../support/stripe-simulator.ts'
+import { providerContract } from '../provider-contract.ts'
 
 providerContract(
   'Stripe',

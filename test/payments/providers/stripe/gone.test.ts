@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { assertSettled, chargeRequest } from '../../../support/payments.ts'
-import { openStripeAccount, type StripeAccount } from '../../../support/stripe-account.ts'
+import { openStripeAccount, type StripeAccount } from './stripe-account.ts'
 
 let account: StripeAccount
 before(async () => {

@@ -1,6 +1,6 @@
 // npm run test:deep sandbox: the contract of providers against Stripe's own test mode, with the key in STRIPE_SANDBOX_KEY.
 import { StripeProvider } from '../../../../src/payments/providers/stripe/stripe.ts'
-import { providerContract } from '../../../support/provider-contract.ts'
+import { providerContract } from '../provider-contract.ts'
 
 const secretKey = process.env['STRIPE_SANDBOX_KEY'] ?? ''
 

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StripeProvider } from '../../../../src/payments/providers/stripe/stripe.ts'
 import { HandClock } from '../../../support/hand-clock.ts'
-import { departures } from '../../../support/openapi-shape.ts'
 import { chargeRequest, refundRequest } from '../../../support/payments.ts'
-import { recordingProxy } from '../../../support/recording-proxy.ts'
 import { openStripeSimulator, savedCard, stripeClient, TEST_KEY } from '../../../support/stripe-simulator.ts'
-import { findStripeMock, findStripeOpenApi, startStripeMock } from '../../../support/stripe-tools.ts'
 import { titled } from '../../../support/titled.ts'
+import { departures } from './openapi-shape.ts'
+import { recordingProxy } from './recording-proxy.ts'
+import { findStripeMock, findStripeOpenApi, startStripeMock } from './stripe-tools.ts'
 
 const mock = findStripeMock()
 const document = findStripeOpenApi()

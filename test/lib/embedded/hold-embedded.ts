@@ -1,6 +1,6 @@
 // A program that opens the embedded database of DATA_DIR (argument 1), prints a line, and closes it when its input ends.
 import pg from 'pg'
-import { openEmbedded } from '../../src/lib/embedded/embedded.ts'
+import { openEmbedded } from '../../../src/lib/embedded/embedded.ts'
 
 const say = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`)
 const silent = { info() {}, warn() {} }

@@ -1,11 +1,11 @@
 // A supervisor with its workers on their own database, and clients that send requests without pause on kept-alive connections.
 import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isAlive } from '../../src/lib/embedded/account.ts'
-import { type Billing, type Organization, startBilling } from './billing.ts'
-import { until } from './cluster.ts'
-import { type LogLine, type ServerProcess, startProcess } from './process.ts'
-import { type ApiResponse, type Call, send } from './server.ts'
+import { isAlive } from '../../../src/lib/embedded/account.ts'
+import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
+import { until } from '../../support/cluster.ts'
+import { type LogLine, type ServerProcess, startProcess } from '../../support/process.ts'
+import { type ApiResponse, type Call, send } from '../../support/server.ts'
 
 export interface Workers extends ServerProcess {
   billing: Billing

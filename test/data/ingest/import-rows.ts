@@ -1,8 +1,8 @@
 // Reads lines of an import: the columns of a valid line, or the message about a bad one.
 
-import { BadLine } from '../../src/core/records/import/fields.ts'
-import { columnsOf, readRow } from '../../src/data/ingest/row.ts'
-import { copyRow } from '../../src/lib/pg/copy-text.ts'
+import { BadLine } from '../../../src/core/records/import/fields.ts'
+import { columnsOf, readRow } from '../../../src/data/ingest/row.ts'
+import { copyRow } from '../../../src/lib/pg/copy-text.ts'
 
 /** The latest time that a line may have. */
 export const LATEST = '2026-06-01T00:00:00.000000Z'

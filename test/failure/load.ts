@@ -1,8 +1,8 @@
 // Clients that send requests without pause: reads of a project and charges of customers, with a record of each response and charge.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Organization } from './billing.ts'
-import type { ApiResponse, TestServer } from './server.ts'
+import type { Organization } from '../support/billing.ts'
+import type { ApiResponse, TestServer } from '../support/server.ts'
 
 export interface Received {
   /** The number of responses by status; `hung` took too long, `broken` had no response. */

@@ -1,10 +1,10 @@
 // Deliveries of events to receivers of a test: what arrived, what was recorded, and making the next attempt due.
-import { deliverEvents } from '../../src/core/events/dispatcher.ts'
-import { removeEndpoint } from '../../src/core/events/endpoints.ts'
-import { deleteSome } from '../../src/core/events/retention.ts'
-import { systemClock } from '../../src/lib/clock.ts'
-import { openEvents, PROJECT } from './events.ts'
-import { eventually, type Respond, startReceiver } from './receiver.ts'
+import { deliverEvents } from '../../../src/core/events/dispatcher.ts'
+import { removeEndpoint } from '../../../src/core/events/endpoints.ts'
+import { deleteSome } from '../../../src/core/events/retention.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { openEvents, PROJECT } from '../../support/events.ts'
+import { eventually, type Respond, startReceiver } from '../../support/receiver.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof openDeliveries>>
 

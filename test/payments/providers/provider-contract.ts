@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import type { Clock } from '../../src/lib/clock.ts'
-import type { Settled } from '../../src/payments/providers/outcomes.ts'
-import type { Movement, Provider } from '../../src/payments/providers/provider.ts'
-import { type Charging, charging } from './charging.ts'
-import { HandClock } from './hand-clock.ts'
-import { assertSettled, charged, chargeRequest, refundRequest } from './payments.ts'
+import type { Clock } from '../../../src/lib/clock.ts'
+import type { Settled } from '../../../src/payments/providers/outcomes.ts'
+import type { Movement, Provider } from '../../../src/payments/providers/provider.ts'
+import { type Charging, charging } from '../../support/charging.ts'
+import { HandClock } from '../../support/hand-clock.ts'
+import { assertSettled, charged, chargeRequest, refundRequest } from '../../support/payments.ts'
 import { type Faults, troubleTests } from './provider-trouble.ts'
 
 /** A provider that can be switched off and on, and adapters for it. */

@@ -1,5 +1,5 @@
 // Random objects of the shapes that Stripe publishes.
-import type { Random } from '../../../src/lib/seeded-random.ts'
+import type { Random } from '../../src/lib/seeded-random.ts'
 import { fieldsOf, resolve, type Shape } from './published-types.ts'
 
 /** How often values are null, optional fields are there, and enumerations have a value that is not published. */

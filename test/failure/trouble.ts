@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { migrate } from '../../src/lib/pg/migrate.ts'
-import { type Billing, type Organization, startBilling } from './billing.ts'
-import { type Cluster, openCluster } from './cluster.ts'
-import { BASICS, insert } from './data.ts'
+import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { type Cluster, openCluster } from '../support/cluster.ts'
+import { BASICS, insert } from '../support/data.ts'
 import { type Received, startLoad } from './load.ts'
 
 export interface Scene {

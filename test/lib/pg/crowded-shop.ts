@@ -1,7 +1,7 @@
 // Billing on a database behind a proxy or pooler, with an organization whose project has people.
-import { type Billing, type Organization, startBilling } from './billing.ts'
-import { BASICS, insert } from './data.ts'
-import type { ApiResponse } from './server.ts'
+import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
+import { BASICS, insert } from '../../support/data.ts'
+import type { ApiResponse } from '../../support/server.ts'
 
 export interface CrowdedShop {
   billing: Billing

@@ -1,5 +1,5 @@
 // A project with realistically skewed values: most rows have one value, a few old ones another.
-import type { Db } from '../../src/lib/pg/db.ts'
+import type { Db } from '../../../src/lib/pg/db.ts'
 
 const SIZE = 20_000
 /** The number of oldest rows with the rare value. */

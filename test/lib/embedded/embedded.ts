@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after } from 'node:test'
 import pg from 'pg'
-import { canEnter } from '../../src/lib/embedded/account.ts'
-import { type Embedded, openEmbedded } from '../../src/lib/embedded/embedded.ts'
-import { lastServer } from '../../src/lib/embedded/server.ts'
+import { canEnter } from '../../../src/lib/embedded/account.ts'
+import { type Embedded, openEmbedded } from '../../../src/lib/embedded/embedded.ts'
+import { lastServer } from '../../../src/lib/embedded/server.ts'
 
 export const ROOT = process.getuid?.() === 0
 export const NOBODY = { uid: 65534, gid: 65534 }

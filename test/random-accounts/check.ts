@@ -1,7 +1,7 @@
 // Imports random accounts, and compares what is stored with an independent reading of the same objects.
 import assert from 'node:assert/strict'
-import type { StripeImports } from '../stripe-import.ts'
-import { openStripeSimulator } from '../stripe-simulator.ts'
+import type { StripeImports } from '../support/stripe-import.ts'
+import { openStripeSimulator } from '../support/stripe-simulator.ts'
 import { randomAccount } from './account.ts'
 import type { Fields } from './random-object.ts'
 import { type Reading, readAccount } from './reading.ts'

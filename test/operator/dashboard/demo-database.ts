@@ -1,10 +1,10 @@
 // A database with the demo and its figures: made once in a run of the tests, and copied for each file that needs it.
 import { createHash } from 'node:crypto'
-import { prepareDemo } from '../../src/cli/demo/demo.ts'
-import { followAll } from '../../src/data/figures/follow.ts'
-import { openDb } from '../../src/lib/pg/db.ts'
-import { type FreshDatabase, freshDatabase, runStatement } from './postgres.ts'
-import { startTestServer, type TestServer } from './server.ts'
+import { prepareDemo } from '../../../src/cli/demo/demo.ts'
+import { followAll } from '../../../src/data/figures/follow.ts'
+import { openDb } from '../../../src/lib/pg/db.ts'
+import { type FreshDatabase, freshDatabase, runStatement } from '../../support/postgres.ts'
+import { startTestServer, type TestServer } from '../../support/server.ts'
 
 const LOCK = 7486
 

@@ -1,5 +1,5 @@
 // Random payments of every shape that Primer's published types allow, and of some that only its examples have.
-import type { Random } from '../../src/lib/seeded-random.ts'
+import type { Random } from '../../../../src/lib/seeded-random.ts'
 
 // The enumerations of the OpenAPI document for version 2.4, each with a value that it does not have.
 const STATUS = 'PENDING FAILED AUTHORIZED SETTLING PARTIALLY_SETTLED SETTLED DECLINED CANCELLED DISPUTED'.split(' ')

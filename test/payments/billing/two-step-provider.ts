@@ -1,8 +1,8 @@
 // A payment provider in memory that prepares and confirms, as Stripe does; a test can let any call fail before or after its effect.
 import { randomUUID } from 'node:crypto'
-import type { Settled } from '../../src/payments/providers/outcomes.ts'
-import { noDetails, type Provider, type Traits } from '../../src/payments/providers/provider.ts'
-import { scriptedProvider } from './scripted-provider.ts'
+import type { Settled } from '../../../src/payments/providers/outcomes.ts'
+import { noDetails, type Provider, type Traits } from '../../../src/payments/providers/provider.ts'
+import { scriptedProvider } from '../../support/scripted-provider.ts'
 
 export const twoSteps: Traits = {
   prepares: true,

@@ -1,6 +1,6 @@
 // A random Stripe account: objects of every shape that Stripe publishes, which refer to each other as at Stripe.
-import { DAY_S } from '../../../src/lib/days.ts'
-import { openRandom, type Random } from '../../../src/lib/seeded-random.ts'
+import { DAY_S } from '../../src/lib/days.ts'
+import { openRandom, type Random } from '../../src/lib/seeded-random.ts'
 import { addCatalogue, addDiscounts, chooseItem } from './catalogue.ts'
 import { addCard, addPayment } from './movements.ts'
 import { type Fields, type Flavor, randomObject } from './random-object.ts'

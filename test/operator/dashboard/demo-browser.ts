@@ -1,9 +1,9 @@
 // The dashboard with the demo in a browser: its server, and tabs that are signed in.
 import { after, before } from 'node:test'
-import { makeOwnLink } from '../../src/operator/dashboard/sessions.ts'
-import { type OpenBrowser, openBrowser } from './browser.ts'
+import { makeOwnLink } from '../../../src/operator/dashboard/sessions.ts'
+import { type OpenBrowser, openBrowser } from '../../support/browser.ts'
+import type { TestServer } from '../../support/server.ts'
 import { startDemoServer } from './demo-database.ts'
-import type { TestServer } from './server.ts'
 
 export interface Look {
   width: number

@@ -4,8 +4,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { Project } from './server.ts'
-import { pages, walk } from './walk.ts'
+import type { Project } from '../../support/server.ts'
+import { pages, walk } from '../../support/walk.ts'
 
 const WRITER = fileURLToPath(new URL('slow-writer.ts', import.meta.url))
 const START = '2000-01-01T00:00:00.000000Z'

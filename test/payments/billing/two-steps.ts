@@ -1,10 +1,10 @@
 // Charges at a provider that prepares and confirms: a process dies at a statement, and another one takes over its order.
 import { beforeEach } from 'node:test'
-import type { Db } from '../../src/lib/pg/db.ts'
-import { type Order, ordersInProgress } from '../../src/payments/billing/charge/row.ts'
-import type { BillingContext } from '../../src/payments/billing/context.ts'
-import { CHARGE, oneOffCharge } from '../../src/payments/billing/kinds.ts'
-import { checkStatus } from '../../src/payments/billing/movement/check-status.ts'
+import type { Db } from '../../../src/lib/pg/db.ts'
+import { type Order, ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
+import type { BillingContext } from '../../../src/payments/billing/context.ts'
+import { CHARGE, oneOffCharge } from '../../../src/payments/billing/kinds.ts'
+import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
 import { chargeOf, contextOf, setUpCharges } from './in-process.ts'
 import { twoStepProvider } from './two-step-provider.ts'
 

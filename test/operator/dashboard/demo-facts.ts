@@ -1,6 +1,6 @@
 // A dashboard with the demo, and the same numbers computed from the demo's records by independent SQL.
 import assert from 'node:assert/strict'
-import { dashboardOf } from './dashboard.ts'
+import { dashboardOf } from '../../support/dashboard.ts'
 import { startDemoServer } from './demo-database.ts'
 
 const DAY_MS = 86_400_000

@@ -1,9 +1,9 @@
 // A program that writes profiles of a project in slow transactions, as importers do, and prints what it committed:
 // URL PROJECT NAME MILLISECONDS. Each line of its output is a list of [id, updated_at].
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openDb } from '../../src/lib/pg/db.ts'
-import type { Query } from '../../src/lib/pg/types.ts'
-import { instantFromPg } from '../../src/lib/time.ts'
+import { openDb } from '../../../src/lib/pg/db.ts'
+import type { Query } from '../../../src/lib/pg/types.ts'
+import { instantFromPg } from '../../../src/lib/time.ts'
 
 const AT_ONCE = 4
 // All writers write to these, so that rows change repeatedly.
