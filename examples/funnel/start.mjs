@@ -1,4 +1,4 @@
-// npm run example: starts the demo, makes what the quiz needs by the commands that you would use, and starts the quiz beside it.
+// npm run example: starts the demo, makes what the quiz needs by the commands that you would use, and starts the quiz.
 import { execFile, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
