@@ -105,6 +105,7 @@ test('the page of the organization adds up, by unit and day, to the entries behi
     rowsOf(page, 'top-ups').map(([, unit, status, below, , charge, , , why]) => [unit, status, below, charge, why]),
     [['tokens', 'off', '50', '9.99', 'Expired card']],
   )
+  assert.doesNotMatch(page, /Group by|Compare with/, 'the page has days only, and compares nothing')
   const countOf = async (query: string) => {
     const text = await see(`/credits?${query}`)
     return /<table id="entries">/.test(text) ? rowsOf(text, 'entries').length : 0

@@ -35,9 +35,11 @@ export async function credits(view: View): Promise<Page> {
   return {
     title,
     hasPeriod: true,
+    isGrouped: false,
+    isCompared: false,
     question: 'How much of each unit was sold and used, and how much is owed to customers?',
     body: html`${tableSection(view, 'units', unitTable(view, totals.data), { note: 'Now. What is outstanding is a liability.' })}
-      ${tableSection(view, 'days', dayTable(view, days.data), { empty: html`<p>No movements in this period.</p>`, short: true })}
+      ${tableSection(view, 'days', dayTable(view, days.data), { note: 'Days in UTC.', empty: html`<p>No movements in this period.</p>`, short: true })}
       ${rules && tableSection(view, 'top-ups', topUpTable(view, rules.data), { empty: html`<p>No customer has an automatic top-up.</p>`, below: pageLinks(view, rules) })}
       ${
         entries &&
