@@ -208,7 +208,7 @@ async function inputOf(
 
 /** A value of a body as its schema has it; lists are written with commas. */
 function readValue(name: string, { type }: Schema, text: string): unknown {
-  if (type === 'array') return text === '' ? [] : text.split(',')
+  if (type === 'array') return text === '' ? [] : text.split(',').map((one) => one.trim())
   if (type === 'boolean') {
     if (FLAGS.has(name)) return true
     if (text === 'true' || text === 'false') return text === 'true'

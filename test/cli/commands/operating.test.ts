@@ -142,9 +142,13 @@ test('profile erase removes the personal data of a person, and the audit log say
   )
 })
 
+// As people write lists.
+const RESTRICTED = ['--scope', 'write, read', '--rate-limit', '20/100']
+
 test('keys of a project are made by name, rotated with an overlap, and revoked', async () => {
-  const made = await json('keys', 'create', '--project', PROJECT, '--name', 'warehouse')
+  const made = await json('keys', 'create', '--project', PROJECT, '--name', 'warehouse', ...RESTRICTED)
   assert.match(made.secret_key, /^secret_/)
+  assert.deepEqual([made.scopes, made.rate_limit], [['read', 'write'], '20/100'])
   const next = await json('keys', 'rotate', made.id, '--project', PROJECT, '--overlap', '1h')
   assert.equal(next.name, 'warehouse')
   assert.ok(next.previous_expires_at > new Date().toISOString())
