@@ -23,26 +23,30 @@ const rejectedRecord = Type.Object(
   { title: 'RejectedRecord' },
 )
 
-const countsWith = (reject: Schema) => ({
+const HUNDRED = 'The first hundred bad lines, causes first.'
+const RECORDS =
+  'The bad records, causes first: all of a JSON body, at least the first hundred of newline-delimited JSON.'
+
+const countsWith = (reject: Schema, rejects: string) => ({
   read: count('Lines that are not empty: the sum of the five below, unless reading stopped at the hundredth bad line.'),
   written: count('Lines that changed what is stored.'),
   unchanged: count('Lines that changed nothing: no new stamp, no event.'),
   skipped: count('Lines older than the stored record, or about a record that an import does not change.'),
   erased: count('Lines about erased people, stored without their personal data.'),
   rejected: count('Bad lines. Unless they are skipped, reading of lines stops at the hundredth.'),
-  rejects: Type.Array(reject, { description: 'The first hundred bad lines, causes first.' }),
+  rejects: Type.Array(reject, { description: rejects }),
 })
 
 /** The bodies of a 200 and of a 400. */
-export const importResult = Type.Object(countsWith(rejectedLine), {
+export const importResult = Type.Object(countsWith(rejectedLine, HUNDRED), {
   title: 'ImportResult',
   additionalProperties: false,
 })
 export const importProblem = Type.Object(
-  { ...problem.properties, ...countsWith(rejectedLine) },
+  { ...problem.properties, ...countsWith(rejectedLine, HUNDRED) },
   { title: 'ImportProblem' },
 )
-export const recordsResult = Type.Object(countsWith(rejectedRecord), {
+export const recordsResult = Type.Object(countsWith(rejectedRecord, RECORDS), {
   title: 'RecordsResult',
   additionalProperties: false,
 })
@@ -50,7 +54,7 @@ export const recordsProblem = Type.Object(
   {
     ...problem.properties,
     ...Object.fromEntries(
-      Object.entries(countsWith(rejectedRecord)).map(([name, type]) => [name, Type.Optional(type)]),
+      Object.entries(countsWith(rejectedRecord, RECORDS)).map(([name, type]) => [name, Type.Optional(type)]),
     ),
   },
   { title: 'RecordsProblem' },

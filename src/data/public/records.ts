@@ -100,7 +100,7 @@ export function records(app: FastifyInstance, context: PublicContext): void {
       '/records',
       {
         schema,
-        config: { readsCompressed: true, scope: 'write' },
+        config: { readsCompressed: true, mediaTypes: [LINES], scope: 'write' },
         validatorCompiler: ({ schema, httpPart }) =>
           httpPart === 'body' ? (value) => ({ value }) : inner.validatorCompiler!({ schema, httpPart } as never),
         preParsing: async (request) => {

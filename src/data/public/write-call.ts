@@ -16,7 +16,8 @@ export interface WriteRoute {
 export type WriteRequest = FastifyRequest<WriteRoute>
 
 const NOTHING = { written: 0, unchanged: 0, skipped: 0, erased: 0 }
-const REPORTED = 100
+// All of a JSON call: clients tell their callers which records were not written.
+const REPORTED = 1000
 // Those that decide whose card is charged.
 const OF_OPERATORS = new Set(['payment', 'customer', 'merchant_account'])
 

@@ -17,7 +17,7 @@ interface Finding {
 }
 
 /** Refuses a body with a Content-Type other than JSON in UTF-8; none is fine. */
-export function checkMediaType(contentType: string | undefined): void {
+export function checkMediaType(contentType: string | undefined, others: readonly string[] = []): void {
   if (contentType === undefined) return
   const [type, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase())
   const charset = parameters
@@ -25,7 +25,7 @@ export function checkMediaType(contentType: string | undefined): void {
     ?.slice(8)
     .replaceAll('"', '')
   if (type === 'application/json' && (charset === undefined || charset === 'utf-8' || charset === 'utf8')) return
-  throw wrongMediaType(contentType)
+  throw wrongMediaType(contentType, others)
 }
 
 /** Refuses a compressed body: the size limit would not apply to its content. */
@@ -44,11 +44,12 @@ export function checkTransferEncoding(encoding: string | undefined): void {
   throw new ApiError(400, 'invalid_http', `Transfer-Encoding must be chunked, got "${shorten(encoding, 64)}".`)
 }
 
-export function wrongMediaType(contentType = ''): ApiError {
+/** `others`: what else the route takes. */
+export function wrongMediaType(contentType = '', others: readonly string[] = []): ApiError {
   return new ApiError(
     415,
     'unsupported_media_type',
-    `A body must be application/json in UTF-8, got "${shorten(contentType, 64)}".`,
+    `A body must be ${['application/json in UTF-8', ...others].join(' or ')}, got "${shorten(contentType, 64)}".`,
   )
 }
 

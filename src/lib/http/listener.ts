@@ -24,6 +24,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Whether the route itself checks `Content-Encoding`. */
     readsCompressed?: boolean
+    /** What a body of the route may be, besides JSON. */
+    mediaTypes?: readonly string[]
   }
   interface FastifyRequest {
     /** The bytes of the body, for signatures. */
@@ -116,7 +118,7 @@ function readStrictly(app: FastifyInstance): void {
   app.decorateRequest('exactBody', undefined)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
-    checkMediaType(request.headers['content-type'])
+    checkMediaType(request.headers['content-type'], request.routeOptions.config.mediaTypes)
     request.rawBody = body
     // Whether a chunked body is empty is known only at its end.
     if (body.length === 0) return undefined

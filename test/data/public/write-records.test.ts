@@ -128,6 +128,15 @@ describe('POST /records', () => {
     assert.equal(lost.body.rejects[0].reason, 'session.profile_id refers to an unknown profile: nobody')
   })
 
+  test('names each bad record of a call, of which there may be hundreds', async () => {
+    const project = await server.project()
+    const records = Array.from({ length: 999 }, (_, n) => record('profile', { id: `p${n}`, phone: '1' }))
+    const { status, body } = await put(project, [line.profile(), ...records], '?skip_bad=true')
+    assert.deepEqual([status, body.written, body.rejected], [200, 1, 999])
+    const named = new Set(body.rejects.map(({ index }: { index: number }) => index))
+    assert.deepEqual([named.size, named.has(0)], [999, false])
+  })
+
   test('newline-delimited JSON: 200 with the lines of bad ones, also with gzip', async () => {
     const project = await server.project()
     const lines = textOf([line.profile(), line.session({ profile_id: 'nobody' }), '{'])
@@ -158,6 +167,14 @@ describe('POST /records', () => {
     assert.equal((await put(project, thousand.slice(1))).body.written, 1000)
     assert.equal((await put(project, [line.profile({ phone: 'x'.repeat(1 << 20) })])).status, 413)
     assert.equal((await post('{}', ['Content-Encoding', 'gzip'])).status, 415)
+    const other = await server.api('/records', {
+      method: 'POST',
+      key: project.key,
+      body: '{}',
+      headers: ['Content-Type', 'application/jsonl'],
+    })
+    const sentence = 'A body must be application/json in UTF-8 or application/x-ndjson, got "application/jsonl".'
+    assert.deepEqual([other.status, other.body.message], [415, sentence])
     assert.equal((await put(project, [line.profile()], '?mode=other')).status, 400)
     assert.equal((await server.api('/records', { method: 'POST', body: {} })).status, 401)
   })
