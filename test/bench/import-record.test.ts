@@ -2,18 +2,15 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { writeLines } from '../../bench/import-lines.ts'
 import { recordImport } from '../../bench/import-record.ts'
-import { openRig, type Rig } from '../../bench/rig.ts'
+import { openRig } from '../../bench/rig.ts'
 
 const RECORDS = 300
 
-let rig: Rig
-before(async () => {
-  rig = await openRig({ say: () => {} })
-})
-after(() => rig?.close())
+const rig = await openRig({ say: () => {} })
+after(() => rig.close())
 
 test('an import is recorded as a script with its rows, and is carried out', { timeout: 120_000 }, async () => {
   const file = join(rig.folder, 'records.ndjson')

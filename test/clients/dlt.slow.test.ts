@@ -4,37 +4,32 @@ import { execFile, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { EXPORT_KINDS } from '../../src/data/public/export-kinds.ts'
 import { BASICS, insert } from '../support/data.ts'
-import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
+import { type Json, startTestServer } from '../support/server.ts'
 import { titled } from '../support/titled.ts'
 
 const PYTHON = process.env['PYTHON'] ?? 'python3'
 const missing = spawnSync(PYTHON, ['-c', 'import dlt, duckdb, httpx, standardwebhooks']).status !== 0
 const CLIENTS = join(import.meta.dirname, '../../clients')
 
-let server: TestServer
-let project: Project
-let folder: string
-before(async () => {
-  server = await startTestServer()
-  project = await server.project()
-  folder = mkdtempSync(join(tmpdir(), 'tundish-dlt-'))
-  const refers = { profile_id: 'profile', session_id: 'session' }
-  await insert(server.db, project, {
-    ...BASICS,
-    profiles: [{ id: 'profile', email: 'ada@example.com' }, { id: 'zoe' }],
-    replies: [{ session_id: 'session', value: ['sleep', 'calm'] }],
-    subscriptions: [{ id: 'subscription', product_id: 'product', price: 999_999_999_999, ...refers }],
-    transactions: [{ id: 'transaction', subscription_id: 'subscription', ...refers }],
-    customers: [{ external_id: 'customer', profile_id: 'profile' }],
-    credit_units: [{ unit: 'tokens' }],
-    credit_accounts: [{ external_id: 'customer', granted: '1000000000000.000001' }],
-    credit_entries: [{ external_id: 'customer', amount: '1000000000000.000001', metadata: { rate: 0.5 } }],
-  })
+const server = await startTestServer()
+const project = await server.project()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-dlt-'))
+const refers = { profile_id: 'profile', session_id: 'session' }
+await insert(server.db, project, {
+  ...BASICS,
+  profiles: [{ id: 'profile', email: 'ada@example.com' }, { id: 'zoe' }],
+  replies: [{ session_id: 'session', value: ['sleep', 'calm'] }],
+  subscriptions: [{ id: 'subscription', product_id: 'product', price: 999_999_999_999, ...refers }],
+  transactions: [{ id: 'transaction', subscription_id: 'subscription', ...refers }],
+  customers: [{ external_id: 'customer', profile_id: 'profile' }],
+  credit_units: [{ unit: 'tokens' }],
+  credit_accounts: [{ external_id: 'customer', granted: '1000000000000.000001' }],
+  credit_entries: [{ external_id: 'customer', amount: '1000000000000.000001', metadata: { rate: 0.5 } }],
 })
 after(async () => {
   await server.stop()

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 import { addKey } from '../../src/core/tenants/tenants.ts'
-import { type Billing, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { withCredits } from '../support/credits.ts'
 import { titled } from '../support/titled.ts'
 
@@ -17,10 +17,7 @@ const needed = 'import sys, httpx, standardwebhooks; assert sys.version_info >= 
 const missing = spawnSync(PYTHON, ['-c', needed]).status !== 0
 const CLIENT = join(import.meta.dirname, '../../clients/python')
 
-let billing: Billing
-before(async () => {
-  billing = await startBilling()
-})
+const billing = await startBilling()
 after(() => billing.stop())
 
 const title = 'the Python client writes, reads, charges, spends and verifies'

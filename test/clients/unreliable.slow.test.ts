@@ -8,23 +8,18 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { openRandom } from '../../src/lib/seeded-random.ts'
 import { until } from '../support/cluster.ts'
-import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
+import { type Json, startTestServer } from '../support/server.ts'
 import { install } from './packed.ts'
 
 const PROFILES = 100
 
-let server: TestServer
-let project: Project
-let folder: string
-before(async () => {
-  server = await startTestServer()
-  project = await server.project()
-  folder = await install()
-  cpSync(join(import.meta.dirname, 'steady-writer.mjs'), join(folder, 'steady-writer.mjs'))
-})
+const server = await startTestServer()
+const project = await server.project()
+const folder = await install()
+cpSync(join(import.meta.dirname, 'steady-writer.mjs'), join(folder, 'steady-writer.mjs'))
 after(async () => {
   await server.stop()
   rmSync(folder, { recursive: true, force: true })

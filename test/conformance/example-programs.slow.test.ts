@@ -4,11 +4,11 @@ import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { webhookSecret } from '../../src/core/tenants/key-text.ts'
 import { createOperator } from '../../src/core/tenants/operator-keys.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { titled } from '../support/titled.ts'
@@ -44,24 +44,19 @@ const LANGUAGES: Record<string, { program: string; missing: string | undefined }
   sh: { program: 'sh', missing: undefined },
 }
 
-let billing: Billing
-let shop: Organization
-let env: Record<string, string>
-before(async () => {
-  billing = await startBilling({ WEBHOOK_ALLOW_PRIVATE: 'true' }, { worker: false })
-  shop = await billing.organization()
-  env = {
-    PATH: process.env['PATH']!,
-    TUNDISH_URL: billing.server.url,
-    TUNDISH_ADMIN_URL: billing.server.adminUrl,
-    ORGANIZATION: shop.id,
-    ORGANIZATION_KEY: shop.key,
-    PROJECT_KEY: shop.projectKey,
-    WEBHOOK_SECRET: webhookSecret(shop.projectKey),
-    PORT: '0',
-  }
-})
+const billing = await startBilling({ WEBHOOK_ALLOW_PRIVATE: 'true' }, { worker: false })
 after(() => billing.stop())
+const shop = await billing.organization()
+const env: Record<string, string> = {
+  PATH: process.env['PATH']!,
+  TUNDISH_URL: billing.server.url,
+  TUNDISH_ADMIN_URL: billing.server.adminUrl,
+  ORGANIZATION: shop.id,
+  ORGANIZATION_KEY: shop.key,
+  PROJECT_KEY: shop.projectKey,
+  WEBHOOK_SECRET: webhookSecret(shop.projectKey),
+  PORT: '0',
+}
 
 /** Starts an example in `cwd`. */
 function start(name: string, args: string[], cwd = EXAMPLES) {

@@ -4,28 +4,23 @@ import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { promisify } from 'node:util'
 import { prepareDemo } from '../../src/cli/demo/demo.ts'
 import { followAll } from '../../src/data/figures/follow.ts'
 import { until } from '../support/cluster.ts'
 import { tundishAgain } from '../support/resident.ts'
-import { type Json, startTestServer, type TestServer } from '../support/server.ts'
+import { type Json, startTestServer } from '../support/server.ts'
 import { openSimulator } from '../support/simulator.ts'
 
 const run = promisify(execFile)
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
 
-let simulator: Awaited<ReturnType<typeof openSimulator>>
-let server: TestServer
-let keys: { KEY: string; ORG_KEY: string }
-before(async () => {
-  simulator = await openSimulator()
-  server = await startTestServer({ SIMULATOR_URL: simulator.url })
-  const text = await prepareDemo(server.app, { url: server.url, adminUrl: undefined })
-  const key = (header: string) => new RegExp(`^ *${header} +(secret_\\S+)`, 'm').exec(text)![1]!
-  keys = { KEY: key('Service-Secret'), ORG_KEY: key('service-secret-key') }
-})
+const simulator = await openSimulator()
+const server = await startTestServer({ SIMULATOR_URL: simulator.url })
+const text = await prepareDemo(server.app, { url: server.url, adminUrl: undefined })
+const key = (header: string) => new RegExp(`^ *${header} +(secret_\\S+)`, 'm').exec(text)![1]!
+const keys: { KEY: string; ORG_KEY: string } = { KEY: key('Service-Secret'), ORG_KEY: key('service-secret-key') }
 after(async () => {
   await server.stop()
   await simulator.cleanUp()

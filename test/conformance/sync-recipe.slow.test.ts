@@ -4,24 +4,19 @@ import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { BASICS, insert } from '../support/data.ts'
-import { type Project, startTestServer, type TestServer } from '../support/server.ts'
+import { startTestServer } from '../support/server.ts'
 
 const run = promisify(execFile)
 const PAGE = readFileSync(join(import.meta.dirname, '../../docs/data-api.md'), 'utf8')
 
-let server: TestServer
-let project: Project
-let folder: string
-before(async () => {
-  server = await startTestServer()
-  project = await server.project()
-  folder = mkdtempSync(join(tmpdir(), 'tundish-recipe-'))
-  writeFileSync(join(folder, 'sync.mjs'), /```js\n([\s\S]+?)```/.exec(PAGE)![1]!)
-})
+const server = await startTestServer()
+const project = await server.project()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-recipe-'))
+writeFileSync(join(folder, 'sync.mjs'), /```js\n([\s\S]+?)```/.exec(PAGE)![1]!)
 after(async () => {
   await server.stop()
   rmSync(folder, { recursive: true, force: true })

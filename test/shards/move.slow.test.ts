@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Shop } from '../failover/clients.ts'
 import { fillShop } from '../failover/shop.ts'
 import { PROGRAM_ENV, tundish } from '../support/cli.ts'
@@ -21,25 +21,21 @@ const folder = mkdtempSync(join(tmpdir(), 'tundish-move-'))
 const settings = join(folder, 'settings')
 const clusters: Record<string, Cluster> = {}
 const servers: Record<string, ServerProcess> = {}
-let simulator: Awaited<ReturnType<typeof openSimulator>>
 let shop: Omit<Shop, 'url'>
-let keyIds: string[]
 
-before(async () => {
-  mkdirSync(settings)
-  simulator = await openSimulator()
-  const masterKey = randomBytes(32).toString('base64')
-  for (const name of ['a', 'b']) {
-    clusters[name] = await openLogicalCluster()
-    const env = settingsOf(join(folder, name), clusters[name], masterKey, simulator.url)
-    const lines = Object.entries(env).map(([key, value]) => `${key}='${value}'\n`)
-    writeFileSync(join(settings, `${name}.env`), lines.join(''))
-    servers[name] = await startProcess(env)
-    if (name === 'a') shop = await fillShop(env, 'shop')
-    else await fillShop(env, 'other')
-  }
-  keyIds = (await clusters['a']!.query('select id::text as id from secret_keys')).map(({ id }) => id!)
-})
+mkdirSync(settings)
+const simulator = await openSimulator()
+const masterKey = randomBytes(32).toString('base64')
+for (const name of ['a', 'b']) {
+  clusters[name] = await openLogicalCluster()
+  const env = settingsOf(join(folder, name), clusters[name], masterKey, simulator.url)
+  const lines = Object.entries(env).map(([key, value]) => `${key}='${value}'\n`)
+  writeFileSync(join(settings, `${name}.env`), lines.join(''))
+  servers[name] = await startProcess(env)
+  if (name === 'a') shop = await fillShop(env, 'shop')
+  else await fillShop(env, 'other')
+}
+const keyIds: string[] = (await clusters['a']!.query('select id::text as id from secret_keys')).map(({ id }) => id!)
 after(async () => {
   for (const server of Object.values(servers)) await server.stop()
   for (const cluster of Object.values(clusters)) await cluster.remove()

@@ -1,20 +1,15 @@
 // A seed of the simulation plays the same on any database, also after other seeds.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
-import type { Database } from './database.ts'
+import { after, test } from 'node:test'
+import { freshDatabase } from '../support/postgres.ts'
 import { replaceSources } from './hooks.ts'
 
 replaceSources()
 const { simulate } = await import('./world.ts')
 const world = await import('./database.ts')
 
-let fresh: FreshDatabase
-let database: Database
-before(async () => {
-  fresh = await freshDatabase()
-  database = await world.Database.open(fresh.url)
-})
+const fresh = await freshDatabase()
+const database = await world.Database.open(fresh.url)
 after(async () => {
   await database.close()
   await fresh.drop()

@@ -1,7 +1,7 @@
 // The simulator over HTTP: what its tokens do, what its ledger lists, what it turns away.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { openSimulator } from '../support/simulator.ts'
 
 interface Body {
@@ -10,10 +10,7 @@ interface Body {
   details: Record<string, string>
 }
 
-let simulator: Awaited<ReturnType<typeof openSimulator>>
-before(async () => {
-  simulator = await openSimulator()
-})
+const simulator = await openSimulator()
 after(() => simulator.cleanUp())
 
 test('sim_error_500_then_ok: 500 and no trace, then a charge', async () => {

@@ -15,7 +15,10 @@ export async function startDashboard(env: Record<string, string> = {}) {
 export function dashboardOf(server: TestServer) {
   const origin = server.adminUrl
   const operator = (scope: Scope) => server.db.tx((query) => createOperator(query, { name: `test ${scope}`, scope }))
-  return { origin, operator, ...visitorOf(origin) }
+  const visitor = visitorOf(origin)
+  /** Signs in with a new key and returns the cookie. */
+  const signInAs = async (scope: Scope) => visitor.signIn((await operator(scope)).key)
+  return { origin, operator, signInAs, ...visitor }
 }
 
 /** Visits the dashboard of a server. */

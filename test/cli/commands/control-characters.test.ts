@@ -4,30 +4,29 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { PROGRAM_ENV } from '../../support/cli.ts'
-import { type Imports, line, openImports, type Project } from '../../support/imports.ts'
+import { line, openImports } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
 // ESC as one and as two characters, a bell, a carriage return, a line feed, a change of direction; letters of Arabic stay.
 const EMAIL = 'a\u001b[2J\u009b31m\u0007\r\n\u202eعb@x'
 const SHOWN = 'a\\u001b[2J\\u009b31m\\u0007\\u000d\\n\\u202eعb@x'
 
-let imports: Imports
-let folder: string
-let env: Record<string, string>
-let project: Project
-before(async () => {
-  imports = await openImports()
-  folder = mkdtempSync(join(tmpdir(), 'tundish-test-controls-'))
-  env = { ...PROGRAM_ENV, DATABASE_URL: imports.url, DATA_DIR: folder, MASTER_KEY: randomBytes(32).toString('base64') }
-  project = await imports.project()
-  const { written } = await imports.run(project, [
-    line.profile({ id: 'visitor', email: EMAIL }),
-    line.customer({ external_id: 'customer', email: EMAIL, profile_id: 'visitor' }),
-  ])
-  assert.equal(written, 2)
-})
+const imports = await openImports()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-test-controls-'))
+const env: Record<string, string> = {
+  ...PROGRAM_ENV,
+  DATABASE_URL: imports.url,
+  DATA_DIR: folder,
+  MASTER_KEY: randomBytes(32).toString('base64'),
+}
+const project = await imports.project()
+const { written } = await imports.run(project, [
+  line.profile({ id: 'visitor', email: EMAIL }),
+  line.customer({ external_id: 'customer', email: EMAIL, profile_id: 'visitor' }),
+])
+assert.equal(written, 2)
 after(async () => {
   await imports.stop()
   rmSync(folder, { recursive: true, force: true })

@@ -2,31 +2,26 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer, type Server } from 'node:net'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Finding } from '../../../src/operator/doctor/doctor.ts'
-import { type FreshDatabase, freshDatabase, runStatement } from '../../support/postgres.ts'
+import { freshDatabase, runStatement } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
-let database: FreshDatabase
-let folder: string
-let pooler: Server
 const role = `pooled_${randomBytes(4).toString('hex')}`
 
-before(async () => {
-  database = await freshDatabase()
-  folder = await mkdtemp(join(tmpdir(), 'tundish-doctor-'))
-  await runStatement(database.url, `create role ${role} login superuser password 'pooled'`)
-  // Refuses each client as PgBouncer in transaction mode does.
-  const fields = 'SFATAL\0C08P01\0Munsupported startup parameter: options\0\0'
-  pooler = createServer((socket) => {
-    socket.on('error', () => {})
-    socket.once('data', () => socket.end(Buffer.concat([Buffer.from('E'), lengthOf(fields), Buffer.from(fields)])))
-  })
-  await new Promise<void>((resolve) => pooler.listen(0, '127.0.0.1', resolve))
+const database = await freshDatabase()
+const folder = await mkdtemp(join(tmpdir(), 'tundish-doctor-'))
+await runStatement(database.url, `create role ${role} login superuser password 'pooled'`)
+// Refuses each client as PgBouncer in transaction mode does.
+const fields = 'SFATAL\0C08P01\0Munsupported startup parameter: options\0\0'
+const pooler = createServer((socket) => {
+  socket.on('error', () => {})
+  socket.once('data', () => socket.end(Buffer.concat([Buffer.from('E'), lengthOf(fields), Buffer.from(fields)])))
 })
+await new Promise<void>((resolve) => pooler.listen(0, '127.0.0.1', resolve))
 after(async () => {
   pooler.close()
   await runStatement(database.url, `drop owned by ${role}`)

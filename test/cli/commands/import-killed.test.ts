@@ -6,24 +6,24 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program } from '../../support/cli.ts'
 import { until } from '../../support/cluster.ts'
-import { type Imports, line, openImports, type Project, textOf } from '../../support/imports.ts'
+import { line, openImports, type Project, textOf } from '../../support/imports.ts'
 import { untilLocked } from '../../support/locks.ts'
 
 // No machine is so busy that PostgreSQL needs longer to notice that a client is gone.
 const PATIENCE_MS = 120_000
 
-let imports: Imports
-let folder: string
-let env: Record<string, string>
-before(async () => {
-  imports = await openImports()
-  folder = mkdtempSync(join(tmpdir(), 'tundish-test-killed-'))
-  env = { ...PROGRAM_ENV, DATABASE_URL: imports.url, DATA_DIR: folder, MASTER_KEY: randomBytes(32).toString('base64') }
-})
+const imports = await openImports()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-test-killed-'))
+const env: Record<string, string> = {
+  ...PROGRAM_ENV,
+  DATABASE_URL: imports.url,
+  DATA_DIR: folder,
+  MASTER_KEY: randomBytes(32).toString('base64'),
+}
 after(async () => {
   await imports.stop()
   rmSync(folder, { recursive: true, force: true })

@@ -4,32 +4,24 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
-import { type Imports, openImports, type Project } from '../../support/imports.ts'
+import { openImports } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import { openStripeSimulator, type StripeSimulator, TEST_KEY } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, TEST_KEY } from '../../support/stripe-simulator.ts'
 
-let imports: Imports
-let simulator: StripeSimulator
-let folder: string
-let env: Record<string, string>
-let project: Project
-let keyFile: string
-before(async () => {
-  imports = await openImports()
-  simulator = await openStripeSimulator({ demoCustomers: 20 })
-  folder = mkdtempSync(join(tmpdir(), 'tundish-test-stripe-'))
-  env = {
-    DATABASE_URL: imports.url,
-    DATA_DIR: folder,
-    MASTER_KEY: randomBytes(32).toString('base64'),
-    STRIPE_API_URL: simulator.url,
-  }
-  project = await imports.project()
-  keyFile = join(folder, 'key')
-  writeFileSync(keyFile, `${TEST_KEY}\n`)
-})
+const imports = await openImports()
+const simulator = await openStripeSimulator({ demoCustomers: 20 })
+const folder = mkdtempSync(join(tmpdir(), 'tundish-test-stripe-'))
+const env: Record<string, string> = {
+  DATABASE_URL: imports.url,
+  DATA_DIR: folder,
+  MASTER_KEY: randomBytes(32).toString('base64'),
+  STRIPE_API_URL: simulator.url,
+}
+const project = await imports.project()
+const keyFile = join(folder, 'key')
+writeFileSync(keyFile, `${TEST_KEY}\n`)
 after(async () => {
   await imports.stop()
   await simulator.cleanUp()

@@ -16,22 +16,21 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
-import { type Imports, line, openImports, type Project, textOf } from '../../support/imports.ts'
+import { line, openImports, textOf } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
-let imports: Imports
-let folder: string
-let env: Record<string, string>
-let project: Project
-before(async () => {
-  imports = await openImports()
-  folder = mkdtempSync(join(tmpdir(), 'tundish-test-import-'))
-  env = { ...PROGRAM_ENV, DATABASE_URL: imports.url, DATA_DIR: folder, MASTER_KEY: randomBytes(32).toString('base64') }
-  project = await imports.project()
-})
+const imports = await openImports()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-test-import-'))
+const env: Record<string, string> = {
+  ...PROGRAM_ENV,
+  DATABASE_URL: imports.url,
+  DATA_DIR: folder,
+  MASTER_KEY: randomBytes(32).toString('base64'),
+}
+const project = await imports.project()
 after(async () => {
   await imports.stop()
   rmSync(folder, { recursive: true, force: true })

@@ -3,24 +3,19 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
-import { type DatabaseProxy, openProxy } from '../../support/proxy.ts'
+import { openProxy } from '../../support/proxy.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tundish-lost-'))
 const rates = join(folder, 'rates.csv')
 writeFileSync(rates, 'date,currency,per_euro\n2026-01-02,USD,1.1\n')
 
 const cutAt: { pattern: RegExp | undefined } = { pattern: undefined }
-let events: Awaited<ReturnType<typeof openEvents>>
-let proxy: DatabaseProxy
-let env: Record<string, string>
-before(async () => {
-  events = await openEvents()
-  proxy = await openProxy(events.settings['DATABASE_URL']!, cutAt)
-  env = { ...events.settings, DATABASE_URL: proxy.url }
-})
+const events = await openEvents()
+const proxy = await openProxy(events.settings['DATABASE_URL']!, cutAt)
+const env: Record<string, string> = { ...events.settings, DATABASE_URL: proxy.url }
 after(async () => {
   await proxy.cut()
   await events.close()

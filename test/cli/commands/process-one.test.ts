@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { PROGRAM_ENV, program } from '../../support/cli.ts'
-import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { freshDatabase } from '../../support/postgres.ts'
 import { titled } from '../../support/titled.ts'
 
 const NAMESPACE = ['--fork', '--pid', '--kill-child']
@@ -19,12 +19,8 @@ const noNamespaces =
 
 const KEY = randomBytes(32).toString('base64')
 
-let database: FreshDatabase
-let folder: string
-before(async () => {
-  database = await freshDatabase()
-  folder = mkdtempSync(join(tmpdir(), 'tundish-process-one-'))
-})
+const database = await freshDatabase()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-process-one-'))
 after(async () => {
   await database.drop()
   rmSync(folder, { recursive: true, force: true })

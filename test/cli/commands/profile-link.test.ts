@@ -4,37 +4,34 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { assertExact } from '../../support/figures.ts'
-import { type Imports, line, openImports, type Project } from '../../support/imports.ts'
+import { line, openImports } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import { openStripeSimulator, type StripeSimulator, savedCard, TEST_KEY } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, savedCard, TEST_KEY } from '../../support/stripe-simulator.ts'
 
-let imports: Imports
-let simulator: StripeSimulator
-let folder: string
-let env: Record<string, string>
-let project: Project
-let bought: { customer: string; subscription: string; charge: string }
-before(async () => {
-  imports = await openImports()
-  simulator = await openStripeSimulator()
-  folder = mkdtempSync(join(tmpdir(), 'tundish-test-link-'))
-  const MASTER_KEY = randomBytes(32).toString('base64')
-  env = { DATABASE_URL: imports.url, DATA_DIR: folder, MASTER_KEY, STRIPE_API_URL: simulator.url }
-  project = await imports.project()
-  writeFileSync(join(folder, 'key'), `${TEST_KEY}\n`)
-  bought = await buyWithoutNames()
-  const words = ['import', 'stripe', '--org', project.organizationId, '--project', project.id]
-  const { code, stderr } = await tundishAgain([...words, '--key-file', join(folder, 'key')], env)
-  assert.deepEqual([code, stderr], [0, ''])
-  await imports.run(project, [
-    line.funnel({ id: 'quiz' }),
-    line.profile({ id: 'pro_ada', email: 'ada@example.com' }),
-    line.session({ id: 'ses_ada', profile_id: 'pro_ada', funnel_id: 'quiz' }),
-  ])
-  await nameThem()
-})
+const imports = await openImports()
+const simulator = await openStripeSimulator()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-test-link-'))
+const MASTER_KEY = randomBytes(32).toString('base64')
+const env: Record<string, string> = {
+  DATABASE_URL: imports.url,
+  DATA_DIR: folder,
+  MASTER_KEY,
+  STRIPE_API_URL: simulator.url,
+}
+const project = await imports.project()
+writeFileSync(join(folder, 'key'), `${TEST_KEY}\n`)
+const bought: { customer: string; subscription: string; charge: string } = await buyWithoutNames()
+const words = ['import', 'stripe', '--org', project.organizationId, '--project', project.id]
+const { code, stderr } = await tundishAgain([...words, '--key-file', join(folder, 'key')], env)
+assert.deepEqual([code, stderr], [0, ''])
+await imports.run(project, [
+  line.funnel({ id: 'quiz' }),
+  line.profile({ id: 'pro_ada', email: 'ada@example.com' }),
+  line.session({ id: 'ses_ada', profile_id: 'pro_ada', funnel_id: 'quiz' }),
+])
+await nameThem()
 after(async () => {
   await imports.stop()
   await simulator.cleanUp()

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { type App, openApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
 import { audited } from '../../../src/core/audit/audit.ts'
@@ -20,24 +20,20 @@ import {
   webhookSecretsOf,
 } from '../../../src/payments/providers/account.ts'
 import { tundish } from '../../support/cli.ts'
-import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
 const ACCOUNT = { organizationId: 'acme', psp: 'stripe', merchantId: 'main' }
 const [FIRST, SECOND, THIRD] = [1, 2, 3].map(() => randomBytes(32).toString('base64')) as [string, string, string]
 
-let database: FreshDatabase
-let folder: string
 const settings = (masterKey: string) => ({ DATABASE_URL: database.url, DATA_DIR: folder, MASTER_KEY: masterKey })
 const run = (masterKey: string, args: string[], input = '') =>
   input ? tundish(args, settings(masterKey), input) : tundishAgain(args, settings(masterKey))
 const sealOf = (masterKey: string) => openSeal(Buffer.from(masterKey, 'base64'))
-before(async () => {
-  database = await freshDatabase()
-  folder = await mkdtemp(join(tmpdir(), 'tundish-replace-'))
-  await run(FIRST, ['org', 'create', 'acme'])
-  await run(FIRST, ['project', 'create', 'shop', '--org', 'acme'])
-})
+const database = await freshDatabase()
+const folder = await mkdtemp(join(tmpdir(), 'tundish-replace-'))
+await run(FIRST, ['org', 'create', 'acme'])
+await run(FIRST, ['project', 'create', 'shop', '--org', 'acme'])
 after(async () => {
   await database.drop()
   await rm(folder, { recursive: true, force: true })

@@ -3,28 +3,22 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { tundish } from '../../support/cli.ts'
 import { until } from '../../support/cluster.ts'
 import { openPrimerSimulator } from '../../support/primer-simulator.ts'
-import { type Json, startTestServer, type TestServer } from '../../support/server.ts'
-import { openStripeSimulator, type StripeSimulator } from '../../support/stripe-simulator.ts'
+import { type Json, startTestServer } from '../../support/server.ts'
+import { openStripeSimulator } from '../../support/stripe-simulator.ts'
 
-let simulator: StripeSimulator
-let primer: Awaited<ReturnType<typeof openPrimerSimulator>>
-let server: TestServer
-let key: string
-before(async () => {
-  simulator = await openStripeSimulator()
-  primer = await openPrimerSimulator()
-  server = await startTestServer({ STRIPE_API_URL: simulator.url, PRIMER_API_URL: primer.url })
-  const simulatorUrls = { stripe: () => simulator.url, primer: () => primer.url }
-  const app = { ...server.app, simulatorUrls }
-  const text = await prepareDemo(app, { url: server.url, adminUrl: undefined })
-  assert.equal(await prepareDemo(app, { url: server.url, adminUrl: undefined }), text)
-  key = /service-secret-key +(secret_\S+)/.exec(text)![1]!
-})
+const simulator = await openStripeSimulator()
+const primer = await openPrimerSimulator()
+const server = await startTestServer({ STRIPE_API_URL: simulator.url, PRIMER_API_URL: primer.url })
+const simulatorUrls = { stripe: () => simulator.url, primer: () => primer.url }
+const app = { ...server.app, simulatorUrls }
+const text = await prepareDemo(app, { url: server.url, adminUrl: undefined })
+assert.equal(await prepareDemo(app, { url: server.url, adminUrl: undefined }), text)
+const key = /service-secret-key +(secret_\S+)/.exec(text)![1]!
 after(async () => {
   await server.stop()
   await simulator.cleanUp()

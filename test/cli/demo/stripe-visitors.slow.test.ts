@@ -1,21 +1,17 @@
 // The people of the demo who pay at Stripe: linked to their sessions, in the figures, and in the months that tie out.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { until } from '../../support/cluster.ts'
 import { assertExact } from '../../support/figures.ts'
-import { startTestServer, type TestServer } from '../../support/server.ts'
-import { openStripeSimulator, type StripeSimulator } from '../../support/stripe-simulator.ts'
+import { startTestServer } from '../../support/server.ts'
+import { openStripeSimulator } from '../../support/stripe-simulator.ts'
 import { assertTied } from '../../support/tie-out.ts'
 
-let simulator: StripeSimulator
-let server: TestServer
-before(async () => {
-  simulator = await openStripeSimulator()
-  server = await startTestServer({ STRIPE_API_URL: simulator.url })
-  const app = { ...server.app, simulatorUrls: { stripe: () => simulator.url } }
-  await prepareDemo(app, { url: server.url, adminUrl: undefined })
-})
+const simulator = await openStripeSimulator()
+const server = await startTestServer({ STRIPE_API_URL: simulator.url })
+const app = { ...server.app, simulatorUrls: { stripe: () => simulator.url } }
+await prepareDemo(app, { url: server.url, adminUrl: undefined })
 after(async () => {
   await server.stop()
   await simulator.cleanUp()

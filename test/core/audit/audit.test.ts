@@ -1,13 +1,12 @@
 // The audit log finds whatever is done to it through the database.
 import assert from 'node:assert/strict'
 import { appendFileSync, readFileSync } from 'node:fs'
-import { after, before, beforeEach, test } from 'node:test'
+import { after, beforeEach, test } from 'node:test'
 import { type Actor, audited, auditHeadsPath } from '../../../src/core/audit/audit.ts'
 import { verifyAudit } from '../../../src/core/audit/verify.ts'
 import { ApiError } from '../../../src/lib/errors.ts'
 import { openEvents } from '../../support/events.ts'
 
-let events: Awaited<ReturnType<typeof openEvents>>
 const actor: Actor = { kind: 'operator key', id: 'key-1', source: '127.0.0.1' }
 after(() => events.close())
 
@@ -26,12 +25,10 @@ async function act(action: string, app = events.app): Promise<void> {
 }
 
 // Ten entries, with a copy of the table to come back to.
-before(async () => {
-  events = await openEvents()
-  for (let n = 1; n <= 10; n += 1) await act(`thing.done-${n}`)
-  await query('create table honest as table audit_log')
-  await query('create table honest_head as table audit_head')
-})
+const events = await openEvents()
+for (let n = 1; n <= 10; n += 1) await act(`thing.done-${n}`)
+await query('create table honest as table audit_log')
+await query('create table honest_head as table audit_head')
 beforeEach(async () => {
   await query('truncate audit_log')
   await query('insert into audit_log select * from honest')

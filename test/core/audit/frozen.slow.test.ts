@@ -1,13 +1,13 @@
 // A process that is frozen in the middle of what it audits holds up no other for more than 5 seconds.
 import assert from 'node:assert/strict'
-import { type ChildProcess, fork } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { auditHeadsPath } from '../../../src/core/audit/audit.ts'
 import { verifyAudit } from '../../../src/core/audit/verify.ts'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
-import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
+import { type Organization, startBilling } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
 import type { ApiResponse } from '../../support/server.ts'
 
@@ -15,23 +15,15 @@ import type { ApiResponse } from '../../support/server.ts'
 // process is frozen.
 const LIMIT_MS = 30_000
 
-let billing: Billing
-let shop: Organization
-let other: Organization
-let operatorKey: string
-let child: ChildProcess
-let urls: { url: string; adminUrl: string }
-before(async () => {
-  // The frozen process shall not be the one that settles.
-  billing = await startBilling({ PROVIDER_TIMEOUT_MS: '30000' })
-  shop = await billing.organization()
-  other = await billing.organization()
-  operatorKey = (await billing.db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))).key
-  const env = { ...process.env, ...billing.server.env, POINT_SIGNAL: 'SIGSTOP' }
-  const execArgv = ['--disable-warning=ExperimentalWarning']
-  child = fork(new URL('../../crash-matrix/child.ts', import.meta.url), { env, execArgv, stdio: 'inherit' })
-  urls = (await once(child, 'message'))[0] as typeof urls
-})
+// The frozen process shall not be the one that settles.
+const billing = await startBilling({ PROVIDER_TIMEOUT_MS: '30000' })
+const shop = await billing.organization()
+const other = await billing.organization()
+const operatorKey = (await billing.db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))).key
+const env = { ...process.env, ...billing.server.env, POINT_SIGNAL: 'SIGSTOP' }
+const execArgv = ['--disable-warning=ExperimentalWarning']
+const child = fork(new URL('../../crash-matrix/child.ts', import.meta.url), { env, execArgv, stdio: 'inherit' })
+const urls: { url: string; adminUrl: string } = (await once(child, 'message'))[0] as typeof urls
 after(async () => {
   child.kill('SIGKILL')
   await billing.stop()

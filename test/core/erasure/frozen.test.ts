@@ -3,21 +3,17 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { insert } from '../../support/data.ts'
 import { freezeAtLock, holding } from '../../support/frozen.ts'
-import { startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 import { people } from './ledgers.ts'
 
-let server: TestServer
-let folder: string
-before(async () => {
-  server = await startTestServer()
-  folder = await mkdtemp(join(tmpdir(), 'tundish-frozen-'))
-})
+const server = await startTestServer()
+const folder = await mkdtemp(join(tmpdir(), 'tundish-frozen-'))
 after(async () => {
-  await server?.stop()
-  if (folder) await rm(folder, { recursive: true })
+  await server.stop()
+  await rm(folder, { recursive: true })
 })
 
 test('a frozen reapply of a ledger', async () => {

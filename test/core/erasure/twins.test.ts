@@ -1,16 +1,13 @@
 // Other profiles of an erased person: named by the response, the receipt, the command and the dashboard, and erased on request.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert, type Rows } from '../../support/data.ts'
 import type { Project } from '../../support/server.ts'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-before(async () => {
-  dashboard = await startDashboard()
-})
-after(() => dashboard?.stop())
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
 
 const ORDER = '01900000-0000-7000-8000-0000000000e1'
 
@@ -140,7 +137,7 @@ test('with_twins erases them in the same transaction and enters them in the ledg
 })
 
 test('the page of a person names the twins, and its form erases them with the person', async () => {
-  const cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+  const cookie = await dashboard.signInAs('write')
   const shop = await shopWith({ profiles: [{ id: 'twin', email: 'ada@example.com' }] })
   const page = await dashboard.visit(`/people/ada?project=${shop.id}`, { cookie })
   assert.match(page.text, /Probably the same person.*\/people\/twin\?project=[^>]*>.*has the same e-mail address/s)
@@ -152,7 +149,7 @@ test('the page of a person names the twins, and its form erases them with the pe
 })
 
 test('the page of a receipt names the twins that were not erased', async () => {
-  const cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+  const cookie = await dashboard.signInAs('write')
   const shop = await shopWith({ profiles: [{ id: 'twin', email: 'ada@example.com' }] })
   await erase(shop, 'ada')
   const page = await dashboard.visit(`/erasures/ada?project=${shop.id}`, { cookie })

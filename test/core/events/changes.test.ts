@@ -1,31 +1,27 @@
 // Which events a change of subscriptions and transactions makes, and that they tell what the API returns.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { type Change, emitRecordEvents, emitSubscriptionEvents } from '../../../src/core/events/changes.ts'
 import { insert } from '../../support/data.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 
-let server: TestServer
-let project: Project
-before(async () => {
-  server = await startTestServer({}, { worker: false })
-  project = await server.project()
-  await insert(server.db, project, {
-    funnels: [{ id: 'funnel-1' }],
-    profiles: [{ id: 'profile-1', email: 'ada@example.com' }],
-    products: [{ id: 'product-1' }],
-    subscriptions: ['a', 'b', 'c', 'd'].map((id) => ({
-      id: `sub-${id}`,
-      profile_id: 'profile-1',
-      product_id: 'product-1',
-      funnel_id: 'funnel-1',
-      status: id === 'a' ? 'created' : 'active',
-      renewed_at: '2026-01-02T03:04:05.1Z',
-    })),
-    transactions: [{ id: 'trn-1', profile_id: 'profile-1', funnel_id: 'funnel-1' }],
-  })
-})
+const server = await startTestServer({}, { worker: false })
 after(() => server.stop())
+const project = await server.project()
+await insert(server.db, project, {
+  funnels: [{ id: 'funnel-1' }],
+  profiles: [{ id: 'profile-1', email: 'ada@example.com' }],
+  products: [{ id: 'product-1' }],
+  subscriptions: ['a', 'b', 'c', 'd'].map((id) => ({
+    id: `sub-${id}`,
+    profile_id: 'profile-1',
+    product_id: 'product-1',
+    funnel_id: 'funnel-1',
+    status: id === 'a' ? 'created' : 'active',
+    renewed_at: '2026-01-02T03:04:05.1Z',
+  })),
+  transactions: [{ id: 'trn-1', profile_id: 'profile-1', funnel_id: 'funnel-1' }],
+})
 
 async function emit(changes: Change[]) {
   await server.db.query('delete from events')

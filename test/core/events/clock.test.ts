@@ -1,6 +1,6 @@
 // A database clock that is set back puts off no delivery: what was due by the old time is due at once.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { deliverEvents } from '../../../src/core/events/dispatcher.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import { setDatabaseClock } from '../../support/database-clock.ts'
@@ -11,15 +11,11 @@ import { eventually, startReceiver } from '../../support/receiver.ts'
 const PATIENCE_MS = 60_000
 const AHEAD = '2 hours'
 
-let events: Awaited<ReturnType<typeof openEvents>>
-let receiver: Awaited<ReturnType<typeof startReceiver>>
 /** How many attempts the receiver still refuses. */
 let refusals = 0
-before(async () => {
-  events = await openEvents({ LOG_LEVEL: 'silent' })
-  receiver = await startReceiver(() => (refusals-- > 0 ? 500 : 204))
-  await events.endpoint(receiver.url)
-})
+const events = await openEvents({ LOG_LEVEL: 'silent' })
+const receiver = await startReceiver(() => (refusals-- > 0 ? 500 : 204))
+await events.endpoint(receiver.url)
 after(async () => {
   await receiver.close()
   await events.close()

@@ -1,6 +1,6 @@
 // Deliveries end to end: signatures, kinds, several processes, receivers that do not respond.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { deliverEvents } from '../../../src/core/events/dispatcher.ts'
 import { sendTest } from '../../../src/core/events/endpoints.ts'
@@ -9,20 +9,17 @@ import { createProject, regenerateKey } from '../../../src/core/tenants/tenants.
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
 import { eventually } from '../../support/receiver.ts'
-import { type Deliveries, openDeliveries } from './deliveries.ts'
+import { openDeliveries } from './deliveries.ts'
 
 const EVENT: Event = { type: 'charge.succeeded', object_id: 'an-order', profile_id: null, data: {} }
 
-let events: Deliveries
 /** The pauses of the dispatcher. */
 const pauses: number[] = []
-before(async () => {
-  const sleep: Clock['sleep'] = (ms, signal) => {
-    pauses.push(ms)
-    return systemClock.sleep(ms, signal)
-  }
-  events = await openDeliveries({ clock: { ...systemClock, sleep } })
-})
+const sleep: Clock['sleep'] = (ms, signal) => {
+  pauses.push(ms)
+  return systemClock.sleep(ms, signal)
+}
+const events = await openDeliveries({ clock: { ...systemClock, sleep } })
 after(() => events.close())
 
 test('the queue is looked at several times a second', async () => {

@@ -1,7 +1,7 @@
 // Deliveries are taken in turns of endpoints, and endpoints without anything due cost nothing.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { fanOut } from '../../../src/core/events/fan-out.ts'
 import { take } from '../../../src/core/events/queue.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
@@ -11,13 +11,10 @@ import { type Caught, explain, type Node, watched } from '../../support/plans.ts
 const OTHERS = 2000
 const FAST = { failing: false, perEndpoint: 8, busy: new Map<string, number>() }
 
-let events: Awaited<ReturnType<typeof openEvents>>
 let db: Db
-before(async () => {
-  events = await openEvents()
-  ;({ db } = events.app)
-})
+const events = await openEvents()
 after(() => events.close())
+;({ db } = events.app)
 
 const rowsRead = (node: Node) =>
   ((node['Actual Rows'] ?? 0) + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']!

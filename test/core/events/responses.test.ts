@@ -2,19 +2,16 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { reapply } from '../../../src/core/erasure/erasure.ts'
 import { BASICS, insert } from '../../support/data.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
 import { untilLocked } from '../../support/locks.ts'
 import { person } from '../../support/person.ts'
 import { eventually } from '../../support/receiver.ts'
-import { DEADLINE_MS, type Deliveries, openDeliveries } from './deliveries.ts'
+import { DEADLINE_MS, openDeliveries } from './deliveries.ts'
 
-let events: Deliveries
-before(async () => {
-  events = await openDeliveries()
-})
+const events = await openDeliveries()
 after(() => events.close())
 
 test('the first 2 KiB of a response are kept, as text that the database can store, also of one without an end', async () => {

@@ -1,13 +1,10 @@
 // One attempt: where it may go, how long it may take, and what is reported without a response.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { resolverFor, type SendOptions, send } from '../../../src/core/events/send.ts'
 import { startReceiver } from '../../support/receiver.ts'
 
-let target: Awaited<ReturnType<typeof startReceiver>>
-before(async () => {
-  target = await startReceiver()
-})
+const target = await startReceiver()
 after(() => target.close())
 
 const at =

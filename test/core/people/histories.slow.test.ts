@@ -1,25 +1,22 @@
 // Random histories of visits, imports from Stripe, merges and erasures: one living profile for each customer, nothing of the erased, exact
 // totals. `HISTORIES` is how many are run.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import { storeLines } from '../../../src/data/ingest/stripe/store.ts'
 import { emptyTally } from '../../../src/data/ingest/stripe/tally.ts'
 import { openRandom, type Random } from '../../../src/lib/seeded-random.ts'
 import { assertExact } from '../../support/figures.ts'
 import { countsOf, type Line, line, textOf, uuid } from '../../support/imports.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { type Project, startTestServer } from '../../support/server.ts'
 
 const HISTORIES = Number(process.env['HISTORIES'] ?? 5)
 const STEPS = 14
 const PEOPLE = [0, 1, 2]
 const MARK = 'Marker'
 
-let server: TestServer
-before(async () => {
-  server = await startTestServer({}, { worker: false })
-})
-after(() => server?.stop())
+const server = await startTestServer({}, { worker: false })
+after(() => server.stop())
 
 const bring = (shop: Project, lines: Line[]) =>
   importRecords(server.app, { projectId: shop.id, live: true, emitEvents: true, skipBadLines: true }, [

@@ -1,6 +1,6 @@
 // Merging two profiles of one person: what moves, what an id means afterwards, and how it is asked for.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { reapply } from '../../../src/core/erasure/erasure.ts'
 import { readLedgers } from '../../../src/core/erasure/ledger-files.ts'
 import { createOrganization, createProject } from '../../../src/core/tenants/tenants.ts'
@@ -13,13 +13,9 @@ import { countsOf, type Line, line, textOf, uuid } from '../../support/imports.t
 import type { Project } from '../../support/server.ts'
 import { noTerminal, openTerminal } from '../../support/terminal.ts'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-before(async () => {
-  dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
-})
-after(() => dashboard?.stop())
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+const cookie = await dashboard.signInAs('write')
 
 async function bring(shop: Project, lines: Line[], query = '') {
   const response = await dashboard.server.admin(`/projects/${shop.id}/import${query}`, {

@@ -1,17 +1,14 @@
 // Record declarations: what does not compile, and that every table and column that they name exists.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { listOf } from '../../../src/core/lists/list.ts'
 import { profile, profileRecord } from '../../../src/core/records/profile.ts'
 import { COUNTED, KINDS } from '../../../src/core/records/records.ts'
 import { replyRecord } from '../../../src/core/records/reply.ts'
 import { shape, text } from '../../../src/lib/shape/shape.ts'
-import { type Imports, openImports } from '../../support/imports.ts'
+import { openImports } from '../../support/imports.ts'
 
-let imports: Imports
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 const rest = { shape: profile, alias: 'p', joins: '', maxLimit: 100, sync: true }

@@ -1,17 +1,14 @@
 // Answers by value: what is a value, what is only counted, and that figures stay equal to the replies.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { clean } from '../../../src/core/records/visit.ts'
 import { type Answer, readAnswers } from '../../../src/data/figures/answers.ts'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
-import { type ErasedImports, openErasedImports } from '../../support/erased-imports.ts'
+import { openErasedImports } from '../../support/erased-imports.ts'
 import { ALL_DAYS, assertExact } from '../../support/figures.ts'
 import { type Line, line, type Project } from '../../support/imports.ts'
 
-let imports: ErasedImports
-before(async () => {
-  imports = await openErasedImports()
-})
+const imports = await openErasedImports()
 after(() => imports.stop())
 
 const SCREEN = { id: 's', index: 1 }

@@ -1,10 +1,10 @@
 // Dimensions of sessions: what they are read from, what is left out of them, and the figures that are split by them.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 
 import { DIMENSIONS } from '../../../src/core/records/visit.ts'
 import { describeSome } from '../../../src/data/figures/describe.ts'
-import { type ErasedImports, openErasedImports } from '../../support/erased-imports.ts'
+import { openErasedImports } from '../../support/erased-imports.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { line, type Project } from '../../support/imports.ts'
 
@@ -12,11 +12,8 @@ const IPHONE =
   'Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1'
 const CLICK = 'EAIaIQobChMIq4Xv2b3ZhQMVk5RoCR0abcD_BwE'
 
-let imports: ErasedImports
 let project: Project
-before(async () => {
-  imports = await openErasedImports()
-})
+const imports = await openErasedImports()
 after(() => imports.stop())
 
 async function dimensionsOf(id = 'session') {

@@ -1,7 +1,7 @@
 // A day that cannot be computed: all other days are, and every place that shows figures names the project and the day.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { followFigures } from '../../../src/data/figures/follow.ts'
 import { tundish } from '../../support/cli.ts'
 import { until } from '../../support/cluster.ts'
@@ -10,15 +10,11 @@ import { insert, type Rows } from '../../support/data.ts'
 import { assertExact } from '../../support/figures.ts'
 import { line, openImports } from '../../support/imports.ts'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
 let key: string
-let cookie: string
-before(async () => {
-  dashboard = await startDashboard()
-  key = (await dashboard.operator('write')).key
-  cookie = await dashboard.signIn(key)
-})
-after(() => dashboard?.stop())
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+key = (await dashboard.operator('write')).key
+const cookie = await dashboard.signIn(key)
 
 const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03', '2026-01-04']
 const RECORDS: Rows = {

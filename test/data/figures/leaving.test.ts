@@ -5,14 +5,11 @@ import { type Churn, type ChurnQuestion, readChurn } from '../../../src/data/fig
 import { readForecast } from '../../../src/data/figures/forecast.ts'
 import { readHours } from '../../../src/data/figures/hours.ts'
 import { setDatabaseClock } from '../../support/database-clock.ts'
-import { type ErasedImports, openErasedImports } from '../../support/erased-imports.ts'
+import { openErasedImports } from '../../support/erased-imports.ts'
 import { assertExact } from '../../support/figures.ts'
 import { type Line, line, type Project } from '../../support/imports.ts'
 
-let imports: ErasedImports
-before(async () => {
-  imports = await openErasedImports()
-})
+const imports = await openErasedImports()
 after(() => imports.stop())
 
 const noon = (day: string) => (day.includes('T') ? day : `${day}T12:00:00Z`)

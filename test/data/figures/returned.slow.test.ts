@@ -1,9 +1,9 @@
 // Refund and dispute rates over the payments that they belong to, beside an independent model of the payment report.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
 import { startBilling } from '../../support/billing.ts'
-import { type ErasedImports, openErasedImports } from '../../support/erased-imports.ts'
+import { openErasedImports } from '../../support/erased-imports.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { type Line, line, type Project, uuid } from '../../support/imports.ts'
 
@@ -11,10 +11,7 @@ const COUNTS = 'payments refunded_payments disputed_payments'
 const MONEY = 'paid_amount refunded_amount disputed_amount'
 const DIMENSIONS = ['product', 'funnel', 'country', 'provider', 'cohort']
 
-let imports: ErasedImports
-before(async () => {
-  imports = await openErasedImports()
-})
+const imports = await openErasedImports()
 after(() => imports.stop())
 
 type Sums = Record<string, number>

@@ -1,17 +1,14 @@
 // The figures of sessions of a person with many sessions and many payments.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { followProject } from '../../../src/data/figures/follow.ts'
 import { figuresOf } from '../../support/figures.ts'
-import { type Imports, line, openImports } from '../../support/imports.ts'
+import { line, openImports } from '../../support/imports.ts'
 import { type Caught, explain, type Node, watched } from '../../support/plans.ts'
 
 const MANY = 200
 
-let imports: Imports
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 const rowsRead = (node: Node) => (node['Actual Rows']! + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']!

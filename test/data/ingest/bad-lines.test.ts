@@ -1,13 +1,10 @@
 // Bad lines of an import: each is reported with its place, nothing is written, or the rest without them if so told.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { KINDS } from '../../../src/core/records/records.ts'
-import { type Imports, line, openImports } from '../../support/imports.ts'
+import { line, openImports } from '../../support/imports.ts'
 
-let imports: Imports
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 describe('a bad line', () => {

@@ -1,18 +1,15 @@
 // Imports and erasures at the same time: one waits for the other, and nothing personal is left.
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
-import { about, type ErasedImports, MARKER, openErasedImports, personal } from '../../support/erased-imports.ts'
+import { about, MARKER, openErasedImports, personal } from '../../support/erased-imports.ts'
 import { line, textOf } from '../../support/imports.ts'
 import { untilLocked } from '../../support/locks.ts'
 import { silent } from '../../support/simulator.ts'
 
-let imports: ErasedImports
-before(async () => {
-  imports = await openErasedImports()
-})
+const imports = await openErasedImports()
 after(() => imports.stop())
 
 test('an erasure and an import at once leave nothing personal, whichever is first', async () => {

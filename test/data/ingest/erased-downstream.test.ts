@@ -1,14 +1,11 @@
 // What syncs and webhooks are told of erased people when lines about them are imported.
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { after, beforeEach, describe, test } from 'node:test'
 import type { NamedRow } from '../../../src/lib/pg/types.ts'
-import { type ErasedImports, MARKER, openErasedImports, personal } from '../../support/erased-imports.ts'
+import { MARKER, openErasedImports, personal } from '../../support/erased-imports.ts'
 import { line, type Project, T } from '../../support/imports.ts'
 
-let imports: ErasedImports
-before(async () => {
-  imports = await openErasedImports()
-})
+const imports = await openErasedImports()
 after(() => imports.stop())
 
 test('a repeated import of history does not hide an erasure from syncs', async () => {

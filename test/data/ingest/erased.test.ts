@@ -1,13 +1,10 @@
 // Erased people stay erased: lines about them lose what is personal, whatever they say and whenever they come.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { about, type ErasedImports, MARKER, openErasedImports, personal } from '../../support/erased-imports.ts'
+import { after, test } from 'node:test'
+import { about, MARKER, openErasedImports, personal } from '../../support/erased-imports.ts'
 import { line, T } from '../../support/imports.ts'
 
-let imports: ErasedImports
-before(async () => {
-  imports = await openErasedImports()
-})
+const imports = await openErasedImports()
 after(() => imports.stop())
 
 test('lines that are not about an erased profile keep everything', async () => {

@@ -1,15 +1,11 @@
 // What an import tells webhooks of, when it is asked to.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { type Imports, line, openImports, type Project } from '../../support/imports.ts'
 
 const PROFILE = line.profile().data.id
 
-let imports: Imports
-
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 async function eventsOf(project: Project) {

@@ -4,26 +4,22 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { readHorizon } from '../../../src/core/lists/horizon.ts'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import { until } from '../../support/cluster.ts'
 import { freezeAtLock, holding } from '../../support/frozen.ts'
 import { type Line, line, textOf } from '../../support/imports.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { type Project, startTestServer } from '../../support/server.ts'
 
 const STOOD_STILL =
   'The import stood still for seconds while others waited for it, so the database ended it: nothing was written. Import again.\n'
 
-let server: TestServer
-let folder: string
-before(async () => {
-  server = await startTestServer()
-  folder = await mkdtemp(join(tmpdir(), 'tundish-frozen-'))
-})
+const server = await startTestServer()
+const folder = await mkdtemp(join(tmpdir(), 'tundish-frozen-'))
 after(async () => {
-  await server?.stop()
-  if (folder) await rm(folder, { recursive: true })
+  await server.stop()
+  await rm(folder, { recursive: true })
 })
 
 const importHere = ({ id }: Project, lines: Line[]) =>

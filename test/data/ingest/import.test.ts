@@ -1,13 +1,10 @@
 // What an import does to a project: every kind, references, times ahead, dry runs, counters.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { Refusal } from '../../../src/lib/errors.ts'
-import { allWritten, countsOf, type Imports, line, openImports, T } from '../../support/imports.ts'
+import { allWritten, countsOf, line, openImports, T } from '../../support/imports.ts'
 
-let imports: Imports
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 test('one record of each kind is stored, in whatever order they come', async () => {

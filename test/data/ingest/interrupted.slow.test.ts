@@ -1,23 +1,20 @@
 // Imports that are broken off, fail on the way, or meet each other: all of it, or nothing, and once.
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { pino } from 'pino'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import type { Progress } from '../../../src/data/ingest/progress.ts'
 import { Refusal } from '../../../src/lib/errors.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { until } from '../../support/cluster.ts'
-import { countsOf, type Imports, line, openImports, textOf } from '../../support/imports.ts'
+import { countsOf, line, openImports, textOf } from '../../support/imports.ts'
 import { untilLocked } from '../../support/locks.ts'
 
 const log = pino({ level: 'silent' })
 const ABORTED = new Refusal('The import was aborted: nothing was written.')
 
-let imports: Imports
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 const profiles = (count: number, more: object = {}) =>

@@ -1,18 +1,15 @@
 // Limits of texts: what each field takes at most, and lines that only the database refuses.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Fields, Type } from '../../../src/core/records/import/fields.ts'
 import { KINDS } from '../../../src/core/records/records.ts'
 import { DIMENSIONS } from '../../../src/core/records/visit.ts'
 import { assertExact } from '../../support/figures.ts'
-import { type Imports, line, openImports, uuid } from '../../support/imports.ts'
+import { line, openImports, uuid } from '../../support/imports.ts'
 import { problem } from './import-rows.ts'
 
-let imports: Imports
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 const builders = Object.values(line).map((build) => {

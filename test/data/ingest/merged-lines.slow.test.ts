@@ -1,22 +1,10 @@
 // Lines that have only the fields that change, against the same lines imported one by one.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
-import {
-  allWritten,
-  countsOf,
-  type Imports,
-  type Line,
-  line,
-  openImports,
-  type Project,
-  T,
-} from '../../support/imports.ts'
+import { allWritten, countsOf, type Line, line, openImports, type Project, T } from '../../support/imports.ts'
 
-let imports: Imports
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 const merge = (project: Project, lines: Line[], more = {}) =>

@@ -1,13 +1,10 @@
 // Random imports one after the other, against a model in memory that takes their lines one by one.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { countsOf, type Imports, line, openImports, type Project } from '../../support/imports.ts'
+import { countsOf, line, openImports, type Project } from '../../support/imports.ts'
 
-let imports: Imports
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 type Kind = 'funnel' | 'profile' | 'session' | 'subscription'

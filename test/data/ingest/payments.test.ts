@@ -1,13 +1,10 @@
 // Payments: their customers, the instants of the report, and what belongs to another project or to Tundish itself.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { type Imports, line, openImports, type Project, uuid } from '../../support/imports.ts'
+import { line, openImports, type Project, uuid } from '../../support/imports.ts'
 
-let imports: Imports
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 const at = (micros: number) => `2026-01-02T00:00:00.${String(micros).padStart(6, '0')}Z`

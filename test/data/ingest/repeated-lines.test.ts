@@ -1,12 +1,9 @@
 // Lines about records that are stored already: which one wins, what it replaces, and when it changes nothing.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { allWritten, type Imports, line, openImports, uuid } from '../../support/imports.ts'
+import { after, describe, test } from 'node:test'
+import { allWritten, line, openImports, uuid } from '../../support/imports.ts'
 
-let imports: Imports
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 describe('a line about a stored record', () => {

@@ -1,23 +1,17 @@
 // Imports leave connections to everything else, however many of them wait for each other.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import type { App } from '../../../src/app.ts'
+import { after, test } from 'node:test'
 import { startAdmin } from '../../support/admin.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
 import { line, textOf } from '../../support/imports.ts'
 import { untilLocked } from '../../support/locks.ts'
 
-let events: Awaited<ReturnType<typeof openEvents>>
-let admin: Awaited<ReturnType<typeof startAdmin>>
-let other: App
-before(async () => {
-  events = await openEvents({ DATABASE_CONNECTIONS: '4', LOG_LEVEL: 'silent' })
-  other = await events.another({ DATABASE_CONNECTIONS: '12' })
-  admin = await startAdmin(events)
-})
+const events = await openEvents({ DATABASE_CONNECTIONS: '4', LOG_LEVEL: 'silent' })
+const other = await events.another({ DATABASE_CONNECTIONS: '12' })
+const admin = await startAdmin(events)
 after(async () => {
-  await admin?.stop()
-  await events?.close()
+  await admin.stop()
+  await events.close()
 })
 
 test('the process goes on while imports wait for their turn; those that wait too long are told to try again', async () => {

@@ -1,12 +1,9 @@
 // The stamps that an import sets, by which a sync finds what changed.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type Imports, type Line, line, openImports, type Project, T } from '../../support/imports.ts'
+import { after, describe, test } from 'node:test'
+import { type Line, line, openImports, type Project, T } from '../../support/imports.ts'
 
-let imports: Imports
-before(async () => {
-  imports = await openImports()
-})
+const imports = await openImports()
 after(() => imports.stop())
 
 describe('a live import', () => {

@@ -1,15 +1,12 @@
 // Connections that the server ends, as in a failover or by an operator: a statement fails, and the program goes on.
 import assert from 'node:assert/strict'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { isUnavailable } from '../../../src/lib/pg/errors.ts'
-import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { freshDatabase } from '../../support/postgres.ts'
 
-let database: FreshDatabase
-before(async () => {
-  database = await freshDatabase()
-})
+const database = await freshDatabase()
 after(() => database.drop())
 
 const READY = Buffer.from('Z\0\0\0\x05I', 'latin1')

@@ -2,24 +2,20 @@
 import assert from 'node:assert/strict'
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { auditHeadsPath, openAudit } from '../../../src/core/audit/audit.ts'
 import { erase } from '../../../src/core/erasure/erasure.ts'
 import { openSeal } from '../../../src/lib/secrets.ts'
 import { fill, type Installation, install, MASTER_KEY } from '../../support/backup.ts'
 
-let source: Installation
-let file: string
-before(async () => {
-  source = await install()
-  await fill(source)
-  file = join(source.folder, 'before.backup')
-  await source.json('backup', file)
-  const audit = openAudit(openSeal(Buffer.from(MASTER_KEY, 'base64')), auditHeadsPath({ dataDir: source.folder }))
-  const actor = { kind: 'tundish', id: 'test', source: 'test' } as const
-  const { missing } = await erase({ db: source.db, audit, erasureLedger: source.ledger }, actor, 'app', ['profile'])
-  assert.deepEqual(missing, [])
-})
+const source = await install()
+await fill(source)
+const file = join(source.folder, 'before.backup')
+await source.json('backup', file)
+const audit = openAudit(openSeal(Buffer.from(MASTER_KEY, 'base64')), auditHeadsPath({ dataDir: source.folder }))
+const actor = { kind: 'tundish', id: 'test', source: 'test' } as const
+const { missing } = await erase({ db: source.db, audit, erasureLedger: source.ledger }, actor, 'app', ['profile'])
+assert.deepEqual(missing, [])
 after(() => source.remove())
 
 const email = async ({ db }: Installation) =>

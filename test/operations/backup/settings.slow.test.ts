@@ -1,6 +1,6 @@
 // A restore names keys that were revoked since the backup, and settings that were changed, until an operator confirms it.
 import assert from 'node:assert/strict'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import type { Difference } from '../../../src/core/tenants/restored.ts'
 import { openInstallations } from '../../support/backup.ts'
 
@@ -58,28 +58,21 @@ const CHANGES = [
   `insert into credit_top_ups select (jsonb_populate_record(t, '{"external_id": "other", "status": "on"}')).* from credit_top_ups t`,
 ]
 
-let scoped: Made
-let revoked: Made
-let rotated: Made
-let gone: Made
-
-before(async () => {
-  revoked = await key('--project', 'app', 'leaked')
-  scoped = await key('--org', 'shop', 'reader', '--scope', 'report')
-  rotated = await key('--org', 'shop', 'rotated')
-  await changeEach(MORE_SETTINGS)
-  await source.json('backup', file)
-  await changeEach(CHANGES)
-  await source.json('keys', 'revoke', revoked.id, '--project', 'app')
-  await source.json('keys', 'revoke', scoped.id, '--org', 'shop')
-  await source.json('keys', 'rotate', rotated.id, '--org', 'shop', '--overlap', '7d')
-  gone = await key('--project', 'app', 'new')
-  await db.query('delete from dashboard_sessions')
-  await db.query('delete from operator_keys where id = $1', [OPERATOR])
-  await source.json('webhook', 'set', ENDPOINT, '--project', 'app', '--enabled', 'false')
-  await source.json('webhook', 'create', '--project', 'app', '--url', 'https://example.com/new')
-  await source.json('org', 'set', 'shop', '--one-off-charge', 'on')
-})
+const revoked = await key('--project', 'app', 'leaked')
+const scoped = await key('--org', 'shop', 'reader', '--scope', 'report')
+const rotated = await key('--org', 'shop', 'rotated')
+await changeEach(MORE_SETTINGS)
+await source.json('backup', file)
+await changeEach(CHANGES)
+await source.json('keys', 'revoke', revoked.id, '--project', 'app')
+await source.json('keys', 'revoke', scoped.id, '--org', 'shop')
+await source.json('keys', 'rotate', rotated.id, '--org', 'shop', '--overlap', '7d')
+const gone = await key('--project', 'app', 'new')
+await db.query('delete from dashboard_sessions')
+await db.query('delete from operator_keys where id = $1', [OPERATOR])
+await source.json('webhook', 'set', ENDPOINT, '--project', 'app', '--enabled', 'false')
+await source.json('webhook', 'create', '--project', 'app', '--url', 'https://example.com/new')
+await source.json('org', 'set', 'shop', '--one-off-charge', 'on')
 
 test('a restore over the database names what was revoked, made and changed since the backup, without a secret', async () => {
   const { code, stdout, stderr } = await restore('--json')

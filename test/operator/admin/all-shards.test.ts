@@ -1,18 +1,14 @@
 // Behind an address in front of several shards, no shard responds as if it were all.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
-import { startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 
-let server: TestServer
-let key: string
-before(async () => {
-  server = await startTestServer({}, { worker: false })
-  const made = await server.db.tx((query) => createOperator(query, { name: 'Ada', scope: 'write' }))
-  key = made.key
-})
+const server = await startTestServer({}, { worker: false })
 after(() => server.stop())
+const made = await server.db.tx((query) => createOperator(query, { name: 'Ada', scope: 'write' }))
+const key = made.key
 
 // As HAProxy sends a request for which it finds no shard.
 const OF_NO_SHARD = { 'x-tundish-shard': 'none' }

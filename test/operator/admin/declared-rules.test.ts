@@ -1,6 +1,6 @@
 // The rules of bodies and parameters: what the description declares is enforced, and what is enforced is declared.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { Ajv2020, type Schema } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { unconnectedListener } from '../../../scripts/openapi.ts'
@@ -9,19 +9,14 @@ import { startAdmin } from '../../support/admin.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
 import type { Json } from '../../support/server.ts'
 
-let events: Awaited<ReturnType<typeof openEvents>>
-let admin: Awaited<ReturnType<typeof startAdmin>>
-let description: Json
 const ajv = addFormats.default(new Ajv2020({ strict: false }))
 ajv.addFormat('int64', true).addFormat('double', true)
-before(async () => {
-  events = await openEvents()
-  admin = await startAdmin(events)
-  const listener = await unconnectedListener('operator')
-  description = JSON.parse(JSON.stringify(listener.swagger()))
-  ajv.addSchema({ ...description, $id: 'description' })
-  await listener.close()
-})
+const events = await openEvents()
+const admin = await startAdmin(events)
+const listener = await unconnectedListener('operator')
+const description = JSON.parse(JSON.stringify(listener.swagger()))
+ajv.addSchema({ ...description, $id: 'description' })
+await listener.close()
 after(async () => {
   await admin.stop()
   await events.close()

@@ -1,14 +1,11 @@
 // The operator's listener serves its own names only: a page in a browser cannot reach it by rebinding its own name.
 import assert from 'node:assert/strict'
 import { Agent } from 'node:http'
-import { after, before, test } from 'node:test'
-import { send, sendBytes, startTestServer, type TestServer } from '../../support/server.ts'
+import { after, test } from 'node:test'
+import { send, sendBytes, startTestServer } from '../../support/server.ts'
 
-let server: TestServer
 const agent = new Agent()
-before(async () => {
-  server = await startTestServer({ ADMIN_HOST_NAMES: 'tundish.internal, Admin.Example.com' })
-})
+const server = await startTestServer({ ADMIN_HOST_NAMES: 'tundish.internal, Admin.Example.com' })
 after(() => server.stop())
 
 /** A request as a client would send it that reached the listener by this name. */

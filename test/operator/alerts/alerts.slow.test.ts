@@ -1,6 +1,6 @@
 // Alerts: each message once for a rule and day, whatever processes, clocks, receivers and quiet hours do.
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, test } from 'node:test'
+import { after, beforeEach, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { webhookSecret } from '../../../src/core/tenants/key-text.ts'
 import { rebuildFigures } from '../../../src/data/figures/follow.ts'
@@ -10,35 +10,30 @@ import { alertsOnce } from '../../../src/operator/alerts/run.ts'
 import { insert } from '../../support/data.ts'
 import { setDatabaseClock } from '../../support/database-clock.ts'
 import { startReceiver } from '../../support/receiver.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { type Project, startTestServer } from '../../support/server.ts'
 import { startMailServer } from './mail-server.ts'
 
-let server: TestServer
-let mail: Awaited<ReturnType<typeof startMailServer>>
-let receiver: Awaited<ReturnType<typeof startReceiver>>
 let status = 204
 let project: Project
 /** The day of the test, far from the clock of this machine. */
 const DAY = '2027-03-10'
 const SLACK = 'services/T0/B0/verysecretpart'
 
-before(async () => {
-  mail = await startMailServer()
-  receiver = await startReceiver(() => status)
-  server = await startTestServer(
-    {
-      WEBHOOK_ALLOW_PRIVATE: 'true',
-      SMTP_URL: mail.url,
-      SMTP_FROM: 'Tundish <tundish@example.com>',
-      DASHBOARD_URL: 'https://tundish.example.com',
-    },
-    { worker: false },
-  )
-})
+const mail = await startMailServer()
+const receiver = await startReceiver(() => status)
+const server = await startTestServer(
+  {
+    WEBHOOK_ALLOW_PRIVATE: 'true',
+    SMTP_URL: mail.url,
+    SMTP_FROM: 'Tundish <tundish@example.com>',
+    DASHBOARD_URL: 'https://tundish.example.com',
+  },
+  { worker: false },
+)
 after(async () => {
-  await server?.stop()
-  await receiver?.close()
-  await mail?.close()
+  await server.stop()
+  await receiver.close()
+  await mail.close()
 })
 
 const setClock = (time: string, day = DAY) =>

@@ -1,24 +1,17 @@
 // The page Alerts: rules, destinations and hours are set by its forms, and a message shows what became of it.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { alertsOnce } from '../../../src/operator/alerts/run.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { startReceiver } from '../../support/receiver.ts'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let receiver: Awaited<ReturnType<typeof startReceiver>>
-let cookie: string
-let query: string
-
-before(async () => {
-  receiver = await startReceiver(() => 500)
-  dashboard = await startDashboard({ WEBHOOK_ALLOW_PRIVATE: 'true' })
-  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
-  query = `?project=${dashboard.project.id}`
-})
+const receiver = await startReceiver(() => 500)
+const dashboard = await startDashboard({ WEBHOOK_ALLOW_PRIVATE: 'true' })
+const cookie = await dashboard.signInAs('write')
+const query = `?project=${dashboard.project.id}`
 after(async () => {
-  await dashboard?.stop()
-  await receiver?.close()
+  await dashboard.stop()
+  await receiver.close()
 })
 
 const see = async () => (await dashboard.visit(`/alerts${query}`, { cookie })).text

@@ -13,7 +13,7 @@ let cookie: string
 
 before(async () => {
   dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+  cookie = await dashboard.signInAs('write')
   const { server, project } = dashboard
   const people = ['BR', 'DE'] as const
   await insert(server.db, project, {

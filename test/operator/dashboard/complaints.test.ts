@@ -14,7 +14,7 @@ let organizationId: string
 
 before(async () => {
   dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+  cookie = await dashboard.signInAs('write')
   const { server, project } = dashboard
   organizationId = project.organizationId
   await insert(server.db, project, {

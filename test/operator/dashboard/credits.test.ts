@@ -1,6 +1,6 @@
 // Credits in the dashboard: a person's, with the forms that grant and correct, and the organization's figures with the entries behind them.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { addUnit, checkLedger } from '../../support/credits.ts'
 import { startDashboard } from '../../support/dashboard.ts'
@@ -8,22 +8,16 @@ import { insert } from '../../support/data.ts'
 import { untilLocked } from '../../support/locks.ts'
 import { rowsOf } from './page-numbers.ts'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-let organization: string
-
-before(async () => {
-  dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
-  const { server, project } = dashboard
-  const [row] = await server.db.query('select organization_id as id from projects where id = $1', [project.id])
-  organization = row!.id!
-  await insert(
-    server.db,
-    { id: project.id, organizationId: organization },
-    { profiles: [{ id: 'ada' }], customers: [{ external_id: 'cus-ada', profile_id: 'ada' }] },
-  )
-})
+const dashboard = await startDashboard()
+const cookie = await dashboard.signInAs('write')
+const { server, project } = dashboard
+const [row] = await server.db.query('select organization_id as id from projects where id = $1', [project.id])
+const organization = row!.id!
+await insert(
+  server.db,
+  { id: project.id, organizationId: organization },
+  { profiles: [{ id: 'ada' }], customers: [{ external_id: 'cus-ada', profile_id: 'ada' }] },
+)
 after(async () => {
   try {
     await checkLedger(dashboard.server.db)

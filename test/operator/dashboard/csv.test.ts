@@ -1,6 +1,6 @@
 // Tables as CSV: each page has a link for each of its tables, and a list is downloaded as a whole.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { csvName } from '../../../src/operator/dashboard/csv-name.ts'
 import { html } from '../../../src/operator/dashboard/html.ts'
 import { writeCsv } from '../../../src/operator/dashboard/sheet.ts'
@@ -10,38 +10,33 @@ import { BASICS, insert } from '../../support/data.ts'
 const MANY = 250
 const T = '2026-01-02T03:04:05.000006Z'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-
-before(async () => {
-  dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
-  const { server, project } = dashboard
-  const id = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, '0')}`
-  const all = Array.from({ length: MANY }, (_, n) => n)
-  await insert(server.db, project, {
-    ...BASICS,
-    profiles: [{ id: 'profile', email: 'ada@example.com' }],
-    subscriptions: [{ id: 'sub', price: 1050, currency: 'JPY', billing_interval_count: 3, created_at: T }],
-    transactions: [{ id: 'trn', price: 1050, currency: 'EUR' }],
-    customers: [{ external_id: 'ada', profile_id: 'profile' }],
-    orders: all.map((n) => ({
-      order_id: id(n),
-      external_id: 'ada',
-      idempotency_key: `key ${n}`,
-      amount: '12.345',
-      currency_code: 'KWD',
-      created_at: T,
-    })),
-    refunds: all.slice(0, 30).map((n) => ({
-      refund_id: id(n),
-      order_id: id(n),
-      external_id: 'ada',
-      idempotency_key: `refund ${n}`,
-    })),
-  })
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+const cookie = await dashboard.signInAs('write')
+const { server, project } = dashboard
+const id = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, '0')}`
+const all = Array.from({ length: MANY }, (_, n) => n)
+await insert(server.db, project, {
+  ...BASICS,
+  profiles: [{ id: 'profile', email: 'ada@example.com' }],
+  subscriptions: [{ id: 'sub', price: 1050, currency: 'JPY', billing_interval_count: 3, created_at: T }],
+  transactions: [{ id: 'trn', price: 1050, currency: 'EUR' }],
+  customers: [{ external_id: 'ada', profile_id: 'profile' }],
+  orders: all.map((n) => ({
+    order_id: id(n),
+    external_id: 'ada',
+    idempotency_key: `key ${n}`,
+    amount: '12.345',
+    currency_code: 'KWD',
+    created_at: T,
+  })),
+  refunds: all.slice(0, 30).map((n) => ({
+    refund_id: id(n),
+    order_id: id(n),
+    external_id: 'ada',
+    idempotency_key: `refund ${n}`,
+  })),
 })
-after(() => dashboard?.stop())
 
 async function see(path: string): Promise<string> {
   const { status, text } = await dashboard.visit(path, { cookie })

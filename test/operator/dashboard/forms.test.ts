@@ -1,30 +1,23 @@
 // What forms of the dashboard do: each is the operation that the API has, with its rules and its audit entry.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { createProject } from '../../../src/core/tenants/tenants.ts'
 import { startDashboard } from '../../support/dashboard.ts'
-import { openStripeSimulator, type StripeSimulator, TEST_KEY } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, TEST_KEY } from '../../support/stripe-simulator.ts'
 
 const ACCOUNT = 'acct_1TundishDialect0'
 const SECRET = 'whsec_ofTheDashboard'
 
-let stripe: StripeSimulator
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-let organization: string
-
-before(async () => {
-  stripe = await openStripeSimulator()
-  dashboard = await startDashboard({ STRIPE_API_URL: stripe.url })
-  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
-  const [row] = await dashboard.server.db.query('select organization_id as id from projects where id = $1', [
-    dashboard.project.id,
-  ])
-  organization = row!.id!
-})
+const stripe = await openStripeSimulator()
+const dashboard = await startDashboard({ STRIPE_API_URL: stripe.url })
+const cookie = await dashboard.signInAs('write')
+const [row] = await dashboard.server.db.query('select organization_id as id from projects where id = $1', [
+  dashboard.project.id,
+])
+const organization = row!.id!
 after(async () => {
-  await dashboard?.stop()
-  await stripe?.cleanUp()
+  await dashboard.stop()
+  await stripe.cleanUp()
 })
 
 const see = (path: string) => dashboard.visit(path, { cookie })

@@ -18,7 +18,7 @@ let project: Awaited<ReturnType<typeof dashboard.server.project>>
 
 before(async () => {
   dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+  cookie = await dashboard.signInAs('write')
   const { db } = dashboard.server
   project = await dashboard.server.project()
   const today = new Date().toISOString()

@@ -1,28 +1,20 @@
 // Pages while the database cannot be reached: 503 with a message and a link to try again; they work again once it can.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { pages } from '../../../src/operator/dashboard/routes.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { freshDatabase } from '../../support/postgres.ts'
-import { type DatabaseProxy, openProxy } from '../../support/proxy.ts'
+import { openProxy } from '../../support/proxy.ts'
 
-let database: Awaited<ReturnType<typeof freshDatabase>>
-let proxy: DatabaseProxy
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let key: string
-let cookie: string
-
-before(async () => {
-  database = await freshDatabase()
-  proxy = await openProxy(database.url)
-  dashboard = await startDashboard({ DATABASE_URL: proxy.url })
-  key = (await dashboard.operator('write')).key
-  cookie = await dashboard.signIn(key)
-})
+const database = await freshDatabase()
+const proxy = await openProxy(database.url)
+const dashboard = await startDashboard({ DATABASE_URL: proxy.url })
+const key = (await dashboard.operator('write')).key
+const cookie = await dashboard.signIn(key)
 after(async () => {
-  await dashboard?.stop()
-  await proxy?.cut()
-  await database?.drop()
+  await dashboard.stop()
+  await proxy.cut()
+  await database.drop()
 })
 
 const SENTENCE = /<p class="failed" role="alert">The database cannot be reached at the moment: try again\.<\/p>/

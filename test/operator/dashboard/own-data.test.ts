@@ -1,15 +1,10 @@
 // What the dashboard shows of the first data of a project: sandbox data, other currencies, skipped steps, findings of one project.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { followAll } from '../../../src/data/figures/follow.ts'
 import { tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { tilesOf } from './page-numbers.ts'
-
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-let shop: string
-let other: string
 
 const NOW = new Date().toISOString()
 const line = (record: string, data: object) => JSON.stringify({ record, data: { created_at: NOW, ...data } })
@@ -22,17 +17,15 @@ const RECORDS = [
   line('transaction', { id: 'trn_2', session_id: 'ses_1', funnel_id: 'quiz', price: 500, currency: 'EUR', ...person }),
 ]
 
-before(async () => {
-  dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('read')).key)
-  const [one, two] = [await dashboard.server.project(), await dashboard.server.project()]
-  shop = one.id
-  other = two.id
-  const { code, stderr } = await tundish(['import', '--project', shop, '-'], dashboard.server.env, RECORDS.join('\n'))
-  assert.equal(code, 0, stderr)
-  await followAll(dashboard.server.db)
-})
-after(() => dashboard?.stop())
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+const cookie = await dashboard.signInAs('read')
+const [one, two] = [await dashboard.server.project(), await dashboard.server.project()]
+const shop = one.id
+const other = two.id
+const { code, stderr } = await tundish(['import', '--project', shop, '-'], dashboard.server.env, RECORDS.join('\n'))
+assert.equal(code, 0, stderr)
+await followAll(dashboard.server.db)
 
 const see = async (path: string) => (await dashboard.visit(path, { cookie })).text
 

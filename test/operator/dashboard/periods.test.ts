@@ -11,7 +11,7 @@ let today: string
 
 before(async () => {
   dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('read')).key)
+  cookie = await dashboard.signInAs('read')
   const { query } = dashboard.server.db
   // Ten dollars a day for two years, and nothing today.
   await query(

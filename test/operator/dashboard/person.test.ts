@@ -1,20 +1,15 @@
 // The history of a person: newest first, without gaps, and what a charge of theirs leads to.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert } from '../../support/data.ts'
 import { rowsOf } from './page-numbers.ts'
 
 const ORDER = '01900000-0000-7000-8000-000000000001'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-
-before(async () => {
-  dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
-})
-after(() => dashboard?.stop())
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+const cookie = await dashboard.signInAs('write')
 
 const see = (path: string, form?: Record<string, string>) => dashboard.visit(path, { cookie, ...(form && { form }) })
 

@@ -1,23 +1,17 @@
 // Who may see and do what on the dashboard.
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { endOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { actions, pages } from '../../../src/operator/dashboard/routes.ts'
 import { makeLink } from '../../../src/operator/dashboard/sessions.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let writer: { id: string; key: string; cookie: string }
-let reader: { cookie: string }
-
-before(async () => {
-  dashboard = await startDashboard()
-  const made = await dashboard.operator('write')
-  writer = { ...made, cookie: await dashboard.signIn(made.key) }
-  reader = { cookie: await dashboard.signIn((await dashboard.operator('read')).key) }
-})
+const dashboard = await startDashboard()
 after(() => dashboard.stop())
+const made = await dashboard.operator('write')
+const writer: { id: string; key: string; cookie: string } = { ...made, cookie: await dashboard.signIn(made.key) }
+const reader: { cookie: string } = { cookie: await dashboard.signInAs('read') }
 
 const filled = (path: string) =>
   path

@@ -1,28 +1,23 @@
 // Links between the dashboards of several shards; without shards there are none.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { startDashboard } from '../../support/dashboard.ts'
 import { freePort } from '../../support/free-port.ts'
 
 type Dashboard = Awaited<ReturnType<typeof startDashboard>>
 
-let alone: Dashboard
-let shard: Dashboard
-let own: string
-before(async () => {
-  const port = String(await freePort())
-  own = `http://127.0.0.1:${port}/`
-  const all = `north=${own}, south = https://South.tundish.internal`
-  alone = await startDashboard()
-  shard = await startDashboard({ ADMIN_PORT: port, SHARD_DASHBOARDS: all })
-})
+const port = String(await freePort())
+const own = `http://127.0.0.1:${port}/`
+const all = `north=${own}, south = https://South.tundish.internal`
+const alone = await startDashboard()
+const shard = await startDashboard({ ADMIN_PORT: port, SHARD_DASHBOARDS: all })
 after(async () => {
   await alone.stop()
   await shard.stop()
 })
 
 async function page(dashboard: Dashboard, path: string): Promise<string> {
-  const cookie = await dashboard.signIn((await dashboard.operator('read')).key)
+  const cookie = await dashboard.signInAs('read')
   const { status, text } = await dashboard.visit(path, { cookie })
   assert.equal(status, 200)
   return text

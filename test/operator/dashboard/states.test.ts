@@ -1,19 +1,14 @@
 // What pages show of an empty project, of trouble, of an erased person, and of a refused choice.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { followAll } from '../../../src/data/figures/follow.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert, type Rows } from '../../support/data.ts'
 import { rowsOf, tilesOf } from './page-numbers.ts'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-
-before(async () => {
-  dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
-})
-after(() => dashboard?.stop())
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+const cookie = await dashboard.signInAs('write')
 
 const see = (path: string, headers = {}) => dashboard.visit(path, { cookie, headers })
 test('a project without figures shows a checklist with the state of each step, and no tiles', async () => {

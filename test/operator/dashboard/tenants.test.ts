@@ -10,7 +10,7 @@ let cookie: string
 
 before(async () => {
   dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('read')).key)
+  cookie = await dashboard.signInAs('read')
   const { query } = dashboard.server.db
   // Each newer than the one before; the first project of all is that of the test server.
   await query(`insert into organizations (id, name, created_at)

@@ -1,27 +1,20 @@
 // The keys that write records: shown on the pages Sync and Keys, counted in metrics, and what a project lets them write.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { until } from '../../support/cluster.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { line, textOf, uuid } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-let path: string
-let writer: { id: string; key: string }
-
-before(async () => {
-  dashboard = await startDashboard()
-  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
-  path = `project=${dashboard.project.id}`
-  writer = await makeWriter()
-})
-after(() => dashboard?.stop())
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+const cookie = await dashboard.signInAs('write')
+const path = `project=${dashboard.project.id}`
 
 const see = async (page: string) => (await dashboard.visit(`${page}?${path}`, { cookie })).text
 const rows = (sql: string) => dashboard.server.db.query(sql, [dashboard.project.id])
+const writer = await makeWriter()
 
 /** Creates a key that only writes by the form of the page Keys, which shows it once. */
 async function makeWriter() {

@@ -1,18 +1,15 @@
 // RATES_URL: rates are fetched when they are due by one process, a bad file changes nothing and is named, and old rates are warned of.
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
-import { after, before, beforeEach, test } from 'node:test'
+import { after, beforeEach, test } from 'node:test'
 import { rebuildFigures } from '../../../src/data/figures/follow.ts'
 import { checkRates } from '../../../src/operator/doctor/rates.ts'
 import { fetchDueRates, fetchRatesNow } from '../../../src/payments/billing/rates/fetch-rates.ts'
 import { insert } from '../../support/data.ts'
 import { type Arrival, startReceiver } from '../../support/receiver.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 import { zipOf } from './zip.ts'
 
-let server: TestServer
-let bank: Awaited<ReturnType<typeof startReceiver>>
-let project: Project
 let respond: (arrival: Arrival, response: ServerResponse) => number | undefined
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10)
@@ -37,14 +34,12 @@ const send =
     return undefined
   }
 
-before(async () => {
-  bank = await startReceiver((arrival, response) => respond(arrival, response))
-  server = await startTestServer({ RATES_URL: `${bank.url}/eurofxref.xml?key=hidden` }, { worker: false })
-  project = await server.project()
-})
+const bank = await startReceiver((arrival, response) => respond(arrival, response))
+const server = await startTestServer({ RATES_URL: `${bank.url}/eurofxref.xml?key=hidden` }, { worker: false })
+const project = await server.project()
 after(async () => {
-  await server?.stop()
-  await bank?.close()
+  await server.stop()
+  await bank.close()
 })
 beforeEach(async () => {
   bank.arrivals.length = 0

@@ -1,13 +1,13 @@
 // Due looks are taken in turns among merchant accounts, and a database clock that is set back puts none of them off.
 import assert from 'node:assert/strict'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { adoptRefundsOfCharge } from '../../../src/payments/billing/refund/adopt-of-charge.ts'
 import { noDetails } from '../../../src/payments/providers/provider.ts'
-import { type Billing, type Organization, settled, startBilling } from '../../support/billing.ts'
+import { settled, startBilling } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
 import { setDatabaseClock } from '../../support/database-clock.ts'
 import { payCharge } from '../../support/paid-charge.ts'
@@ -16,44 +16,38 @@ import { scriptedProvider } from '../../support/scripted-provider.ts'
 // More than one account may have at once, and too few to open its circuit.
 const HANGING = 19
 
-let gate: Server
-let billing: Billing
-let hanging: Organization
-let quick: Organization
 let hung = 0
 let clockReadings = 0
-before(async () => {
-  // In front of the simulator: look-ups of one organization get no response.
-  const orders = new Set<string>()
-  gate = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk) => chunks.push(chunk))
-    request.on('end', async () => {
-      const body = Buffer.concat(chunks)
-      if (request.method === 'POST' && body.includes('"hangs"')) orders.add(JSON.parse(body.toString()).key)
-      const key = decodeURIComponent(request.url!.split('/')[2] ?? '')
-      if (orders.has(key)) {
-        hung += 1
-        return
-      }
-      const { method, headers } = request
-      const sent = await fetch(`${billing.simulator.url}${request.url}`, {
-        method: method!,
-        headers: { 'content-type': headers['content-type'] ?? 'application/json' },
-        ...(body.length > 0 && { body }),
-      }).catch(() => undefined)
-      if (!sent) return response.destroy()
-      return response.writeHead(sent.status, { 'content-type': 'application/json' }).end(await sent.text())
-    })
+// In front of the simulator: look-ups of one organization get no response.
+const orders = new Set<string>()
+const gate = createServer((request, response) => {
+  const chunks: Buffer[] = []
+  request.on('data', (chunk) => chunks.push(chunk))
+  request.on('end', async () => {
+    const body = Buffer.concat(chunks)
+    if (request.method === 'POST' && body.includes('"hangs"')) orders.add(JSON.parse(body.toString()).key)
+    const key = decodeURIComponent(request.url!.split('/')[2] ?? '')
+    if (orders.has(key)) {
+      hung += 1
+      return
+    }
+    const { method, headers } = request
+    const sent = await fetch(`${billing.simulator.url}${request.url}`, {
+      method: method!,
+      headers: { 'content-type': headers['content-type'] ?? 'application/json' },
+      ...(body.length > 0 && { body }),
+    }).catch(() => undefined)
+    if (!sent) return response.destroy()
+    return response.writeHead(sent.status, { 'content-type': 'application/json' }).end(await sent.text())
   })
-  await new Promise<void>((resolve) => gate.listen(0, '127.0.0.1', resolve))
-  const { port } = gate.address() as AddressInfo
-  // Longer than the test may take.
-  const env = { SIMULATOR_URL: `http://127.0.0.1:${port}`, PROVIDER_TIMEOUT_MS: '60000' }
-  billing = await startBilling(env, {}, countClockReadings)
-  hanging = await billing.organization()
-  quick = await billing.organization()
 })
+await new Promise<void>((resolve) => gate.listen(0, '127.0.0.1', resolve))
+const { port } = gate.address() as AddressInfo
+// Longer than the test may take.
+const env = { SIMULATOR_URL: `http://127.0.0.1:${port}`, PROVIDER_TIMEOUT_MS: '60000' }
+const billing = await startBilling(env, {}, countClockReadings)
+const hanging = await billing.organization()
+const quick = await billing.organization()
 after(async () => {
   gate.closeAllConnections()
   await new Promise((resolve) => gate.close(resolve))

@@ -1,8 +1,8 @@
 // Responses of 200 whose body is not what the provider publishes: a list that ends too early is an error, and texts can be stored.
 import assert from 'node:assert/strict'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { AirwallexProvider } from '../../../src/payments/providers/airwallex/airwallex.ts'
 import { PrimerProvider } from '../../../src/payments/providers/primer/primer.ts'
 import { type Provider, ProviderError } from '../../../src/payments/providers/provider.ts'
@@ -10,30 +10,26 @@ import { StripeProvider } from '../../../src/payments/providers/stripe/stripe.ts
 import { Transport } from '../../../src/payments/providers/transport.ts'
 import { HandClock } from '../../support/hand-clock.ts'
 
-let server: Server
 let body: string
 /** What is returned before `body`, to so many calls. */
 let earlier = { status: 200, body: '', calls: 0 }
 let calls = 0
-let providers: Record<'Stripe' | 'Primer' | 'Airwallex', Provider & { close(): void }>
 
-before(async () => {
-  server = createServer((request, response) => {
-    const isLogin = request.url!.endsWith('/login')
-    if (!isLogin) calls++
-    const isEarlier = !isLogin && earlier.calls-- > 0
-    response.writeHead(isEarlier ? earlier.status : 200, { 'content-type': 'application/json' })
-    request.resume().on('end', () => response.end(isLogin ? '{"token": "t"}' : isEarlier ? earlier.body : body))
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const account = { apiUrl, merchantId: 'm', isSandbox: true, clock: new HandClock() }
-  providers = {
-    Stripe: new StripeProvider({ ...account, secretKey: 'sk_test_1' }),
-    Primer: new PrimerProvider({ ...account, apiKey: 'simulated-primer-key' }),
-    Airwallex: new AirwallexProvider({ ...account, secretKey: 'client:key' }),
-  }
+const server = createServer((request, response) => {
+  const isLogin = request.url!.endsWith('/login')
+  if (!isLogin) calls++
+  const isEarlier = !isLogin && earlier.calls-- > 0
+  response.writeHead(isEarlier ? earlier.status : 200, { 'content-type': 'application/json' })
+  request.resume().on('end', () => response.end(isLogin ? '{"token": "t"}' : isEarlier ? earlier.body : body))
 })
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+const account = { apiUrl, merchantId: 'm', isSandbox: true, clock: new HandClock() }
+const providers: Record<'Stripe' | 'Primer' | 'Airwallex', Provider & { close(): void }> = {
+  Stripe: new StripeProvider({ ...account, secretKey: 'sk_test_1' }),
+  Primer: new PrimerProvider({ ...account, apiKey: 'simulated-primer-key' }),
+  Airwallex: new AirwallexProvider({ ...account, secretKey: 'client:key' }),
+}
 after(() => {
   for (const provider of Object.values(providers)) provider.close()
   server.closeAllConnections()

@@ -1,16 +1,13 @@
 // SIGHUP: the workers are replaced one after another, and no client notices.
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../support/cluster.ts'
 import { startProcess } from '../../support/process.ts'
-import { openClient, openWorkers, sendUntilStopped, type Workers } from './workers.ts'
+import { openClient, openWorkers, sendUntilStopped } from './workers.ts'
 
-let workers: Workers
-before(async () => {
-  workers = await openWorkers(2)
-})
+const workers = await openWorkers(2)
 after(() => workers.close())
 
 const LONG = { timeout: 240_000 }

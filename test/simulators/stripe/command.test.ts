@@ -5,14 +5,11 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
 import { savedCard, stripeClient, TEST_KEY } from '../../support/stripe-simulator.ts'
 
-let folder: string
-before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'tundish-stripe-command-'))
-})
+const folder = await mkdtemp(join(tmpdir(), 'tundish-stripe-command-'))
 after(() => rm(folder, { recursive: true, force: true }))
 
 async function start(...more: string[]): Promise<{ child: ChildProcess; url: string }> {

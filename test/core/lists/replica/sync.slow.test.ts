@@ -1,19 +1,16 @@
 // The sync promise on a replica: windows miss nothing and repeat nothing while slow writers commit, the replay stops and goes on,
 // and every page may come from another process, one with the replica, one without.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openReplicated, type Replicated, readsOf, seenBy } from '../../../support/replicated.ts'
+import { openReplicated, readsOf, seenBy } from '../../../support/replicated.ts'
 import type { Project } from '../../../support/server.ts'
 import { Follower, Written, writeSlowly } from '../follower.ts'
 
 const WRITING_MS = 6000
 const LONG = 300_000
 
-let scene: Replicated
-before(async () => {
-  scene = await openReplicated()
-})
+const scene = await openReplicated()
 after(() => scene.close())
 
 test('a sync by windows from a replica', { timeout: 120_000 }, async () => {

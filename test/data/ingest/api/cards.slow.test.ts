@@ -3,31 +3,24 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addPayment } from '../../../support/billing.ts'
-import { connectPrimer, PRIMER_MERCHANT, type PrimerSimulator } from '../../../support/connected-primer.ts'
+import { connectPrimer, PRIMER_MERCHANT } from '../../../support/connected-primer.ts'
 import { openPrimerSimulator } from '../../../support/primer-simulator.ts'
 import { tundishAgain } from '../../../support/resident.ts'
-import { MERCHANT, type StripeBilling, startStripeBilling } from '../../../support/stripe-billing.ts'
+import { MERCHANT, startStripeBilling } from '../../../support/stripe-billing.ts'
 
 // The horizon may lag by a second.
 const HORIZON_MS = 1100
 const TOKEN = 'tok_visa~mover'
 
-let folder: string
-let primer: PrimerSimulator
-let billing: StripeBilling
-let there: Awaited<ReturnType<StripeBilling['shop']>>
-let here: typeof there
-before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'tundish-test-cards-'))
-  primer = await openPrimerSimulator()
-  billing = await startStripeBilling({ PRIMER_API_URL: primer.url, RATE_LIMIT: '0' })
-  there = await billing.shop('there')
-  here = await billing.shop('here')
-  await connectPrimer(billing, there, primer)
-})
+const folder = mkdtempSync(join(tmpdir(), 'tundish-test-cards-'))
+const primer = await openPrimerSimulator()
+const billing = await startStripeBilling({ PRIMER_API_URL: primer.url, RATE_LIMIT: '0' })
+const there = await billing.shop('there')
+const here: typeof there = await billing.shop('here')
+await connectPrimer(billing, there, primer)
 after(async () => {
   await billing.stop()
   await primer.cleanUp()

@@ -2,15 +2,12 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { tundishAgain } from '../../../support/resident.ts'
-import { checkCopied, openShop, openTarget, type Shop } from './api-imports.ts'
+import { checkCopied, openShop, openTarget } from './api-imports.ts'
 
-let shop: Shop
-before(async () => {
-  shop = await openShop(25)
-})
+const shop = await openShop(25)
 after(() => shop.stop())
 
 // The horizon may lag by a second.

@@ -2,15 +2,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { PROGRAM_ENV, program, tundish } from '../../../support/cli.ts'
 import { until } from '../../../support/cluster.ts'
-import { checkCopied, openShop, openTarget, type Shop } from './api-imports.ts'
+import { checkCopied, openShop, openTarget } from './api-imports.ts'
 
-let shop: Shop
-before(async () => {
-  shop = await openShop(20)
-})
+const shop = await openShop(20)
 after(() => shop.stop())
 
 test('changes, new records and erasures at the source are followed until Ctrl-C, and then nothing differs', async () => {

@@ -2,18 +2,15 @@
 // people of the source (400); `npm run test:deep copies` takes 30,000.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program, tundish } from '../../../support/cli.ts'
-import { checkCopied, openShop, openTarget, type Shop } from './api-imports.ts'
+import { checkCopied, openShop, openTarget } from './api-imports.ts'
 
 const PEOPLE = Number(process.env['API_PEOPLE'] ?? 400)
 const KILLS = 20
 
-let shop: Shop
-before(async () => {
-  shop = await openShop(PEOPLE)
-})
+const shop = await openShop(PEOPLE)
 after(() => shop.stop())
 
 test('a copy during writes that is killed twenty times loses nothing and counts nothing twice', async () => {

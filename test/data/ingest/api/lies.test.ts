@@ -1,14 +1,11 @@
 // tundish import api from a service that lies: differences are named in sentences, and nothing is written by halves.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { Refusal } from '../../../../src/lib/errors.ts'
 import type { Json } from '../../../support/server.ts'
-import { importApi, openBetween, openShop, openTarget, type Responding, type Shop } from './api-imports.ts'
+import { importApi, openBetween, openShop, openTarget, type Responding } from './api-imports.ts'
 
-let shop: Shop
-before(async () => {
-  shop = await openShop(0)
-})
+const shop = await openShop(0)
 after(() => shop.stop())
 
 const T = '2026-01-02T03:04:05.000006Z'

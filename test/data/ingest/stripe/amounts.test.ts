@@ -1,14 +1,11 @@
 // Amounts of imports from Stripe: those of other currencies in US dollars, and prices in tiers.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { storeRates } from '../../../../src/payments/billing/rates/store-rates.ts'
-import { differences, openStripeImports, type StripeImports } from '../../../support/stripe-import.ts'
+import { differences, openStripeImports } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
 
-let all: StripeImports
-before(async () => {
-  all = await openStripeImports()
-})
+const all = await openStripeImports()
 after(() => all.close())
 
 test('amounts in other currencies are given in US dollars too, where a rate of the day is known', async () => {

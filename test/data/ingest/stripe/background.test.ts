@@ -1,6 +1,6 @@
 // An import that the server carries out: started, shown and stopped through the operator's API, and gone on with elsewhere.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { carryOutImports, refreshFromStripe } from '../../../../src/data/ingest/stripe/background.ts'
 import type { Db } from '../../../../src/lib/pg/db.ts'
 import type { Query } from '../../../../src/lib/pg/types.ts'
@@ -9,19 +9,14 @@ import { credentialsOf } from '../../../../src/payments/providers/account.ts'
 import { startAdmin } from '../../../support/admin.ts'
 import { until } from '../../../support/cluster.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../../support/events.ts'
-import { openStripeSimulator, type StripeSimulator, savedCard, TEST_KEY } from '../../../support/stripe-simulator.ts'
+import { openStripeSimulator, savedCard, TEST_KEY } from '../../../support/stripe-simulator.ts'
 
 const MERCHANT = 'main'
-let simulator: StripeSimulator
-let events: Awaited<ReturnType<typeof openEvents>>
-let admin: Awaited<ReturnType<typeof startAdmin>>
-before(async () => {
-  simulator = await openStripeSimulator({ demoCustomers: 30 })
-  events = await openEvents()
-  events.app.config.stripeApiUrl = simulator.url
-  admin = await startAdmin(events)
-  await connect(MERCHANT, TEST_KEY)
-})
+const simulator = await openStripeSimulator({ demoCustomers: 30 })
+const events = await openEvents()
+events.app.config.stripeApiUrl = simulator.url
+const admin = await startAdmin(events)
+await connect(MERCHANT, TEST_KEY)
 after(async () => {
   await admin.stop()
   await events.close()

@@ -2,17 +2,14 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { figuresOf } from '../../../../src/data/ingest/stripe/tally.ts'
 import { line } from '../../../support/imports.ts'
-import { differences, openStripeImports, type StripeImports, serveInPlace } from '../../../support/stripe-import.ts'
+import { differences, openStripeImports, serveInPlace } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
 
-let all: StripeImports
-before(async () => {
-  all = await openStripeImports()
-})
+const all = await openStripeImports()
 after(() => all.close())
 
 const payments = (organizationId: string) =>

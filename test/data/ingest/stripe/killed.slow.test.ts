@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program } from '../../../support/cli.ts'
 import type { Project } from '../../../support/imports.ts'
@@ -16,7 +16,6 @@ import {
   accountSums,
   openStripeImports,
   reportedFees,
-  type StripeImports,
   storedRecords,
   storedSums,
 } from '../../../support/stripe-import.ts'
@@ -25,22 +24,16 @@ import { TEST_KEY } from '../../../support/stripe-simulator.ts'
 const CUSTOMERS = 2000
 const KILLS = 20
 
-let all: StripeImports
-let folder: string
-let env: Record<string, string>
-let account: string[]
-before(async () => {
-  all = await openStripeImports({ demoCustomers: CUSTOMERS })
-  folder = mkdtempSync(join(tmpdir(), 'tundish-test-killed-'))
-  writeFileSync(join(folder, 'key'), TEST_KEY)
-  env = {
-    DATABASE_URL: all.imports.url,
-    DATA_DIR: folder,
-    MASTER_KEY: randomBytes(32).toString('base64'),
-    STRIPE_API_URL: all.simulator.url,
-  }
-  account = await accountSums(all.stripe)
-})
+const all = await openStripeImports({ demoCustomers: CUSTOMERS })
+const folder = mkdtempSync(join(tmpdir(), 'tundish-test-killed-'))
+writeFileSync(join(folder, 'key'), TEST_KEY)
+const env: Record<string, string> = {
+  DATABASE_URL: all.imports.url,
+  DATA_DIR: folder,
+  MASTER_KEY: randomBytes(32).toString('base64'),
+  STRIPE_API_URL: all.simulator.url,
+}
+const account: string[] = await accountSums(all.stripe)
 after(async () => {
   await all.close()
   rmSync(folder, { recursive: true, force: true })

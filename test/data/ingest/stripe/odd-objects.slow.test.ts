@@ -1,21 +1,18 @@
 // Objects of an account that cannot be stored: each is named with its id and the reason, and everything else is imported.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { dryRun } from '../../../../src/data/ingest/stripe/dry-run.ts'
 import { StripeSource } from '../../../../src/data/ingest/stripe/source.ts'
 import { systemClock } from '../../../../src/lib/clock.ts'
 import type { Project } from '../../../support/imports.ts'
 import { silent } from '../../../support/simulator.ts'
-import { MERCHANT, openStripeImports, type StripeImports, serveInPlace } from '../../../support/stripe-import.ts'
+import { MERCHANT, openStripeImports, serveInPlace } from '../../../support/stripe-import.ts'
 import { savedCard, TEST_KEY } from '../../../support/stripe-simulator.ts'
 
-let all: StripeImports
-let ids: Record<'product' | 'ugx' | 'subscription' | 'charge' | 'orphan' | 'odd' | 'oddCharge' | 'strange', string>
-before(async () => {
-  all = await openStripeImports()
-  ids = await fill()
-})
+const all = await openStripeImports()
 after(() => all.close())
+const ids: Record<'product' | 'ugx' | 'subscription' | 'charge' | 'orphan' | 'odd' | 'oddCharge' | 'strange', string> =
+  await fill()
 
 const put = (...objects: object[]) => all.simulator.control('/objects', { objects })
 

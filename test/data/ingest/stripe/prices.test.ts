@@ -1,21 +1,17 @@
 // The price of a subscription: what its next full period costs at Stripe, with all that a price there may consist of.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
-import { openStripeImports, type StripeImports } from '../../../support/stripe-import.ts'
+import { openStripeImports } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
 
 type PriceParams = Partial<Stripe.PriceCreateParams>
 type Item = { price: PriceParams; quantity?: number; coupon?: Partial<Stripe.CouponCreateParams> }
 
-let all: StripeImports
-let buyer: { customer: string; default_payment_method: string }
-before(async () => {
-  all = await openStripeImports()
-  const { customer, payment_method } = await savedCard(all.stripe)
-  buyer = { customer, default_payment_method: payment_method }
-})
+const all = await openStripeImports()
 after(() => all.close())
+const { customer, payment_method } = await savedCard(all.stripe)
+const buyer: { customer: string; default_payment_method: string } = { customer, default_payment_method: payment_method }
 
 async function priceOf(params: PriceParams): Promise<string> {
   const product = params.product ?? (await all.stripe.products.create({ name: 'Plan' })).id

@@ -1,19 +1,16 @@
 // Random Stripe accounts, of every shape that the published types allow, are imported to their end with the right sums and prices.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { randomAccount } from '../../../random-accounts/account.ts'
 import { checkAccounts } from '../../../random-accounts/check.ts'
 import { deviations } from '../../../random-accounts/published-types.ts'
-import { openStripeImports, type StripeImports } from '../../../support/stripe-import.ts'
+import { openStripeImports } from '../../../support/stripe-import.ts'
 import { openStripeSimulator } from '../../../support/stripe-simulator.ts'
 
 const ACCOUNTS = 36
 const AT_ONCE = 12
 
-let all: StripeImports
-before(async () => {
-  all = await openStripeImports()
-})
+const all = await openStripeImports()
 after(() => all.close())
 
 const TYPES: Record<string, string> = {

@@ -1,20 +1,16 @@
 // The states of Stripe's subscriptions, and until when they count as paying.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { followProject } from '../../../../src/data/figures/follow.ts'
-import { openStripeImports, type StripeImports } from '../../../support/stripe-import.ts'
+import { openStripeImports } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
 
-let all: StripeImports
-let price: string
-before(async () => {
-  all = await openStripeImports()
-  const { id } = await all.stripe.products.create({ name: 'Monthly' })
-  const params = { product: id, currency: 'usd', unit_amount: 1000, recurring: { interval: 'month' } } as const
-  price = (await all.stripe.prices.create(params)).id
-})
+const all = await openStripeImports()
 after(() => all.close())
+const { id } = await all.stripe.products.create({ name: 'Monthly' })
+const params = { product: id, currency: 'usd', unit_amount: 1000, recurring: { interval: 'month' } } as const
+const price = (await all.stripe.prices.create(params)).id
 
 const secondsOf = (time: string | null) => (time === null ? null : Math.floor(Date.parse(time) / 1000))
 const renew = (id: string) => all.simulator.control(`/subscriptions/${id}/renew`)

@@ -1,7 +1,7 @@
 // Seeded chaos at Primer's API: calls that get lost, come late or end with errors, keys that are forgotten, lists that are
 // late, orders that are lost. Whatever happens, one purchase is charged at most once, and an outcome that was final stays true.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { openRandom, type Random } from '../../../../src/lib/seeded-random.ts'
 import type { ChargeRequest, Movement } from '../../../../src/payments/providers/provider.ts'
 import { chargeRequest } from '../../../support/payments.ts'
@@ -29,13 +29,10 @@ const CARDS = [
 const FAULTS = ['drop_before', 'drop_after', 'error_before', 'error_after', 'busy', 'late']
 const PATHS = ['.*', '/payments', '/payments/[^/]+', '/payments/[^/]+/(capture|cancel)']
 
-let account: Awaited<ReturnType<typeof openPrimerAccount>>
-let nowMs = 0
-before(async () => {
-  account = await openPrimerAccount({ listLagMs: LAG_MS, keyLifeMs: KEY_LIFE_MS, wallClockMs: () => START_MS })
-})
-after(() => account.cleanUp())
 const START_MS = Date.now()
+let nowMs = 0
+const account = await openPrimerAccount({ listLagMs: LAG_MS, keyLifeMs: KEY_LIFE_MS, wallClockMs: () => START_MS })
+after(() => account.cleanUp())
 
 type Final = 'succeeded' | 'failed' | 'refused'
 

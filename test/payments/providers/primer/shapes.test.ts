@@ -1,8 +1,8 @@
 // Payments of every shape that Primer's types allow: the adapter reads each without throwing, and reads no money wrong.
 import assert from 'node:assert/strict'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { openRandom } from '../../../../src/lib/seeded-random.ts'
 import { PrimerProvider } from '../../../../src/payments/providers/primer/primer.ts'
 import type { Movement } from '../../../../src/payments/providers/provider.ts'
@@ -13,28 +13,24 @@ import { type Json, randomPayment } from './primer-payments.ts'
 // SEEDS is how many payments are made.
 const SEEDS = Number(process.env['SEEDS'] ?? 1_000)
 
-let server: Server
-let provider: PrimerProvider
 /** What the server has. A cancellation succeeds or is refused. */
 let there: Json
 let cancels: boolean
 
-before(async () => {
-  server = createServer((request, response) => {
-    const isCancel = request.url!.endsWith('/cancel')
-    const isList = request.url!.startsWith('/payments?')
-    if (isCancel && cancels) there = { ...there, status: 'CANCELLED' }
-    response.writeHead(isCancel && !cancels ? 400 : 200, { 'content-type': 'application/json' })
-    request.resume().on('end', () => {
-      if (isCancel && !cancels) response.end(JSON.stringify({ error: { errorId: 'PaymentError', description: '' } }))
-      else response.end(JSON.stringify(isList ? { data: [there] } : there))
-    })
+const server = createServer((request, response) => {
+  const isCancel = request.url!.endsWith('/cancel')
+  const isList = request.url!.startsWith('/payments?')
+  if (isCancel && cancels) there = { ...there, status: 'CANCELLED' }
+  response.writeHead(isCancel && !cancels ? 400 : 200, { 'content-type': 'application/json' })
+  request.resume().on('end', () => {
+    if (isCancel && !cancels) response.end(JSON.stringify({ error: { errorId: 'PaymentError', description: '' } }))
+    else response.end(JSON.stringify(isList ? { data: [there] } : there))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const account = { apiKey: 'simulated-primer-key', apiUrl, merchantId: 'primer-1', isSandbox: true }
-  provider = new PrimerProvider({ ...account, clock: new HandClock() })
 })
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+const account = { apiKey: 'simulated-primer-key', apiUrl, merchantId: 'primer-1', isSandbox: true }
+const provider = new PrimerProvider({ ...account, clock: new HandClock() })
 after(() => {
   provider.close()
   server.close()

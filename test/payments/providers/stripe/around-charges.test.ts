@@ -1,15 +1,12 @@
 // The Stripe adapter beside charging: refunds, disputes, movements, the account, and the erasure of customers.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Movement } from '../../../../src/payments/providers/provider.ts'
 import { assertSettled, chargeRequest, refundRequest } from '../../../support/payments.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
-import { openStripeAccount, type StripeAccount } from './stripe-account.ts'
+import { openStripeAccount } from './stripe-account.ts'
 
-let account: StripeAccount
-before(async () => {
-  account = await openStripeAccount()
-})
+const account = await openStripeAccount()
 after(() => account.cleanUp())
 
 async function charged(token = 'pm_card_visa') {

@@ -1,12 +1,12 @@
 // Seeded chaos at Stripe's API: calls that get lost, come late or end with errors, keys that are forgotten, orders
 // that are lost. Whatever happens, one purchase is charged at most once, and an outcome that was final stays true.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { openRandom, type Random } from '../../../../src/lib/seeded-random.ts'
 import type { ChargeRequest } from '../../../../src/payments/providers/provider.ts'
 import { chargeRequest } from '../../../support/payments.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
-import { openStripeAccount, type StripeAccount } from './stripe-account.ts'
+import { openStripeAccount } from './stripe-account.ts'
 
 // CHAOS_SEEDS is how many seeds run, CHAOS_FIRST the first of them: a run of thousands is made of several.
 const SEEDS = Number(process.env['CHAOS_SEEDS'] ?? 60)
@@ -24,10 +24,7 @@ const CARDS = [
 const FAULTS = ['drop_before', 'drop_after', 'error_before', 'error_after', 'busy', 'locked', 'in_use', 'late']
 const PATHS = ['.*', '/v1/payment_intents', '/v1/payment_intents/[^/]+/confirm', '/v1/payment_intents/[^/]+/cancel']
 
-let account: StripeAccount
-before(async () => {
-  account = await openStripeAccount()
-})
+const account = await openStripeAccount()
 after(() => account.cleanUp())
 
 /** One purchase as the core keeps it: the handle that it stored, and the verdict once there is one. */

@@ -1,14 +1,11 @@
 // What the Stripe adapter makes of Stripe's responses to charges, beyond the contract that all adapters keep.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { assertSettled, chargeRequest } from '../../../support/payments.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
-import { openStripeAccount, type StripeAccount } from './stripe-account.ts'
+import { openStripeAccount } from './stripe-account.ts'
 
-let account: StripeAccount
-before(async () => {
-  account = await openStripeAccount()
-})
+const account = await openStripeAccount()
 after(() => account.cleanUp())
 
 const yesterday = () => new Date(Date.now() - 86_400_000).toISOString()

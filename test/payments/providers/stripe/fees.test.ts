@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { StripeProvider } from '../../../../src/payments/providers/stripe/stripe.ts'
 import { HandClock } from '../../../support/hand-clock.ts'
 import { TEST_KEY } from '../../../support/stripe-simulator.ts'
@@ -24,13 +24,10 @@ let returned: object
 const server = createServer((_request, response) =>
   response.setHeader('content-type', 'application/json').end(JSON.stringify(returned)),
 )
-let provider: StripeProvider
-before(async () => {
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const account = { secretKey: TEST_KEY, merchantId: 'acct_1', isSandbox: true }
-  provider = new StripeProvider({ ...account, apiUrl, clock: new HandClock() })
-})
+await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+const account = { secretKey: TEST_KEY, merchantId: 'acct_1', isSandbox: true }
+const provider = new StripeProvider({ ...account, apiUrl, clock: new HandClock() })
 after(() => {
   provider.close()
   server.close()

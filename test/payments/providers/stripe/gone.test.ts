@@ -4,14 +4,11 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { assertSettled, chargeRequest } from '../../../support/payments.ts'
-import { openStripeAccount, type StripeAccount } from './stripe-account.ts'
+import { openStripeAccount } from './stripe-account.ts'
 
-let account: StripeAccount
-before(async () => {
-  account = await openStripeAccount()
-})
+const account = await openStripeAccount()
 after(() => account.cleanUp())
 
 test('unknown where Stripe knows the key and is gone before it is asked for what the key refers to', async () => {
