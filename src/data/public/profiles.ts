@@ -64,9 +64,25 @@ const SAME_PERSON = {
   'X-Same-Person': {
     type: 'string',
     description:
-      'Ids of other profiles of the project with the e-mail address or the customer of an erased one, at most 50 for each: they are not erased. Absent if there are none.',
+      'Ids of other profiles of the project with the e-mail address or the customer of an erased one, at most 50 for each and 3,400 bytes in all: they are not erased. Absent if there are none.',
     example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8B, pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8C',
   },
+  'X-Same-Person-Count': {
+    type: 'integer',
+    description:
+      'How many there are. If it is more than `X-Same-Person` names, the receipts of the erased profiles name the others.',
+    example: 2,
+  },
+}
+
+// All of one profile fit. A client or a proxy that gets more fails, though the erasure is done: nginx reads 4 KiB of headers,
+// Node 16 KiB.
+const MOST_NAMED_BYTES = 3400
+
+/** Their ids as the value of a header, as many as fit. */
+function named(twins: string[]): string {
+  const value = twins.join(', ')
+  return value.length <= MOST_NAMED_BYTES ? value : value.slice(0, value.lastIndexOf(', ', MOST_NAMED_BYTES))
 }
 
 const profilesNotFound = Type.Object(
@@ -123,7 +139,7 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
         erase(context, actor, projectId, ids),
       )
       if (missing.length > 0) throw notFoundIds(missing)
-      if (twins.length > 0) reply.header('x-same-person', twins.join(', '))
+      if (twins.length > 0) reply.headers({ 'x-same-person': named(twins), 'x-same-person-count': twins.length })
       return { message: ids.length === 1 ? '1 profile anonymized.' : `${ids.length} profiles anonymized.` }
     },
   )

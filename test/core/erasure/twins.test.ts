@@ -57,6 +57,27 @@ test('people without an address are no twins, though all of them gave the same w
   for (const id of ['a', 'c', 'e']) assert.equal(await named(shop, id), undefined)
 })
 
+test('a header names as many as fit; the count says how many there are, and the receipts name all', async () => {
+  const shop = await shopWith()
+  const created_at = '2026-01-31T09:00:00Z'
+  const many = (name: string) =>
+    Array.from({ length: 100 }, (_, n) => ({
+      id: `${name}_${n}`.padEnd(64, 'x'),
+      created_at,
+      email: `${n}@many.example`,
+    }))
+  for (const name of ['one', 'two'])
+    await shop.post('/records', { records: many(name).map((data) => ({ record: 'profile', data })) })
+  const { status, headers } = await erase(shop, ...many('one').map(({ id }) => id))
+  assert.deepEqual([status, headers['x-same-person-count']], [200, '100'])
+  const value = headers['x-same-person'] as string
+  assert.ok(value.length <= 3400 && value.length > 3300, String(value.length))
+  const twins = new Set(many('two').map(({ id }) => id))
+  for (const id of value.split(', ')) assert.ok(twins.has(id), id)
+  for (const [n, { id }] of many('one').entries())
+    if (n % 33 === 0) assert.deepEqual(await receiptOf(shop, id), [many('two')[n]!.id])
+})
+
 test('blanks around an address, as forms send them, are removed: the person is found by it, and twins are', async () => {
   const shop = await shopWith()
   const created_at = '2026-01-31T09:00:00Z'
