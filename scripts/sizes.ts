@@ -9,7 +9,6 @@ const FUNCTION_LIMIT = 60
 
 // Exceptions. One that is not needed any more is an error too, so that these lists stay current.
 const LONG_FILES: Readonly<Record<string, string>> = {
-  'src/cli/commands/operations.ts': 'How a declaration becomes a command.',
   'src/operator/admin/tenants.ts': 'Declarations of two nouns.',
 }
 const LONG_FUNCTIONS: Readonly<Record<string, string>> = {

@@ -14,6 +14,7 @@ import { operationsOf } from '../../operator/admin/groups.ts'
 import { type Input, isReading, type Operation, perform } from '../../operator/admin/operation.ts'
 import { action } from './command.ts'
 import { addYes, confirm } from './confirm.ts'
+import { FLAGS, isLong, placeholderOf, readValue, type Schema } from './option-values.ts'
 import { describeResponse } from './text.ts'
 import { readDuration } from './times.ts'
 
@@ -92,14 +93,6 @@ const TENANTS: Record<string, { flag: string; option: string }> = {
 }
 const isTenant = ({ command }: Operation, name: string) =>
   name in TENANTS && TENANTS[name]!.option !== command.split(' ')[0]
-
-interface Schema {
-  type?: string | string[]
-  description?: string
-  enum?: string[]
-  format?: string
-  default?: unknown
-}
 
 function addCommand(command: Command, alike: Operation[]): void {
   const [first] = alike as [Operation]
@@ -206,21 +199,6 @@ async function inputOf(
   }
 }
 
-/** A value of a body as its schema has it; lists are written with commas. */
-function readValue(name: string, { type }: Schema, text: string): unknown {
-  if (type === 'array') return text === '' ? [] : text.split(',').map((one) => one.trim())
-  if (type === 'boolean') {
-    if (FLAGS.has(name)) return true
-    if (text === 'true' || text === 'false') return text === 'true'
-    throw new UsageError(`${name} must be true or false, got "${text}".`)
-  }
-  if (type === 'integer') {
-    if (/^[0-9]{1,15}$/.test(text)) return Number(text)
-    throw new UsageError(`${name} must be a whole number, got "${text}".`)
-  }
-  return text
-}
-
 const describeOf = (operation: Operation) => ('describe' in operation ? operation.describe : undefined)
 const paramsOf = ({ path }: Operation) => [...path.matchAll(/:([a-z_]+)/g)].map(([, name]) => name!)
 const schemaOf = (operation: Operation): ObjectSchema | undefined =>
@@ -235,21 +213,10 @@ const positionalsOf = (operation: Operation) => [
 const SECONDS = '_seconds'
 const isDuration = (name: string) => name.endsWith(SECONDS)
 const wordsOf = (name: string) => (isDuration(name) ? name.slice(0, -SECONDS.length) : name).replaceAll('_', '-')
-// Options without a value: giving one makes it true.
-const FLAGS = new Set(['with_twins'])
 const flagOf = (name: string, schema: Schema) =>
   FLAGS.has(name)
     ? `--${wordsOf(name)}`
     : `--${wordsOf(name)} <${isDuration(name) ? 'time' : placeholderOf(name, schema)}>`
 
-function placeholderOf(name: string, { type, enum: choices, format }: Schema): string {
-  if (choices) return isLong(choices) ? 'value' : choices.join('|')
-  if (format === 'date-time') return 'time'
-  if (name.endsWith('_id')) return 'id'
-  return VALUES[String(type)] ?? 'value'
-}
-// More would leave no room for the descriptions next to the options.
-const isLong = (choices: string[]) => choices.join('|').length > 40
-const VALUES: Record<string, string> = { boolean: 'true|false', integer: 'number', array: 'list' }
 /** The name under which commander keeps an option's value. */
 const optionName = (name: string) => wordsOf(name).replace(/-([a-z])/g, (_all, letter: string) => letter.toUpperCase())

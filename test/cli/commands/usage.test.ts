@@ -107,6 +107,13 @@ test('bad usage is 2 for a tenant that does not exist, before anything is looked
       ],
       /^amount must be/,
     ]),
+    ...['lots', '[]', '{"a":1,"a":2}'].map((metadata): [string[], RegExp] => [
+      [
+        ...['credits', 'grant', ...none.org, '--external-id', 'x', '--unit', 'a', '--amount', '1'],
+        ...['--idempotency-key', 'k', '--metadata', metadata],
+      ],
+      /^metadata must be a JSON object such as/,
+    ]),
     [
       ['credits', 'rule', 'set', 'a', ...none.org, '--currency-code', 'USD', '--charged', '1', '--amount', 'lots'],
       /^amount must be/,

@@ -307,4 +307,31 @@ test('the recipe of the guide: a unit, a rule, caps and a top-up from the comman
   const shown = await tundishAgain(['credits', 'days', '2025-01-01', '--org', acme.id], server.env)
   assert.equal(shown.code, 0, shown.stderr)
   assert.match(shown.stdout, /tokens\s+5000\s/)
+  const more = [
+    ['credits', 'unit', 'set', 'tokens', '--org', acme.id, '--low-below', 'none'],
+    [
+      'credits',
+      'grant',
+      '--org',
+      acme.id,
+      '--external-id',
+      user,
+      '--unit',
+      'tokens',
+      '--amount',
+      '1',
+      '--idempotency-key',
+      'm',
+      '--metadata',
+      '{"a": 1.50}',
+    ],
+  ]
+  for (const args of more) {
+    const { code, stderr } = await tundishAgain(args, server.env)
+    assert.equal(code, 0, stderr)
+  }
+  const [low] = await db.query('select low_below from credit_units where organization_id = $1', [acme.id])
+  assert.equal(low!.low_below, null)
+  const granted = (await acme.post('/credits/entries', { external_id: user })).body.entries.at(-1)
+  assert.deepEqual(granted.metadata, { a: 1.5 })
 })
