@@ -1,6 +1,5 @@
 // The time zone and the currency of a project, in which its figures, pages and exports are.
 import { ApiError } from '../../lib/errors.ts'
-import type { Query } from '../../lib/pg/types.ts'
 
 export interface Reporting {
   /** A name of the IANA database, such as `Europe/Madrid`. */
@@ -9,19 +8,11 @@ export interface Reporting {
   currency: string
 }
 
-const DEFAULT_REPORTING: Reporting = { timeZone: 'UTC', currency: 'USD' }
-
-/** The time zone and the reporting currency of a project; the defaults if there is none with this id. */
-export async function reportingOf(query: Query, projectId: string): Promise<Reporting> {
-  const [row] = await query(FIND, [projectId])
-  return row ? { timeZone: row.time_zone!, currency: row.reporting_currency! } : DEFAULT_REPORTING
-}
-
-const FIND = { name: 'reporting', text: 'select time_zone, reporting_currency from projects where id = $1' }
+const DEFAULT_CURRENCY = 'USD'
 
 /** The currency that all of these are. Throws a 400 if there are several. */
 export function sameCurrency(currencies: readonly string[]): string {
-  const [first = DEFAULT_REPORTING.currency, ...others] = [...new Set(currencies)].sort()
+  const [first = DEFAULT_CURRENCY, ...others] = [...new Set(currencies)].sort()
   if (others.length === 0) return first
   throw new ApiError(
     400,

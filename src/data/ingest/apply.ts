@@ -7,8 +7,7 @@ import { dropAliases } from './aliases.ts'
 import { type Linked, wipeErased, wipeStored } from './erased.ts'
 import { emitNoted, eventHooks, NO_CHANGES, readNoted } from './events.ts'
 import { figureHooks } from './figure-marks.ts'
-import { together } from './hooks.ts'
-import { type Keys, lockKeys, merge } from './merge.ts'
+import { type Keys, lockKeys, type MergeHooks, merge } from './merge.ts'
 import { mergePayments } from './payments.ts'
 import type { StagedKind } from './staging.ts'
 import { stampDependents, stampHooks } from './stamping.ts'
@@ -76,7 +75,7 @@ export async function apply(
   async function write(one: StagedKind): Promise<void> {
     const { kind } = one
     const figures = figureHooks(kind, scope)
-    const hooks = together(stampHooks(kind, scope), emitEvents ? eventHooks(kind, scope) : {}, figures)
+    const hooks = joinHooks(stampHooks(kind, scope), emitEvents ? eventHooks(kind, scope) : {}, figures)
     await (isPayment(kind)
       ? mergePayments(query, one, merging, figures)
       : merge(query, one, keys.get(kind) ?? (await lockKeys(query, one, scope)), merging, hooks))
@@ -111,6 +110,11 @@ export async function apply(
   if (wipes) await mark(query, projectId)
   return { tally, linked, merged, last: [] }
 }
+
+const joinHooks = (...all: MergeHooks[]): MergeHooks => ({
+  beforeUpdate: all.flatMap(({ beforeUpdate = [] }) => beforeUpdate),
+  beforeAdd: all.flatMap(({ beforeAdd = [] }) => beforeAdd),
+})
 
 const isLarge = (brought: readonly StagedKind[]) => brought.some(({ rows }) => rows > SMALL)
 

@@ -16,6 +16,7 @@ import {
   nowOf,
   readDays,
   TAG,
+  testQuery,
   VISITED_BY,
 } from './figures-query.ts'
 import { reading } from './operation.ts'
@@ -81,7 +82,7 @@ const acquisition = reading({
     ...daysQuery,
     by: Type.Optional(choice(BY, 'The dimension of the rows; by default one row for all.')),
     ...filtersBy(...VISITED_BY),
-    test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
+    ...testQuery,
   }),
   response: Type.Object(
     {
@@ -174,7 +175,7 @@ const lifetime = reading({
       Type.String({ description: 'Only people with this value of `by`, one row for each cohort.', maxLength: 256 }),
     ),
     ...filtersBy(...FILTERS),
-    test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
+    ...testQuery,
   }),
   response: Type.Object(
     {

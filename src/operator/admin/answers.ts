@@ -6,7 +6,7 @@ import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { isId } from '../../lib/text.ts'
 import { notFound, requireFunnel, requireProject } from './exist.ts'
-import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
+import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG, testQuery } from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const row = Type.Object(
@@ -48,7 +48,7 @@ const answers = reading({
   description: 'Sessions that began on these days, by what they replied, and how many of them led to a payment.',
   query: Type.Object({
     ...daysQuery,
-    test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
+    ...testQuery,
   }),
   response: Type.Object(
     {

@@ -5,16 +5,24 @@ import { FORECAST_DAYS, readForecast } from '../../data/figures/forecast.ts'
 import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import { daysOf, daysQuery, FILTERS, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
+import {
+  daysOf,
+  daysQuery,
+  FILTERS,
+  filtersBy,
+  filtersOf,
+  nowFields,
+  nowOf,
+  readDays,
+  TAG,
+  testQuery,
+} from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const count = (description: string) => Type.Integer({ description })
 const number = (description: string) => Type.Number({ description })
 const share = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
 const orNull = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description })
-const test = Type.Optional(
-  Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' }),
-)
 
 const row = Type.Object(
   {
@@ -57,7 +65,7 @@ const churn = reading({
       }),
     ),
     ...filtersBy(...FILTERS),
-    test,
+    ...testQuery,
   }),
   response: Type.Object(
     {
@@ -109,7 +117,7 @@ const forecast = reading({
   tag: TAG,
   summary: 'Get a forecast of the renewals of the next thirty days',
   description: `A forecast, not a figure: what is due on each of the next ${FORECAST_DAYS} days, times the share that was paid in the last 90 days.`,
-  query: Type.Object({ ...filtersBy(...FILTERS), test }),
+  query: Type.Object({ ...filtersBy(...FILTERS), ...testQuery }),
   response: Type.Object(
     {
       renewal_rate: share('Renewals divided by renewals and ended subscriptions, in the last 90 days.'),

@@ -51,6 +51,10 @@ export const daysQuery = {
   to: Type.Optional(day('The last day, which is included; by default today.')),
 }
 
+export const testQuery = {
+  test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
+}
+
 /** The dimensions that figures can be filtered by, also by several of them. */
 export const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
 /** Those that a session has: no product. */
@@ -106,7 +110,7 @@ export const query = Type.Object({
         '`usd`: in the reporting currency of the project, which is the US dollar unless it has another, without amounts whose rate is unknown; `own`: each currency separately.',
     }),
   ),
-  test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
+  ...testQuery,
 })
 
 interface Given extends Partial<Record<(typeof FILTERS)[number], string>> {

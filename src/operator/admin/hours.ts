@@ -4,7 +4,7 @@ import { HOUR_METRICS, type Hours, type HourValues, readHours } from '../../data
 import { metrics } from '../../data/figures/metrics.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
-import { filtersBy, filtersOf, nowFields, nowOf, TAG, VISITED_BY } from './figures-query.ts'
+import { filtersBy, filtersOf, nowFields, nowOf, TAG, testQuery, VISITED_BY } from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const values = Type.Object(
@@ -28,7 +28,7 @@ const today = reading({
     'Hours are those of the project’s time zone, money is in its reporting currency. Only hours that are over are compared. An hour that comes twice, because clocks are set back, is one hour; one that is skipped has nothing.',
   query: Type.Object({
     ...filtersBy(...VISITED_BY),
-    test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
+    ...testQuery,
   }),
   response: Type.Object(
     {

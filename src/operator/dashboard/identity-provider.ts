@@ -22,7 +22,7 @@ import {
 import type { Access } from '../../core/tenants/access.ts'
 import { accessByGroups } from '../../core/tenants/group-access.ts'
 import type { OidcSettings } from '../../core/tenants/oidc-settings.ts'
-import { clean } from './person-name.ts'
+import { shorten } from '../../lib/text.ts'
 
 /** What is kept in the browser, sealed, from the way out to the way back. */
 export interface Begun {
@@ -194,3 +194,6 @@ function refusalOf(error: unknown, issuer: string): Refused {
 }
 
 const UNREACHABLE = new Set(['OAUTH_TIMEOUT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON'])
+
+/** A text of the provider that is shown and logged: one line, of a limited length. */
+const clean = (text: string): string => shorten(text.replaceAll(/[\p{C}\s]+/gu, ' ').trim(), 100)

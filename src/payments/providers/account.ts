@@ -11,6 +11,9 @@ export interface AccountName {
   merchantId: string
 }
 
+/** The account's name as the first three parameters of a statement. */
+export const accountKey = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]
+
 export interface Account extends AccountName {
   isSandbox: boolean
   secretKey: string
@@ -32,7 +35,7 @@ const FIND = {
 
 /** The connected account of this name; undefined if it does not exist or is not connected. */
 export async function findAccount(db: Db, seal: Seal, name: AccountName): Promise<Account | undefined> {
-  const [row] = await db.read(FIND, [name.organizationId, name.psp, name.merchantId])
+  const [row] = await db.read(FIND, accountKey(name))
   return row && open(seal, row)
 }
 
@@ -54,7 +57,7 @@ const FIND_SECRETS = {
 
 /** The secrets that sign the provider's notifications to an account; empty if the account is not connected. */
 export async function findWebhookSecrets(db: Db, seal: Seal, name: AccountName): Promise<string[]> {
-  const [row] = await db.read(FIND_SECRETS, [name.organizationId, name.psp, name.merchantId])
+  const [row] = await db.read(FIND_SECRETS, accountKey(name))
   return webhookSecretsIn(seal, name, row?.text(0) ?? null)
 }
 

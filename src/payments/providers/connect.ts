@@ -7,6 +7,7 @@ import type { Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
 import {
   type AccountName,
+  accountKey,
   CredentialsUnreadable,
   credentialsOf,
   findAccount,
@@ -45,7 +46,7 @@ const MAX_WEBHOOK_SECRETS = 5
 export async function connectAccount(context: ConnectContext, name: AccountName, given: Connecting): Promise<object> {
   const { db, seal } = context
   const adapter = adapterOf(name.psp)
-  const [found] = await db.query(FIND, keyOf(name))
+  const [found] = await db.query(FIND, accountKey(name))
   const before = found && connectedFrom(found)
   checkSecrets(adapter, given, before)
   checkMode(adapter, given, before)
@@ -54,7 +55,7 @@ export async function connectAccount(context: ConnectContext, name: AccountName,
   const currencies = offered(JSON.parse(before?.currencies ?? '[]'), account?.currencies)
   const { secretKey, webhookSecrets } = given
   const [row] = await db.query(CONNECT, [
-    ...keyOf(name),
+    ...accountKey(name),
     given.isSandbox,
     JSON.stringify(currencies),
     secretKey === undefined ? null : seal.seal(secretKey, credentialsOf(name)),
@@ -64,7 +65,7 @@ export async function connectAccount(context: ConnectContext, name: AccountName,
   ])
   if (!row) {
     // Another process has connected it in the meantime: in the other mode, or to another account.
-    checkMode(adapter, given, connectedFrom((await db.query(FIND, keyOf(name)))[0]!))
+    checkMode(adapter, given, connectedFrom((await db.query(FIND, accountKey(name)))[0]!))
     throw wrongAccount('another account', account!.accountId!)
   }
   return {
@@ -89,7 +90,7 @@ export async function disconnectAccount(query: Query, name: AccountName): Promis
      update merchant_accounts m set credentials = null, credentials_last4 = null, webhook_secrets = null,
        connected_at = null, updated_at = greatest(db_clock(), m.updated_at + interval '1 microsecond')
      from old where ${WHERE} returning old.credentials_last4`,
-    keyOf(name),
+    accountKey(name),
   )
   if (!row) throw new ApiError(404, 'object_not_found', 'There is no connected merchant account with this id.')
   return { key_last4: row.credentials_last4! }
@@ -142,8 +143,6 @@ const CONNECT = `
   where (m.provider_account is null or excluded.provider_account is null or m.provider_account = excluded.provider_account)
     and coalesce(m.is_sandbox, excluded.is_sandbox) = excluded.is_sandbox
   returning credentials_last4, webhook_secrets`
-
-const keyOf = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]
 
 export function adapterOf(psp: string): Adapter {
   const adapter = adapters[psp]

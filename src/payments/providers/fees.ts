@@ -3,7 +3,7 @@
 import type { Move } from '../../core/records/payment-move.ts'
 import { formatMinor } from '../../lib/money.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
-import type { AccountName } from './account.ts'
+import { type AccountName, accountKey } from './account.ts'
 
 export interface Fee {
   /** The id of the entry in the account's balance at the provider. An entry never changes, so reading it again is harmless. */
@@ -35,7 +35,7 @@ export async function storeFees(query: Query, account: AccountName, fees: Fee[])
       ...{ fee: formatMinor(amountMinor, currencyCode), currency_code: currencyCode },
     })),
   )
-  await query(KEEP, [...keyOf(account), JSON.stringify(rows)])
+  await query(KEEP, [...accountKey(account), JSON.stringify(rows)])
 }
 
 // Inserted in a fixed order, so that two transactions that store the same fees cannot deadlock.
@@ -54,7 +54,7 @@ const KEEP: Statement = {
 /** Returns the entries whose fee is not stored yet. */
 export async function unknownEntries(query: Query, account: AccountName, entryIds: string[]): Promise<string[]> {
   if (entryIds.length === 0) return []
-  const rows = await query<{ entry_id: string }>(FIND, [...keyOf(account), entryIds])
+  const rows = await query<{ entry_id: string }>(FIND, [...accountKey(account), entryIds])
   const known = new Set(rows.map(({ entry_id }) => entry_id))
   return entryIds.filter((id) => !known.has(id))
 }
@@ -64,5 +64,3 @@ const FIND: Statement = {
   text: `select distinct entry_id from provider_fees
          where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and entry_id = any($4)`,
 }
-
-const keyOf = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]

@@ -1,7 +1,7 @@
 // Payouts of merchant accounts and the entries of their balances, as providers report them.
 import { formatMinor } from '../../lib/money.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
-import type { AccountName } from './account.ts'
+import { type AccountName, accountKey } from './account.ts'
 
 /** An entry in the balance of an account. Amounts are in minor units, negative when the account paid. */
 export interface BalanceEntry {
@@ -39,7 +39,7 @@ export async function storePayout(
   const { payoutId, amountMinor, currencyCode, status, isAutomatic, arrivesOn, createdAt, failureCode } = payout
   await storeEntries(query, account, entries, payoutId)
   await query(KEEP_PAYOUT, [
-    ...keyOf(account),
+    ...accountKey(account),
     ...[payoutId, formatMinor(amountMinor, currencyCode), currencyCode, status, isAutomatic, arrivesOn, createdAt],
     failureCode,
   ])
@@ -60,13 +60,13 @@ export async function storeEntries(
     fee: formatMinor(feeMinor, currencyCode),
     net: formatMinor(netMinor, currencyCode),
   }))
-  await query(KEEP_ENTRIES, [...keyOf(account), JSON.stringify(rows), payoutId])
+  await query(KEEP_ENTRIES, [...accountKey(account), JSON.stringify(rows), payoutId])
 }
 
 /** Returns the entries that are not stored. */
 export async function unknownBalanceEntries(query: Query, account: AccountName, entryIds: string[]): Promise<string[]> {
   if (entryIds.length === 0) return []
-  const rows = await query<{ entry_id: string }>(FIND, [...keyOf(account), entryIds])
+  const rows = await query<{ entry_id: string }>(FIND, [...accountKey(account), entryIds])
   const known = new Set(rows.map(({ entry_id }) => entry_id))
   return entryIds.filter((id) => !known.has(id))
 }
@@ -101,5 +101,3 @@ const FIND: Statement = {
   text: `select entry_id from balance_entries
          where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and entry_id = any($4)`,
 }
-
-const keyOf = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]

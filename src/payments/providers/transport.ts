@@ -141,6 +141,17 @@ export function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {}
 }
 
+/** A text of a response; null for any other value, and for an empty text. */
+export function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+/** A text of exactly so many digits; null for a text of another form: a payment is stored without it. */
+export function digitsOf(value: unknown, count: number): string | null {
+  const text = textOf(value)
+  return text !== null && text.length === count && /^[0-9]+$/.test(text) ? text : null
+}
+
 /** JSON without what PostgreSQL stores in no text: NUL, and halves of surrogate pairs. An order whose id has one could not be settled. */
 function parse(text: string): unknown {
   return /\\u(0000|d[89a-f])/i.test(text) ? JSON.parse(text, (_, value) => storable(value)) : JSON.parse(text)

@@ -9,7 +9,7 @@ import { recordDisputes } from '../../payments/billing/ledger/disputes.ts'
 import { findByCharge } from '../../payments/billing/ledger/orders.ts'
 import { settleBefore, settleByHandle, settleOrEnd } from '../../payments/billing/reconcile/notified.ts'
 import { adoptRefundsOfCharge } from '../../payments/billing/refund/adopt-of-charge.ts'
-import type { AccountName } from '../../payments/providers/account.ts'
+import { type AccountName, accountKey } from '../../payments/providers/account.ts'
 import type { Hint, Notification } from '../../payments/providers/notification.ts'
 import { errorOf, NotPermitted, type Provider, ProviderError } from '../../payments/providers/provider.ts'
 import { storeFeesOfOrder } from './fees.ts'
@@ -53,7 +53,7 @@ export async function handleTogether(
   notifications: Notification[],
 ): Promise<unknown[]> {
   const { db, countNotification } = context
-  const key = [account.organizationId, account.psp, account.merchantId]
+  const key = accountKey(account)
   const ids = notifications.map(({ id }) => id)
   const known = new Set((await db.query(ARE_KNOWN, [...key, ids])).map(({ id }) => id))
   const fresh = notifications.filter(({ id }) => !known.has(id))

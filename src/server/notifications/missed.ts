@@ -1,7 +1,7 @@
 // Finds notifications that were not delivered, by reading each account's list of them at the provider every few minutes.
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import { repeat } from '../../lib/repeat.ts'
-import type { AccountName } from '../../payments/providers/account.ts'
+import { type AccountName, accountKey } from '../../payments/providers/account.ts'
 import { NotPermitted, type Provider, ProviderError } from '../../payments/providers/provider.ts'
 import { handleNotification, type NotificationContext, ReceivedTooEarly } from './handle.ts'
 
@@ -64,7 +64,7 @@ const TAKE_DUE = {
 async function readOne(context: NotificationContext, due: Due, signal: AbortSignal): Promise<void> {
   const { db, log } = context
   const account = { organizationId: due.organization_id, psp: due.psp, merchantId: due.psp_merchant_id }
-  const key = [account.organizationId, account.psp, account.merchantId]
+  const key = accountKey(account)
   const { until, pauseS } = await read(context, account, Number(due.since_s), signal).catch((error) => {
     if (error instanceof ProviderError) log.warn({ ...account, why: error.message }, 'Notifications cannot be listed.')
     else if (!isUnavailable(error)) log.error({ err: error, ...account }, 'Notifications could not be read.')

@@ -1,7 +1,7 @@
 // Stored notifications of payment providers: a burst is stored at once, and then each object that it names is read once.
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import { repeat } from '../../lib/repeat.ts'
-import type { AccountName } from '../../payments/providers/account.ts'
+import { type AccountName, accountKey } from '../../payments/providers/account.ts'
 import { adapters } from '../../payments/providers/adapters.ts'
 import type { Notification } from '../../payments/providers/notification.ts'
 import { ProviderError } from '../../payments/providers/provider.ts'
@@ -99,12 +99,10 @@ function logFailure({ log }: NotificationContext, account: AccountName, error: u
   if (!isUnavailable(error)) log.error({ err: error, ...account }, 'Stored notifications could not be handled.')
 }
 
-const keyOf = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]
-
 /** Stores what is needed of a notification; returns false if it was handled before. */
 async function store({ db }: NotificationContext, account: AccountName, notification: Notification): Promise<boolean> {
   const event = JSON.stringify(adapters[account.psp]!.essenceOf(notification))
-  const [row] = await db.query(STORE, [...keyOf(account), notification.id, event])
+  const [row] = await db.query(STORE, [...accountKey(account), notification.id, event])
   return row!.is_new === 't'
 }
 
@@ -135,9 +133,9 @@ async function handleAll(
 ): Promise<void> {
   const { db, clock, log } = context
   while (!signal.aborted) {
-    const rows = await db.query<Row>(TAKE, [...keyOf(account), MOST, LEASE_S])
+    const rows = await db.query<Row>(TAKE, [...accountKey(account), MOST, LEASE_S])
     if (rows.length === 0) {
-      const [left] = await db.query(IS_LEFT, keyOf(account))
+      const [left] = await db.query(IS_LEFT, accountKey(account))
       if (left!.is_left !== 't') return
       await clock.sleep(BUSY_MS, signal)
       continue
@@ -150,7 +148,7 @@ async function handleAll(
       log.warn({ ...account, count: failed.length, why: messageOf(why) }, 'Notifications were not handled.')
     const ids = rows.map(({ notification_id }) => notification_id)
     await db.query(FINISH, [
-      ...keyOf(account),
+      ...accountKey(account),
       ids,
       failed.map(({ notification_id }) => notification_id),
       failed.map(({ attempts }) => String(Math.min(LAST_PAUSE_S, FIRST_PAUSE_S * 2 ** Number(attempts)))),

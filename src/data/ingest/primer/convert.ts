@@ -2,9 +2,9 @@
 import { formatMinor } from '../../../lib/money.ts'
 import { charged } from '../../../payments/providers/primer/charges.ts'
 import { attemptsOf, detailsOf, isCit } from '../../../payments/providers/primer/details.ts'
-import { type Payment, textOf } from '../../../payments/providers/primer/objects.ts'
+import type { Payment } from '../../../payments/providers/primer/objects.ts'
 import { refundsIn } from '../../../payments/providers/primer/refunds.ts'
-import { fieldsOf } from '../../../payments/providers/transport.ts'
+import { fieldsOf, textOf } from '../../../payments/providers/transport.ts'
 import type { Line } from '../line-import.ts'
 import { rawNumber, recordId, uuidOf } from '../stripe/convert.ts'
 

@@ -3,7 +3,7 @@ import { ApiError } from '../../../lib/errors.ts'
 import { filterTo } from '../filter.ts'
 import { bar, country, language, percent, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
-import { lackingOf } from '../lacking.ts'
+import { type Lacking, lackingOf } from '../lacking.ts'
 import { type Figure, figures, namesOf, seriesTable, total, valueCell } from '../numbers.ts'
 import { section, steps, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import { type Column, cell, named, type Table } from '../sheet.ts'
@@ -49,13 +49,7 @@ export async function funnels(view: View): Promise<Page> {
     title: 'Funnels',
     hasPeriod: true,
     question: 'How many visitors become customers, and in which funnel?',
-    body: html`${tiles(
-      tile('Sessions', sum, 'sessions', 'number'),
-      tile('Conversion', sum, 'conversion_rate', 'percent'),
-      tile('Revenue', sum, 'revenue', 'usd', { lacks }),
-      tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
-    )}
-      ${withoutDollars(view, sum)}
+    body: html`${tilesOf(view, sum, lacks)}
       ${conversionChart(view, lines)}
       ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Sessions that began in this period. Their later steps are counted whenever they happened.' })}
       ${tableSection(view, 'funnels', content, { empty, note: rows.length > 0 && FEW })}`,
@@ -149,13 +143,7 @@ export async function funnel(view: View): Promise<Page> {
     hasPeriod: true,
     actions: html`<a href="${view.href('/funnels')}">All funnels</a>`,
     question: 'Where do people leave this funnel, and who becomes a customer?',
-    body: html`${tiles(
-      tile('Sessions', sum, 'sessions', 'number'),
-      tile('Conversion', sum, 'conversion_rate', 'percent'),
-      tile('Revenue', sum, 'revenue', 'usd', { lacks }),
-      tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
-    )}
-      ${withoutDollars(view, sum)}
+    body: html`${tilesOf(view, sum, lacks)}
       ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum))}
       ${conversionChart(view, lines)}
       ${section('Screens', screensOf(view, sum, screens, known), { actions: screens.length > 0 && csvLink(view, 'screens'), note: 'Answered: sessions with an answer on the screen. Dropped off: sessions whose last answer is on it.' })}
@@ -194,6 +182,15 @@ export async function namesOfScreens(view: View, funnel_id: string): Promise<Map
   const { data } = await view.call('getFunnelScreens', { params: { project_id: view.project.id, funnel_id } })
   return new Map(data.flatMap(({ screen_id, name }) => (name ? [[screen_id, words(name)]] : [])))
 }
+
+const tilesOf = (view: View, sum: Figure, lacks: Lacking) =>
+  html`${tiles(
+    tile('Sessions', sum, 'sessions', 'number'),
+    tile('Conversion', sum, 'conversion_rate', 'percent'),
+    tile('Revenue', sum, 'revenue', 'usd', { lacks }),
+    tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
+  )}
+      ${withoutDollars(view, sum)}`
 
 /** A screen, linked to its answers. */
 function screenCell(view: View, screen: string, name: string | undefined) {

@@ -2,7 +2,7 @@
 import { formatMinor, readAnyCurrency, readDecimal, toMinor } from '../../../lib/money.ts'
 import type { PaymentDetails } from '../provider.ts'
 import { noDetails, ProviderError } from '../provider.ts'
-import { fieldsOf } from '../transport.ts'
+import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 
 export interface Sum {
@@ -68,8 +68,6 @@ export function timeOf(value: unknown): string {
   if (Number.isNaN(at.getTime())) throw new ProviderError('returned no time')
   return at.toISOString()
 }
-
-export const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
 
 export function detailsOf({ id, status, attempt, at }: Intent, hasFailed: boolean): PaymentDetails {
   const method = fieldsOf(attempt['payment_method'])

@@ -1,10 +1,10 @@
 // Refunds at Airwallex, found in the list of their payment by our metadata.
 import type { Conflict, NotBegun, NotFound, Pending, Settled, Unknown } from '../outcomes.ts'
 import { noDetails, type RefundAtProvider, type RefundReference, type RefundRequest } from '../provider.ts'
-import { afterFirstResponse, causeOfRejection } from '../transport.ts'
+import { afterFirstResponse, causeOfRejection, textOf } from '../transport.ts'
 import { type AirwallexApi, type Fields, isRepeated, responseError } from './api.ts'
 import { rejected, retrieve } from './charges.ts'
-import { majorNumber, ownIds, sumIn, textOf, timeOf } from './objects.ts'
+import { majorNumber, ownIds, sumIn, timeOf } from './objects.ts'
 
 type Outcome = Settled | Pending | Unknown
 

@@ -1,10 +1,10 @@
 // Charges a vaulted token at Primer, captures what is authorized, looks payments up, and cancels them.
 import type { Authorized, NotBegun, NotFound, Pending, Refused, Settled, Unknown, Withheld } from '../outcomes.ts'
 import { type ChargeRequest, noDetails, ProviderError, type Reference } from '../provider.ts'
-import { afterFirstResponse, causeOfRejection } from '../transport.ts'
+import { afterFirstResponse, causeOfRejection, textOf } from '../transport.ts'
 import { isKeyKnown, type PrimerApi, type PrimerResponse, paymentPath, responseError } from './api.ts'
 import { AUTHENTICATION_REQUIRED, attemptsOf, detailsOf, isCit, reasonOfError } from './details.ts'
-import { type Payment, readPayment, textOf } from './objects.ts'
+import { type Payment, readPayment } from './objects.ts'
 
 export type Verdict = Settled | Authorized | Pending | Unknown | Refused
 

@@ -1,7 +1,7 @@
 // The saved cards of a customer at Primer. Primer stores no customers: a customer is an id that the merchant gives.
-import { fieldsOf } from '../transport.ts'
+import { fieldsOf, textOf } from '../transport.ts'
 import { type PrimerApi, paymentPath, responseError } from './api.ts'
-import { readPayment, textOf } from './objects.ts'
+import { readPayment } from './objects.ts'
 
 /** The customer of a payment, null if it has none; undefined if the account has no such payment. */
 export async function payerOf(

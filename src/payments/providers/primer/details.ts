@@ -1,9 +1,9 @@
 // Takes the fields of the transaction report from Primer's payments: the card, its BIN, 3-D Secure, and the reason of a decline.
 import type { FailedAttempt } from '../outcomes.ts'
 import { noDetails, type PaymentDetails } from '../provider.ts'
-import { fieldsOf } from '../transport.ts'
+import { digitsOf, fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
-import { type Payment, type Transaction, textOf } from './objects.ts'
+import type { Payment, Transaction } from './objects.ts'
 
 type Reason = Pick<
   PaymentDetails,
@@ -102,12 +102,6 @@ function cardDetails(card: Fields): Partial<PaymentDetails> {
 function flagOf(value: unknown): boolean | null {
   if (value === true || value === 'true') return true
   return value === false || value === 'false' ? false : null
-}
-
-/** null for a text of another form: a payment is stored without it. */
-function digitsOf(value: unknown, count: number): string | null {
-  const text = textOf(value)
-  return text !== null && text.length === count && /^[0-9]+$/.test(text) ? text : null
 }
 
 /** `12/2034`. */

@@ -4,10 +4,10 @@ import { readAnyCurrency } from '../../../lib/money.ts'
 import { equalSecrets } from '../../../lib/secrets.ts'
 import type { Dispute } from '../movements.ts'
 import type { Hint, Notification } from '../notification.ts'
-import { fieldsOf } from '../transport.ts'
+import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { isConvertible } from './money.ts'
-import { isObject, ownIds, readTime, textOf } from './objects.ts'
+import { isObject, ownIds, readTime } from './objects.ts'
 
 // Primer recommends to check the time and names no tolerance; five minutes are usual.
 const TOLERANCE_S = 300

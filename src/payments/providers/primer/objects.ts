@@ -1,7 +1,7 @@
 // Parses Primer's payments. A form from which the money cannot be read throws a `ProviderError`; other fields may be missing.
 import { readAnyCurrency } from '../../../lib/money.ts'
 import { ProviderError } from '../provider.ts'
-import { fieldsOf } from '../transport.ts'
+import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { isConvertible } from './money.ts'
 
@@ -138,8 +138,3 @@ export function readTime(value: unknown): string | null {
 
 export const isObject = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** The value if it is a non-empty string, else null. */
-export function textOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null
-}

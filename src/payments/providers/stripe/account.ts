@@ -1,9 +1,8 @@
 // Reads the account that a secret key belongs to: its mode, its country and the currencies that it can charge.
 import type { AccountDescription, NotBegun, Unknown } from '../outcomes.ts'
-import { causeOfRejection, fieldsOf } from '../transport.ts'
+import { causeOfRejection, fieldsOf, textOf } from '../transport.ts'
 import { pathOf, responseError, type StripeApi } from './api.ts'
 import { stripeCurrencies } from './money.ts'
-import { textOf } from './objects.ts'
 import { LISTS, notPermitted } from './permissions.ts'
 
 /** Returns `not_begun` with the cause `credentials` if the key is wrong, revoked, or lacks the permission to read the account. */

@@ -1,8 +1,8 @@
 // Customers at Stripe: looks up a saved card, and erases a customer's personal data.
 import type { SavedCard } from '../outcomes.ts'
-import { fieldsOf } from '../transport.ts'
+import { fieldsOf, textOf } from '../transport.ts'
 import { pathOf, responseError, type StripeApi } from './api.ts'
-import { idOf, textOf } from './objects.ts'
+import { idOf } from './objects.ts'
 
 /** Looks up a saved card; undefined if the account has no such card. */
 export async function savedCard(api: StripeApi, token: string, signal: AbortSignal): Promise<SavedCard | undefined> {

@@ -1,8 +1,8 @@
 // Takes the fields of the transaction report from Stripe's objects: the card, 3-D Secure, and the reason of a decline.
 import { noDetails, type PaymentDetails } from '../provider.ts'
-import { fieldsOf } from '../transport.ts'
+import { digitsOf, fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
-import { type Intent, readTime, textOf } from './objects.ts'
+import { type Intent, readTime } from './objects.ts'
 
 /** Decline codes after which the same card cannot be charged again; used if Stripe sends no advice code. */
 const HARD = new Set([
@@ -61,12 +61,6 @@ export function cardDetails(card: Fields): Partial<PaymentDetails> {
     pm_data_bin_issuer_name: textOf(card['issuer']),
     pm_data_bin_issuer_country_code: textOf(card['country']),
   }
-}
-
-/** null for a text of another form: a payment is stored without it. */
-function digitsOf(value: unknown, count: number): string | null {
-  const text = textOf(value)
-  return text !== null && text.length === count && /^[0-9]+$/.test(text) ? text : null
 }
 
 /** `12/2034`. */

@@ -1,10 +1,10 @@
 // Disputes of payments, and the amounts that Stripe withdrew from the account and returned for them.
 import { DAY_S } from '../../../lib/days.ts'
 import type { Dispute } from '../provider.ts'
-import { fieldsOf } from '../transport.ts'
+import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields, StripeApi } from './api.ts'
 import { isConvertible, nearestStripeAmount } from './money.ts'
-import { idOf, readSum, readTime, textOf } from './objects.ts'
+import { idOf, readSum, readTime } from './objects.ts'
 
 /** All disputes of a payment, oldest first. */
 export async function disputesOf(api: StripeApi, chargeTransactionId: string, signal: AbortSignal): Promise<Dispute[]> {

@@ -3,9 +3,9 @@ import type { Move } from '../../../core/records/payment-move.ts'
 import type { BalanceEntries, Fee } from '../fees.ts'
 import type { NotBegun } from '../outcomes.ts'
 import { ProviderError } from '../provider.ts'
-import { causeOfRejection, fieldsOf } from '../transport.ts'
+import { causeOfRejection, fieldsOf, textOf } from '../transport.ts'
 import { type Fields, pathOf, responseError, type StripeApi } from './api.ts'
-import { idOf, readSum, readTime, textOf } from './objects.ts'
+import { idOf, readSum, readTime } from './objects.ts'
 
 /** Expands the charge, refund or dispute that a balance transaction belongs to. */
 const WITH_SOURCE = ['source']

@@ -1,10 +1,10 @@
 // Lists every charge made by Tundish, and its refunds, since an instant: oldest first, although Stripe lists the newest first.
 import { DAY_S } from '../../../lib/days.ts'
 import type { Movement } from '../provider.ts'
-import { fieldsOf } from '../transport.ts'
+import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { hasFailed } from './intents.ts'
-import { readIntent, readSum, readTime, textOf } from './objects.ts'
+import { readIntent, readSum, readTime } from './objects.ts'
 
 /** Reads all pages of one of Stripe's lists; each page has its own deadline. */
 export type ReadAll = (path: string, params: { created: Span; expand: string[] }) => AsyncIterable<Fields>

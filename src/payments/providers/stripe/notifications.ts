@@ -2,10 +2,10 @@
 import { createHmac } from 'node:crypto'
 import { equalSecrets } from '../../../lib/secrets.ts'
 import type { Hint, Notification } from '../notification.ts'
-import { fieldsOf } from '../transport.ts'
+import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { balanceEntriesOf } from './fees.ts'
-import { idOf, textOf } from './objects.ts'
+import { idOf } from './objects.ts'
 
 // The tolerance of Stripe's own libraries. A body with an older signature may be a replay.
 const TOLERANCE_S = 300

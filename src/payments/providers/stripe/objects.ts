@@ -1,6 +1,6 @@
 // Parses Stripe's objects. An unexpected form throws a `ProviderError`.
 import { ProviderError } from '../provider.ts'
-import { fieldsOf } from '../transport.ts'
+import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { fromStripeAmount } from './money.ts'
 
@@ -70,9 +70,4 @@ export function readTime(value: unknown): string {
 /** The id of an object that may have been expanded. */
 export function idOf(value: unknown): string | null {
   return textOf(typeof value === 'object' ? fieldsOf(value)['id'] : value)
-}
-
-/** The value if it is a non-empty string, else null. */
-export function textOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null
 }

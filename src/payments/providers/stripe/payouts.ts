@@ -1,8 +1,10 @@
 // Stripe's payouts and balance transactions. An unexpected form throws a `ProviderError`.
+
 import type { BalanceEntry, Payout } from '../payouts.ts'
 import { ProviderError } from '../provider.ts'
+import { textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
-import { idOf, readSum, readTime, textOf } from './objects.ts'
+import { idOf, readSum, readTime } from './objects.ts'
 
 // A payment's entry may have a description by the shop, which may name people.
 const OF_PAYMENTS = new Set([

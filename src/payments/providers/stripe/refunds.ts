@@ -7,11 +7,11 @@ import {
   type RefundReference,
   type RefundRequest,
 } from '../provider.ts'
-import { afterFirstResponse, causeOfRejection, fieldsOf } from '../transport.ts'
+import { afterFirstResponse, causeOfRejection, fieldsOf, textOf } from '../transport.ts'
 import { type Fields, pathOf, responseError, type StripeApi, type StripeResponse } from './api.ts'
 import { reasonOfError } from './details.ts'
 import { toStripeAmount } from './money.ts'
-import { readIntent, readSum, readTime, textOf } from './objects.ts'
+import { readIntent, readSum, readTime } from './objects.ts'
 
 type Outcome = Settled | Pending
 
