@@ -22,7 +22,7 @@ const env: Record<string, string> = {
 }
 const project = await imports.project()
 writeFileSync(join(folder, 'key'), `${TEST_KEY}\n`)
-const bought: { customer: string; subscription: string; charge: string } = await buyWithoutNames()
+const bought: { customer: string; subscription: string; charge: string; other: string } = await buyWithoutNames()
 const words = ['import', 'stripe', '--org', project.organizationId, '--project', project.id]
 const { code, stderr } = await tundishAgain([...words, '--key-file', join(folder, 'key')], env)
 assert.deepEqual([code, stderr], [0, ''])
@@ -46,7 +46,8 @@ async function buyWithoutNames() {
   const price = await stripe.prices.create({ product: product.id, currency: 'usd', unit_amount: 1999, recurring })
   const { id } = await stripe.subscriptions.create({ customer, items: [{ price: price.id }] })
   const charges = await stripe.charges.list({ customer })
-  return { customer, subscription: id, charge: charges.data[0]!.id }
+  const other = (await stripe.customers.create({})).id
+  return { customer, subscription: id, charge: charges.data[0]!.id, other }
 }
 
 /** As a shop that adds metadata afterwards, by which nothing was imported. */
@@ -55,6 +56,7 @@ async function nameThem() {
   await stripe.subscriptions.update(bought.subscription, {
     metadata: { tundish_session: 'ses_ada', tundish_experiment: 'exp_gone' },
   })
+  await stripe.customers.update(bought.other, { metadata: { tundish_profile: 'pro_nobody' } })
 }
 
 const link = (...more: string[]) =>
@@ -74,6 +76,8 @@ test('what would be merged and linked is proposed, and nothing is changed', asyn
   assert.match(stdout, new RegExp(`^merge   ${bought.customer} into pro_ada \\(by the session in metadata\\)$`, 'm'))
   assert.match(stdout, new RegExp(`^link    subscription ${bought.subscription}: session_id ses_ada$`, 'm'))
   assert.match(stdout, /^wait {4}subscription .*: experiment_id exp_gone is not stored$/m)
+  assert.match(stdout, new RegExp(`^wait    profile ${bought.other}: profile_id pro_nobody is not stored$`, 'm'))
+  assert.match(stdout, /names of records that are not stored 2\. /)
   assert.match(stdout, /Nothing was changed: add --apply to do it\.\n$/)
   assert.deepEqual(await subscription(), { profile_id: bought.customer, session_id: null, funnel_id: null })
 })

@@ -7,7 +7,16 @@ import { checkoutsInMemory, storedIds } from './context.ts'
 import { idOf, type Line, recordId, type Target } from './convert.ts'
 import { type AnyCustomer, externalIdOf } from './customers.ts'
 import { type Names, namesIn, nearest } from './names.ts'
-import { linkNames, linkPeople, linksIn, peopleOf, profilesOf, type Recognized, unlinked } from './people.ts'
+import {
+  linkNames,
+  linkPeople,
+  linksIn,
+  peopleOf,
+  profilesOf,
+  type Recognized,
+  unlinked,
+  waitingFor,
+} from './people.ts'
 import type { StripeSource } from './source.ts'
 
 export interface Proposals {
@@ -127,9 +136,18 @@ async function ofStored({ db }: Importing, { projectId }: Target, lines: Line[])
 async function propose(query: Query, target: Target, lines: Line[], { merges, links, unknown }: Proposals) {
   const known = new Set(merges.map(({ from }) => from))
   const people = peopleOf(lines).filter(({ id }) => !known.has(id))
-  if (people.length > 0)
-    for (const { from, into, by } of await profilesOf(query, target, people)) merges.push({ from, into, by })
   const { projectId } = target
+  if (people.length > 0) {
+    const found = await profilesOf(query, target, people)
+    for (const { from, into, by } of found) merges.push({ from, into, by })
+    for (const one of await waitingFor(query, projectId, people, found)) {
+      // Several objects of a customer may name it.
+      const isListed = unknown.some(
+        ({ record, id, named }) => record === one.record && id === one.id && named === one.named,
+      )
+      if (!isListed && !(await isStored(query, projectId, one))) unknown.push(one)
+    }
+  }
   for (const one of await unlinked(query, projectId, linksIn(lines)))
     ((await isStored(query, projectId, one)) ? links : unknown).push(one)
 }

@@ -193,7 +193,12 @@ const ADD_ALIAS =
   'insert into profile_aliases (project_id, alias, profile_id, created_at) values ($1, $2, $3, db_clock()) on conflict do nothing'
 
 /** The ids that people without a profile name and that are not there yet. */
-async function waitingFor(query: Query, projectId: string, people: Person[], found: Pair[]): Promise<WaitingLink[]> {
+export async function waitingFor(
+  query: Query,
+  projectId: string,
+  people: Person[],
+  found: Pair[],
+): Promise<WaitingLink[]> {
   const known = new Set(found.map(({ from }) => from))
   const links = people.flatMap(({ id, names: { profile, session } }): WaitingLink[] => {
     if (known.has(id) || profile === id) return []
