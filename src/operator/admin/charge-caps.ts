@@ -11,6 +11,7 @@ import {
 } from '../../lib/money.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
+import { amountRefused } from '../../payments/billing/body.ts'
 import { countBefore } from '../../payments/billing/charge/caps.ts'
 import type { SentAmount } from '../../payments/billing/credits/amount.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
@@ -66,7 +67,7 @@ function readMost(sent: SentAmount, currency: string): string {
     if (minor === undefined || minorUnits(currency) === undefined) throw new MoneyError(tooManyDecimals(currency))
     return formatMinor(minor, currency)
   } catch (error) {
-    if (error instanceof MoneyError) throw new ApiError(400, 'invalid_amount', `most ${error.message}.`)
+    if (error instanceof MoneyError) throw amountRefused('invalid_amount', error.message, sent, 'most')
     throw error
   }
 }

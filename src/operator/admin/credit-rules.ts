@@ -3,6 +3,7 @@ import { ApiError } from '../../lib/errors.ts'
 import { formatMinor, MoneyError, readCurrency, readMinor } from '../../lib/money.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
+import { amountRefused } from '../../payments/billing/body.ts'
 import { readExpiresAfter } from '../../payments/billing/credits/after.ts'
 import { checkDecimals, formatCredits, readCredits, type SentAmount } from '../../payments/billing/credits/amount.ts'
 import { creditsIn } from '../../payments/billing/credits/requests.ts'
@@ -43,7 +44,7 @@ function ruleOf({ params, body, exact = body }: Input): [string, string, string,
     const minor = readMinor(exact.charged as SentAmount, currency)
     return [organization_id!, currency, formatMinor(minor, currency), unit!]
   } catch (error) {
-    if (error instanceof MoneyError) throw new ApiError(400, 'invalid_amount', `charged ${error.message}.`)
+    if (error instanceof MoneyError) throw amountRefused('invalid_amount', error.message, exact.charged, 'charged')
     throw error
   }
 }

@@ -58,13 +58,13 @@ export function notPositive(value: unknown): ApiError {
 }
 
 /** The refusal of an amount that breaks a rule; `value` is what was sent. */
-export function amountRefused(code: string, rule: string, value: unknown): ApiError {
-  return new ApiError(400, code, amountRule(rule, value))
+export function amountRefused(code: string, rule: string, value: unknown, field = 'amount'): ApiError {
+  return new ApiError(400, code, amountRule(rule, value, field))
 }
 
 /** The sentence of `amountRefused`. */
-export function amountRule(rule: string, value: unknown): string {
-  return `amount ${rule}, got ${shorten(JSON.stringify(value), 64)}.`
+export function amountRule(rule: string, value: unknown, field = 'amount'): string {
+  return `${field} ${rule}, got ${shorten(JSON.stringify(value), 64)}.`
 }
 
 // Enough for references of an order; larger data belongs in the caller's database.

@@ -118,7 +118,12 @@ test('bad usage is 2 for a tenant that does not exist, before anything is looked
       ['credits', 'rule', 'set', 'a', ...none.org, '--currency-code', 'USD', '--charged', '1', '--amount', 'lots'],
       /^amount must be/,
     ],
-    [['credits', 'cap', 'set', ...none.org, '--scope', 'customer', '--per', 'day', '--most', 'lots'], /^most must be/],
+    [['credits', 'days', 'yesterday', ...none.org], /^from must be a day such as/],
+    [['credits', 'days', '0000-01-01', ...none.org], /^from must be from/],
+    [
+      ['credits', 'cap', 'set', ...none.org, '--scope', 'customer', '--per', 'day', '--most', 'lots'],
+      /^most must be .*, got "lots"/,
+    ],
     [
       [
         ...['credits', 'top-up', 'set', ...none.org, '--external-id', 'x', '--unit', 'a', '--below', 'lots'],

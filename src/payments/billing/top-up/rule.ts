@@ -9,7 +9,7 @@ import { formatMinor, MoneyError, readCurrency, readMinor } from '../../../lib/m
 import type { Param, Query, Statement } from '../../../lib/pg/types.ts'
 import { Type } from '../../../lib/shape/schema.ts'
 import { decimal, instant, integer, shape, text } from '../../../lib/shape/shape.ts'
-import { amountIn, externalId } from '../body.ts'
+import { amountIn, amountRefused, externalId } from '../body.ts'
 import { readExpiresAfter } from '../credits/after.ts'
 import { checkDecimals, formatCredits, readCredits, type SentAmount } from '../credits/amount.ts'
 import { unknownCustomer, unknownUnit } from '../credits/calls.ts'
@@ -127,7 +127,7 @@ function chargeOf({ currency_code, amount }: JsonObject): Charge {
   try {
     return [formatMinor(readMinor(amount as SentAmount, currency), currency), currency]
   } catch (error) {
-    if (error instanceof MoneyError) throw new ApiError(400, 'invalid_amount', `amount ${error.message}.`)
+    if (error instanceof MoneyError) throw amountRefused('invalid_amount', error.message, amount)
     throw error
   }
 }
