@@ -3,7 +3,7 @@ import type { Result } from './measure.ts'
 
 let isEnding = false
 
-/** Ends the run: errors are not reported any more, because stopping the servers makes the current case fail. */
+/** Ends the run: later errors are not reported, because stopping the servers makes the current case fail. */
 export function ignoreFurtherErrors(): void {
   isEnding = true
 }

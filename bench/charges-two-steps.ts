@@ -1,4 +1,4 @@
-// The case "charges-two-steps": charges through the Stripe adapter, two calls of 50 ms each, beside the simulator's one call.
+// The case "charges-two-steps": charges through the Stripe adapter, two calls of 50 ms each, compared with the simulator's one call.
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { systemClock } from '../src/lib/clock.ts'

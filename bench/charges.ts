@@ -1,4 +1,4 @@
-// The cases "charges" and "charges-slow": charges of distinct customers, beside pgbench with the statements of one charge.
+// The cases "charges" and "charges-slow": charges of distinct customers, compared with pgbench with the statements of one charge.
 import { chargeWithoutPause, type Entry, type Target } from './charges-clients.ts'
 import { CARDS, type ChargesRig, CUSTOMERS, openChargesRig, startPlainCharges } from './charges-rig.ts'
 import { AMOUNT, recordCharge } from './charges-statements.ts'

@@ -1,4 +1,4 @@
-// The case "credits": spends of distinct customers and of one, beside a ledger written by hand, and what caps cost a charge.
+// The case "credits": spends of distinct customers and of one, compared with a ledger written by hand, and what caps cost a charge.
 import { randomUUID } from 'node:crypto'
 import { chargeWithoutPause, Line, type Target } from './charges-clients.ts'
 import { CARDS, type ChargesRig, CUSTOMERS, openChargesRig } from './charges-rig.ts'

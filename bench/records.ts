@@ -1,4 +1,4 @@
-// The writing of records beside a hand-written upsert of the same rows, with commits that reach the disk. Run it alone:
+// The writing of records compared with a hand-written upsert of the same rows, with commits that reach the disk. Run it alone:
 // `bin/pinned-node --dev bench/records.ts [SECONDS]`. It prints records a second, CPU, and times at 200 records a second.
 import { Agent } from 'node:http'
 import { percentile } from './measure.ts'

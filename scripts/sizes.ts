@@ -7,7 +7,7 @@ import { parseSync } from '@swc/core'
 const FILE_LIMIT = 250
 const FUNCTION_LIMIT = 60
 
-// Exceptions. One that is not needed any more is an error too, so that these lists stay current.
+// Exceptions. One that is no longer needed is an error too, so that these lists stay current.
 const LONG_FILES: Readonly<Record<string, string>> = {
   'src/operator/admin/tenants.ts': 'Declarations of two nouns.',
 }

@@ -19,7 +19,7 @@ export interface Verdict {
   movements: number
   /** One line for each rule that does not hold. */
   broken: string[]
-  /** Orders that callers were told of and that are not there any more. */
+  /** Orders that callers received and that are lost. */
   lostOrders: string[]
 }
 
@@ -66,7 +66,7 @@ export async function judge({ clients, query, simulatorUrl }: Evidence): Promise
   return { keys: clients.charges.length, succeeded: paid.length, movements: charged.length, broken, lostOrders }
 }
 
-/** Refusals without another order of the customer that was in progress meanwhile, as the database has it in the end. */
+/** Refusals without another order of the customer that was in progress at that time, as the database has it in the end. */
 function groundless({ inProgress }: Clients, orders: Record<string, string | Date | null>[]): string[] {
   const reason = ({ customer, key, sentAt, receivedAt }: Clients['inProgress'][number]) =>
     orders.some(

@@ -96,7 +96,9 @@ async function loseCommits(nodes: Nodes, serving: Serving): Promise<number> {
   const verdict = await end(clients, serving, nodes)
   const named = verdict.lostOrders.filter((id) => differences.includes(id))
   print(`Senders held at ${heldAt}; the node was killed ${UNSENT_MS} ms later.`)
-  print(`Charges told as paid meanwhile: ${unsent.length}. Orders of them that are lost: ${verdict.lostOrders.length}.`)
+  print(
+    `Charges reported as paid during the run: ${unsent.length}. Orders of them that are lost: ${verdict.lostOrders.length}.`,
+  )
   print(`Lost orders that reconcile names: ${named.length}.`)
   print(`The doctor: ${finding?.level}: ${finding?.message}`)
   print(`The copy was told and began anew: ${clients.copy.begunAnew} time(s).`)

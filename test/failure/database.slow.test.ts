@@ -48,7 +48,7 @@ describe('PostgreSQL', { timeout: 300_000 }, () => {
       cluster.thaw()
     })
     some(received, '503')
-    assert.ok(received.slowestMs < 15_000, `somebody waited ${received.slowestMs} ms`)
+    assert.ok(received.slowestMs < 15_000, `a request waited ${received.slowestMs} ms`)
   })
 
   test('out of connections', { timeout: PATIENCE_MS }, async () => {
@@ -149,14 +149,14 @@ describe(titled('PostgreSQL on a full disk', why), {
       })
       await sleep(2000)
       rmSync(filler)
-      // PostgreSQL may have given up over it; whoever looks after it starts it again.
+      // PostgreSQL may have stopped because of it; its operator starts it again.
       await cluster.query('drop table if exists t, u').catch(() => cluster.start())
     })
-    assert.ok((received.statuses['503'] ?? 0) > 0, `nobody noticed: ${JSON.stringify(received.statuses)}`)
+    assert.ok((received.statuses['503'] ?? 0) > 0, `no client noticed: ${JSON.stringify(received.statuses)}`)
   })
 })
 
-/** Writes until nothing fits any more. */
+/** Writes until the disk is full. */
 function fill(file: string): void {
   const { bavail, bsize } = statfsSync(dirname(file))
   try {

@@ -57,7 +57,7 @@ export const batchMutants: Mutants = {
     foundBy: batching,
   },
   'slow-tenant-holds-up-others': {
-    does: 'keeps the waiting calls of a tenant in the shared lane when it is given one of its own',
+    does: 'keeps the waiting calls of a tenant in the shared lane when it gets its own lane',
     file: 'lib/batching.ts',
     code: 'this.#shared.moveTo(lane, tenant)',
     bug: '',

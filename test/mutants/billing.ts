@@ -37,7 +37,7 @@ export const billingMutants: Mutants = {
   },
   'late-call-of-an-unsent-refund': {
     does: 'sends a refund for the first time although the lease of the look is nearly over',
-    file: 'payments/billing/movement/in-time.ts',
+    file: 'payments/billing/movement/renew-lease.ts',
     code: `return leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - sentMs) ? held : undefined`,
     bug: `return sentMs >= 0 ? held : undefined`,
     foundBy: unsent,

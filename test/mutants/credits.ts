@@ -113,7 +113,7 @@ export const creditMutants: Mutants = {
     foundBy: ['test/payments/billing/caps.test.ts'],
   },
   'top-up-without-turns': {
-    does: 'sends the key of the first top-up for ever',
+    does: 'sends the key of the first top-up with every later one',
     file: 'payments/billing/top-up/run.ts',
     code: `set turn = t.turn + 1,`,
     bug: `set turn = t.turn,`,

@@ -1,4 +1,4 @@
-// Mutants of erasure and of the import beside it.
+// Mutants of erasure and of concurrent imports.
 import type { Mutants } from './mutant.ts'
 
 const erasure = ['test/core/erasure/erasure.test.ts']

@@ -17,7 +17,7 @@ if (unknown.length > 0) throw new Error(`There is no mutant ${unknown.join(', ')
 const names = positionals.length > 0 ? positionals : Object.keys(mutants)
 
 let survivors = 0
-// One server for all runs, each with databases of its own.
+// One server for all runs, each with its own databases.
 if (!values.list) await globalSetup()
 console.log('| mutant | what it does wrong | found by |\n|---|---|---|')
 for (const name of names) {

@@ -27,7 +27,7 @@ export class Process {
     })
   }
 
-  /** Ends it: nothing that it waits for happens any more. */
+  /** Ends it: nothing that it waits for happens after that. */
   crash(): void {
     this.isAlive = false
     this.#tellCrash()

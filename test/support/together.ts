@@ -9,7 +9,7 @@ const TESTS = join(import.meta.dirname, '..')
 // Slow files have their own run, and each its own process.
 const SLOW = /\.slow\.test\.ts$/
 
-// Far longer than a file takes with eight busy loops beside it, and far shorter than a run may take.
+// Far longer than a file takes with eight busy loops on the machine, and far shorter than a run may take.
 const FILE_MS = 15 * 60_000
 // Time for connections and the like to close after the last test.
 const END_MS = 120_000
@@ -39,7 +39,7 @@ export function runTogether(entry: string): void {
   }
 }
 
-/** A test that fails may leave a server at work, or a hook that waits for it: that must not hold up the run for ever. */
+/** A test that fails may leave a server at work, or a hook that waits for it: that must not hold up the run. */
 function fail(sentence: string): void {
   console.error(`${sentence} Open: ${process.getActiveResourcesInfo().join(', ')}.`)
   process.exit(1)

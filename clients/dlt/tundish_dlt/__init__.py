@@ -59,7 +59,7 @@ def tundish(
                     if table not in wanted:
                         continue
                     for row in _rows(table, change.data):
-                        # An object that is null has no column of its own.
+                        # A null object has no column.
                         full = {name: value for name, value in row.items() if value is not None or name in columns[table]}
                         yield dlt.mark.with_hints(full, hints[table], create_table_variant=True)
         except LostCommits as lost:

@@ -112,7 +112,7 @@ export class Tundish {
     return changes(this.#http, () => this.#headers(), options)
   }
 
-  /** The same page by page, with a cursor to store beside each page. */
+  /** The same page by page, with a cursor to store with each page. */
   changePages(options?: ChangePagesOptions): AsyncGenerator<ChangePage> {
     return changePages(this.#http, () => this.#headers(), options)
   }

@@ -9,7 +9,7 @@ import { isTrial } from './subscriptions.ts'
 /** What happens later is not counted: the figures of an experiment come to rest. */
 export const COUNTED_DAYS = 90
 
-const inTime = (instant: string) =>
+const isCounted = (instant: string) =>
   `${instant} >= s.created_at and ${instant} < s.created_at + interval '${COUNTED_DAYS} days'`
 const PRICE = reportedPrice('t')
 const AMOUNT = reportedRow('r', paidAt('r'))
@@ -19,7 +19,7 @@ const PAID = `
     select coalesce(sum(coalesce(${PRICE}, 0)), 0)::numeric as gross, count(*) filter (where t.price > 0) as payments,
       count(*) filter (where ${PRICE} is null) as unknown
     from transactions t
-    where t.project_id = $1 and t.profile_id = s.profile_id and ${inTime('t.created_at')} and not t.sandbox) paid`
+    where t.project_id = $1 and t.profile_id = s.profile_id and ${isCounted('t.created_at')} and not t.sandbox) paid`
 
 const BACK = `
   cross join lateral (
@@ -30,15 +30,15 @@ const BACK = `
     join report_transactions r on r.organization_id = c.organization_id and r.external_id = c.external_id
       and r.psp_transaction_type <> 'sale'
     cross join lateral (select ${moveOf('r')} as move, coalesce(${AMOUNT}, 0) as usd) moved
-    where c.project_id = $1 and c.profile_id = s.profile_id and ${inTime(paidAt('r'))}) returned`
+    where c.project_id = $1 and c.profile_id = s.profile_id and ${isCounted(paidAt('r'))}) returned`
 
 const TRIALS = `
   cross join lateral (
     select count(*) as trials, count(*) filter (where exists (
       select from transactions t where t.project_id = $1 and t.subscription_id = u.id and ${pays('t', 'u')}
-        and ${inTime('t.created_at')})) as paid
+        and ${isCounted('t.created_at')})) as paid
     from subscriptions u
-    where u.project_id = $1 and u.profile_id = s.profile_id and ${inTime('u.created_at')} and ${isTrial('u')}
+    where u.project_id = $1 and u.profile_id = s.profile_id and ${isCounted('u.created_at')} and ${isTrial('u')}
       and not u.sandbox) tried`
 
 const FACTS = `

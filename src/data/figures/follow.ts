@@ -27,7 +27,7 @@ export function followFigures({ db, clock, log }: Context): () => Promise<void> 
 /** Brings the figures of all projects up to date, except those that another process is computing. */
 export async function followAll(db: Db, signal?: AbortSignal): Promise<void> {
   const follower = new Follower(db, systemClock)
-  await follower.look(signal)
+  await follower.scan(signal)
   while (follower.isBehind && !signal?.aborted) await follower.takeTurn(signal)
 }
 

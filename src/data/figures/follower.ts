@@ -29,8 +29,8 @@ interface Unfinished {
 }
 
 /**
- * A round begins with a look at all projects that have marks: each gets a slice of time. Those that need more get further slices
- * in turn, and all others are looked at again during it, so that their new changes do not wait. The round ends when no project
+ * A round begins with a scan of all projects that have marks: each gets a slice of time. Those that need more get further slices
+ * in turn, and all others are scanned again during it, so that their new changes do not wait. The round ends when no project
  * needs more time.
  */
 export class Follower {
@@ -39,7 +39,7 @@ export class Follower {
   private readonly onFailedDay: OnFailedDay | undefined
   private readonly unfinished = new Map<string, Unfinished>()
   private roundMs = 0
-  private nextLookMs = Number.NEGATIVE_INFINITY
+  private nextScanMs = Number.NEGATIVE_INFINITY
 
   constructor(db: Db, clock: Clock, onFailedDay?: OnFailedDay) {
     this.db = db
@@ -49,9 +49,9 @@ export class Follower {
 
   /** Does the next piece of work if one is due; returns the pause after it. */
   async step(signal: AbortSignal): Promise<number> {
-    if (this.clock.monotonicMs() >= this.nextLookMs) await this.look(signal)
+    if (this.clock.monotonicMs() >= this.nextScanMs) await this.scan(signal)
     else await this.takeTurn(signal)
-    return this.isBehind ? 0 : Math.max(0, this.nextLookMs - this.clock.monotonicMs())
+    return this.isBehind ? 0 : Math.max(0, this.nextScanMs - this.clock.monotonicMs())
   }
 
   /** Whether projects need more time in this round. */
@@ -60,7 +60,7 @@ export class Follower {
   }
 
   /** Computes marked days of all projects, each for a slice of time. */
-  async look(signal?: AbortSignal): Promise<void> {
+  async scan(signal?: AbortSignal): Promise<void> {
     const begunMs = this.clock.monotonicMs()
     if (!this.isBehind) this.roundMs = 0
     const failures: unknown[] = []
@@ -73,7 +73,7 @@ export class Follower {
         if (signal?.aborted) return
         const beforeMs = this.clock.monotonicMs()
         // The other projects must not wait until this one can be computed.
-        await this.lookAt(projectId, writers, signal).catch((error) => {
+        await this.scanProject(projectId, writers, signal).catch((error) => {
           if (isUnavailable(error)) throw error
           failures.push(error)
         })
@@ -81,12 +81,12 @@ export class Follower {
       }
     } finally {
       this.addWork(begunMs)
-      if (this.isBehind) this.nextLookMs = this.clock.monotonicMs() + pauseMs(completedMs)
+      if (this.isBehind) this.nextScanMs = this.clock.monotonicMs() + pauseMs(completedMs)
     }
     if (failures.length > 0) throw failures[0]
   }
 
-  private async lookAt(projectId: string, writers: Writers, signal?: AbortSignal): Promise<void> {
+  private async scanProject(projectId: string, writers: Writers, signal?: AbortSignal): Promise<void> {
     const nowMs = this.clock.monotonicMs()
     const earlier = this.unfinished.get(projectId)
     if (earlier && nowMs < earlier.newestMs + NEWEST_AGAIN_MS) return
@@ -103,7 +103,7 @@ export class Follower {
     if (!next) return
     const [projectId, one] = next
     const begunMs = this.clock.monotonicMs()
-    // A pass that fails begins again with the next look.
+    // A pass that fails begins again with the next scan.
     this.unfinished.delete(projectId)
     try {
       if ((await continuePass(this.db, one.pass, this.slice(signal))) === 'incomplete')
@@ -122,7 +122,7 @@ export class Follower {
   private addWork(begunMs: number): void {
     const nowMs = this.clock.monotonicMs()
     this.roundMs += nowMs - begunMs
-    if (!this.isBehind) this.nextLookMs = nowMs + pauseMs(this.roundMs)
+    if (!this.isBehind) this.nextScanMs = nowMs + pauseMs(this.roundMs)
   }
 }
 

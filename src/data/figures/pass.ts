@@ -42,13 +42,13 @@ export async function beginPass(db: Db, projectId: string, options: Options): Pr
 }
 
 /**
- * Computes marked days while `goesOn`, at least one run of them. A day that is marked again during the pass is left to the next pass.
+ * Computes marked days while `shouldContinue`, at least one run of them. A day that is marked again during the pass is left to the next pass.
  * `locked`: another process is computing figures of the project, and completes them.
  */
 export async function continuePass(
   db: Db,
   pass: Pass,
-  goesOn: () => boolean,
+  shouldContinue: () => boolean,
 ): Promise<'complete' | 'incomplete' | 'locked'> {
   do {
     const result = await computeNext(db, pass)
@@ -57,7 +57,7 @@ export async function continuePass(
     await db.query(PROGRESS, [pass.projectId, pass.horizon, pass.writers])
     await completeSettings(db.query, pass.projectId, pass.version)
     return 'complete'
-  } while (goesOn())
+  } while (shouldContinue())
   return 'incomplete'
 }
 
@@ -100,7 +100,7 @@ async function computeNext(db: Db, pass: Pass): Promise<'computed' | 'none' | 'l
   return 'computed'
 }
 
-/** Records a day that cannot be computed, and goes on with the day before it. */
+/** Records a day that cannot be computed, and continues with the day before it. */
 async function leaveOut(db: Db, { projectId, runs, onFailedDay }: Pass, family: string, day: string, error: unknown) {
   const code = sqlState(error)!
   await addFailure(db, projectId, family, day, code)

@@ -84,7 +84,7 @@ test('an import that is killed while it writes leaves nothing behind, and does n
   await untilLocked(imports.db.query, 'import_concerned')
   child.kill('SIGKILL')
   await once(child, 'exit')
-  // The lock is still held: the server has to notice by itself that nobody waits any more.
+  // The lock is still held: the server has to notice by itself that its client is gone.
   const next = imports.run(fresh, [line.product()])
   assert.equal(await Promise.race([next.then(() => 'done'), sleep(PATIENCE_MS, 'stuck', { ref: false })]), 'done')
   await query('rollback')

@@ -1,4 +1,4 @@
-// Every text column of the database is wiped by an erasure or was decided not to be: a new one fails here until somebody decides.
+// Every text column of the database is wiped by an erasure or was decided not to be: a new one fails here until it is decided.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setUpDb } from '../../support/db.ts'

@@ -52,7 +52,7 @@ describe('an erasure leaves no trace', () => {
         },
         // Told before the customer was linked to the profile.
         { id: EVENTS[1], type: 'charge.succeeded', object_id: ORDER, ...PERSONAL.events },
-        { id: EVENTS[2], type: 'charge.succeeded', object_id: UNLINKED_ORDER, data: { note: 'of somebody else' } },
+        { id: EVENTS[2], type: 'charge.succeeded', object_id: UNLINKED_ORDER, data: { note: 'of another person' } },
       ],
     })
     for (const event of EVENTS.slice(0, 2)) await insertAttempt(event)
@@ -79,7 +79,7 @@ describe('an erasure leaves no trace', () => {
     const data = new Map(events.map(({ id, data }) => [id, JSON.parse(data!)]))
     assert.deepEqual(
       EVENTS.slice(0, 3).map((id) => data.get(id)),
-      [{ id: 'subscription-of-a' }, { id: ORDER }, { note: 'of somebody else' }],
+      [{ id: 'subscription-of-a' }, { id: ORDER }, { note: 'of another person' }],
     )
   })
 

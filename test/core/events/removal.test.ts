@@ -95,11 +95,11 @@ test('is removed while its deliveries are locked, is shown nowhere and receives 
   for (const [reading, params] of readings) assert.ok(await shows(reading, params), `${reading} shows it`)
 
   // The removal may not wait for a delivery, which something else may lock.
-  const { query: beside, release } = await billing.db.connect()
-  await beside('begin')
-  await beside('select from webhook_deliveries where endpoint_id = $1 for update', [id])
+  const { query: concurrent, release } = await billing.db.connect()
+  await concurrent('begin')
+  await concurrent('select from webhook_deliveries where endpoint_id = $1 for update', [id])
   await call('removeWebhook', { webhook_id: id })
-  await beside('commit')
+  await concurrent('commit')
   release()
 
   assert.ok((await rowsOf(id)).deliveries > 3)

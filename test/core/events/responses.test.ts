@@ -77,7 +77,7 @@ test('no response is kept for an event that an erasure has emptied in between', 
   const id = await events.endpoint(target.url)
   const { db } = events.app
   const project = { id: PROJECT, organizationId: ORGANIZATION }
-  // Somebody else's subscription, which came out of a session of hers.
+  // Another person's subscription, which came out of a session of hers.
   await insert(db, project, { ...BASICS, ...person('ada') })
   await insert(db, project, {
     profiles: [{ id: 'bob' }],

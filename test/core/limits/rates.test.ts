@@ -165,7 +165,7 @@ describe('a process whose keys send nothing', () => {
         for (let n = 0; n < 20; n += 1) limiter.take(key, { rate: 10, burst: 50 })
         // Twenty requests are ten a second for two seconds, which is eight times a quarter of one.
         for (let woken = 0; !clock.isStopped; woken += 1) {
-          assert.ok(woken < 20, 'The process is woken for ever.')
+          assert.ok(woken < 20, 'The process is woken again and again.')
           await until('the process to sleep', () => clock.isAsleep || clock.isStopped)
           if (clock.isAsleep) clock.wake()
         }

@@ -51,7 +51,7 @@ describe('wrong keys', () => {
       const responses = await Promise.all(times(60, () => wrong('192.0.2.1')))
       const seconds = (performance.now() - begun) / 1000
       assert.ok(seconds > 3)
-      // Fifteen, and one more for each second that passed meanwhile.
+      // Fifteen, and one more for each second that has passed.
       assert.ok(
         count(responses, 401) >= 15 && count(responses, 401) <= 16 + seconds,
         `${count(responses, 401)} in ${seconds} s`,

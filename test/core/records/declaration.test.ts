@@ -41,6 +41,6 @@ test('a shape whose SQL contains commas is read by name', async () => {
     id: text('Identifier.'),
     id_or_none: text('The same.', { sql: "coalesce(x.id, 'none')" }),
   })
-  const [row] = await imports.rows(`select 'beside' as id, ${odd.namedColumns} from (values (null::text)) x (id)`)
+  const [row] = await imports.rows(`select 'odd' as id, ${odd.namedColumns} from (values (null::text)) x (id)`)
   assert.deepEqual(JSON.parse(odd.writeNamed(row!).toString()), { id: null, id_or_none: 'none' })
 })

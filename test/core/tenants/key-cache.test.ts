@@ -34,7 +34,7 @@ describe('the key cache', () => {
     keys = openKeyCache(counting, clock)
   })
 
-  /** Lets a refresh that runs beside the request come to its end. */
+  /** Waits until a refresh that runs during the request has ended. */
   const settle = () => server.db.read({ text: 'select pg_sleep(0.02)' }, []).then(() => new Promise(setImmediate))
   const tenant = () => ({ organization_id: project.organizationId, project_id: project.id })
 

@@ -42,7 +42,7 @@ describe('following', () => {
   }
 
   test('a charge has its own project computed, not the others of its organization, and an idle pass has none', async () => {
-    const other = await createProject(billing.db, billing.server.app.seal, { id: 'beside', organization: shop.id })
+    const other = await createProject(billing.db, billing.server.app.seal, { id: 'neighbour', organization: shop.id })
     const { customer } = shop
     const user = await customer({ profileId: 'pro_1' })
     await assertExact(billing.db, shop.projectId)
@@ -74,7 +74,7 @@ describe('following', () => {
   })
 
   test('as_of does not pass a writer that has begun, in its own project', async () => {
-    const [user, beside] = [await shop.customer({ profileId: 'pro_1' }), await billing.organization()]
+    const [user, neighbour] = [await shop.customer({ profileId: 'pro_1' }), await billing.organization()]
     await charge(user)
     await assertExact(billing.db, shop.projectId)
     const begun = await billing.db.tx(async (query) => {
@@ -85,7 +85,7 @@ describe('following', () => {
     })
     assert.ok((await asOf()) <= begun, 'the project of the writer')
     await billing.db.tx(async (query) => {
-      await query('select begin_write($1)', [beside.projectId])
+      await query('select begin_write($1)', [neighbour.projectId])
       await until('a horizon after the writer', async () => {
         await readHorizon(billing.db, shop.projectId)
         await followAll(billing.db)

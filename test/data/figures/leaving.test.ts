@@ -190,7 +190,7 @@ describe('today by hour', () => {
       at('2026-10-25T01:40:00Z', 9900, { sandbox: true }),
       session('ses_1', '2026-10-25T00:10:00Z'),
       session('ses_2', '2026-10-25T01:10:00Z'),
-      // The same weekday of the week before, and the days beside it.
+      // The same weekday of the week before, and the days before and after it.
       at('2026-10-17T23:30:00Z', 300),
       at('2026-10-18T00:30:00Z', 500),
       at('2026-10-18T22:30:00Z', 70000),

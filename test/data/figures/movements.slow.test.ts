@@ -116,7 +116,7 @@ describe('movements of the MRR', () => {
       sub('a3', 'ada', '2026-02-05', 2000, ['cancelled', '2026-02-10']),
       sub('a4', 'ada', '2026-02-10', 3000, ['paused', '2026-03-01']),
       sub('b1', 'bob', '2026-01-10', 700, ['cancelled', '2026-01-10']),
-      // Who had it for nothing did not pay: neither before nor beside it.
+      // A subscription without a price is not a paying one, before this one or at the same time.
       sub('c0', 'cid', '2025-12-20', 0),
       sub('c1', 'cid', '2026-03-05', 400, ['cancelled', '2026-03-06']),
     ])

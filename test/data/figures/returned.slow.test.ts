@@ -1,4 +1,4 @@
-// Refund and dispute rates over the payments that they belong to, beside an independent model of the payment report.
+// Refund and dispute rates over the payments that they belong to, compared with an independent model of the payment report.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openRandom } from '../../../src/lib/seeded-random.ts'

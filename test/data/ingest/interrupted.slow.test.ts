@@ -20,7 +20,7 @@ after(() => imports.stop())
 const profiles = (count: number, more: object = {}) =>
   Array.from({ length: count }, (_, n) => line.profile({ id: `profile-${n}`, ...more }))
 
-/** No import works in the database any more; a statement under way may take a moment to notice. */
+/** Waits until no import works in the database: a statement under way may take a moment to notice. */
 async function quiet(): Promise<void> {
   await until('imports to give their locks back', async () => {
     const busy = await imports.rows(

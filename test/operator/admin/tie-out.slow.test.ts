@@ -75,7 +75,7 @@ describe('one of each difference', async () => {
   await load(shop.projectId, [
     ...['ada', 'bob', 'cid'].flatMap((id) => person(id)),
     ...person('eve', { preview: true }),
-    // Tied: of the same moment, and a payment of somebody without a profile.
+    // Tied: of the same moment, and a payment of a customer without a profile.
     transaction('ada', '2025-10-03T10:00:00Z', 1000),
     payment('ada', '2025-10-03T10:00:02Z', 10),
     payment('none', '2025-10-04T10:00:00Z', 3.5),

@@ -1,4 +1,4 @@
-// The pages of acquisition, worth and experiments, beside SQL on the demo.
+// The pages of acquisition, worth and experiments, compared with SQL on the demo.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { FROM, startDemo, TO } from './demo-facts.ts'

@@ -1,4 +1,4 @@
-// The page of recovered declines, beside SQL on the demo: each chain of attempts is walked in the test.
+// The page of recovered declines, compared with SQL on the demo: each chain of attempts is walked in the test.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { FROM, PERIOD, startDemo, TO } from './demo-facts.ts'

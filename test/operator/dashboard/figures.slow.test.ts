@@ -1,4 +1,4 @@
-// The numbers of every page with figures, read from its HTML as a browser without scripts has it, beside SQL on the demo.
+// The numbers of every page with figures, read from its HTML as a browser without scripts has it, compared with SQL on the demo.
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import {

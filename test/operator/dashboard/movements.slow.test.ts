@@ -1,4 +1,4 @@
-// The pages of movements, churn, forecast and today by hour, beside SQL on the demo.
+// The pages of movements, churn, forecast and today by hour, compared with SQL on the demo.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { FROM, PERIOD, SUBSCRIPTIONS, startDemo, TO } from './demo-facts.ts'

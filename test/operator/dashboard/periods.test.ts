@@ -37,7 +37,7 @@ const changeOf = (text: string, label: string) =>
     's',
   ).exec(text)![1]
 
-/** What stands beside each period of a table. */
+/** The comparison in the cell next to each period of a table. */
 const partsOf = (text: string, table: string) =>
   [
     ...new RegExp(`<table id="${table}">.*?</table>`, 's')

@@ -1,4 +1,4 @@
-// The tables that test/operator/dashboard/figures.slow.test.ts does not read: charts over time, cohorts, lists and objects, beside SQL.
+// The tables that test/operator/dashboard/figures.slow.test.ts does not read: charts over time, cohorts, lists and objects, compared with SQL.
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { addDays } from '../../../src/lib/days.ts'

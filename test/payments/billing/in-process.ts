@@ -73,7 +73,7 @@ export async function orderOf(db: Db, organizationId: string, externalId: string
 }
 
 /** Postpones all charges in progress by a day, so that the next test does not take those of earlier tests. */
-export const postponeLooks = (db: Db) =>
+const postponeStatusChecks = (db: Db) =>
   db.query(`update orders set next_look_at = db_clock() + interval '1 day' where status = 'processing'`)
 
 // Longer than a test runs on a busy machine.
@@ -115,7 +115,7 @@ export function setUpCharges() {
     shop = await billing.organization()
   })
   beforeEach(async () => {
-    await postponeLooks(billing.db)
+    await postponeStatusChecks(billing.db)
     user = await shop.customer()
     errors.length = 0
   })

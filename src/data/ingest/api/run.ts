@@ -61,7 +61,7 @@ export async function runApiImport(given: ApiImport, state: ApiImportState): Pro
   }
 }
 
-/** Pauses between two passes, and goes on only when the service responds. */
+/** Pauses between two passes, and continues only when the service responds. */
 async function untilReachable({ source, signal, pollMs = POLL_MS, onTrouble }: ApiImport, isTundish: boolean) {
   for (;;) {
     await sleep(pollMs, undefined, { signal }).catch(() => {})

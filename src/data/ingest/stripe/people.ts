@@ -13,7 +13,7 @@ import type { Names } from './names.ts'
 
 type Shared = Pick<Importing, 'db' | 'audit'>
 
-/** A person as Stripe's objects tell of them: `id` is that of the profile that an import makes. */
+/** A person as in Stripe's objects: `id` is that of the profile that an import makes. */
 interface Person {
   id: string
   externalId: string | null

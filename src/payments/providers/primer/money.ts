@@ -3,7 +3,7 @@ import { allCurrencies, currencies } from '../../../lib/currencies.ts'
 
 // Primer's reference has amounts "in minor units" and does not say by which list. These have another number of decimals in the
 // list of currencies of Primer's own SDK than in ISO 4217, so a factor of 100 may lie between them: none is charged or read until
-// somebody has tried it in a sandbox.
+// it was tried in a sandbox.
 const DOUBTFUL = new Set(
   'AFN ALL AMD COP CRC HUF IDR IQD IRR LBP MGA MMK MUR PKR RSD SOS SYP TZS UZS YER ZMK ZWL'.split(' '),
 )

@@ -37,7 +37,7 @@ export interface Payment {
   key: string | null
   reference: string | null
   asked: Sum
-  /** The sum of all captures; null if it is not told. */
+  /** The sum of all captures; null if the response lacks it. */
   capturedMinor: bigint | null
   customer: string | null
   token: string | null
@@ -73,8 +73,8 @@ export function readPayment(body: Fields): Payment {
     token: textOf(method['paymentMethodToken']),
     needsAction: isObject(requiredAction),
     statusReason: isObject(statusReason) ? fieldsOf(statusReason) : null,
-    sales: inTime(all.filter(({ type }) => type === 'SALE')),
-    refunds: inTime(all.filter(({ type }) => type === 'REFUND')),
+    sales: inOrderOfTime(all.filter(({ type }) => type === 'SALE')),
+    refunds: inOrderOfTime(all.filter(({ type }) => type === 'REFUND')),
     date: readTime(body['date']),
     updatedAt: readTime(body['dateUpdated']),
     body,
@@ -108,7 +108,7 @@ function readTransaction(value: unknown): Transaction {
 }
 
 /** By their dates; those without one stay where they are. The order of the list is not documented. */
-function inTime(transactions: Transaction[]): Transaction[] {
+function inOrderOfTime(transactions: Transaction[]): Transaction[] {
   if (transactions.some(({ date }) => date === null)) return transactions
   return transactions.toSorted((one, other) => (one.date! < other.date! ? -1 : one.date! > other.date! ? 1 : 0))
 }

@@ -79,7 +79,7 @@ describe('a replica', { timeout: 240_000 }, () => {
       scene.replica.thaw()
       await untilUsable(server)
     })
-    assert.ok(slowestMs < 3000, `somebody waited ${slowestMs} ms`)
+    assert.ok(slowestMs < 3000, `a request waited ${slowestMs} ms`)
     assert.deepEqual(await where(), ['replica fresh'])
   })
 

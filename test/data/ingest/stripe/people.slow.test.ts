@@ -216,7 +216,7 @@ test('a customer who names an erased profile is erased with it, before and after
   assert.deepEqual(billed, { profile_id: 'pro_eve', email: null })
 })
 
-/** A checkout session that was paid, with this metadata, and what was bought in it with that of its own. */
+/** A checkout session that was paid, with this metadata, and what was bought in it, with its own metadata. */
 async function bought(metadata: Record<string, string>, own: Record<string, string> = {}) {
   const price = await monthly()
   const { id, url } = await stripe.checkout.sessions.create({

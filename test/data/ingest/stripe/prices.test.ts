@@ -106,7 +106,7 @@ const cases: [what: string, price: string, subscription: () => Promise<string>][
         },
       ),
   ],
-  ['a quarter off for ever', 'USD 750', async () => subscribe(TEN, await discounted({ percent_off: 25 }))],
+  ['a quarter off forever', 'USD 750', async () => subscribe(TEN, await discounted({ percent_off: 25 }))],
   ['a third off, rounded', 'USD 667', async () => subscribe(TEN, await discounted({ percent_off: 33.33 }))],
   ['an amount off', 'USD 700', async () => subscribe(TEN, await discounted({ amount_off: 300, currency: 'usd' }))],
   [
