@@ -143,6 +143,24 @@ test('waits as long as Retry-After says after 429, and loses nothing', async () 
   }
 })
 
+test('sends again after 408: the request had not arrived as a whole', async () => {
+  const project = await server.project()
+  let calls = 0
+  const tundish = new Tundish({
+    url: server.url,
+    projectKey: await keyOf(server, project),
+    fetch: async (input, init) => {
+      calls += 1
+      if (calls > 1) return fetch(input, init)
+      return new Response('{"message":"The request did not arrive in time."}', { status: 408 })
+    },
+  })
+  tundish.identify({ id: 'slow', created_at })
+  await tundish.flush()
+  assert.equal(calls, 2)
+  assert.equal((await project.get('/profiles/slow')).status, 200)
+})
+
 test('a clear error when the queue is full or the key is wrong; close returns what was not sent', async () => {
   const errors: string[] = []
   const onError = ({ message }: Error) => void errors.push(message)

@@ -134,7 +134,8 @@ export function queryString(query: Record<string, unknown>): string {
 function mayRetry(error: unknown, retry: Call['retry']): boolean {
   if (error instanceof TundishConnectionError) return retry === 'safe'
   if (!(error instanceof TundishError)) return false
-  return error.status === 429 || (retry === 'safe' && error.status >= 500)
+  // 408: the request did not arrive as a whole.
+  return error.status === 408 || error.status === 429 || (retry === 'safe' && error.status >= 500)
 }
 
 /** How long to wait before the next of so many tries. */

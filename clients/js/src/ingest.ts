@@ -194,7 +194,8 @@ function firstOf(queue: Waiting[], most: number): Waiting[] {
 }
 
 /** Such as a wrong key: waiting does not help. */
-const isRefusal = (error: unknown) => error instanceof TundishError && error.status < 500 && error.status !== 429
+const isRefusal = (error: unknown) =>
+  error instanceof TundishError && error.status < 500 && error.status !== 408 && error.status !== 429
 
 function within(work: Promise<void>, ms: number): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -12,7 +12,7 @@ TRIES = 5
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
 # Nothing was done: such a request may always be sent again.
-NOT_DONE = (429, 503)
+NOT_DONE = (408, 429, 503)
 
 
 class TundishError(Exception):
