@@ -64,3 +64,12 @@ export async function checkLedger(db: Db): Promise<void> {
 
 const SAME = (row: string) =>
   `${row}.organization_id = a.organization_id and ${row}.external_id = a.external_id and ${row}.unit = a.unit`
+
+/** Stops a server after a last check of its ledger. */
+export async function stopChecked({ db, stop }: { db: Db; stop(): Promise<void> }): Promise<void> {
+  try {
+    await checkLedger(db)
+  } finally {
+    await stop()
+  }
+}

@@ -202,3 +202,10 @@ export function sendBytes(url: string, bytes: string | Buffer): Promise<string> 
     socket.on('close', () => resolve(response))
   })
 }
+
+export const times = <T>(n: number, make: (n: number) => T): T[] =>
+  Array.from({ length: n }, (_none, index) => make(index))
+
+/** The number of responses with a status. */
+export const countOf = (responses: ApiResponse[], status: number) =>
+  responses.filter((response) => response.status === status).length

@@ -6,13 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readConfig } from '../../../src/config.ts'
 import { until } from '../../support/cluster.ts'
 import { BASICS, insert } from '../../support/data.ts'
-import { type ApiResponse, type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { countOf, type Project, startTestServer, type TestServer, times } from '../../support/server.ts'
 
 // No machine is so busy that a connection is closed later.
 const PATIENCE_MS = 60_000
-const times = <T>(n: number, make: (n: number) => T): T[] => Array.from({ length: n }, (_none, index) => make(index))
-const count = (responses: ApiResponse[], status: number) =>
-  responses.filter((response) => response.status === status).length
 
 describe('sizes', () => {
   let server: TestServer
@@ -161,13 +158,13 @@ describe('slow and many clients', () => {
       assert.equal((await server.call('/health/live')).status, 200)
       await client.query('rollback')
       const [a, b] = await Promise.all([Promise.all(mine), Promise.all(theirs)])
-      assert.deepEqual([count(a, 200), count(a, 429)], [4, 2])
-      assert.deepEqual([count(b, 200), count(b, 503)], [4, 8])
+      assert.deepEqual([countOf(a, 200), countOf(a, 429)], [4, 2])
+      assert.deepEqual([countOf(b, 200), countOf(b, 503)], [4, 8])
       for (const { status, headers } of [...a, ...b]) if (status !== 200) assert.equal(headers['retry-after'], '1')
     } finally {
       release(true)
     }
-    assert.equal(count(await Promise.all(times(4, () => project.get('/funnels'))), 200), 4)
+    assert.equal(countOf(await Promise.all(times(4, () => project.get('/funnels'))), 200), 4)
   })
 
   test('requests that their callers abort no longer count', async () => {
@@ -184,7 +181,7 @@ describe('slow and many clients', () => {
       release(true)
     }
     await until('all four to be counted out', async () => {
-      return count(await Promise.all(times(4, () => project.get('/funnels'))), 200) === 4
+      return countOf(await Promise.all(times(4, () => project.get('/funnels'))), 200) === 4
     })
   })
 })

@@ -10,12 +10,9 @@ import { openLog } from '../../../src/lib/log.ts'
 import { startServer } from '../../../src/server/listeners/server.ts'
 import { until } from '../../support/cluster.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { type ApiResponse, type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { countOf, type Project, startTestServer, type TestServer, times } from '../../support/server.ts'
 
 const WAIT = /^[1-9][0-9]*$/
-const times = <T>(n: number, make: (n: number) => T): T[] => Array.from({ length: n }, (_none, index) => make(index))
-const count = (responses: ApiResponse[], status: number) =>
-  responses.filter((response) => response.status === status).length
 
 describe('the rate of a key', () => {
   let server: TestServer
@@ -35,9 +32,9 @@ describe('the rate of a key', () => {
     const seconds = (performance.now() - begun) / 1000
     const refused = responses.filter(({ status }) => status === 429)
     assert.ok(refused.length > 0, 'none was refused')
-    assert.equal(count(responses, 200) + refused.length, 200)
+    assert.equal(countOf(responses, 200) + refused.length, 200)
     // The first request took one of the burst.
-    assert.ok(count(responses, 200) <= 30 + 2 * seconds, `${count(responses, 200)} in ${seconds} s`)
+    assert.ok(countOf(responses, 200) <= 30 + 2 * seconds, `${countOf(responses, 200)} in ${seconds} s`)
     for (const { headers, body } of refused) {
       assert.match(headers['retry-after'] ?? '', WAIT)
       assert.match(String(headers.ratelimit), /^"key";r=0;t=[1-9][0-9]*$/)
@@ -51,7 +48,7 @@ describe('the rate of a key', () => {
     const other = await server.project()
     await Promise.all(times(60, () => project.get('/funnels')))
     const responses = await Promise.all(times(30, () => other.get('/funnels')))
-    assert.equal(count(responses, 200), 30)
+    assert.equal(countOf(responses, 200), 30)
   })
 
   test('the operator sets it for a project and an organization, and it holds within a second', async () => {
@@ -66,7 +63,7 @@ describe('the rate of a key', () => {
     await set('setProjectRateLimit', { project_id }, 'off')
     await sleep(1100)
     const free = await Promise.all(times(60, () => mine.get('/funnels')))
-    assert.equal(count(free, 200), 60)
+    assert.equal(countOf(free, 200), 60)
     assert.equal(free[0]!.headers['ratelimit-policy'], undefined)
     const organization_id = mine.organizationId
     assert.deepEqual(await set('setOrganizationRateLimit', { organization_id }, '7'), { rate_limit: '7/35' })

@@ -4,12 +4,9 @@ import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createUnauthorizedThrottle } from '../../../src/core/limits/unauthorized-throttle.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { type ApiResponse, startTestServer } from '../../support/server.ts'
+import { countOf, startTestServer, times } from '../../support/server.ts'
 
 const WAIT = /^[1-9][0-9]*$/
-const times = <T>(n: number, make: (n: number) => T): T[] => Array.from({ length: n }, (_none, index) => make(index))
-const count = (responses: ApiResponse[], status: number) =>
-  responses.filter((response) => response.status === status).length
 
 describe('wrong keys', () => {
   test('beyond ten seconds’ worth are delayed, each longer than the one before, then refused with 429', async () => {
@@ -53,10 +50,10 @@ describe('wrong keys', () => {
       assert.ok(seconds > 3)
       // Fifteen, and one more for each second that has passed.
       assert.ok(
-        count(responses, 401) >= 15 && count(responses, 401) <= 16 + seconds,
-        `${count(responses, 401)} in ${seconds} s`,
+        countOf(responses, 401) >= 15 && countOf(responses, 401) <= 16 + seconds,
+        `${countOf(responses, 401)} in ${seconds} s`,
       )
-      assert.equal(count(responses, 401) + count(responses, 429), 60)
+      assert.equal(countOf(responses, 401) + countOf(responses, 429), 60)
       const refused = responses.find(({ status }) => status === 429)!
       assert.match(refused.headers['retry-after'] ?? '', WAIT)
       assert.match(refused.body.message, /without a valid key came from this address: try again in [0-9]+ seconds\.$/)

@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BASICS, insert } from '../../support/data.ts'
 import { type ServerProcess, startProcess } from '../../support/process.ts'
-import { type Project, send, startTestServer, type TestServer } from '../../support/server.ts'
+import { type Project, send, startTestServer, type TestServer, times } from '../../support/server.ts'
 import { startCallers } from './callers.ts'
 
 // TUNDISH_ATTACK=10 makes each attack ten times as large, as many idle connections and lists as the full measure has, and
@@ -34,8 +34,6 @@ async function skim(agent: Agent, url: string, key: string): Promise<{ status: n
   await once(response.resume(), 'end')
   return { status: response.statusCode! }
 }
-
-const times = <T>(n: number, make: (n: number) => T): T[] => Array.from({ length: n }, (_none, index) => make(index))
 
 describe('a normal caller', { timeout: 120_000 + 30_000 * SCALE }, () => {
   let maker: TestServer

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'
-import { addUnit, checkLedger } from '../../support/credits.ts'
+import { addUnit, stopChecked } from '../../support/credits.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
 import { untilLocked } from '../../support/locks.ts'
@@ -18,13 +18,7 @@ await insert(
   { id: project.id, organizationId: organization },
   { profiles: [{ id: 'ada' }], customers: [{ external_id: 'cus-ada', profile_id: 'ada' }] },
 )
-after(async () => {
-  try {
-    await checkLedger(dashboard.server.db)
-  } finally {
-    await dashboard.stop()
-  }
-})
+after(() => stopChecked(dashboard.server))
 
 const see = async (path: string, status = 200) => {
   const response = await dashboard.visit(path, { cookie })

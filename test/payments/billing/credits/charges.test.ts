@@ -5,18 +5,12 @@ import { billingContext } from '../../../../src/payments/billing/context.ts'
 import { recordDispute } from '../../../../src/payments/billing/ledger/disputes.ts'
 import { adoptRefundsOfCharge } from '../../../../src/payments/billing/refund/adopt-of-charge.ts'
 import { refused, startBilling } from '../../../support/billing.ts'
-import { addUnit, checkLedger, withCredits } from '../../../support/credits.ts'
+import { addUnit, stopChecked, withCredits } from '../../../support/credits.ts'
 import { failedRefund } from '../../../support/paid-charge.ts'
 import { scriptedProvider } from '../../../support/scripted-provider.ts'
 
 const billing = await startBilling()
-after(async () => {
-  try {
-    await checkLedger(billing.db)
-  } finally {
-    await billing.stop()
-  }
-})
+after(() => stopChecked(billing))
 const shop = await withCredits(billing.db, await billing.organization())
 const { db } = billing
 await addUnit(db, shop.id, 'minutes', 2)

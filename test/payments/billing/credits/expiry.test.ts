@@ -3,18 +3,12 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { expireDue } from '../../../../src/payments/billing/credits/expiry.ts'
 import { refused, startBilling } from '../../../support/billing.ts'
-import { checkLedger, withCredits } from '../../../support/credits.ts'
+import { stopChecked, withCredits } from '../../../support/credits.ts'
 import { setDatabaseClock } from '../../../support/database-clock.ts'
 
 // The test runs the clockwork by hand.
 const billing = await startBilling({}, { worker: false })
-after(async () => {
-  try {
-    await checkLedger(billing.db)
-  } finally {
-    await billing.stop()
-  }
-})
+after(() => stopChecked(billing))
 const shop = await withCredits(billing.db, await billing.organization())
 const { db } = billing
 

@@ -3,16 +3,10 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { refused, startBilling } from '../../../support/billing.ts'
-import { addUnit, checkLedger, withCredits } from '../../../support/credits.ts'
+import { addUnit, stopChecked, withCredits } from '../../../support/credits.ts'
 
 const billing = await startBilling()
-after(async () => {
-  try {
-    await checkLedger(billing.db)
-  } finally {
-    await billing.stop()
-  }
-})
+after(() => stopChecked(billing))
 const shop = await withCredits(billing.db, await billing.organization())
 const { db } = billing
 
