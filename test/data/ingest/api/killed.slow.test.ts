@@ -37,10 +37,13 @@ test('a copy during writes that is killed twenty times loses nothing and counts 
   await writer
   // The horizon may lag by a second. The first run ends the pass that was killed, the second brings what came behind it.
   let last = { code: 0 as number | null, stdout: '', stderr: '' }
-  for (let run = 0; run < 2; run += 1) {
+  for (let [ended, run] = [0, 0]; ended < 2; run += 1) {
     await sleep(1100)
     last = await tundish(args, server.env)
+    // With many people a run may outlast the patience of the test, which interrupts it.
+    if (/The import was interrupted\./.test(last.stderr) && run < PEOPLE / 2000) continue
     assert.equal(last.code, 0, last.stderr)
+    ended += 1
   }
   const { differences, rejects, repeated } = JSON.parse(last.stdout)
   assert.deepEqual([differences, rejects, repeated], [[], [], 0])
