@@ -11,10 +11,9 @@ import { savedCard, TEST_KEY } from '../../../support/stripe-simulator.ts'
 
 const all = await openStripeImports()
 after(() => all.close())
+const put = (...objects: object[]) => all.simulator.control('/objects', { objects })
 const ids: Record<'product' | 'ugx' | 'subscription' | 'charge' | 'orphan' | 'odd' | 'oddCharge' | 'strange', string> =
   await fill()
-
-const put = (...objects: object[]) => all.simulator.control('/objects', { objects })
 
 /** An account with one of everything that ended an import. */
 async function fill(): Promise<typeof ids> {
