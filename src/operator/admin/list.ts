@@ -4,6 +4,7 @@ import { readCursor, writeCursor } from '../../core/lists/cursor.ts'
 import { hasRight } from '../../core/tenants/access.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { jsonOf } from '../../lib/json/json.ts'
+import type { Row } from '../../lib/pg/row-bytes.ts'
 import type { Param } from '../../lib/pg/types.ts'
 import { type ObjectSchema, type Schema, Type } from '../../lib/shape/schema.ts'
 import type { Shape } from '../../lib/shape/shape.ts'
@@ -26,12 +27,22 @@ export interface ListDeclaration<I extends string = string, T = unknown>
   params?: readonly string[]
   /** Optional filters by their name in the query. */
   filters?: Record<string, Filter>
+  /** Two parts of the list, each in the list's order. */
+  parts?: Parts
   /** The tenant of each row, where the list has only the rows within the caller's reach. */
   reach?: ReachColumns
   /** The record for roles without the right `people`: without what identifies people. */
   withoutPeople?: Shape<T>
   /** Throws a 404 if the path names an object that does not exist. */
   check?: (app: App, input: Input) => Promise<void>
+}
+
+/** The rows that come first, and the others; a filter of true and false shows one part alone: false the first. */
+interface Parts {
+  filter: string
+  schema: Schema
+  first: string
+  others: string
 }
 
 interface Filter {
@@ -78,7 +89,7 @@ export function list<const I extends string, T>(declaration: ListDeclaration<I, 
     ...declaration,
     narrows: reach !== undefined,
     method: 'GET',
-    query: listQuery(filters ?? {}),
+    query: listQuery({ ...filters, ...(declaration.parts && { [declaration.parts.filter]: declaration.parts }) }),
     response: pageOf(shape),
     checkInput(input) {
       for (const [name, value] of Object.entries(input.query)) filters?.[name]?.param?.(value as never)
@@ -91,7 +102,7 @@ export function list<const I extends string, T>(declaration: ListDeclaration<I, 
   }
 }
 
-function listQuery(filters: NonNullable<ListDeclaration['filters']>): ObjectSchema {
+function listQuery(filters: Record<string, Pick<Filter, 'schema'>>): ObjectSchema {
   const own = Object.entries(filters).map(([name, { schema }]) => [name, Type.Optional(schema)])
   return Type.Object({
     ...Object.fromEntries(own),
@@ -118,51 +129,85 @@ function pageOf<T>(shape: Shape<T>): Schema<Page<T>> {
   )
 }
 
-async function page<T>(app: App, declaration: ListDeclaration<string, T>, { params, query, access }: Input) {
-  const { from, at, key, where, filters = {}, withoutPeople } = declaration
-  const shape = withoutPeople && !hasRight(access, 'people') ? withoutPeople : declaration.shape
-  const { limit = DEFAULT_LIMIT, cursor: _cursor, ...given } = query as { limit?: number; cursor?: string }
+async function page<T>(app: App, declaration: ListDeclaration<string, T>, input: Input) {
+  const { at, withoutPeople } = declaration
+  const shape = withoutPeople && !hasRight(input.access, 'people') ? withoutPeople : declaration.shape
+  const { limit = DEFAULT_LIMIT } = input.query as { limit?: number }
+  const place = placeOf(declaration, input)
+  const rows: { row: Row; part: number }[] = []
+  for (const part of partsOf(declaration, input)) {
+    if (rows.length > limit || (place && part < place.part)) continue
+    const [after, most] = [part === place?.part ? place : undefined, limit + 1 - rows.length]
+    for (const row of await readPart(app, declaration, input, { shape, part, after, most })) rows.push({ row, part })
+  }
+  const served = rows.slice(0, limit)
+  const last = rows.length > limit ? served.at(-1) : undefined
+  const next = last && cursorOf(last.row, at !== undefined, bindingOf(declaration, input, last.part))
+  const pagination = { has_more: next !== undefined, ...(next !== undefined && { next_cursor: next }) }
+  const list = served.map(({ row }) => row)
+  return jsonOf({ data: shape.list(list, 2), pagination })
+}
+
+const cursorOf = (row: Row, hasInstant: boolean, binding: string) =>
+  writeCursor({ at: hasInstant ? instantFromPg(row.text(0)!) : NO_INSTANT, id: row.text(1)!, total: 0 }, binding)
+
+/** The parts that a request asks for, in their order. */
+function partsOf({ parts }: ListDeclaration, { query }: Pick<Input, 'query'>): number[] {
+  if (!parts) return [0]
+  const chosen = query[parts.filter]
+  return chosen === undefined ? [0, 1] : [chosen ? 1 : 0]
+}
+
+/** Reads at most `most` rows of a part of the list, from its beginning or behind a place. */
+async function readPart(
+  app: App,
+  declaration: ListDeclaration,
+  { params, query, access }: Input,
+  { shape, part, after, most }: { shape: Shape; part: number; after: Place | undefined; most: number },
+) {
+  const { from, at, key, where, filters = {}, parts } = declaration
+  const { limit: _limit, cursor: _cursor, ...given } = query
   const values: Param[] = (declaration.params ?? []).map((name) => params[name]!)
-  const binding = bindingOf(declaration, { params, query })
   const conditions = where ? [where] : []
   const within = declaration.reach && reachCondition(access.reach, declaration.reach, values)
   if (within !== undefined) conditions.push(within)
+  if (parts) conditions.push(part === 0 ? parts.first : parts.others)
   for (const [name, value] of Object.entries(given)) {
+    if (name === parts?.filter) continue
     const { where: condition, param } = filters[name]!
     values.push(param ? param(value as never) : (value as Param))
     conditions.push(condition(`$${values.length}`))
   }
-  const place = placeOf(declaration, { params, query })
-  if (place) {
-    values.push(...(at ? [place.at] : []), place.id)
+  if (after) {
+    values.push(...(at ? [after.at] : []), after.id)
     conditions.push(
       at ? `(${at}, ${key}) < ($${values.length - 1}::timestamptz, $${values.length})` : `${key} < $${values.length}`,
     )
   }
-  const rows = await app.db.read(
+  return app.db.read(
     {
       text: `select ${at ?? 'null'}, ${key}, ${shape.columns} from ${from}
         ${conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''}
-        order by ${at ? `${at} desc, ` : ''}${key} desc limit ${limit + 1}`,
+        order by ${at ? `${at} desc, ` : ''}${key} desc limit ${most}`,
     },
     values,
   )
-  const served = rows.slice(0, limit)
-  const last = rows.length > limit ? served.at(-1) : undefined
-  const next =
-    last && writeCursor({ at: at ? instantFromPg(last.text(0)!) : NO_INSTANT, id: last.text(1)!, total: 0 }, binding)
-  const pagination = { has_more: next !== undefined, ...(next !== undefined && { next_cursor: next }) }
-  return jsonOf({ data: shape.list(served, 2), pagination })
 }
 
-type Place = NonNullable<ReturnType<typeof readCursor>>
+interface Place {
+  at: string
+  id: string
+  part: number
+}
 
 /** The place after which the page begins; undefined for the first page. Throws a 400 for a cursor of another list. */
 function placeOf(declaration: ListDeclaration, input: Pick<Input, 'params' | 'query'>): Place | undefined {
   const { cursor } = input.query as { cursor?: string }
   if (cursor === undefined) return undefined
-  const place = readCursor(cursor, bindingOf(declaration, input))
-  if (place && declaration.isKey?.(place.id) !== false) return place
+  for (const part of partsOf(declaration, input)) {
+    const place = readCursor(cursor, bindingOf(declaration, input, part))
+    if (place && declaration.isKey?.(place.id) !== false) return { ...place, part }
+  }
   throw new ApiError(
     400,
     'invalid_cursor',
@@ -170,8 +215,12 @@ function placeOf(declaration: ListDeclaration, input: Pick<Input, 'params' | 'qu
   )
 }
 
-/** What a cursor belongs to: the list, its tenant and its filters. */
-function bindingOf({ id, params: names = [] }: ListDeclaration, { params, query }: Pick<Input, 'params' | 'query'>) {
+/** What a cursor belongs to: the list, its tenant and its filters, and the part of the list. */
+function bindingOf(
+  { id, params: names = [] }: ListDeclaration,
+  { params, query }: Pick<Input, 'params' | 'query'>,
+  part: number,
+) {
   const { limit: _limit, cursor: _cursor, ...given } = query
-  return JSON.stringify([id, names.map((name) => params[name]), given])
+  return JSON.stringify([id, names.map((name) => params[name]), given, ...(part === 0 ? [] : [part])])
 }

@@ -32,6 +32,7 @@ const listProfiles = list({
   path: '/projects/:project_id/profiles',
   tag: 'Profiles',
   summary: 'List people',
+  description: 'The newest first: those with an e-mail address, then the others.',
   shape: profile,
   from: 'profiles p',
   at: 'p.created_at',
@@ -48,10 +49,12 @@ const listProfiles = list({
       where: (value) => `p.email_folded = ${value}`,
       param: (value: string) => fold(value),
     },
-    anonymous: {
-      schema: Type.Boolean({ description: 'Whether they are without an e-mail address.' }),
-      where: (value) => `(p.email_folded is null) = ${value}`,
-    },
+  },
+  parts: {
+    filter: 'anonymous',
+    schema: Type.Boolean({ description: 'Whether they are without an e-mail address.' }),
+    first: 'p.email_folded is not null',
+    others: 'p.email_folded is null',
   },
 })
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert } from '../../support/data.ts'
+import type { ApiResponse } from '../../support/server.ts'
 import { rowsOf } from './page-numbers.ts'
 
 const ORDER = '01900000-0000-7000-8000-000000000001'
@@ -179,4 +180,38 @@ test('the list of people is filtered by whether they have an address, on the pag
     )
   }
   assert.equal((await dashboard.server.admin(`/projects/${shop.id}/profiles?anonymous=x`)).status, 400)
+})
+
+test('the list of people begins with those who have an address; pages of every size have each person once, in that order', async () => {
+  const shop = await dashboard.server.project()
+  // The newest first within both; the default of created_at is the same for all.
+  const profiles = ['a', 'b', 'c', 'd', 'e'].flatMap((id) => [
+    { id: `${id}1`, email: `${id}@example.com` },
+    { id: `${id}2` },
+  ])
+  await insert(dashboard.server.db, shop, { profiles })
+  const ordered = ['e1', 'd1', 'c1', 'b1', 'a1', 'e2', 'd2', 'c2', 'b2', 'a2']
+  const list = (query: string) => dashboard.server.admin(`/projects/${shop.id}/profiles?${query}`)
+  const walk = async (query: string) => {
+    const ids: string[] = []
+    for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+      const { status, body, text }: ApiResponse = await list(`${query}${cursor && `&cursor=${cursor}`}`)
+      assert.equal(status, 200, text)
+      ids.push(...body.data.map(({ id }: { id: string }) => id))
+      assert.equal(body.pagination.has_more, body.pagination.next_cursor !== undefined)
+      cursor = body.pagination.next_cursor
+    }
+    return ids
+  }
+  for (let limit = 1; limit <= 11; limit += 1)
+    assert.deepEqual(await walk(`limit=${limit}`), ordered, `${limit} a page`)
+  assert.deepEqual(await walk('limit=2&anonymous=true'), ordered.slice(5))
+  assert.deepEqual(await walk('limit=2&anonymous=false'), ordered.slice(0, 5))
+  // The same place in another part is another place.
+  const { body } = await list('limit=6')
+  for (const other of ['anonymous=true', 'anonymous=false', 'country=DE'])
+    assert.equal((await list(`limit=6&${other}&cursor=${body.pagination.next_cursor}`)).status, 400, other)
+  const { text } = await see(`/people?project=${shop.id}`)
+  const shown = [...text.matchAll(/<a class="cut" href="\/people\/([a-e][12])/g)].map(([, id]) => id)
+  assert.deepEqual(shown, ordered)
 })
