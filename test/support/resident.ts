@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { closeSync, fstatSync, openSync, readSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as nextTask } from 'node:timers/promises'
 import { type Outcome, PATIENCE_MS, PROGRAM_ENV } from './cli.ts'
 
 interface Resident {
@@ -21,10 +22,16 @@ let last: Promise<unknown> = Promise.resolve()
  * Runs `tundish ARGUMENTS...` like `tundish` of cli.ts, but without starting a program and without standard input. Logging is off,
  * because a line is written up to 50 ms later, during the output of the next command.
  */
-export function tundishAgain(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
-  const outcome = last.then(() => run(args, { ...PROGRAM_ENV, LOG_LEVEL: 'silent', ...env }))
-  last = outcome.catch(() => {})
-  return outcome
+export async function tundishAgain(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+  const running = last.then(() => run(args, { ...PROGRAM_ENV, LOG_LEVEL: 'silent', ...env }))
+  last = running.catch(() => {})
+  try {
+    return await running
+  } finally {
+    // The outcome comes from a program that an earlier file may have started, and what a file registers next would be
+    // taken for that file's. A new task is the caller's.
+    await nextTask()
+  }
 }
 
 /** Kills the program that runs the commands, for the test of this file. */

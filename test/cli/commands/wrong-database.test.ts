@@ -127,7 +127,7 @@ describe('a database that was made before 1.0', () => {
   let env: Record<string, string>
   before(async () => {
     database = await freshDatabase()
-    env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
+    env = { DATABASE_URL: database.url, MASTER_KEY: KEY, PORT: '0', ADMIN_PORT: '0' }
     await runStatement(database.url, `update schema_migrations set name = 'foundation' where version = 1`)
   })
   after(() => database.drop())
