@@ -1,5 +1,6 @@
 // Up to which instant the figures of projects are complete.
 import type { Db } from '../../lib/pg/db.ts'
+import { instantFromPg } from '../../lib/time.ts'
 import { HAS_NEWS } from './reports.ts'
 import { IS_CHANGING } from './settings.ts'
 
@@ -12,9 +13,21 @@ export async function figuresAsOf(db: Db, projects: readonly string[]): Promise<
   return row!.as_of!
 }
 
+/** Figures that lag behind: up to when they are complete; null if they never were. */
+export interface Lagging {
+  asOf: string | null
+}
+
+/** How far the figures of these projects lag behind; undefined if it is less than some minutes, as it is when records change all the time. */
+export async function laggingFigures(db: Db, projects: readonly string[]): Promise<Lagging | undefined> {
+  const [row] = await db.query(AS_OF, [projects as string[]])
+  return row!.lags === 't' ? { asOf: row!.as_of ? instantFromPg(row!.as_of) : null } : undefined
+}
+
 // Without marks, figures are complete up to the project's horizon, but not beyond the last charges whose days were marked.
 const AS_OF = `
-  select case when bool_and(as_of is not null or not waits) then min(as_of) end as as_of from (
+  select case when bool_and(as_of is not null or not waits) then min(as_of) end as as_of,
+    bool_or(waits and coalesce(as_of < db_clock() - interval '5 minutes', true)) as lags from (
     select m.marked or ${HAS_NEWS} or ${IS_CHANGING} as waits, case when ${IS_CHANGING} then null when ${HAS_NEWS} then least(m.as_of, greatest(f.followed_at, g.horizon))
       else m.as_of end as as_of
     from unnest($1::text[]) asked (id)

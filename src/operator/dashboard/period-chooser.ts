@@ -1,5 +1,6 @@
 // The form and links that choose the period of a page, how its figures are grouped, and what they are compared with.
 import { addDays, dateOf } from '../../lib/days.ts'
+import { time } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { comparison, presets } from './period.ts'
 import { dayInput } from './typed-days.ts'
@@ -38,4 +39,15 @@ export function periodChooser(view: View, { isGrouped = true, isCompared = true 
       <p class="quiet">Days in ${view.reporting.timeZone}${isCompared && `; ${comparison(span)}`}.</p>
       ${!test && html`<p><a href="${view.href(view.path, { ...own, test: '1' })}">Include sandbox data</a></p>`}</div></details>${filter}
   </div>`
+}
+
+/** Says that figures are being computed, while they lag behind what is stored. */
+export function computing({ reporting, lagging }: View): Piece {
+  if (!reporting.isChanging && !lagging) return ''
+  const what = reporting.isChanging
+    ? 'The time zone or the currency was changed: figures are being computed again'
+    : lagging!.asOf === null
+      ? 'Figures are being computed for the first time'
+      : html`Changes after ${time(lagging!.asOf)} are still being counted`
+  return html`<p class="note" role="status">${what}, the newest days first. What is on this page is not complete yet.</p>`
 }

@@ -1,6 +1,6 @@
 // The frame of every page: navigation, choosers of project and period, search, messages.
 import { type Html, html, type Piece } from './html.ts'
-import { periodChooser } from './period-chooser.ts'
+import { computing, periodChooser } from './period-chooser.ts'
 import { shardLinks } from './shards.ts'
 import { type Named, wholeOf } from './tenants.ts'
 import { allChoices, choicesAndPositions, hiddenParameters, type View } from './view.ts'
@@ -125,7 +125,7 @@ export function shell(view: View, page: Page): Html {
     <div class="heading"><div class="title"><h1>${wrapping(title)}</h1>${question && html`<p class="quiet">${question}</p>`}</div><div class="actions">${actions}</div>${view.mayOpen('/people') && search(view)}</div>
     ${message(query)}
     ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { ...allChoices(view), test: null })}">Exclude it</a></p>` : ''}
-    ${hasPeriod && view.reporting.isChanging && html`<p class="note" role="status">The time zone or the currency was changed: figures are being computed again, the newest days first. What is on this page is not complete yet.</p>`}
+    ${(hasPeriod || view.path === '/') && computing(view)}
     ${hasPeriod && periodChooser(view, page, hasFilterInLine && page.filterBar)}
     ${!hasFilterInLine && page.filterBar}
     ${body}

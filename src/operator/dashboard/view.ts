@@ -1,6 +1,7 @@
 // The input of a page: the operator's session, the query parameters, and the operations it may call.
 import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
+import { type Lagging, laggingFigures } from '../../data/figures/as-of.ts'
 import { type ReportingNow, reportingNow } from '../../data/figures/settings.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { Responses } from '../admin/operations.ts'
@@ -31,6 +32,8 @@ interface PageRequest {
 export interface View extends PageRequest, Tenants {
   /** The time zone of the days of the page, and the currency of its figures. */
   reporting: ReportingNow
+  /** Set while the figures of the page lag behind by minutes. */
+  lagging: Lagging | undefined
   span: Span
   /** Whether sandbox and preview data is included. */
   test: boolean
@@ -61,16 +64,18 @@ export async function openView(request: PageRequest): Promise<View> {
   const call = openCall(app, actor, session)
   const tenants = await findTenants(app.db, call, { chosen: query.get('project'), last: request.lastProject })
   const { project, organization } = tenants
-  const { today, ...reporting } = await reportingNow(
-    app.db,
-    shownProjects(tenants).map(({ id }) => id),
-  )
+  const shown = shownProjects(tenants).map(({ id }) => id)
+  const [{ today, ...reporting }, lagging] = await Promise.all([
+    reportingNow(app.db, shown),
+    laggingFigures(app.db, shown),
+  ])
   const who = { access: session.access, organizationId: organization?.id }
   const place = project?.id ?? (organization && wholeOf(organization))
   return {
     ...request,
     ...tenants,
     reporting,
+    lagging,
     span: choosePeriod(query, today),
     test: query.get('test') === '1',
     may: (operation) => mayCall(who, operation),

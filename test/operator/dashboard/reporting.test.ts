@@ -177,3 +177,31 @@ test('the audit log has what was changed', async () => {
     ),
   )
 })
+
+test('pages say that figures are being computed: for the first time, and when they lag behind by more than five minutes', async () => {
+  const { db } = dashboard.server
+  const { id } = await dashboard.server.project()
+  const at = (page: string) => dashboard.visit(`${page}?project=${id}`, { cookie }).then(({ text }) => text)
+  // A project without records has nothing to compute.
+  assert.doesNotMatch(await at('/revenue'), /not complete yet/)
+  const sale = (n: number) =>
+    textOf([line.transaction({ id: `sale-${n}`, created_at: '2026-10-24T12:00:00Z', profile_id: 'eve' })])
+  await call('POST', `/projects/${id}/import?live=false`, textOf([line.profile({ id: 'eve' })]) + sale(1))
+  for (const page of ['/revenue', '/'])
+    assert.match(await at(page), /Figures are being computed for the first time, the newest days first\./, page)
+  assert.match(await at('/'), /Being computed, the newest days first\./)
+  assert.doesNotMatch(await at('/people'), /being computed/)
+  await followProject(db, id)
+  assert.doesNotMatch(await at('/revenue'), /not complete yet/)
+
+  // New records of the last minutes are counted soon; those of longer ago are named.
+  await call('POST', `/projects/${id}/import?live=false`, sale(2))
+  assert.doesNotMatch(await at('/revenue'), /not complete yet/)
+  await db.query(`update figure_progress set horizon = horizon - interval '6 minutes' where project_id = $1`, [id])
+  assert.match(
+    await at('/revenue'),
+    /Changes after <time[^>]+>[^<]+<\/time> are still being counted, the newest days first\./,
+  )
+  await followProject(db, id)
+  assert.doesNotMatch(await at('/revenue'), /not complete yet/)
+})

@@ -128,7 +128,7 @@ function rightNow(view: View, state: State): Piece {
           : html`${number(endpoints_failing)} failing, ${number(state.endpoints_disabled)} disabled, ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} pending.`,
     )}
     ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', lag < 1 ? 'Readers get every change within a second.' : html`Changes of the last ${duration(lag)} are not visible to readers yet.`)}
-    ${line(figures_missing.length === 0, 'Figures', '/doctor', notComputed(figures_missing, view.span.today))}
+    ${line(figures_missing.length === 0 && !view.lagging, 'Figures', '/doctor', view.lagging && figures_missing.length === 0 ? 'Being computed, the newest days first.' : notComputed(figures_missing, view.span.today))}
     ${line(true, 'Erasures', '/erasures', state.erasures_of_week === 0 ? 'None in the last seven days.' : html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days.`)}
     ${view.mayOpen('/doctor') && html`<li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings" hx-swap="innerHTML ignoreTitle:true">Checks of the installation and their findings.</span></li>`}
   </ul>
