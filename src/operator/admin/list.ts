@@ -159,12 +159,12 @@ function partsOf({ parts }: ListDeclaration, { query }: Pick<Input, 'query'>): n
 }
 
 /** Reads at most `most` rows of a part of the list, from its beginning or behind a place. */
-async function readPart(
+function readPart(
   app: App,
   declaration: ListDeclaration,
   { params, query, access }: Input,
   { shape, part, after, most }: { shape: Shape; part: number; after: Place | undefined; most: number },
-) {
+): Promise<Row[]> {
   const { from, at, key, where, filters = {}, parts } = declaration
   const { limit: _limit, cursor: _cursor, ...given } = query
   const values: Param[] = (declaration.params ?? []).map((name) => params[name]!)
