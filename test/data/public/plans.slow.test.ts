@@ -150,6 +150,14 @@ describe('the plans of all lists', () => {
       await server.db.query('analyze report_transactions')
       await ask(`?month=${new Date().toISOString().slice(0, 7)}`)
     },
+    'the lists of people with an address and without one': async () => {
+      const { key } = await server.db.tx((query) => createOperator(query, { name: 'people', scope: 'read' }))
+      const headers = { authorization: `Bearer ${key}` }
+      for (const anonymous of [false, true]) {
+        const url = `${server.adminUrl}/admin/v1/projects/${project.id}/profiles?anonymous=${anonymous}`
+        assert.equal((await fetch(url, { headers })).status, 200)
+      }
+    },
     'the page of a person': async () => {
       const { key } = await server.db.tx((query) => createOperator(query, { name: 'person', scope: 'read' }))
       const headers = { authorization: `Bearer ${key}` }
