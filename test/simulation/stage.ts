@@ -30,7 +30,7 @@ export async function onServer(stage: Stage, what: string, work: (server: Server
   if (running().size === 0) return
   const server = scheduler.random.pick([...running()])
   scheduler.tell(`${what} on ${server.process.name}`)
-  await work(server).then(
+  const done = work(server).then(
     () => scheduler.tell(`${what}: done`),
     (error: Error) => {
       scheduler.tell(`${what}: ${error.message}`)
@@ -39,4 +39,6 @@ export async function onServer(stage: Stage, what: string, work: (server: Server
       if (!isExpected && server.process.isAlive) violated(`an error of ours: ${error.stack}`)
     },
   )
+  // What a dead process was doing never ends.
+  await Promise.race([done, server.process.crashed])
 }
