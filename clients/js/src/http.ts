@@ -130,12 +130,14 @@ export function queryString(query: Record<string, unknown>): string {
   return given.size === 0 ? '' : `?${given}`
 }
 
+/** Nothing was done: the request did not arrive as a whole, or came too soon. Such a request may always be sent again. */
+export const isNotDone = ({ status }: TundishError): boolean => status === 408 || status === 429
+
 /** Statuses after which nothing was done, or, for `safe`, that may pass. */
 function mayRetry(error: unknown, retry: Call['retry']): boolean {
   if (error instanceof TundishConnectionError) return retry === 'safe'
   if (!(error instanceof TundishError)) return false
-  // 408: the request did not arrive as a whole.
-  return error.status === 408 || error.status === 429 || (retry === 'safe' && error.status >= 500)
+  return isNotDone(error) || (retry === 'safe' && error.status >= 500)
 }
 
 /** How long to wait before the next of so many tries. */

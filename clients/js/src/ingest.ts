@@ -1,6 +1,6 @@
 // Sends records in the background: in batches, in their order, again until the server has them.
 import { TundishError } from './errors.ts'
-import { type Http, waitMs } from './http.ts'
+import { type Http, isNotDone, waitMs } from './http.ts'
 import type { RecordToWrite } from './records.ts'
 
 export interface IngestOptions {
@@ -194,8 +194,7 @@ function firstOf(queue: Waiting[], most: number): Waiting[] {
 }
 
 /** Such as a wrong key: waiting does not help. */
-const isRefusal = (error: unknown) =>
-  error instanceof TundishError && error.status < 500 && error.status !== 408 && error.status !== 429
+const isRefusal = (error: unknown) => error instanceof TundishError && error.status < 500 && !isNotDone(error)
 
 function within(work: Promise<void>, ms: number): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-// Values of the options of commands that are operations: how each is read, and what stands for it in help.
+// Reads the values of command options by the schema of their operation, and names their placeholders in help.
 import { UsageError } from '../../lib/errors.ts'
 import { isJsonObject, JsonError, type JsonObject, readJson } from '../../lib/json/read.ts'
 import { shorten } from '../../lib/text.ts'

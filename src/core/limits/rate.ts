@@ -3,12 +3,9 @@ import type { Logger } from 'pino'
 import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { repeat } from '../../lib/repeat.ts'
+import type { KeyRate } from '../tenants/key-rate.ts'
 
-/** Requests per second, and the burst on top of that. A rate of 0 means no limit. */
-export interface Rate {
-  rate: number
-  burst: number
-}
+export type Rate = KeyRate
 
 export interface Verdict {
   admitted: boolean

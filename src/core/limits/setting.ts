@@ -3,6 +3,7 @@
 import { UsageError } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { shorten } from '../../lib/text.ts'
+import { rateOf, rateText } from '../tenants/key-rate.ts'
 import type { Rate } from './rate.ts'
 
 const MAX_RATE = 1_000_000
@@ -25,9 +26,7 @@ export async function setRateLimit(
     after?.rate ?? null,
     after?.burst ?? null,
   ])
-  const before =
-    old!.rate_limit === null ? null : { rate: Number(old!.rate_limit), burst: Number(old!.rate_limit_burst) }
-  return { before: writeRate(before), after: writeRate(after) }
+  return { before: writeRate(rateOf(old!.rate_limit, old!.rate_limit_burst)), after: writeRate(after) }
 }
 
 /** Throws a `UsageError` for a text that is no limit. */
@@ -63,5 +62,5 @@ function readNumbers(text: string): Rate | undefined {
 
 function writeRate(rate: Rate | null): string {
   if (rate === null) return 'default'
-  return rate.rate === 0 ? 'off' : `${rate.rate}/${rate.burst}`
+  return rate.rate === 0 ? 'off' : rateText(rate)
 }

@@ -1,5 +1,6 @@
 // Finds the holder of a key by its hash.
 import type { Db } from '../../lib/pg/db.ts'
+import { rateOf } from './key-rate.ts'
 import { isEndedByMove } from './leaving.ts'
 import type { KeyHolder } from './tenants.ts'
 
@@ -14,9 +15,6 @@ export async function findKey(db: Db, hash: Buffer): Promise<KeyHolder | 'leavin
   const held = { scopes: scopes?.split(',') ?? null, name: name!, writesPayments: writesPayments === 't' }
   return { organization_id: organization_id!, project_id: project_id!, key_id: key_id!, ...limits, ...held }
 }
-
-const rateOf = (rate: string | null | undefined, burst: string | null | undefined) =>
-  rate == null ? null : { rate: Number(rate), burst: Number(burst) }
 
 const FIND_KEY = {
   name: 'find key',

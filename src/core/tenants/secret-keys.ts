@@ -4,8 +4,9 @@ import type { Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
 import { boolean, instant, shape, text } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
+import { type KeyRate, rateOf, rateText } from './key-rate.ts'
 import { hashKey, webhookSecret } from './key-text.ts'
-import { addKey, type KeyRate, type Tenant } from './tenants.ts'
+import { addKey, type Tenant } from './tenants.ts'
 
 /** A key as operators see it: everything but its text. */
 export const secretKey = shape('SecretKey', 'k', {
@@ -81,7 +82,7 @@ export async function createKey(
     secret_key: key,
     ...(tenant.project_id && !scopes && { webhook_secret: webhookSecret(key) }),
     scopes: scopes ?? null,
-    rate_limit: rate ? `${rate.rate}/${rate.burst}` : null,
+    rate_limit: rate ? rateText(rate) : null,
     expires_at: row!.expires_at === null ? null : instantFromPg(row!.expires_at!),
   }
 }
@@ -99,7 +100,7 @@ export async function rotateKey(query: Query, seal: Seal, tenant: Tenant, id: st
     name: old.name!,
     scopes: old.scopes?.split(',') ?? null,
     until: before!.expires_at ?? null,
-    rate: old.rate_limit === null ? null : { rate: Number(old.rate_limit), burst: Number(old.rate_limit_burst) },
+    rate: rateOf(old.rate_limit, old.rate_limit_burst),
   })
   return { ...made, previous_expires_at: instantFromPg(old.expires_at!) }
 }

@@ -9,6 +9,7 @@ import type { Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
 import { isName, shorten } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
+import type { KeyRate } from './key-rate.ts'
 import { hashKey, makeKey, webhookSecret } from './key-text.ts'
 import { refuseReserved } from './reserved-ids.ts'
 
@@ -17,9 +18,6 @@ export interface Tenant {
   organization_id: string
   project_id: string | null
 }
-
-/** Requests per second, and the burst on top of that. */
-export type KeyRate = { rate: number; burst: number }
 
 /** The holder of the valid key of a request. */
 export interface KeyHolder extends Tenant {

@@ -43,7 +43,7 @@ export interface Person {
   tokens: Tokens
 }
 
-/** Why nobody is signed in: the provider says no, this person has no role, or only by an unverified address, or the provider cannot be reached. */
+/** Why a sign-in fails: the provider refuses it, the person has no role, or one only by an unverified address, or the provider cannot be reached. */
 export type Refused = { why: 'refused' | 'no role' | 'unverified' | 'unreachable'; detail: string }
 
 export interface IdentityProvider {

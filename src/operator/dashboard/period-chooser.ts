@@ -19,7 +19,7 @@ interface Choices {
 /** Another period is grouped automatically, because the grouping of the last one may have too many or too few points. */
 export function periodChooser(view: View, { isGrouped = true, isCompared = true }: Choices, filter: Piece): Html {
   const { span, test } = view
-  const own = { ...allChoices(view) }
+  const own = allChoices(view)
   const last = addDays(span.to, -1)
   const compare = span.compare === 'year' ? 'year' : null
   const link = (changes: Record<string, string | null>, label: string, isChosen: boolean) =>
@@ -43,11 +43,13 @@ export function periodChooser(view: View, { isGrouped = true, isCompared = true 
 
 /** Says that figures are being computed, while they lag behind what is stored. */
 export function computing({ reporting, lagging }: View): Piece {
-  if (!reporting.isChanging && !lagging) return ''
+  if (!lagging) return ''
+  const { asOf } = lagging
+  const counted = asOf
+    ? html`Changes after ${time(asOf)} are still being counted`
+    : 'Figures are being computed for the first time'
   const what = reporting.isChanging
     ? 'The time zone or the currency was changed: figures are being computed again'
-    : lagging!.asOf === null
-      ? 'Figures are being computed for the first time'
-      : html`Changes after ${time(lagging!.asOf)} are still being counted`
+    : counted
   return html`<p class="note" role="status">${what}, the newest days first. What is on this page is not complete yet.</p>`
 }

@@ -27,3 +27,7 @@ export function compare(one: Decimal, other: Decimal): number {
 export function jsonAmount(text: string): JsonNumber {
   return new JsonNumber(text)
 }
+
+/** SQL: the most that one charge may have in a currency, as text in major units, of the organization in this alias. */
+export const maximumOf = (organization: string, currency: string): string =>
+  `coalesce(${organization}.one_off_charge_max_amount ->> ${currency}, ${organization}.one_off_charge_max_amount ->> '*', '0')`

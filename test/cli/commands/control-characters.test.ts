@@ -1,36 +1,22 @@
 // Text that people typed, such as their e-mail address, cannot control the terminal of an operator who reads it.
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { PROGRAM_ENV } from '../../support/cli.ts'
-import { line, openImports } from '../../support/imports.ts'
+import { line } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { openImportCommand } from './import-command.ts'
 
 // ESC as one and as two characters, a bell, a carriage return, a line feed, a change of direction; letters of Arabic stay.
 const EMAIL = 'a\u001b[2J\u009b31m\u0007\r\n\u202eعb@x'
 const SHOWN = 'a\\u001b[2J\\u009b31m\\u0007\\u000d\\n\\u202eعb@x'
 
-const imports = await openImports()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-test-controls-'))
-const env: Record<string, string> = {
-  ...PROGRAM_ENV,
-  DATABASE_URL: imports.url,
-  DATA_DIR: folder,
-  MASTER_KEY: randomBytes(32).toString('base64'),
-}
+const { imports, env, stop } = await openImportCommand('controls')
 const project = await imports.project()
 const { written } = await imports.run(project, [
   line.profile({ id: 'visitor', email: EMAIL }),
   line.customer({ external_id: 'customer', email: EMAIL, profile_id: 'visitor' }),
 ])
 assert.equal(written, 2)
-after(async () => {
-  await imports.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+after(stop)
 
 test('a table shows control characters as escapes, each row in one line', async () => {
   const { code, stdout } = await tundishAgain(['search', 'visitor'], env)

@@ -1,33 +1,22 @@
 // tundish import, killed or interrupted: nothing is left of it, in the database or in the way of the next one.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PROGRAM_ENV, program } from '../../support/cli.ts'
+import { program } from '../../support/cli.ts'
 import { until } from '../../support/cluster.ts'
-import { line, openImports, type Project, textOf } from '../../support/imports.ts'
+import { line, type Project, textOf } from '../../support/imports.ts'
 import { untilLocked } from '../../support/locks.ts'
+import { openImportCommand } from './import-command.ts'
 
 // No machine is so busy that PostgreSQL needs longer to notice that a client is gone.
 const PATIENCE_MS = 120_000
 
-const imports = await openImports()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-test-killed-'))
-const env: Record<string, string> = {
-  ...PROGRAM_ENV,
-  DATABASE_URL: imports.url,
-  DATA_DIR: folder,
-  MASTER_KEY: randomBytes(32).toString('base64'),
-}
-after(async () => {
-  await imports.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { imports, folder, env, stop } = await openImportCommand('killed')
+after(stop)
 
 /** Feeds lines without end to an import, until `stop` has ended it. */
 async function feed(

@@ -1,31 +1,21 @@
 // tundish import stripe as a user runs it: keys, a dry run, the report, and what is refused.
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
-import { openImports } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { openStripeSimulator, TEST_KEY } from '../../support/stripe-simulator.ts'
+import { openImportCommand } from './import-command.ts'
 
-const imports = await openImports()
 const simulator = await openStripeSimulator({ demoCustomers: 20 })
-const folder = mkdtempSync(join(tmpdir(), 'tundish-test-stripe-'))
-const env: Record<string, string> = {
-  DATABASE_URL: imports.url,
-  DATA_DIR: folder,
-  MASTER_KEY: randomBytes(32).toString('base64'),
-  STRIPE_API_URL: simulator.url,
-}
+const { imports, folder, env, stop } = await openImportCommand('stripe', { STRIPE_API_URL: simulator.url })
 const project = await imports.project()
 const keyFile = join(folder, 'key')
 writeFileSync(keyFile, `${TEST_KEY}\n`)
 after(async () => {
-  await imports.stop()
+  await stop()
   await simulator.cleanUp()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const run = (...args: string[]) =>

@@ -1,40 +1,19 @@
 // tundish import as a user runs it: files, standard input, and what is printed where.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import {
-  existsSync,
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
-import { line, openImports, textOf } from '../../support/imports.ts'
+import { program, tundish } from '../../support/cli.ts'
+import { line, textOf } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { openImportCommand } from './import-command.ts'
 
-const imports = await openImports()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-test-import-'))
-const env: Record<string, string> = {
-  ...PROGRAM_ENV,
-  DATABASE_URL: imports.url,
-  DATA_DIR: folder,
-  MASTER_KEY: randomBytes(32).toString('base64'),
-}
+const { imports, folder, env, stop } = await openImportCommand('import')
 const project = await imports.project()
-after(async () => {
-  await imports.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+after(stop)
 
 const run = (args: string[]) => tundishAgain(['import', '--project', project.id, ...args], env)
 const feed = (input: string) => tundish(['import', '--project', project.id, '-'], env, input)

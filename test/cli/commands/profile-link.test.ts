@@ -1,25 +1,16 @@
 // tundish profile link --stripe: what is stored comes together by what objects at Stripe name; proposed first, then applied.
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { assertExact } from '../../support/figures.ts'
-import { line, openImports } from '../../support/imports.ts'
+import { line } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { openStripeSimulator, savedCard, TEST_KEY } from '../../support/stripe-simulator.ts'
+import { openImportCommand } from './import-command.ts'
 
-const imports = await openImports()
 const simulator = await openStripeSimulator()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-test-link-'))
-const MASTER_KEY = randomBytes(32).toString('base64')
-const env: Record<string, string> = {
-  DATABASE_URL: imports.url,
-  DATA_DIR: folder,
-  MASTER_KEY,
-  STRIPE_API_URL: simulator.url,
-}
+const { imports, folder, env, stop } = await openImportCommand('link', { STRIPE_API_URL: simulator.url })
 const project = await imports.project()
 writeFileSync(join(folder, 'key'), `${TEST_KEY}\n`)
 const bought: { customer: string; subscription: string; charge: string; other: string } = await buyWithoutNames()
@@ -33,9 +24,8 @@ await imports.run(project, [
 ])
 await nameThem()
 after(async () => {
-  await imports.stop()
+  await stop()
   await simulator.cleanUp()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 async function buyWithoutNames() {

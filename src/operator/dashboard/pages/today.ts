@@ -128,15 +128,15 @@ function rightNow(view: View, state: State): Piece {
           : html`${number(endpoints_failing)} failing, ${number(state.endpoints_disabled)} disabled, ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} pending.`,
     )}
     ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', lag < 1 ? 'Readers get every change within a second.' : html`Changes of the last ${duration(lag)} are not visible to readers yet.`)}
-    ${line(figures_missing.length === 0 && !view.lagging, 'Figures', '/doctor', view.lagging && figures_missing.length === 0 ? 'Being computed, the newest days first.' : notComputed(figures_missing, view.span.today))}
+    ${line(figures_missing.length === 0 && !view.lagging, 'Figures', '/doctor', notComputed(view, figures_missing))}
     ${line(true, 'Erasures', '/erasures', state.erasures_of_week === 0 ? 'None in the last seven days.' : html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days.`)}
     ${view.mayOpen('/doctor') && html`<li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings" hx-swap="innerHTML ignoreTitle:true">Checks of the installation and their findings.</span></li>`}
   </ul>
   ${state.figures_as_of && html`<p class="quiet">Figures include all changes before ${time(state.figures_as_of)}.</p>`}`
 }
 
-function notComputed(days: string[], today: string): Piece {
-  if (days.length === 0) return 'All days are computed.'
+function notComputed({ lagging, span: { today } }: View, days: string[]): Piece {
+  if (days.length === 0) return lagging ? 'Being computed, the newest days first.' : 'All days are computed.'
   const more = days.length > 1 ? html` and ${plural(days.length - 1, 'earlier day')}` : ''
   return html`${dateOf(days[0]!, today)}${more} cannot be computed: changes of them are not counted.`
 }

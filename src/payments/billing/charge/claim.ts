@@ -9,6 +9,7 @@ import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import { limitWaits } from '../../../lib/pg/lock-timeout.ts'
 import { rowReader } from '../../../lib/pg/row-reader.ts'
 import type { NamedRow, Query } from '../../../lib/pg/types.ts'
+import { maximumOf } from '../amount.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import { mayHaveCharged, unlistedOf } from '../movement/unlisted.ts'
 import { CAP, type Capped, COUNTED, HAS_CAPS, hasCaps, lockCounters, sumsBefore } from './caps.ts'
@@ -131,7 +132,7 @@ function rowOf({ organizationId, request, amount, leaseMs, ready }: Ask, id: str
   }
 }
 
-const MAXIMUM = `coalesce(g.one_off_charge_max_amount ->> a.currency_code, g.one_off_charge_max_amount ->> '*', '0')`
+const MAXIMUM = maximumOf('g', 'a.currency_code')
 
 const READY = `a.ready::jsonb @> jsonb_build_array(
   jsonb_build_object('psp', card.psp, 'merchant_id', coalesce(card.psp_merchant_id, '*')))`

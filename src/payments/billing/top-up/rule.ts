@@ -9,6 +9,7 @@ import { formatMinor, MoneyError, readCurrency, readMinor } from '../../../lib/m
 import type { Param, Query, Statement } from '../../../lib/pg/types.ts'
 import { Type } from '../../../lib/shape/schema.ts'
 import { decimal, instant, integer, shape, text } from '../../../lib/shape/shape.ts'
+import { maximumOf } from '../amount.ts'
 import { amountIn, amountRefused, externalId } from '../body.ts'
 import { readExpiresAfter } from '../credits/after.ts'
 import { checkDecimals, formatCredits, readCredits, type SentAmount } from '../credits/amount.ts'
@@ -143,7 +144,7 @@ async function checkMaximum(query: Query, organizationId: string, [amount, curre
 const ABOVE_MAXIMUM: Statement = {
   name: 'check maximum of top-up',
   text: `select m.maximum from organizations o
-    cross join lateral (select coalesce(o.one_off_charge_max_amount ->> $2, o.one_off_charge_max_amount ->> '*', '0') as maximum) m
+    cross join lateral (select ${maximumOf('o', '$2')} as maximum) m
     where o.id = $1 and $3::numeric > m.maximum::numeric`,
 }
 
