@@ -58,6 +58,13 @@ export const restoreMutants: Mutants = {
     bug: `if (row === null) await kind.rememberHandle`,
     foundBy: lost,
   },
+  'adopted-without-disputes': {
+    does: 'adopts a charge whose disputes could not be read, as if it had none',
+    file: 'payments/billing/charge/adopt.ts',
+    code: `disputes.missingPermission === undefined`,
+    bug: `(disputes.why === '' && disputes)`,
+    foundBy: ['test/payments/billing/stripe-forgotten.test.ts'],
+  },
   'listed-too-late': {
     does: 'counts an account as listed by a reconciliation that did not reach back an hour before the backup',
     file: 'payments/billing/movement/unlisted.ts',

@@ -26,6 +26,16 @@ async function forget(orderIds: string[]): Promise<void> {
 
 const paymentsOf = async (customer: string) => (await billing.client.charges.list({ customer })).data
 
+/** A charge with the key "k" that was disputed, and that the backup does not have. */
+async function disputedAndForgotten() {
+  const bought = await shop.customerWithCard()
+  const { order_id } = (await shop.charge(bought.external_id, { idempotency_key: 'k' })).body
+  const [disputed] = await paymentsOf(bought.customer)
+  await billing.stripe.control('/disputes', { charge: disputed!.id })
+  await forget([order_id])
+  return bought
+}
+
 // First, while Stripe's clock is ours.
 test('reconcile names what Stripe has and the backup has not, and finds the rest equal', async () => {
   const [kept, lost] = [await shop.customerWithCard(), await shop.customerWithCard()]
@@ -140,21 +150,33 @@ describe('a charge that the backup does not have', () => {
   })
 
   test('comes back without its consumable when its money was taken back by a dispute', async () => {
-    const { external_id, customer } = await shop.customerWithCard()
-    const first = await shop.charge(external_id, { idempotency_key: 'k' })
-    const [disputed] = await paymentsOf(customer)
-    await billing.stripe.control('/disputes', { charge: disputed!.id })
-    await forget([first.body.order_id])
+    const { external_id, customer } = await disputedAndForgotten()
     const again = await shop.charge(external_id, { idempotency_key: 'k' })
     assert.equal(again.body.checkout_status, 'succeeded', again.text)
-    const [asset] = await shop.consumables(external_id)
-    assert.equal(asset.is_active, false)
+    assert.equal((await shop.consumables(external_id))[0].is_active, false)
     const rows = await shop.report({ order_id: again.body.order_id })
     assert.deepEqual(
       rows.map(({ psp_transaction_type }) => psp_transaction_type),
       ['sale', 'chargeback'],
     )
     assert.equal((await paymentsOf(customer)).length, 1)
+  })
+
+  test('waits for the list of its disputes, unless the key may not read disputes', async () => {
+    const [unread, forbidden] = [await disputedAndForgotten(), await disputedAndForgotten()]
+    const fails = { method: 'GET', path: '/v1/disputes', times: 100 }
+    await billing.stripe.control('/faults', { ...fails, kind: 'error_before' })
+    const waiting = await shop.charge(unread.external_id, { idempotency_key: 'k' })
+    assert.equal(waiting.body.checkout_status, 'processing', waiting.text)
+    await billing.stripe.control('/faults/clear')
+    const repeated = () => shop.charge(unread.external_id, { idempotency_key: 'k' })
+    await until('it is adopted', async () => (await repeated()).body.checkout_status === 'succeeded')
+    assert.equal((await shop.consumables(unread.external_id))[0].is_active, false)
+    await billing.stripe.control('/faults', { ...fails, kind: 'forbidden' })
+    const adopted = await shop.charge(forbidden.external_id, { idempotency_key: 'k' })
+    await billing.stripe.control('/faults/clear')
+    assert.equal(adopted.body.checkout_status, 'succeeded', adopted.text)
+    assert.equal((await shop.consumables(forbidden.external_id))[0].is_active, true)
   })
 
   test('that was declined is declined again without being sent to the bank again', async () => {

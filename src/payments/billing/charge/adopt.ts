@@ -33,6 +33,7 @@ export async function adopt(
   const refunds = await provider.refundsOf({ chargeTransactionId })
   if (!Array.isArray(refunds)) return refunds
   const disputes = await disputesOf(context, provider, order, chargeTransactionId)
+  if (!Array.isArray(disputes)) return disputes
   return settleAdopted(db, order, verdict, note, (query, settled) => takeOver(query, settled, refunds, disputes))
 }
 
@@ -42,9 +43,9 @@ async function disputesOf(
   provider: Provider,
   { order_id }: Order,
   chargeTransactionId: string,
-): Promise<Dispute[]> {
+): Promise<Dispute[] | Unknown> {
   const disputes = (await provider.disputesOf?.({ chargeTransactionId })) ?? []
-  if (Array.isArray(disputes)) return disputes
+  if (Array.isArray(disputes) || disputes.missingPermission === undefined) return disputes
   log.warn({ order_id, why: disputes.why }, 'The disputes of an adopted charge cannot be read.')
   return []
 }
