@@ -47,7 +47,8 @@ interface Parts {
 
 interface Filter {
   schema: Schema
-  where: (placeholder: string) => string
+  /** SQL for the placeholder of the given value. */
+  where: (placeholder: string, given: unknown) => string
   param?: (value: never) => Param
 }
 
@@ -69,6 +70,12 @@ export const ofOrganization = {
 export const equals = (column: string, description: string, more: object = {}): Filter => ({
   schema: Type.String({ description, ...more }),
   where: (value) => `${column} = ${value}`,
+})
+
+/** The same for a column that may be null, with an index: an empty value finds rows without one. */
+export const equalsOrNone = (column: string, description: string): Filter => ({
+  schema: Type.String({ description }),
+  where: (value, given) => (given === '' ? `${column} is null and ${value}::text = ''` : `${column} = ${value}`),
 })
 
 const DEFAULT_LIMIT = 20
@@ -176,7 +183,7 @@ function readPart(
     if (name === parts?.filter) continue
     const { where: condition, param } = filters[name]!
     values.push(param ? param(value as never) : (value as Param))
-    conditions.push(condition(`$${values.length}`))
+    conditions.push(condition(`$${values.length}`, value))
   }
   if (after) {
     values.push(...(at ? [after.at] : []), after.id)

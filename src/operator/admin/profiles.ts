@@ -5,7 +5,7 @@ import { boolean, instant, shape, text } from '../../lib/shape/shape.ts'
 import { fold } from '../../lib/text.ts'
 import { dayFilters, firstVisitFilters, valueFilter } from './day-filters.ts'
 import { notFound, requireProject } from './exist.ts'
-import { equals, list, ofProject } from './list.ts'
+import { equalsOrNone, list, ofProject } from './list.ts'
 import { act } from './operation.ts'
 import { twinsOf } from './twins.ts'
 
@@ -40,7 +40,7 @@ const listProfiles = list({
   where: 'p.project_id = $1',
   ...ofProject,
   filters: {
-    funnel_id: equals('p.funnel_id', 'Only those whose first visit was to this funnel.'),
+    funnel_id: equalsOrNone('p.funnel_id', 'Only those whose first visit was to this funnel; an empty value: to none.'),
     ...dayFilters('p.created_at'),
     country: valueFilter('p.country', 'Only those from this country.'),
     ...firstVisitFilters('p.project_id', 'p.id'),

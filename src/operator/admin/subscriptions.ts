@@ -9,7 +9,7 @@ import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { fold } from '../../lib/text.ts'
 import { day, dayFilters, firstVisitFilters, isPreview, testFilter, valueFilter } from './day-filters.ts'
-import { equals, list, ofProject } from './list.ts'
+import { equals, equalsOrNone, list, ofProject } from './list.ts'
 
 /** The fields of a subscription about its product and price, from the table `alias`. */
 export const termsOf = (alias: string) => ({
@@ -68,7 +68,7 @@ export const subscriptions = [
     filters: {
       status: equals('s.status', 'Only those in this state.', { enum: STATUSES }),
       product_id: equals('s.product_id', 'Only those of this product.'),
-      funnel_id: equals('s.funnel_id', 'Only those from this funnel.'),
+      funnel_id: equalsOrNone('s.funnel_id', 'Only those from this funnel; an empty value: from none.'),
       payment_provider: equals('s.payment_provider', 'Only those at this payment provider.'),
       profile_id: equals('s.profile_id', 'Only those of this person.'),
       id: equals('s.id', 'Only the one with this id.'),

@@ -10,12 +10,21 @@ export interface PageFilter {
   value: string
 }
 
+/** In a URL: only records without a value. An empty value there is a field of a form in which nothing was chosen. */
+export const NO_VALUE = '(none)'
+
+/** The value of a filter in the URL, as operations take it: empty for records without one, undefined if nothing was chosen. */
+export function chosenValue(query: URLSearchParams, name: string): string | undefined {
+  const value = query.get(name)
+  return value === NO_VALUE ? '' : value || undefined
+}
+
 /** The filters of the URL. */
 export const chosenFilters = (query: URLSearchParams): PageFilter[] =>
   FILTERED_BY.flatMap((dimension) => {
-    const value = query.get(dimension)
+    const value = chosenValue(query, dimension)
     // Countries are written in capitals.
-    return value ? [{ dimension, value: dimension === 'country' ? value.toUpperCase() : value }] : []
+    return value === undefined ? [] : [{ dimension, value: dimension === 'country' ? value.toUpperCase() : value }]
   })
 
 /** The changes of an address that remove all filters. */

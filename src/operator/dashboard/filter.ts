@@ -1,37 +1,49 @@
 // The filters of a page: links that add one, the bar that names them, and the note on a part that they do not apply to.
 import { ApiError } from '../../lib/errors.ts'
 import type { Responses } from '../admin/operations.ts'
-import { type Dimension, FILTERED_BY, listOf, NO_FILTER, type PageFilter, parametersOf } from './dimensions.ts'
+import {
+  chosenValue,
+  type Dimension,
+  FILTERED_BY,
+  listOf,
+  NO_FILTER,
+  NO_VALUE,
+  type PageFilter,
+  parametersOf,
+} from './dimensions.ts'
 import { country } from './format.ts'
 import { html, type Piece } from './html.ts'
 import type { Names } from './numbers.ts'
+import { NONE_CHOSEN } from './parts.ts'
 import { allChoices, hiddenParameters, type View } from './view.ts'
 
 const isDimension = (name: string) => (FILTERED_BY as readonly string[]).includes(name)
 
 /**
- * The name of a value, linked to the same page with only it. A value that the page is filtered by already, or that stands for
- * records without one, is no link.
+ * The name of a value, linked to the same page with only it; an empty value stands for records without one. A value that the page
+ * is filtered by already is no link.
  */
 export function filterLink(view: View, dimension: string, value: string, name: Piece): Piece {
-  if (!isDimension(dimension) || value === '' || view.query.get(dimension) === value) return name
-  return html`<a href="${view.href(view.path, { ...allChoices(view), [dimension]: value, split: null })}">${name}</a>`
+  if (!isDimension(dimension) || chosenValue(view.query, dimension) === value) return name
+  return html`<a href="${view.href(view.path, { ...allChoices(view), [dimension]: value || NO_VALUE, split: null })}">${name}</a>`
 }
 
 /** The name of a value, linked to another page with only it. */
 export function filterTo(view: View, path: string, dimension: string, value: string, name: Piece): Piece {
-  if (!isDimension(dimension) || value === '' || !view.mayOpen(path)) return name
-  return html`<a href="${view.href(path, { [dimension]: value })}">${name}</a>`
+  if (!isDimension(dimension) || !view.mayOpen(path)) return name
+  return html`<a href="${view.href(path, { [dimension]: value || NO_VALUE })}">${name}</a>`
 }
 
 const nameOfValue = ({ dimension, value }: PageFilter, { funnels, products }: Names): string =>
-  (dimension === 'country'
-    ? country(value)
-    : dimension === 'funnel'
-      ? funnels[value]
-      : dimension === 'product'
-        ? products[value]
-        : value) ?? value
+  (value === ''
+    ? 'none'
+    : dimension === 'country'
+      ? country(value)
+      : dimension === 'funnel'
+        ? funnels[value]
+        : dimension === 'product'
+          ? products[value]
+          : value) ?? value
 
 const LISTS: [path: string, title: string][] = [
   ['/people', 'People'],
@@ -77,7 +89,7 @@ function chooser(view: View, { funnels, products }: Names): Piece {
     const choices = options[name] && Object.entries(options[name]).slice(0, MAX_CHOICES)
     if (!choices)
       return html`<label>${LABELS[name]} <input name="${name}" value="${value}" maxlength="256"${name === 'country' && html` placeholder="ES" size="4"`}></label>`
-    return html`<label>${LABELS[name]} <select name="${name}"><option value="">all</option>${choices.map(
+    return html`<label>${LABELS[name]} <select name="${name}"><option value="">all</option>${value === NO_VALUE && NONE_CHOSEN}${choices.map(
       ([id, title]) => html`<option value="${id}"${id === value && html` selected`}>${title}</option>`,
     )}</select></label>`
   })

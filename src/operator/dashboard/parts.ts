@@ -1,4 +1,5 @@
 // What several pages consist of: tiles, sections, steps of a funnel, links between pages of a list, forms.
+import { chosenValue, NO_VALUE } from './dimensions.ts'
 import { bar, change, number, percent, plural } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
 import type { Lacking } from './lacking.ts'
@@ -151,6 +152,9 @@ interface Choice {
   type?: string
 }
 
+/** The choice of records without a value, which only links offer. */
+export const NONE_CHOSEN = html`<option value="${NO_VALUE}" selected>none</option>`
+
 /** The form with the filters of a list, which become query parameters. */
 export function filters(view: View, choices: Choice[]): Html {
   const names = choices.map(({ name }) => name)
@@ -160,7 +164,9 @@ export function filters(view: View, choices: Choice[]): Html {
       const value = view.query.get(name) ?? ''
       return html`<label>${label} ${
         options
-          ? html`<select name="${name}" data-submit><option value="">all</option>${Object.entries(options).map(
+          ? html`<select name="${name}" data-submit><option value="">all</option>${value === NO_VALUE && NONE_CHOSEN}${Object.entries(
+              options,
+            ).map(
               ([key, text]) => html`<option value="${key}"${key === value ? html` selected` : ''}>${text}</option>`,
             )}</select>`
           : type === 'day'
@@ -172,7 +178,8 @@ export function filters(view: View, choices: Choice[]): Html {
 
 /** The chosen filters, as parameters of the operation. */
 export function chosenFilters(view: View, ...names: string[]): Record<string, string> {
-  return Object.fromEntries(names.flatMap((name) => (view.query.get(name) ? [[name, view.query.get(name)!]] : [])))
+  const chosen = names.map((name) => [name, chosenValue(view.query, name)])
+  return Object.fromEntries(chosen.filter(([, value]) => value !== undefined))
 }
 
 /** The id of a billing customer, linked to the search, which finds the person. */

@@ -55,10 +55,21 @@ before(async () => {
        case n when 1 then 'lost_card' else 'no_funds' end, 'soft' from generate_series(1, 3) n`,
     [project.organizationId],
   )
-  await dashboard.visit(`/settings/figures?project=${project.id}`, { cookie, form: {} })
-  await followAll(server.db)
+  await computeAgain()
 })
 after(() => dashboard?.stop())
+
+async function computeAgain(): Promise<void> {
+  await dashboard.visit(`/settings/figures?project=${dashboard.project.id}`, { cookie, form: {} })
+  await followAll(dashboard.server.db)
+}
+
+/** The first column of the table that a link of the page leads to. */
+async function behind(page: string, part: string, table: string): Promise<(string | undefined)[]> {
+  const link = linksOf(await see(page)).find((one) => one.includes(part))
+  assert.ok(link, `${page} has no link with ${part}`)
+  return rowsOf(await see(link.split('#')[0]!), table).map(([id]) => id)
+}
 
 async function see(path: string): Promise<string> {
   const { status, text } = await dashboard.visit(path, { cookie })
@@ -199,13 +210,7 @@ test('movements, ends, reasons, days of the forecast and variants lead to the ro
   await change(
     `update sessions set experiment_id = 'experiment', visit_variant = case country when 'BR' then 'a' else 'b' end where project_id = $1`,
   )
-  await dashboard.visit(`/settings/figures?project=${project.id}`, { cookie, form: {} })
-  await followAll(server.db)
-  const behind = async (page: string, part: string, table: string) => {
-    const link = linksOf(await see(page)).find((one) => one.includes(part))
-    assert.ok(link, `${page} has no link with ${part}`)
-    return rowsOf(await see(link.split('#')[0]!), table).map(([id]) => id)
-  }
+  await computeAgain()
   const movements = `/movements?${DAYS}`
   assert.deepEqual(await behind(movements, '2026-01-01+2026-01-31+new', 'subscriptions'), ['sub-DE', 'sub-BR'])
   assert.deepEqual(await behind(movements, '+churn', 'subscriptions'), ['sub-DE'])
@@ -218,6 +223,30 @@ test('movements, ends, reasons, days of the forecast and variants lead to the ro
   assert.equal((await behind(`/declines?${DAYS}`, 'paid_attempt=none', 'declined')).length, 2)
   const refused = await dashboard.visit(`/subscriptions?${DAYS}&moved=2026-02-31+2026-03-01+churn`, { cookie })
   assert.equal(refused.status, 400)
+})
+
+test('a line of records without a value leads to those records', async () => {
+  const { server, project } = dashboard
+  for (const change of [
+    `profiles set country = null where id = 'in-DE'`,
+    `sessions set visit_source = null where id = 'ses-DE'`,
+    `subscriptions set cancellation_reason = null, funnel_id = case id when 'sub-BR' then 'funnel' end where true`,
+  ])
+    await server.db.query(`update ${change} and project_id = $1`, [project.id])
+  await server.db.query(`update report_transactions set psp_reason_code = null where psp_reason_code = 'lost_card'`)
+  await computeAgain()
+  for (const name of ['reason', 'country', 'funnel'])
+    assert.deepEqual(
+      await behind(`/churn?${DAYS}&split=${name}`, `${name}=%28none%29`, 'subscriptions'),
+      ['sub-DE'],
+      name,
+    )
+  for (const path of ['/declines', '/charges'])
+    assert.deepEqual(await behind(`${path}?${DAYS}`, 'reason=%28none%29', 'declined'), ['ada'], path)
+  const only = await see(linksOf(await see(`/revenue?${DAYS}&split=source`)).find((one) => one.includes('source=%28'))!)
+  assert.equal(tilesOf(only).Revenue, '$20.00')
+  assert.match(only, /<span class="badge flat">source none/)
+  assert.equal(rowsOf(await see(`/people?funnel=(none)`), 'people').length, 2)
 })
 
 test('lists behind figures leave out test data, as the figures do, and show it when it is asked for', async () => {

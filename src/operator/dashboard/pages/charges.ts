@@ -1,5 +1,6 @@
 // Charges: acceptance rate, decline reasons, and the list.
 import type { Item, Response } from '../call.ts'
+import { NO_VALUE } from '../dimensions.ts'
 import { unfiltered } from '../filter.ts'
 import { bar, id, moment, money, number, ordinal, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -90,8 +91,10 @@ const ordersOf = async (view: View, name: string, query: Record<string, string>,
 
 const reasonLink = (view: View, reason: string): Piece =>
   view.may('listDeclinedPayments')
-    ? html`<a href="${view.href(view.path, { ...allChoices(view), reason })}#declined">${words(reason)}</a>`
-    : words(reason)
+    ? html`<a href="${view.href(view.path, { ...allChoices(view), reason: reason || NO_VALUE })}#declined">${nameOfReason(reason)}</a>`
+    : nameOfReason(reason)
+
+const nameOfReason = (reason: string) => (reason === '' ? 'No reason given' : words(reason))
 
 const FIRST = { any: 'only these', none: 'not paid', 2: 'paid at the 2nd', 3: 'paid at the 3rd' }
 
@@ -168,7 +171,7 @@ function reasonTable(view: View, reasons: Figure[], all: number): Table {
       { label: 'Share', number: true },
     ],
     rows: declines.map(({ key, values }) => [
-      key ? named(reasonLink(view, key), key) : 'No reason given',
+      named(reasonLink(view, key ?? ''), key ?? ''),
       cell(bar(values.declined! / declines[0]!.values.declined!), null),
       valueCell('number', values.declined),
       valueCell('percent', all ? values.declined! / all : null),

@@ -1,6 +1,7 @@
 // Churn: who leaves, why, and what is due next.
 import { addDays, dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
+import { NO_VALUE } from '../dimensions.ts'
 import { callFiltered } from '../filter.ts'
 import { country, money, number, percent, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -85,11 +86,12 @@ const LEADS_TO: Partial<Record<By, string>> = {
 
 function nameCell(view: View, by: By, key: string, names: Names): Cell {
   const [name, filter] = [nameOf(by, key, names), LEADS_TO[by]]
-  if (key === '' || !view.mayOpen('/subscriptions')) return cell(name, key)
+  const value = key || NO_VALUE
+  if (!view.mayOpen('/subscriptions')) return cell(name, key)
   if (by === 'reason' && key !== 'other')
-    return cell(html`<a href="${movedLink(view, 'ended', { reason: key })}">${name}</a>`, key)
-  if (filter === undefined) return cell(name, key)
-  return cell(html`<a href="${view.href('/subscriptions', { [filter]: key })}#subscriptions">${name}</a>`, key)
+    return cell(html`<a href="${movedLink(view, 'ended', { reason: value })}">${name}</a>`, key)
+  if (filter === undefined || (filter === 'first_payment' && key === '')) return cell(name, key)
+  return cell(html`<a href="${view.href('/subscriptions', { [filter]: value })}#subscriptions">${name}</a>`, key)
 }
 
 function churnTable(view: View, by: By, rows: Churn[], sum: Churn | undefined, names: Names): Table {

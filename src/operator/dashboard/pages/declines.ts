@@ -1,4 +1,5 @@
 // Declines: what they cost, and what comes back, by reason and by attempt.
+import { NO_VALUE } from '../dimensions.ts'
 import { number, ordinal, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, roundMoney, seriesTable, total, valueCell } from '../numbers.ts'
@@ -68,7 +69,8 @@ const reasonTable = (view: View, found: Figure[], sum: Figure): Table => ({
   rows: withTotal(
     mostFirst(found),
     sum,
-    (key) => (key === '' ? 'No reason given' : toPayments(view, words(key), { reason: key, paid_attempt: 'any' })),
+    (key) =>
+      toPayments(view, key === '' ? 'No reason given' : words(key), { reason: key || NO_VALUE, paid_attempt: 'any' }),
     [
       ['percent', 'recovery_rate'],
       ['number', 'first_declines'],

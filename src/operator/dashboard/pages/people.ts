@@ -48,7 +48,7 @@ async function newest(view: View): Promise<Piece> {
   const anonymous = view.query.get('anonymous')
   const query = {
     ...others,
-    ...(funnel && { funnel_id: funnel }),
+    ...(funnel !== undefined && { funnel_id: funnel }),
     ...(anonymous && { anonymous: anonymous === 'true' }),
   }
   view.filtered.applied = true

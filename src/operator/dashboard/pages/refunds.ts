@@ -1,5 +1,6 @@
 // Refunds and disputes: their share of revenue, of the payments that they belong to, their reasons, and the lists.
 import type { Item } from '../call.ts'
+import { NO_VALUE } from '../dimensions.ts'
 import { unfiltered } from '../filter.ts'
 import { id, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
@@ -98,12 +99,10 @@ function reasonTable(view: View, found: Figure[]): Table {
     rows: rows
       .sort((a, b) => sumOf(b) - sumOf(a))
       .map(({ key, values }) => [
-        key
-          ? named(
-              html`<a href="${view.href(view.path, { ...allChoices(view), reason: key })}#movements">${words(key)}</a>`,
-              key,
-            )
-          : 'No reason given',
+        named(
+          html`<a href="${view.href(view.path, { ...allChoices(view), reason: key || NO_VALUE })}#movements">${key ? words(key) : 'No reason given'}</a>`,
+          key ?? '',
+        ),
         valueCell('number', values.refund_count ?? 0),
         valueCell('usd', values.refunds ?? 0),
         valueCell('number', values.chargeback_count ?? 0),

@@ -79,12 +79,13 @@ function cells({ values }: Figure) {
 }
 
 function nameCell(view: View, by: By, key: string, { products, funnels }: Names) {
-  if (key === '') return cell('unknown', key)
   const name =
-    by === 'country'
-      ? country(key)
-      : by === 'cohort'
-        ? monthOf(`${key}-01`)
-        : ((by === 'product' ? products[key] : by === 'funnel' ? funnels[key] : undefined) ?? key)
+    key === ''
+      ? 'unknown'
+      : by === 'country'
+        ? country(key)
+        : by === 'cohort'
+          ? monthOf(`${key}-01`)
+          : ((by === 'product' ? products[key] : by === 'funnel' ? funnels[key] : undefined) ?? key)
   return named(filterLink(view, by, key, name), key, name)
 }

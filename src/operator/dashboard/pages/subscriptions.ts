@@ -172,8 +172,8 @@ function filtersOf(view: View): Record<string, unknown> {
   const { created_after: day, product, funnel, ...others } = chosenFilters(view, ...FILTERS)
   return {
     ...others,
-    ...(product && { product_id: product }),
-    ...(funnel && { funnel_id: funnel }),
+    ...(product !== undefined && { product_id: product }),
+    ...(funnel !== undefined && { funnel_id: funnel }),
     ...(isBehind(view) && { test: view.test }),
     ...(day && { created_after: `${addDays(readDay('created_after', day), 1)}T00:00:00Z` }),
   }
