@@ -56,6 +56,20 @@ export const creditMutants: Mutants = {
     bug: `if (share > lot.revoked) this.#revoke(lot, share,`,
     foundBy: ofCharges,
   },
+  'returned-credits-keep-their-expiry': {
+    does: 'gives credits back that expire when they would have without the dispute',
+    file: 'payments/billing/credits/parts.ts',
+    code: `instantFromMicros(microsFromInstant(now) + leftMicros)`,
+    bug: `(now && expiresAt)`,
+    foundBy: ofCharges,
+  },
+  'returned-credits-never-expire': {
+    does: 'gives credits back without an expiry',
+    file: 'payments/billing/credits/parts.ts',
+    code: `return leftMicros > 0n ?`,
+    bug: `return leftMicros > 0n && now === '' ?`,
+    foundBy: ofCharges,
+  },
   'disputed-credits-left': {
     does: 'leaves the credits of a charge whose money a dispute has taken',
     file: 'payments/billing/ledger/dispute.ts',
