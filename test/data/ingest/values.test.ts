@@ -139,6 +139,11 @@ test('a saved card is a token, never a card number', () => {
       problemOf(line.payment, { payment_method_token }),
       "payment.payment_method_token must be the payment provider's token, not a card number",
     )
+  for (const payment_method_token of ['', ' '])
+    assert.equal(
+      problemOf(line.payment, { payment_method_token }),
+      'payment.payment_method_token must not be empty: it is null if the card is not saved',
+    )
   for (const payment_method_token of ['pm_4242424242424242', '4242424242424241', '1234', '8 4 2'])
     assert.equal(columnsFor(line.payment, { payment_method_token }).payment_method_token, payment_method_token)
 })

@@ -45,6 +45,8 @@ export const cardToken: Type = {
   maxBytes: label.maxBytes!,
   read(value, reading, siblings) {
     const given = label.read(value, reading, siblings) as string
+    // Programs that write files from tables write an empty text for none. As a token it would be charged, and end in `cancelled`.
+    if (given.trim() === '') throw new BadLine(' must not be empty: it is null if the card is not saved')
     if (isCardNumber(given)) throw new BadLine(" must be the payment provider's token, not a card number")
     return given
   },
