@@ -69,7 +69,7 @@ export function exports(app: FastifyInstance, { db, reads }: PublicContext): voi
         'A stream of newline-delimited JSON: a line `{"record", "data"}` for each record that changed in the window, from time to time a line `{"cursor"}` from which the export can be resumed, and at the end a line `{"horizon"}`, the `from` of the next export. A response without that last line is incomplete.',
     }),
     querystring: query,
-    response: { 200: ndjson(), ...problems(400, 401) },
+    response: { 200: ndjson(), ...problems(400, 401, 403) },
   }
   app.get('/export', { schema }, async (request, reply) => {
     const { projectId } = request

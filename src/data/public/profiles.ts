@@ -123,7 +123,7 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
     body: erasureRequest,
     response: {
       200: success('The profiles are anonymized.', erasureResult, SAME_PERSON),
-      ...problems(400, 401, 413, 415),
+      ...problems(400, 401, 403, 413, 415),
       404: problemResponse(404, profilesNotFound),
     },
   }

@@ -26,7 +26,7 @@ export function listRoute(app: FastifyInstance, reads: Reads, path: string, list
     querystring: listQuery(list),
     response: {
       200: success('A page of the list.', pageSchema(list), list.sync ? HORIZON : {}),
-      ...problems(400, 401),
+      ...problems(400, 401, 403),
     },
   }
   app.get(path, { schema }, async (request, reply) => {
@@ -58,7 +58,7 @@ export function detailRoute(
     ...describe(about),
     params: idParams(noun),
     querystring: Type.Object({}),
-    response: { 200: success(`The ${noun}.`, shape.schema), ...problems(400, 401, 404) },
+    response: { 200: success(`The ${noun}.`, shape.schema), ...problems(400, 401, 403, 404) },
   }
   app.get<{ Params: { id: string } }>(path, { schema }, async ({ params, projectId }, reply) => {
     const row = await reads.run(projectId, async (source) => {

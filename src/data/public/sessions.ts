@@ -77,7 +77,7 @@ function sessionRoute(app: FastifyInstance, reads: Reads): void {
     }),
     params: idParams('session'),
     querystring: Type.Object({}),
-    response: { 200: success('The session.', sessionSchema), ...problems(400, 401, 404) },
+    response: { 200: success('The session.', sessionSchema), ...problems(400, 401, 403, 404) },
   }
   app.get<{ Params: { id: string } }>('/sessions/:id', { schema }, async ({ projectId, params: { id } }, response) => {
     const [row, replies] = await readSession(reads, FIND_REPLIES, projectId, id)
@@ -97,7 +97,7 @@ function repliesRoute(app: FastifyInstance, reads: Reads): void {
     }),
     params: idParams('session'),
     querystring: Type.Object({}),
-    response: { 200: success('The replies.', Type.Array(replyDetail.schema)), ...problems(400, 401, 404) },
+    response: { 200: success('The replies.', Type.Array(replyDetail.schema)), ...problems(400, 401, 403, 404) },
   }
   app.get<{ Params: { id: string } }>(
     '/sessions/:id/replies',

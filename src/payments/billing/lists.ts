@@ -98,7 +98,7 @@ export function billingLists(app: FastifyInstance, { db }: { db: Db }): void {
     const schema = {
       ...describe({ operationId, summary, description }),
       querystring,
-      response: { 200: page(list.shape), ...problems(400, 401) },
+      response: { 200: page(list.shape), ...problems(400, 401, 403) },
     }
     app.get(list.path, { schema }, async ({ organizationId, query }, reply) => {
       const page = await servePage(db, list, organizationId, lineOf(organizationId), query as never)

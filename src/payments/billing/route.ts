@@ -43,7 +43,7 @@ interface Refusals {
 export function ok(description: string, schema: Schema, { coded, problem: about }: Refusals = {}) {
   const success = { description, content: { 'application/json': { schema } } }
   const refusal = coded && { 400: problemResponse(400, codedProblem(coded, about)) }
-  return { response: { 200: success, ...problems(400, 401, 413, 415), ...refusal } }
+  return { response: { 200: success, ...problems(400, 401, 403, 413, 415), ...refusal } }
 }
 
 function codedProblem(codes: readonly string[], about: Refusals['problem']): Schema {

@@ -22,16 +22,16 @@ async function make(owner: string, scope?: string[], more = {}): Promise<string>
 }
 
 interface Described {
-  paths: Record<string, Record<string, { operationId: string; security?: object[]; 'x-hidden'?: boolean }>>
+  paths: Record<string, Record<string, { operationId: string; security?: object[]; responses: object }>>
 }
 
-/** Every operation of a listener with the key, in both headers and as a bearer; by its id. */
+/** Every operation of a listener with the key, in both headers and as a bearer; by its id. Fails for an undeclared status. */
 async function tryAll(url: string, document: string, key: string): Promise<Map<string, ApiResponse>> {
   const described = (await (await fetch(`${url}${document}`)).json()) as Described
   const responses = new Map<string, ApiResponse>()
   for (const [path, methods] of Object.entries(described.paths)) {
     const filled = path.replaceAll('{org_id}', organization).replaceAll(/\{[^}]+\}/g, 'some')
-    for (const [method, { operationId, security }] of Object.entries(methods)) {
+    for (const [method, { operationId, security, responses: declared }] of Object.entries(methods)) {
       if (!security || security.length === 0) continue
       const response = await fetch(`${url}${filled}`, {
         method: method.toUpperCase(),
@@ -43,6 +43,7 @@ async function tryAll(url: string, document: string, key: string): Promise<Map<s
         },
         ...(method !== 'get' && { body: '{}' }),
       })
+      assert.ok(String(response.status) in declared, `${operationId}: ${response.status} is not declared`)
       const text = await response.text()
       const body = text.startsWith('{') ? JSON.parse(text) : {}
       responses.set(operationId, { status: response.status, headers: Object.fromEntries(response.headers), text, body })
@@ -68,6 +69,14 @@ test('a write key can write records, and nothing else on any operation of both l
         `${operation}: ${status}`,
       )
   }
+})
+
+test('a report key of an organization is 403 where it lacks the scope, and 401 at the data API', async () => {
+  const key = await make(`/organizations/${organization}`, ['report'])
+  const responses = await tryAll(server.url, '/openapi.json', key)
+  assert.equal(responses.get('listFunnels')?.status, 401)
+  for (const operation of ['createOneOffCharge', 'createRefund'])
+    assert.equal(responses.get(operation)?.status, 403, operation)
 })
 
 test('404 and 405 for a scoped key as for any other: no key could do it', async () => {
