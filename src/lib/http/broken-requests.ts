@@ -9,10 +9,16 @@ import { ApiError } from '../errors.ts'
 import { timeSliced } from '../time-sliced.ts'
 import { JSON_TYPE } from './send-json.ts'
 
-export interface BrokenOptions {
+/** What a response needs that the application does not send. */
+export interface Unrouted {
   log: Logger
-  /** Called with the status of each request that could not be read. */
+  /** Called with the status of each such response. */
   observe: (status: number) => void
+  /** The caller's request id, or a new one. */
+  requestId: (request: IncomingMessage) => string
+}
+
+export interface BrokenOptions extends Unrouted {
   /** The unfinished responses of all connections. */
   underWay: Iterable<ServerResponse>
   /** The limit of all headers with the request line; by default Node's. */
@@ -48,7 +54,13 @@ const FLAWS: Record<string, string> = {
 }
 const CONNECT = new ApiError(405, 'method_not_allowed', 'CONNECT is not supported.', { headers: { Allow: '' } })
 
-export function handleBrokenRequests({ log, observe, underWay, headerBytes }: BrokenOptions): BrokenRequests {
+export function handleBrokenRequests({
+  log,
+  observe,
+  requestId,
+  underWay,
+  headerBytes,
+}: BrokenOptions): BrokenRequests {
   const lastOf = new WeakMap<Socket, ServerResponse>()
   // The parser reports every further byte of such a connection too.
   const known = new WeakSet<Socket>()
@@ -61,22 +73,23 @@ export function handleBrokenRequests({ log, observe, underWay, headerBytes }: Br
 
   /** A complete request gets its response whatever follows it, because it may have had its effect. */
   function respondAfterOthers(refusal: ApiError, error: NodeJS.ErrnoException, socket: Socket): void {
-    const served = [...underWay].filter(
-      ({ req, headersSent }) => req.socket === socket && (req.complete || headersSent),
-    )
+    const begun = [...underWay].filter(({ req }) => req.socket === socket)
+    const served = begun.filter(({ req, headersSent }) => req.complete || headersSent)
+    // The head of a request was read if it is its body that is broken.
+    const broken = begun.find((one) => !served.includes(one))
+    const id = broken ? requestId(broken.req) : randomUUID()
     const last = lastOf.get(socket)
     if (last && served.includes(last)) {
       if (!last.headersSent) last.setHeader('connection', 'close')
       last.once('close', () => socket.destroySoon())
     } else {
       void Promise.all(served.map((one) => new Promise((resolve) => one.once('close', resolve)))).then(() =>
-        respond(refusal, socket, error.code),
+        respond(refusal, socket, id, error.code),
       )
     }
   }
 
-  function respond(refusal: ApiError, socket: Socket, code?: string): void {
-    const id = randomUUID()
+  function respond(refusal: ApiError, socket: Socket, id: string, code?: string): void {
     observe(refusal.status)
     log.info({ request_id: id, status: refusal.status, code })
     // A client that does not speak HTTP may not close the connection.
@@ -109,14 +122,17 @@ interface Broken {
   socket: Socket
 }
 
-/** Routes the requests that Node would respond to by itself, without a body, to the application. */
-export function takeOverNodesResponses(app: FastifyInstance): void {
+/** Responds to the requests that Node would respond to by itself, without a body. */
+export function takeOverNodesResponses(app: FastifyInstance, { log, observe, requestId }: Unrouted): void {
   const { server } = app
   // `Expect` with anything but 100-continue.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+  server.on('connect', (request: IncomingMessage, socket: Socket) => {
+    const id = requestId(request)
+    observe(CONNECT.status)
+    log.info({ request_id: id, method: request.method, status: CONNECT.status })
     socket.on('error', () => {})
-    socket.end(rawResponse(CONNECT, randomUUID()), () => socket.destroy())
+    socket.end(rawResponse(CONNECT, id), () => socket.destroy())
   })
   // A client may close its sending side after the last request, and still wait for the response.
   Object.assign(server, { httpAllowHalfOpen: true })

@@ -57,19 +57,19 @@ export interface ListenerOptions extends Partial<Omit<ErrorOptions, 'log'>> {
 export function openListener(log: Logger, observe: Observe, options: ListenerOptions = {}): FastifyInstance {
   const { bounds, censor = (text) => text, pathNotFound } = options
   const underWay = new SlotSet<ServerResponse>()
-  const broken = handleBrokenRequests({
+  const unrouted = {
     log,
-    observe: (status) => observe.broken(status),
-    underWay,
-    headerBytes: bounds?.headerBytes,
-  })
+    observe: (status: number) => observe.broken(status),
+    requestId: (request: RawRequest) => requestId(request, censor),
+  }
+  const broken = handleBrokenRequests({ ...unrouted, underWay, headerBytes: bounds?.headerBytes })
   const { http, ...serverBounds } = bounds ? serverOptions(bounds) : {}
   const app = Fastify({
     logger: false,
     bodyLimit: DEFAULT_BODY_LIMIT_BYTES,
     ...serverBounds,
     http: { ...http, requireHostHeader: false },
-    genReqId: (request) => requestId(request, censor),
+    genReqId: unrouted.requestId,
     rewriteUrl: (request) => decodableUrl(request.url!),
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH, querystringParser: (raw) => raw as never },
     // While the listener closes, requests on open connections are served as usual.
@@ -95,7 +95,7 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
     reply.header('x-request-id', request.id)
     done()
   })
-  takeOverNodesResponses(app)
+  takeOverNodesResponses(app, unrouted)
   if (bounds) enforceBounds(app, bounds, underWay)
   // After authentication and before the body: a path that does not exist is a 404 whatever the body.
   app.addHook('preParsing', (request, _reply, _payload, done) => {

@@ -130,6 +130,20 @@ describe('a connection', { timeout: 60_000 }, () => {
     assert.match(response, /\r\nDate: \w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT\r\n/)
   })
 
+  test("the caller's request id for CONNECT, and for a body that is broken or cut short", async () => {
+    const mine = 'X-Request-Id: mine'
+    const head = (length: string) => post(`${mine}\r\n${length}`).replace('ORG', shop.id).replace('KEY', shop.key)
+    const tunnel = `CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n${mine}\r\n\r\n`
+    for (const [status, response] of [
+      [405, await sendBytes(billing.server.url, tunnel)],
+      [400, await sendBytes(billing.server.url, `${head('Transfer-Encoding: chunked')}zz\r\n`)],
+      [400, await endHalfway(`${head('Content-Length: 9')}{`)],
+    ] as const) {
+      assert.deepEqual(statuses(response), [status])
+      assert.match(response, /\r\nx-request-id: mine\r\n/i)
+    }
+  })
+
   async function endHalfway(bytes: string): Promise<string> {
     const { hostname, port } = new URL(billing.server.url)
     return new Promise((resolve) => {
