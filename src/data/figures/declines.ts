@@ -49,7 +49,10 @@ const facts = (columns: string, joins: string) => `
       ${minor('r.amount', 'r.currency_code')} as amount, coalesce(${VALUE}, 0) as amount_usd,
       case when paid.trx_id is null then 0 else ${minor('paid.amount', 'paid.currency_code')} end as recovered_amount,
       case when paid.trx_id is null then 0 else coalesce(${RECOVERED_VALUE}, 0) end as recovered_amount_usd,
-      (${VALUE} is null)::int as without_usd ${columns}
+      (${VALUE} is null)::int as without_usd,
+      case when ${VALUE} is null then ${minor('r.amount', 'r.currency_code')} else 0 end as amount_unvalued,
+      case when paid.trx_id is null or ${RECOVERED_VALUE} is not null then 0
+        else ${minor('paid.amount', 'paid.currency_code')} end as recovered_amount_unvalued ${columns}
     from projects j
     join report_transactions r on r.organization_id = j.organization_id and ${within(paidAt('r'))}
       and r.psp_transaction_type = 'sale' and r.status = 'failed'
@@ -72,6 +75,8 @@ export const declines: Family = {
     'recovered_amount',
     'recovered_amount_usd',
     'without_usd',
+    'amount_unvalued',
+    'recovered_amount_unvalued',
   ],
   facts: facts('', ''),
   more: byPerson(facts(PERSON, OF_PERSON), ['funnel', 'country', 'product']),

@@ -41,6 +41,15 @@ const count = (family: Family, measure: string, definition: string): Sum => ({
   definition,
 })
 const money = (family: Family, terms: Terms, definition: string): Sum => ({ family, unit: 'money', terms, definition })
+/** What a sum of money leaves out; only in each currency. */
+const unvalued = (family: Family, terms: Terms, of: string): Sum => ({
+  ...money(
+    family,
+    terms,
+    `What \`${of}\` leaves out, because it has no value in the reporting currency; only with \`money=own\`.`,
+  ),
+  ownOnly: true,
+})
 const ratio = (family: Family, part: string, whole: string, definition: string): Quotient => ({
   family,
   unit: 'ratio',
@@ -67,6 +76,14 @@ const SUMS = {
     'without_usd',
     'Payments, refunds and chargebacks without a value in the reporting currency.',
   ),
+  revenue_unvalued: unvalued(sales, ['gross_unvalued'], 'revenue'),
+  refunds_unvalued: unvalued(sales, ['refunded_unvalued'], 'refunds'),
+  chargebacks_unvalued: unvalued(sales, ['charged_back_unvalued'], 'chargebacks'),
+  net_revenue_unvalued: unvalued(
+    sales,
+    ['gross_unvalued', '-refunded_unvalued', '-charged_back_unvalued'],
+    'net_revenue',
+  ),
 
   sessions: count(visits, 'sessions', 'Sessions that began.'),
   people: count(visits, 'people', 'People whose first session began.'),
@@ -82,6 +99,7 @@ const SUMS = {
     'without_usd',
     'Amounts spent on advertising without a value in the reporting currency.',
   ),
+  spend_unvalued: unvalued(spend, ['spent_unvalued'], 'spend'),
 
   answered: count(screens, 'answered', 'Sessions with a reply on this screen.'),
   stopped: count(screens, 'stopped', 'Sessions whose last reply is on this screen.'),
@@ -95,6 +113,8 @@ const SUMS = {
   recovered: count(declines, 'recovered', 'Those of them that were paid within 30 days.'),
   recovered_amount: money(declines, ['recovered_amount'], 'The amount of those that were paid within 30 days.'),
   declines_without_usd: count(declines, 'without_usd', 'First declines without a value in the reporting currency.'),
+  declined_amount_unvalued: unvalued(declines, ['amount_unvalued'], 'declined_amount'),
+  recovered_amount_unvalued: unvalued(declines, ['recovered_amount_unvalued'], 'recovered_amount'),
 
   payments: count(returned, 'payments', 'Successful payments of the payment report.'),
   paid_amount: money(returned, ['amount'], 'The amount of these payments.'),
@@ -144,15 +164,7 @@ const SUMS = {
     ...money(subscriptions, ['mrr'], 'Monthly recurring revenue: the value of all paying subscriptions for a month.'),
     atEnd: true,
   },
-  mrr_unvalued: {
-    ...money(
-      subscriptions,
-      ['mrr_unvalued'],
-      'The part of it without a value in the reporting currency, which it leaves out; only with `money=own`.',
-    ),
-    atEnd: true,
-    ownOnly: true,
-  },
+  mrr_unvalued: { ...unvalued(subscriptions, ['mrr_unvalued'], 'mrr'), atEnd: true },
 } satisfies Record<string, Sum>
 
 const QUOTIENTS = {

@@ -155,8 +155,12 @@ export const sales: Family = {
     'refunded_usd',
     'charged_back_usd',
     'without_usd',
+    'gross_unvalued',
+    'refunded_unvalued',
+    'charged_back_unvalued',
   ],
   facts: `
-    select moved.*, ${visitColumns('first')}, ${BEFORE}, (paid.id is not distinct from moved.moved_id)::int as customers
+    select moved.*, gross * without_usd as gross_unvalued, refunded * without_usd as refunded_unvalued,
+      charged_back * without_usd as charged_back_unvalued, ${visitColumns('first')}, ${BEFORE}, (paid.id is not distinct from moved.moved_id)::int as customers
     from ${MOVED} ${LAST_SESSION}`,
 }

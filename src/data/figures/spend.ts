@@ -33,7 +33,7 @@ export const spend: Family = {
     ['funnel', 'campaign'],
   ],
   money: true,
-  measures: ['spent', 'spent_usd', 'without_usd'],
+  measures: ['spent', 'spent_usd', 'without_usd', 'spent_unvalued'],
   // A campaign that was left out stands for all of its source.
   facts: `
     with spent as materialized (
@@ -43,7 +43,8 @@ export const spend: Family = {
     came as materialized (${CAME})
     select spent.day, false as test, spent.source, spent.campaign, coalesce(part.funnel, '') as funnel, spent.currency,
       spent.amount * coalesce(part.share, 1) as spent, coalesce(spent.amount_usd, 0) * coalesce(part.share, 1) as spent_usd,
-      (spent.amount_usd is null and coalesce(part.place, 1) = 1)::int as without_usd
+      (spent.amount_usd is null and coalesce(part.place, 1) = 1)::int as without_usd,
+      case when spent.amount_usd is null then spent.amount * coalesce(part.share, 1) else 0 end as spent_unvalued
     from spent left join lateral (
       select funnel, people / sum(people) over () as share, row_number() over (order by funnel) as place from (
         select funnel, sum(people) as people from came

@@ -7,6 +7,16 @@ import type { View } from './view.ts'
 
 const MAX_NAMED = 3
 
+type Lackable =
+  | 'revenue'
+  | 'refunds'
+  | 'chargebacks'
+  | 'net_revenue'
+  | 'mrr'
+  | 'spend'
+  | 'declined_amount'
+  | 'recovered_amount'
+
 export interface Lacking {
   /** The currencies of the amounts that are left out. */
   currencies: string[]
@@ -17,33 +27,15 @@ export interface Lacking {
 interface Missing {
   currency: string
   amount: number
-  /** How many amounts are missing, of a currency of which others have a value. */
-  count?: number
 }
 
-const SALES = ['new', 'renewal', 'trial', 'one_off']
-const REFUNDS = ['refund', 'refund_failed']
-const CHARGEBACKS = ['chargeback', 'chargeback_reversal']
-/** The kinds of movements that a metric is the sum of. */
-const KINDS: Record<string, string[]> = {
-  revenue: SALES,
-  refunds: REFUNDS,
-  chargebacks: CHARGEBACKS,
-  net_revenue: [...SALES, ...REFUNDS, ...CHARGEBACKS],
-}
-
-/**
- * What each of these metrics leaves out in the period of the page. Of the MRR it is known exactly; of others, the amounts of currencies that
- * have no value at all, and how many amounts of the other currencies.
- */
-export async function lackingOf<Name extends string>(view: View, ...metrics: Name[]): Promise<Record<Name, Lacking>> {
-  const others = metrics.filter((name) => name !== 'mrr')
-  const [found, mrr] = await Promise.all([
-    others.length > 0 ? withoutValue(view, others) : new Map<string, Missing[]>(),
-    others.length < metrics.length ? figures(view, 'mrr_unvalued', { by: 'currency', money: 'own' }) : [],
-  ])
-  found.set('mrr', missingOf(mrr, 'mrr_unvalued'))
-  return Object.fromEntries(metrics.map((name) => [name, lacking(found.get(name)!)])) as Record<Name, Lacking>
+/** What each of these metrics leaves out in the period of the page. */
+export async function lackingOf<Name extends Lackable>(view: View, ...metrics: Name[]): Promise<Record<Name, Lacking>> {
+  const names = metrics.map((name) => `${name}_unvalued` as const)
+  const found = await figures(view, names.join(','), { by: 'currency', money: 'own' })
+  const missingOf = (name: string) =>
+    found.flatMap(({ key, values }) => (values[name] ? [{ currency: key!, amount: values[name] }] : []))
+  return Object.fromEntries(metrics.map((name, n) => [name, lacking(missingOf(names[n]!))])) as Record<Name, Lacking>
 }
 
 /** What each movement of the MRR in the period of the page leaves out; `''` is all of them. */
@@ -67,39 +59,8 @@ export async function movementsLacking(view: View): Promise<(movement: string) =
     )
 }
 
-const missingOf = (found: readonly Figure[], name: string): Missing[] =>
-  found.flatMap(({ key, values }) => (values[name] ? [{ currency: key!, amount: values[name] }] : []))
-
-async function withoutValue(view: View, metrics: string[]): Promise<Map<string, Missing[]>> {
-  const names = metrics.join(',')
-  const [own, converted, counts] = await Promise.all([
-    figures(view, names, { by: 'currency', money: 'own' }),
-    figures(view, names, { by: 'currency' }),
-    // Kinds are not stored by other dimensions. Only metrics of money have a currency each.
-    view.filters.length === 0 ? figures(view, 'revenue,without_usd', { by: 'kind', money: 'own' }) : [],
-  ])
-  return new Map(
-    metrics.map((name) => {
-      const valued = new Set(converted.filter(({ values }) => values[name]).map(({ key }) => key))
-      const whole = missingOf(own, name).filter(({ currency }) => !valued.has(currency))
-      const others = counts.filter(
-        ({ key, currency }) => KINDS[name]?.includes(key!) && !whole.some((one) => one.currency === currency),
-      )
-      const partly = [...Map.groupBy(others, ({ currency }) => currency!)].map(([currency, all]) => {
-        const count = all.reduce((sum, { values }) => sum + (values.without_usd ?? 0), 0)
-        return { currency, amount: 0, count }
-      })
-      return [name, [...whole, ...partly.filter(({ count }) => count > 0)]]
-    }),
-  )
-}
-
 function lacking(missing: Missing[]): Lacking {
-  const amounts = missing
-    .slice(0, MAX_NAMED)
-    .map(({ currency, amount, count }) =>
-      count === undefined ? money(amount, currency) : html`${plural(count, 'amount')} in ${currency}`,
-    )
+  const amounts = missing.slice(0, MAX_NAMED).map(({ currency, amount }) => money(amount, currency))
   const more = missing.length - amounts.length
   const shown =
     missing.length > 0 &&

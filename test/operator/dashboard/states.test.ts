@@ -176,16 +176,24 @@ test('each tile of money, and each rate of it, says itself what it leaves out', 
   await server.db.query(
     `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, amount,
        currency_code, status, psp, psp_transaction_type)
-     select organization_id, external_id, true, db_clock(), gen_random_uuid(), gen_random_uuid(), '2026-01-02T02:00:00Z', 5, 'EUR', 'refunded',
-       'elsewhere', 'refund' from customers where external_id = 'lacking'`,
+     select organization_id, external_id, true, db_clock(), gen_random_uuid(), gen_random_uuid(), made.at::timestamptz, made.amount, made.currency,
+       made.status, 'elsewhere', made.type
+     from customers, (values ('2026-01-02T02:00:00Z', 5, 'EUR', 'refunded', 'refund'), ('2026-01-02T03:00:00Z', 7, 'EUR', 'failed', 'sale'),
+       ('2026-01-02T04:00:00Z', 8, 'USD', 'failed', 'sale')) made (at, amount, currency, status, type)
+     where external_id = 'lacking'`,
+  )
+  await server.db.query(
+    `insert into spend (project_id, day, source, campaign, currency_code, amount, amount_usd)
+     select project_id, '2026-01-02', source, '', currency, 30, usd from customers,
+       (values ('meta', 'EUR', null), ('google', 'EUR', 33.5)) spent (source, currency, usd) where external_id = 'lacking'`,
   )
   const [shop] = await server.db.query(`select project_id from customers where external_id = 'lacking'`)
   await dashboard.visit(`/settings/figures?project=${shop!.project_id}`, { cookie, form: {} })
   await followAll(server.db)
   const LACK: Record<string, Record<string, RegExp>> = {
-    '/': { 'Net revenue': /without €14\.99, 1 amount in GBP/, MRR: /without €/, 'Refund rate': /without €5\.00/ },
+    '/': { 'Net revenue': /without €14\.99, £19\.99/, MRR: /without €/, 'Refund rate': /without €5\.00/ },
     '/revenue': {
-      Revenue: /without €19\.99, 1 amount in GBP/,
+      Revenue: /without €19\.99, £19\.99/,
       Refunds: /without €5\.00/,
       'Revenue per person': /without €19\.99/,
       'Revenue per payer and month': /without €19\.99/,
@@ -196,7 +204,13 @@ test('each tile of money, and each rate of it, says itself what it leaves out', 
     '/movements': { MRR: /without €/, New: /without €19\.99/, Churn: /without −€19\.99/ },
     '/churn': { 'MRR lost': /without −€19\.99/, 'MRR churn': /without −€19\.99/ },
     '/worth': { 'After 1 month': /without 3 amounts that have no value/ },
-    '/acquisition': { 'Revenue per new person': /without 3 amounts/, 'Return at day 90': /without 3 amounts/ },
+    '/acquisition': {
+      Spend: /\$33\.50\s+on advertising without €30\.00/,
+      'Cost of a customer': /without €30\.00/,
+      'Revenue per new person': /without 3 amounts/,
+      'Return at day 90': /without 3 amounts/,
+    },
+    '/declines': { Declined: /\$8\.00\s+.*without €7\.00/s, 'Not recovered': /without €7\.00/ },
   }
   for (const [path, tiles] of Object.entries(LACK)) {
     const { text } = await page(path)

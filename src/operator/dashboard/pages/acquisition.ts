@@ -3,9 +3,9 @@ import { addDays, addMonths, dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { FILTERED_BY, VISITED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo } from '../filter.ts'
-import { country, money, number, plural } from '../format.ts'
+import { country, money, plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { countLacking } from '../lacking.ts'
+import { countLacking, firstLacking, lackingOf } from '../lacking.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
@@ -25,10 +25,11 @@ export async function acquisition(view: View): Promise<Page> {
   const query = { from, to: addDays(to, -1), test: view.test }
   const params = { project_id: view.project.id }
   const by = (Object.keys(BY) as By[]).find((name) => name === view.query.get('split')) ?? 'source'
-  const [{ result: all, note: unfiltered }, { result: each }, names] = await Promise.all([
+  const [{ result: all, note: unfiltered }, { result: each }, names, { spend: spent }] = await Promise.all([
     callFiltered(view, 'getAcquisition', { params, query }, VISITED_BY),
     callFiltered(view, 'getAcquisition', { params, query: { ...query, by } }, VISITED_BY),
     namesOf(view),
+    lackingOf(view, 'spend'),
   ])
   const [sum] = all.data
   const { key: _key, returned: _returned, roas, ...sums } = sum ?? {}
@@ -43,17 +44,17 @@ export async function acquisition(view: View): Promise<Page> {
     question: 'What does a customer cost, and does it pay back?',
     body: html`${unfiltered && html`<p class="note">${unfiltered}People who come have no product yet.</p>`}
       ${tiles(
-        tile('Spend', figure, 'spend', 'usd', { isRate: sum?.spend === null, note: spendNote(view, sum) }),
+        tile('Spend', figure, 'spend', 'usd', { isRate: sum?.spend === null, note: spendNote(sum), lacks: spent }),
         tile('New people', figure, 'people', 'number', { note: 'first session' }),
         tile('New customers', figure, 'customers', 'number', { note: 'first payment' }),
         tile('Cost of a customer', figure, 'cac', 'usd', {
           isRate: true,
           note: 'spend ÷ new customers',
-          lacks: countLacking(sum?.spend_without_usd),
+          lacks: spent,
         }),
         tile('Return at day 90', figure, 'roas', 'percent', {
           note: all.days_since < 90 ? 'still growing' : 'of the spend',
-          lacks: countLacking((sum?.without_usd ?? 0) + (sum?.spend_without_usd ?? 0)),
+          lacks: firstLacking(countLacking(sum?.without_usd), spent),
         }),
         tile('Revenue per new person', figure, 'revenue_per_new_person', 'usd', {
           isRate: true,
@@ -71,12 +72,8 @@ export async function acquisition(view: View): Promise<Page> {
   }
 }
 
-const spendNote = (view: View, sum: Return | undefined): Piece =>
-  sum && sum.spend === null
-    ? 'not known of one country or variant'
-    : sum && sum.spend_without_usd > 0
-      ? `without ${number(sum.spend_without_usd)} amounts that have no value ${inCurrency(view)}`
-      : 'on advertising'
+const spendNote = (sum: Return | undefined): Piece =>
+  sum && sum.spend === null ? 'not known of one country or variant' : 'on advertising'
 
 function returnTable(view: View, by: By, rows: Return[], sum: Return | undefined, names: Names): Table {
   const labels = ['Per customer', 'Payback', 'Spend', 'People', 'Customers', ...DAYS.map((day) => `Day ${day}`)]

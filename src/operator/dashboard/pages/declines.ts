@@ -1,26 +1,27 @@
 // Declines: what they cost, and what comes back, by reason and by attempt.
 import { NO_VALUE } from '../dimensions.ts'
-import { number, ordinal, words } from '../format.ts'
+import { ordinal, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
+import { lackingOf } from '../lacking.ts'
 import { type Figure, figures, roundMoney, seriesTable, total, valueCell } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import { inCurrency, type View } from '../view.ts'
+import type { View } from '../view.ts'
 
-const METRICS = 'first_declines,declined_amount,recovered,recovered_amount,recovery_rate,declines_without_usd'
+const METRICS = 'first_declines,declined_amount,recovered,recovered_amount,recovery_rate'
 
 export async function declines(view: View): Promise<Page> {
   const title = 'Recovered declines'
   if (!view.project) return { title, body: noProject(view) }
-  const [sum, reasons, attempts, flow] = await Promise.all([
+  const [sum, reasons, attempts, flow, lacks] = await Promise.all([
     total(view, METRICS),
     figures(view, METRICS, { by: 'reason' }),
     figures(view, METRICS, { by: 'attempt' }),
     figures(view, METRICS, { by: view.span.by }),
+    lackingOf(view, 'declined_amount', 'recovered_amount'),
   ])
-  const missing = sum.values.declines_without_usd ?? 0
   const lost = (sum.values.declined_amount ?? 0) - (sum.values.recovered_amount ?? 0)
   const figure: Figure = { ...sum, values: { ...sum.values, lost: roundMoney(lost) } }
   const content = seriesTable(view, `First declines by ${view.span.by}`, flow, [
@@ -35,9 +36,9 @@ export async function declines(view: View): Promise<Page> {
       tile('Declined first', sum, 'first_declines', 'number', { bad: true }),
       tile('Paid later', sum, 'recovered', 'number'),
       tile('Recovery rate', sum, 'recovery_rate', 'percent'),
-      tile('Declined', sum, 'declined_amount', 'usd', { bad: true, ...without(view, missing) }),
-      tile('Recovered', sum, 'recovered_amount', 'usd'),
-      tile('Not recovered', figure, 'lost', 'usd', { note: 'so far' }),
+      tile('Declined', sum, 'declined_amount', 'usd', { bad: true, lacks: lacks.declined_amount }),
+      tile('Recovered', sum, 'recovered_amount', 'usd', { lacks: lacks.recovered_amount }),
+      tile('Not recovered', figure, 'lost', 'usd', { note: 'so far', lacks: lacks.declined_amount }),
     )}
       ${section('First declines', chart(view, 'declines', content, { kind: 'bar' }), {
         note: 'By the day of the first attempt. A payment can still be made within 30 days of it.',
@@ -52,10 +53,6 @@ export async function declines(view: View): Promise<Page> {
       })}`,
   }
 }
-
-/** Says on the tile itself what it lacks. */
-const without = (view: View, count: number) =>
-  count > 0 ? { note: html`without ${number(count)} that have no value ${inCurrency(view)}` } : {}
 
 const columns = (...labels: string[]) => labels.map((label): Column => ({ label, number: true }))
 
