@@ -116,7 +116,7 @@ export async function checkAccounts(db: Db): Promise<Finding[]> {
     findings.push(
       failed(
         'erasures',
-        `${count(n('erasures'), 'erasure')} at payment providers are not done after an hour.`,
+        `${count(n('erasures'), 'erasure')} at payment providers ${n('erasures') === 1 ? 'is' : 'are'} not done after an hour.`,
         'See why: tundish profile receipt',
       ),
     )
@@ -132,7 +132,7 @@ export async function checkAccounts(db: Db): Promise<Finding[]> {
     findings.push(
       warning(
         'erasures',
-        `At least ${count(n('emails'), 'external_id')} look like e-mail addresses, which no erasure removes.`,
+        `At least ${count(n('emails'), 'external_id')} ${n('emails') === 1 ? 'looks like an e-mail address' : 'look like e-mail addresses'}, which no erasure removes.`,
         'Use ids that contain no personal data.',
       ),
     )

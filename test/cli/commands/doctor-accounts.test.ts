@@ -39,7 +39,7 @@ test('fails for an account without notifications of charges for an hour, and for
   )
   const said = await examine()
   assert.match(said, /^FAILED +providers +1 merchant account without any notification/m)
-  assert.match(said, /^FAILED +erasures +1 erasure at payment providers/m)
+  assert.match(said, /^FAILED +erasures +1 erasure at payment providers is not done/m)
 })
 
 test('fails for credentials that the master key does not open', async () => {
@@ -55,7 +55,7 @@ test('warns of external_ids that look like e-mail addresses', async () => {
      values ($1, 'ada@example.com', $2, db_clock(), db_clock())`,
     [shop.id, shop.projectId],
   )
-  assert.match(await examine(), /^warning +erasures +At least 1 external_id/m)
+  assert.match(await examine(), /^warning +erasures +At least 1 external_id looks like an e-mail address, which/m)
 })
 
 test('warns of tenants in OIDC_ROLES that do not exist', async () => {
