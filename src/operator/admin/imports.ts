@@ -1,10 +1,11 @@
 // The import over HTTP: newline-delimited JSON of any length, read as a stream.
 import { finished, PassThrough, Readable } from 'node:stream'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
 import { importProblem, importResult, respond } from '../../data/ingest/response.ts'
 import { PATIENCE } from '../../data/ingest/slots.ts'
 import { ApiError, Refusal } from '../../lib/errors.ts'
+import { checkMediaType } from '../../lib/http/body.ts'
 import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { type ObjectSchema, Type } from '../../lib/shape/schema.ts'
@@ -63,8 +64,10 @@ export function importRoute(scope: FastifyInstance, app: App): void {
     refuseOtherMethods(inner)
     inner.removeAllContentTypeParsers()
     inner.addContentTypeParser(MEDIA_TYPES, (_request, payload, done) => done(null, payload))
-    inner.addContentTypeParser('*', async () => {
-      throw new ApiError(415, 'unsupported_media_type', `The body must be newline-delimited JSON: ${MEDIA_TYPES[0]}.`)
+    // As everywhere: the type is optional, and may be that of JSON.
+    inner.addContentTypeParser('*', async ({ headers }: FastifyRequest, payload: Readable) => {
+      checkMediaType(headers['content-type'], [MEDIA_TYPES[0]!])
+      return payload
     })
     inner.post<Route>(
       IMPORT.path,

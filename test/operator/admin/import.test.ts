@@ -14,10 +14,14 @@ after(async () => {
   await events.close()
 })
 
-async function send(body: Buffer, query = ''): Promise<{ status: number; body: Record<string, unknown> }> {
+async function send(
+  body: Buffer,
+  query = '',
+  type = 'application/x-ndjson',
+): Promise<{ status: number; body: Record<string, unknown> }> {
   const response = await fetch(`${admin.adminUrl}/admin/v1/projects/${PROJECT}/import${query}`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${admin.key}`, 'content-type': 'application/x-ndjson' },
+    headers: { authorization: `Bearer ${admin.key}`, ...(type !== '' && { 'content-type': type }) },
     body: new Uint8Array(body),
   })
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
@@ -87,4 +91,15 @@ test('200 for a gzip body, and 409 for a damaged one', async () => {
   const damaged = await send(packed.subarray(0, packed.length - 12))
   assert.equal(damaged.status, 409)
   assert.match(String(damaged.body.message), /^body is gzip, but damaged or incomplete/)
+})
+
+test('200 for lines sent as application/json or without a type, 415 for other types', async () => {
+  const body = Buffer.from(textOf([line.profile(), line.session()]))
+  for (const type of ['', 'application/json', 'application/json; charset=utf-8', 'application/jsonl'])
+    assert.deepEqual((await send(body, '', type)).body.read, 2, type)
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/json; charset=latin1']) {
+    const refused = await send(body, '', type)
+    const message = `A body must be application/json in UTF-8 or application/x-ndjson, got "${type}".`
+    assert.deepEqual(refused, { status: 415, body: { message } })
+  }
 })
