@@ -49,6 +49,9 @@ for (const secret of SECRETS) {
       assert.ok(!(text + JSON.stringify(headers)).includes(secret.slice(0, 16)), `${place}: ${text}`)
     }
     assert.equal(responses.id.body.message, `There is no funnel with the id "${prefix}…".`)
+    // A path that is no UTF-8 is repeated as it was sent.
+    const { body } = await server.api(`/funnels/${named.replace('_', '%5F')}%FF`, { key })
+    assert.equal(body.message, `There is no funnel with the id "${prefix}…".`)
     assert.ok(!server.logLines().join('').includes(secret.slice(0, 16)))
   })
 }
