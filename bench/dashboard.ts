@@ -1,4 +1,4 @@
-// npm run bench -- dashboard: the time of each page, the delay until changes are in the figures, charges while pages are loaded.
+// bin/bench dashboard: the time of each page, the delay until changes are in the figures, charges while pages are loaded.
 import { loadavg } from 'node:os'
 import { rebuildFigures } from '../src/data/figures/follow.ts'
 import { chargesBesidePages } from './dashboard-charges.ts'

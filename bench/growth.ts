@@ -1,4 +1,4 @@
-// npm run bench -- growth: the same pages in a small project, in large ones, and in one of a thousand projects.
+// bin/bench growth: the same pages in a small project, in large ones, and in one of a thousand projects.
 import { attempt } from './attempt.ts'
 import { timeCalls } from './client.ts'
 import { generate } from './generate.ts'

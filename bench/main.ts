@@ -1,4 +1,4 @@
-// npm run bench [-- NAME...]: measures each case in turn with its references; bench/README.md describes them.
+// bin/bench [NAME...]: measures each case in turn with its references; bench/README.md describes them.
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'

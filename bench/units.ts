@@ -1,4 +1,4 @@
-// npm run bench -- units: the CPU time of everyday operations, one by one, with one organization and with ten thousand.
+// bin/bench units: the CPU time of everyday operations, one by one, with one organization and with ten thousand.
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
