@@ -90,6 +90,7 @@ async function superviseWorkers(
 async function greet(running: Running, { demo }: Options): Promise<void> {
   const { app, url, adminUrl } = running
   if (!demo) {
+    if (app.notice) app.log.info(app.notice)
     app.log.info({ url, admin_url: adminUrl }, 'Tundish is ready.')
     return
   }

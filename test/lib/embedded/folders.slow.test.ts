@@ -16,6 +16,7 @@ import {
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { UsageError } from '../../../src/lib/errors.ts'
+import { startProcess } from '../../support/process.ts'
 import { titled, without } from '../../support/titled.ts'
 import {
   base,
@@ -113,6 +114,10 @@ test(titled(
   const second = await open(dataDir)
   assert.equal(await firstValue(second.url, 'select n from kept'), '42')
   await second.close()
+
+  const server = await startProcess({ DATA_DIR: dataDir, PORT: '0' })
+  await server.stop()
+  assert.ok(server.log.some(({ msg }) => msg === first.notice))
 })
 
 test(titled('a normal user needs no other account', notReadable), { skip: notReadable }, async () => {
