@@ -1,9 +1,11 @@
 // How long one process alone may work on a movement, and when an unknown outcome is checked again.
 
 // A lease outlives the provider's deadline by this share of it, so that the claim's round trip before the call and settling
-// after it fit in; never by less than a second, for a busy machine.
+// after it fit in; never by less than a second, for a busy machine, and never by more than nine: a movement whose process was
+// killed is checked within ten seconds after the deadline.
 const MARGIN_SHARE = 4
 const MIN_MARGIN_MS = 1_000
+const MAX_MARGIN_MS = 9_000
 
 /** The charge or refund itself is one call; a status check makes up to two, a look-up and a refusal. */
 export type Calls = 1 | 2
@@ -21,7 +23,7 @@ export function leaseAllowsCall(deadlineMs: number, passedMs: number): boolean {
 }
 
 function marginMs(deadlineMs: number): number {
-  return Math.max(MIN_MARGIN_MS, deadlineMs / MARGIN_SHARE)
+  return Math.min(Math.max(MIN_MARGIN_MS, deadlineMs / MARGIN_SHARE), MAX_MARGIN_MS)
 }
 
 // Most unknown outcomes are known a second later; a provider that is down for long is not asked more often than needed.
