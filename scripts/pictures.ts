@@ -1,6 +1,6 @@
 // bin/pinned-node --dev scripts/pictures.ts: takes the pictures of docs/dashboard.md from the demo, in a browser,
 // and draws that of docs/connect.md. With `drawn` only the latter.
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -28,6 +28,8 @@ if (noBrowser) throw new Error(`${noBrowser}.`)
 await drawPictures()
 if (process.argv[2] === 'drawn') process.exit()
 const dataDir = await mkdtemp(join(tmpdir(), 'tundish-pictures-'))
+// Else root's database would be elsewhere, and left there.
+await chmod(dataDir, 0o711)
 const config = readConfig({ DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' })
 const app = await openApp(config, { log: openLog('warn', 2), simulator: 'always' })
 try {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -20,6 +20,8 @@ describe('master.key', () => {
   let file: string
   before(async () => {
     env = { DATA_DIR: await mkdtemp(join(tmpdir(), 'tundish-master-key-')) }
+    // Else root's database would be elsewhere, and left there.
+    await chmod(env.DATA_DIR, 0o711)
     file = join(env.DATA_DIR, 'master.key')
     const { code, stderr } = await tundish(['org', 'create', 'acme'], env)
     assert.equal(code, 0, stderr)
