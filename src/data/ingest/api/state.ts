@@ -153,10 +153,11 @@ export function ledgerOf(query: Query, state: ApiImportState): Ledger {
     },
     async note(noted) {
       const columns = [noted.map(({ kind }) => kind), noted.map(({ id }) => id)] as const
+      // The limit has each id looked up by itself: without statistics a join reads all ids of the import for each of them.
       const before = await query(
-        `select i.kind, i.id from unnest($3::text[], $4::text[]) given (kind, id)
-         join api_import_ids i on i.project_id = $1 and i.source = $2 and i.kind = given.kind and i.id = given.id
-         where i.pass = $5`,
+        `select given.kind, given.id from unnest($3::text[], $4::text[]) given (kind, id)
+         cross join lateral (select from api_import_ids i
+           where i.project_id = $1 and i.source = $2 and i.kind = given.kind and i.id = given.id and i.pass = $5 limit 1) known`,
         [...scope, ...columns, state.pass],
       )
       await query(
