@@ -20,7 +20,7 @@ import { type ImportResult, refused } from './result.ts'
 import { type Connection, endTurn, keepTurn, openSession, waitForTurn } from './session.ts'
 import { inSlot } from './slots.ts'
 import { type StagedKind, Staging } from './staging.ts'
-import { gatherStatistics } from './statistics.ts'
+import { gatherStatistics, tablesOf } from './statistics.ts'
 
 export type { Source } from './reading.ts'
 export type { RejectedLine } from './rejected.ts'
@@ -165,7 +165,9 @@ async function carryOut(
   if (!options.dryRun) {
     await wipeLinked(load.db, query, load, linked).catch(throwLost)
     await finishMerges(load, merged).catch(throwLost)
-    for (const { kind, rows } of kinds) await gatherStatistics(query, load.log, kind.table, rows)
+    for (const { kind, rows } of kinds)
+      for (const table of tablesOf(kind))
+        await gatherStatistics(query, load.log, table, rows, [load.projectId, load.organizationId])
   }
   const { skipped, erased, unchanged } = tally.total()
   const written = lines - rejected - skipped - erased - unchanged

@@ -204,3 +204,30 @@ test('charges are stamped after every imported payment, even one in the near fut
   )
   assert.equal(row.passed, 't')
 })
+
+test('small imports gather statistics of an organization that came after a large one', async () => {
+  const [large, late] = [await imports.project(), await imports.project()]
+  await imports.rows(
+    `with paid as (select n, 'c' || n as customer, timestamptz '2026-01-01' + n * interval '1 second' as at from generate_series(1, 9000) n),
+       customers as (insert into customers (organization_id, external_id, project_id, created_at, updated_at)
+         select $1, customer, $2, at, at from paid)
+     insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, amount,
+       currency_code, status, psp, psp_transaction_type)
+     select $1, customer, true, at, gen_random_uuid(), gen_random_uuid(), at, 1, 'USD', 'succeeded', 'elsewhere', 'sale' from paid`,
+    [large.organizationId, large.id],
+  )
+  for (const table of ['customers', 'report_transactions']) await imports.rows(`analyze ${table}`)
+  for (let part = 0; part < 4; part++)
+    await imports.run(
+      late,
+      Array.from({ length: 400 }, (_, n) =>
+        line.payment({ external_id: `late-${part}-${n}`, trx_id: uuid(part * 1000 + n) }),
+      ),
+    )
+  const known = await imports.rows(
+    `select tablename from pg_stats where attname = 'organization_id' and $1 = any(most_common_vals::text::text[])
+       and tablename in ('customers', 'report_transactions') order by 1`,
+    [late.organizationId],
+  )
+  assert.deepEqual(known, [{ tablename: 'customers' }, { tablename: 'report_transactions' }])
+})
