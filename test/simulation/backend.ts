@@ -38,7 +38,9 @@ export class Backend {
 
   static async open(url: string, searchPath: string): Promise<Backend> {
     const config = clientConfig({ url, applicationName: 'simulation' })
-    const client = new pg.Client({ ...config, options: `${config.options} -c search_path=${searchPath}` })
+    // PostgreSQL measures timeouts in real time, in which a simulated process may stand still for long.
+    const options = `${config.options} -c search_path=${searchPath} -c statement_timeout=0 -c idle_in_transaction_session_timeout=0`
+    const client = new pg.Client({ ...config, options })
     await client.connect()
     const { rows } = await client.query<{ pid: string }>('select pg_backend_pid() as pid')
     const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
