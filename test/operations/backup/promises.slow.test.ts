@@ -13,37 +13,39 @@ const { source, target, file } = await openInstallations('clocks.backup')
 describe('a clock', () => {
   const raise = ({ db }: Installation, by: string) =>
     db.tx(async (query) => {
-      await query('update project_clocks set floor = db_clock() + $1::interval', [by])
-      await query('update organization_clocks set last_trx_created_at = db_clock() + $1::interval', [by])
+      const [row] = await query('select db_clock() + $1::interval as at', [by])
+      await query('update project_clocks set floor = $1, horizon = $1', [row!.at!])
+      await query('update organization_clocks set last_trx_created_at = $1', [row!.at!])
     })
 
   /** By how many hours the clocks are ahead of the present. */
   const ahead = async ({ db }: Installation) => {
     const [row] = await db.query(`
       select round(extract(epoch from floor - db_clock()) / 3600) as floor, floor > db_clock() - interval '1 minute' as fresh,
-        round(extract(epoch from last_trx_created_at - db_clock()) / 3600) as report
+        round(extract(epoch from last_trx_created_at - db_clock()) / 3600) as report,
+        round(extract(epoch from horizon - db_clock()) / 3600) as horizon
       from project_clocks, organization_clocks`)
-    return [row!.floor, row!.report, row!.fresh]
+    return [row!.floor, row!.report, row!.fresh, row!.horizon]
   }
 
   test('is raised to the present: readers may have been served after the backup was made', async () => {
     await raise(source, '-5 hours')
     await source.json('backup', file)
     await target.json('restore', file, '--without-erasures')
-    assert.deepEqual(await ahead(target), ['0', '0', 't'])
+    assert.deepEqual(await ahead(target), ['0', '0', 't', '-5'])
   })
 
   test('is that of the replaced database if that was ahead', async () => {
     await raise(target, '2 hours')
     await target.json('restore', file, '--without-erasures', '--replace')
-    assert.deepEqual(await ahead(target), ['2', '2', 't'])
+    assert.deepEqual(await ahead(target), ['2', '2', 't', '2'])
   })
 
   test('is that of the backup if that was ahead', async () => {
     await raise(source, '7 hours')
     await source.json('backup', file, '--force')
     await target.json('restore', file, '--without-erasures', '--replace')
-    assert.deepEqual(await ahead(target), ['7', '7', 't'])
+    assert.deepEqual(await ahead(target), ['7', '7', 't', '7'])
   })
 })
 
