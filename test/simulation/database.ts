@@ -132,16 +132,26 @@ export class Database {
   async settle(): Promise<void> {
     for (let isMoving = true; isMoving; ) {
       isMoving = false
-      const looksAtBlocked = this.#hasChanged
-      this.#hasChanged = false
-      const blocked = looksAtBlocked ? [...this.#sessions].filter(({ isBlocked }) => isBlocked) : []
-      const waits = await this.#waits(blocked.map(({ pid }) => pid!))
+      if (this.#hasChanged) await this.#receiveUnblocked()
       for (const session of this.#sessions) {
-        const isLookedAt = !session.isBlocked || (looksAtBlocked && !waits.has(session.pid!))
-        if (isLookedAt && (await session.goOn())) isMoving = true
+        if (await session.goOn()) isMoving = true
         if (session.isOver) this.#sessions.delete(session)
       }
       if (!isMoving && this.#newlyBlocked() && (await this.#breakDeadlock())) isMoving = true
+    }
+  }
+
+  /**
+   * Receives the responses of the statements whose locks became free, before any of them continues: one may have waited behind
+   * another for a moment, and the order in which they continue must not depend on how long that took.
+   */
+  async #receiveUnblocked(): Promise<void> {
+    this.#hasChanged = false
+    for (let isMoving = true; isMoving; ) {
+      isMoving = false
+      const blocked = [...this.#sessions].filter(({ isWaiting }) => isWaiting)
+      const waits = await this.#waits(blocked.map(({ pid }) => pid!))
+      for (const session of blocked) if (!waits.has(session.pid!) && (await session.receive())) isMoving = true
     }
   }
 

@@ -51,6 +51,8 @@ export class Session implements Link {
   readonly #shared: Shared
   #backend: Backend | undefined
   #blocked: Running | undefined
+  /** The response to the blocked statement, once its lock became free. */
+  #received: Message[] | undefined
   #responses: Message[] = []
   #isScheduled = false
   #isInTransaction = false
@@ -71,6 +73,11 @@ export class Session implements Link {
     return this.#blocked !== undefined
   }
 
+  /** Whether its statement waits for a lock, as far as is known. */
+  get isWaiting(): boolean {
+    return this.isBlocked && this.#received === undefined
+  }
+
   get pid(): number | undefined {
     return this.#backend?.pid
   }
@@ -86,17 +93,23 @@ export class Session implements Link {
     this.#isBroken = true
   }
 
+  /** Receives the response of a statement that no longer waits for its lock; returns whether it came. */
+  async receive(): Promise<boolean> {
+    this.#received = await this.#responseOf(this.#blocked!)
+    return this.#received !== undefined
+  }
+
   /**
-   * Between steps: takes the response of a statement that no longer waits for its lock, and ends dead or broken connections.
+   * Between steps: continues with the response of a statement that waited for its lock, and ends dead or broken connections.
    * Returns whether it did anything.
    */
   async goOn(): Promise<boolean> {
     if (this.isOver) return false
     if (this.#blocked) {
-      const running = this.#blocked
-      const response = await this.#responseOf(running)
+      const [running, response] = [this.#blocked, this.#received]
       if (!response) return false
       this.#blocked = undefined
+      this.#received = undefined
       this.#stopLimit()
       await this.#finish(running, response)
       return true
@@ -118,6 +131,7 @@ export class Session implements Link {
       await this.#shared.cancel(this.pid!)
       await this.#blocked.response
       this.#blocked = undefined
+      this.#received = undefined
     }
     if (this.#backend) await this.#shared.release(this.#backend)
     this.#shared.changed()
@@ -128,6 +142,7 @@ export class Session implements Link {
   async fail(code: string, text: string): Promise<void> {
     const running = this.#blocked!
     this.#blocked = undefined
+    this.#received = undefined
     this.#stopLimit()
     await this.#shared.cancel(this.pid!)
     const response = await running.response
