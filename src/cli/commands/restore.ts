@@ -141,7 +141,7 @@ function summary({ header, rows, erasures, inProgress, unlisted, mark }: Restore
     )
   if (unlisted.length > 0)
     lines.push(
-      `New charges get 503 (restore_not_reconciled) until these merchant accounts are compared: ${unlisted.join(', ')}.`,
+      `New charges are answered with 503 (restore_not_reconciled) until these merchant accounts are compared: ${unlisted.join(', ')}.`,
     )
   if (mark) lines.push(...changesOf(mark))
   lines.push(`For charges made after the backup, run: tundish reconcile --since ${reconcileSince(made_at)}`)
