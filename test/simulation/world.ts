@@ -229,7 +229,10 @@ class World {
     const { nowMs } = this.#scheduler
     const next = this.#scheduler.nextMs()
     if (next === undefined && !isSlow) return false
-    this.#scheduler.nowMs = Math.max(next ?? nowMs, nowMs + (isSlow ? this.#random.between(1, 2 * DEADLINE_MS) : 0))
+    const thenMs = Math.max(next ?? nowMs, nowMs + (isSlow ? this.#random.between(1, 2 * DEADLINE_MS) : 0))
+    // All that could have run until then stands still: a statement may wait past its limit for it.
+    if (isSlow) this.#scheduler.stillMs += thenMs - nowMs
+    this.#scheduler.nowMs = thenMs
     return true
   }
 
