@@ -73,7 +73,9 @@ describe('a reader of changes', () => {
         const path = `/profiles?${new URLSearchParams({ 'filter[updated_at.from]': from })}`
         return (await server.api(path, { key: project.key })).headers['x-void-from']
       }
-      assert.equal(await told(late), early)
+      // The horizon of the backup, which background work may have advanced since it was read.
+      const voidFrom = String(await told(late))
+      assert.ok(early <= voidFrom && voidFrom < late, `${early} ${voidFrom} ${late}`)
       assert.equal(await told(early), undefined)
       const beats = async () => Number((await server.db.query('select number from commit_beat'))[0]!.number)
       await until('beats to go on', async () => (await beats()) > 0)
