@@ -55,12 +55,13 @@ export function openStatistics(log: Logger) {
 // PostgreSQL shows the changes of a table within a second.
 const SHOWN_MS = 1500
 
-// A tenant whose rows came after the others would be planned for as one of a single row, until a fifth of the table is its. With
+// A tenant whose rows came after the others would be planned for as one of a single row, until a fifth of the table is its. One
+// with less than a thousandth of the rows may be missing in the next sample too, so that a large table must change more. With
 // hundreds of tenants the statistics do not name each, and plans are made for a mean one.
 const HAS_GROWN = `
   select n_mod_since_analyze > greatest(${MANY_ROWS / 10}, n_live_tup / 5)
     or (last_analyze is null and last_autoanalyze is null and n_mod_since_analyze > 100)
-    or (n_mod_since_analyze > ${MANY_ROWS / 10} and cardinality($2::text[]) > 0 and exists (
+    or (n_mod_since_analyze > greatest(${MANY_ROWS / 10}, n_live_tup / 1000) and cardinality($2::text[]) > 0 and exists (
       select from pg_stats s
       where s.schemaname = t.schemaname and s.tablename = t.relname and s.attname in ('project_id', 'organization_id')
         and cardinality(s.most_common_vals::text::text[]) < ${NAMED_TENANTS}
