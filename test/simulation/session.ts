@@ -39,6 +39,8 @@ interface Running {
   name: string
   fate: Fate
   response: Promise<Message[]>
+  /** What the response is, once the lock that it waited for became free. */
+  received?: Message[] | undefined
 }
 
 let waits = 0
@@ -51,8 +53,6 @@ export class Session implements Link {
   readonly #shared: Shared
   #backend: Backend | undefined
   #blocked: Running | undefined
-  /** The response to the blocked statement, once its lock became free. */
-  #received: Message[] | undefined
   #responses: Message[] = []
   #isScheduled = false
   #isInTransaction = false
@@ -75,7 +75,7 @@ export class Session implements Link {
 
   /** Whether its statement waits for a lock, as far as is known. */
   get isWaiting(): boolean {
-    return this.isBlocked && this.#received === undefined
+    return this.#blocked !== undefined && this.#blocked.received === undefined
   }
 
   get pid(): number | undefined {
@@ -95,8 +95,9 @@ export class Session implements Link {
 
   /** Receives the response of a statement that no longer waits for its lock; returns whether it came. */
   async receive(): Promise<boolean> {
-    this.#received = await this.#responseOf(this.#blocked!)
-    return this.#received !== undefined
+    const running = this.#blocked!
+    running.received = await this.#responseOf(running)
+    return running.received !== undefined
   }
 
   /**
@@ -106,12 +107,11 @@ export class Session implements Link {
   async goOn(): Promise<boolean> {
     if (this.isOver) return false
     if (this.#blocked) {
-      const [running, response] = [this.#blocked, this.#received]
-      if (!response) return false
+      const running = this.#blocked
+      if (!running.received) return false
       this.#blocked = undefined
-      this.#received = undefined
       this.#stopLimit()
-      await this.#finish(running, response)
+      await this.#finish(running, running.received)
       return true
     }
     const isGone = this.#isBroken || !this.#shared.process.isAlive
@@ -131,7 +131,6 @@ export class Session implements Link {
       await this.#shared.cancel(this.pid!)
       await this.#blocked.response
       this.#blocked = undefined
-      this.#received = undefined
     }
     if (this.#backend) await this.#shared.release(this.#backend)
     this.#shared.changed()
@@ -142,7 +141,6 @@ export class Session implements Link {
   async fail(code: string, text: string): Promise<void> {
     const running = this.#blocked!
     this.#blocked = undefined
-    this.#received = undefined
     this.#stopLimit()
     await this.#shared.cancel(this.pid!)
     const response = await running.response

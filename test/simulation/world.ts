@@ -34,7 +34,7 @@ export interface Outcome {
 }
 
 const DEADLINE_MS = 2_000
-// Three times what the longest seeds need: their operators compare accounts often. A seed that reaches it does not terminate.
+// Twice what the longest seeds need: their operators compare accounts often. A seed that reaches it does not terminate.
 const MAX_STEPS = 60_000
 // Faults end after this many steps, so that the seed can end.
 const ROUGH_STEPS = 500

@@ -13,6 +13,9 @@ export interface PageFilter {
 /** In a URL: only records without a value. An empty value there is a field of a form in which nothing was chosen. */
 export const NO_VALUE = '(none)'
 
+/** The value of a filter for a URL: that of records without one is not empty there. */
+export const urlValue = (value: string): string => value || NO_VALUE
+
 /** The value of a filter in the URL, as operations take it: empty for records without one, undefined if nothing was chosen. */
 export function chosenValue(query: URLSearchParams, name: string): string | undefined {
   const value = query.get(name)

@@ -10,6 +10,7 @@ import {
   NO_VALUE,
   type PageFilter,
   parametersOf,
+  urlValue,
 } from './dimensions.ts'
 import { country } from './format.ts'
 import { html, type Piece } from './html.ts'
@@ -20,30 +21,25 @@ import { allChoices, hiddenParameters, type View } from './view.ts'
 const isDimension = (name: string) => (FILTERED_BY as readonly string[]).includes(name)
 
 /**
- * The name of a value, linked to the same page with only it; an empty value stands for records without one. A value that the page
- * is filtered by already is no link.
+ * Links the name of a value to the same page, filtered by it; an empty value is that of records without one. If the page is filtered
+ * by it already, the name is no link.
  */
 export function filterLink(view: View, dimension: string, value: string, name: Piece): Piece {
   if (!isDimension(dimension) || chosenValue(view.query, dimension) === value) return name
-  return html`<a href="${view.href(view.path, { ...allChoices(view), [dimension]: value || NO_VALUE, split: null })}">${name}</a>`
+  return html`<a href="${view.href(view.path, { ...allChoices(view), [dimension]: urlValue(value), split: null })}">${name}</a>`
 }
 
 /** The name of a value, linked to another page with only it. */
 export function filterTo(view: View, path: string, dimension: string, value: string, name: Piece): Piece {
   if (!isDimension(dimension) || !view.mayOpen(path)) return name
-  return html`<a href="${view.href(path, { [dimension]: value || NO_VALUE })}">${name}</a>`
+  return html`<a href="${view.href(path, { [dimension]: urlValue(value) })}">${name}</a>`
 }
 
-const nameOfValue = ({ dimension, value }: PageFilter, { funnels, products }: Names): string =>
-  (value === ''
-    ? 'none'
-    : dimension === 'country'
-      ? country(value)
-      : dimension === 'funnel'
-        ? funnels[value]
-        : dimension === 'product'
-          ? products[value]
-          : value) ?? value
+function nameOfValue({ dimension, value }: PageFilter, { funnels, products }: Names): string {
+  if (value === '') return 'none'
+  if (dimension === 'country') return country(value)
+  return (dimension === 'funnel' ? funnels[value] : dimension === 'product' ? products[value] : value) ?? value
+}
 
 const LISTS: [path: string, title: string][] = [
   ['/people', 'People'],

@@ -214,3 +214,6 @@ export const ordinal = (count: number) => `${count}${ENDINGS[ORDINAL.select(coun
 
 /** A snake_case name as words: `won_dispute` becomes `Won dispute`. */
 export const words = (name: string) => name.replaceAll('_', ' ').replace(/^./, (letter) => letter.toUpperCase())
+
+/** The code of a reason as words; an empty one is that of records without a reason. */
+export const nameOfReason = (code: string) => (code === '' ? 'No reason given' : words(code))

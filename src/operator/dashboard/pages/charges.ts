@@ -1,8 +1,8 @@
 // Charges: acceptance rate, decline reasons, and the list.
 import type { Item, Response } from '../call.ts'
-import { NO_VALUE } from '../dimensions.ts'
+import { urlValue } from '../dimensions.ts'
 import { unfiltered } from '../filter.ts'
-import { bar, id, moment, money, number, ordinal, percent, status, time, words } from '../format.ts'
+import { bar, id, moment, money, nameOfReason, number, ordinal, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
@@ -91,10 +91,8 @@ const ordersOf = async (view: View, name: string, query: Record<string, string>,
 
 const reasonLink = (view: View, reason: string): Piece =>
   view.may('listDeclinedPayments')
-    ? html`<a href="${view.href(view.path, { ...allChoices(view), reason: reason || NO_VALUE })}#declined">${nameOfReason(reason)}</a>`
+    ? html`<a href="${view.href(view.path, { ...allChoices(view), reason: urlValue(reason) })}#declined">${nameOfReason(reason)}</a>`
     : nameOfReason(reason)
-
-const nameOfReason = (reason: string) => (reason === '' ? 'No reason given' : words(reason))
 
 const FIRST = { any: 'only these', none: 'not paid', 2: 'paid at the 2nd', 3: 'paid at the 3rd' }
 

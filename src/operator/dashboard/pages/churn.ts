@@ -1,7 +1,7 @@
 // Churn: who leaves, why, and what is due next.
 import { addDays, dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
-import { NO_VALUE } from '../dimensions.ts'
+import { urlValue } from '../dimensions.ts'
 import { callFiltered } from '../filter.ts'
 import { country, money, number, percent, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -86,7 +86,7 @@ const LEADS_TO: Partial<Record<By, string>> = {
 
 function nameCell(view: View, by: By, key: string, names: Names): Cell {
   const [name, filter] = [nameOf(by, key, names), LEADS_TO[by]]
-  const value = key || NO_VALUE
+  const value = urlValue(key)
   if (!view.mayOpen('/subscriptions')) return cell(name, key)
   if (by === 'reason' && key !== 'other')
     return cell(html`<a href="${movedLink(view, 'ended', { reason: value })}">${name}</a>`, key)

@@ -1,6 +1,6 @@
 // Declines: what they cost, and what comes back, by reason and by attempt.
-import { NO_VALUE } from '../dimensions.ts'
-import { ordinal, words } from '../format.ts'
+import { urlValue } from '../dimensions.ts'
+import { nameOfReason, ordinal } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
 import { type Figure, figures, roundMoney, seriesTable, total, valueCell } from '../numbers.ts'
@@ -66,8 +66,7 @@ const reasonTable = (view: View, found: Figure[], sum: Figure): Table => ({
   rows: withTotal(
     mostFirst(found),
     sum,
-    (key) =>
-      toPayments(view, key === '' ? 'No reason given' : words(key), { reason: key || NO_VALUE, paid_attempt: 'any' }),
+    (key) => toPayments(view, nameOfReason(key), { reason: urlValue(key), paid_attempt: 'any' }),
     [
       ['percent', 'recovery_rate'],
       ['number', 'first_declines'],

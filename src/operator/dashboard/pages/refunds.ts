@@ -1,8 +1,8 @@
 // Refunds and disputes: their share of revenue, of the payments that they belong to, their reasons, and the lists.
 import type { Item } from '../call.ts'
-import { NO_VALUE } from '../dimensions.ts'
+import { urlValue } from '../dimensions.ts'
 import { unfiltered } from '../filter.ts'
-import { id, status, time, words } from '../format.ts'
+import { id, nameOfReason, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { firstLacking, type Lacking, lackingOf } from '../lacking.ts'
 import { listed, pageLinks } from '../lists.ts'
@@ -100,7 +100,7 @@ function reasonTable(view: View, found: Figure[]): Table {
       .sort((a, b) => sumOf(b) - sumOf(a))
       .map(({ key, values }) => [
         named(
-          html`<a href="${view.href(view.path, { ...allChoices(view), reason: key || NO_VALUE })}#movements">${key ? words(key) : 'No reason given'}</a>`,
+          html`<a href="${view.href(view.path, { ...allChoices(view), reason: urlValue(key ?? '') })}#movements">${nameOfReason(key ?? '')}</a>`,
           key ?? '',
         ),
         valueCell('number', values.refund_count ?? 0),

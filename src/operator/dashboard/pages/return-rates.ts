@@ -78,14 +78,14 @@ function cells({ values }: Figure) {
   ]
 }
 
-function nameCell(view: View, by: By, key: string, { products, funnels }: Names) {
-  const name =
-    key === ''
-      ? 'unknown'
-      : by === 'country'
-        ? country(key)
-        : by === 'cohort'
-          ? monthOf(`${key}-01`)
-          : ((by === 'product' ? products[key] : by === 'funnel' ? funnels[key] : undefined) ?? key)
+function nameCell(view: View, by: By, key: string, names: Names) {
+  const name = nameOf(by, key, names)
   return named(filterLink(view, by, key, name), key, name)
+}
+
+function nameOf(by: By, key: string, { products, funnels }: Names): string {
+  if (key === '') return 'unknown'
+  if (by === 'country') return country(key)
+  if (by === 'cohort') return monthOf(`${key}-01`)
+  return (by === 'product' ? products[key] : by === 'funnel' ? funnels[key] : undefined) ?? key
 }

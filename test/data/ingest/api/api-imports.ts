@@ -106,19 +106,14 @@ export async function openTarget({ server }: Shop, id: string): Promise<Project 
 }
 
 /** Every record of a project as the export has it, by kind and id, without these fields. */
-export async function recordsOf(project: Project, without: readonly string[] = []): Promise<Map<string, Json>> {
-  const { text } = await project.get('/export')
-  const lines = text
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as { record?: string; data: Json })
-  const records = lines.filter(({ record }) => record !== undefined)
-  return new Map(
-    records.map(({ record, data }) => {
-      for (const name of without) delete data[name]
-      return [`${record} ${data.id ?? data.session_id}`, data]
-    }),
-  )
+export async function recordsOf(
+  server: TestServer,
+  project: Project,
+  without: readonly string[] = [],
+): Promise<Map<string, Json>> {
+  const records = new Map<string, Json>()
+  for await (const [key, data] of exported(server, project, without)) records.set(key, data)
+  return records
 }
 
 /** All rows of the report of an organization. */
@@ -154,24 +149,28 @@ export async function checkCopied(
   return there.size + rows.length
 }
 
-/** The exported records, one by one: those of a million people do not fit into one string. */
-async function* exported(server: TestServer, { key }: Project): AsyncGenerator<[key: string, data: Json]> {
+/** The exported records without these fields, one by one: those of a million people do not fit into one string. */
+async function* exported(
+  server: TestServer,
+  { key }: Project,
+  without: readonly string[] = [],
+): AsyncGenerator<[key: string, data: Json]> {
   const asked = get(`${server.url}/public/v1/export`, { headers: { 'Service-Secret': key } })
   const [response] = (await once(asked, 'response')) as [IncomingMessage]
   assert.equal(response.statusCode, 200)
   for await (const text of createInterface(response)) {
     const { record, data } = JSON.parse(text) as { record?: string; data: Json }
-    if (record !== undefined) yield [`${record} ${data.id ?? data.session_id}`, data]
+    if (record === undefined) continue
+    for (const name of without) delete data[name]
+    yield [`${record} ${data.id ?? data.session_id}`, data]
   }
 }
 
 /** A hash of each record without these fields, by its kind and id. */
 async function hashesOf(server: TestServer, project: Project, without: readonly string[]) {
   const hashes = new Map<string, string>()
-  for await (const [key, data] of exported(server, project)) {
-    for (const name of without) delete data[name]
+  for await (const [key, data] of exported(server, project, without))
     hashes.set(key, hash('sha1', JSON.stringify(data), 'base64'))
-  }
   return hashes
 }
 

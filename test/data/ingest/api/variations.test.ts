@@ -75,7 +75,7 @@ test('everything that such a service shows is copied, and what it does not show 
     experiment: ['created_at', 'updated_at', 'title', 'alias', 'enabled'],
     transaction: ['updated_at', 'subscription_id'],
   }
-  const [there, here] = [await recordsOf(shop.source), await recordsOf(target)]
+  const [there, here] = [await recordsOf(shop.server, shop.source), await recordsOf(shop.server, target)]
   const kinds = new Map<string, number>()
   for (const [key, record] of here) {
     const kind = key.split(' ')[0]!
@@ -127,7 +127,10 @@ test('an import that is broken off at several moments continues, and counts noth
     }
     assert.ok(broken >= 4)
     assert.deepEqual([report.differences, report.repeated], [[], 0])
-    const [there, here] = [await recordsOf(shop.source, ['experiment']), await recordsOf(target, ['experiment'])]
+    const [there, here] = [
+      await recordsOf(shop.server, shop.source, ['experiment']),
+      await recordsOf(shop.server, target, ['experiment']),
+    ]
     const ofSubscriptions = (records: typeof here) => [...records].filter(([key]) => key.startsWith('subscription '))
     assert.deepEqual(new Map(ofSubscriptions(here)), new Map(ofSubscriptions(there)))
   } finally {
@@ -182,7 +185,10 @@ test('short lists are completed by details, and fields may have names of the ser
   }).finally(() => published.stop())
   assert.deepEqual(report.differences, [])
   const hidden = ['updated_at', 'phone', 'locale', 'anonymized_at', 'tracking_cookies']
-  const [there, here] = [await recordsOf(shop.source, hidden), await recordsOf(target, hidden)]
+  const [there, here] = [
+    await recordsOf(shop.server, shop.source, hidden),
+    await recordsOf(shop.server, target, hidden),
+  ]
   const shown = new Set(['funnel', 'product', 'profile', 'session', 'session_replies'])
   const keys = [...there.keys()].filter((key) => shown.has(key.split(' ')[0]!))
   assert.ok(keys.length > 50)
