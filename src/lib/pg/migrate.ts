@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { UsageError } from '../errors.ts'
 import { refuseBeforeReading } from './before-reading.ts'
-import { isLockTimeout } from './errors.ts'
+import { isClash, isLockTimeout } from './errors.ts'
 import { connectionOf } from './hosts.ts'
 import { setRoleSettings } from './pooler.ts'
 
@@ -162,8 +162,9 @@ function refuseNewer(seen: Map<number, { name: string; breaking: boolean }>, kno
 }
 
 // A migration that waits for a table makes all later statements on that table wait behind it. A backup or an import may
-// keep a table for hours, so the migration gives up after a second, and tries again after a pause.
-const LOCK_TIMEOUT_MS = 1_000
+// keep a table for hours, so the migration gives up, and tries again after a pause. It does so before PostgreSQL looks for
+// deadlocks (`deadlock_timeout`, a second): a request that waits for its tables could be ended instead of it.
+const LOCK_TIMEOUT_MS = 500
 const SHORTEST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30_000
 
@@ -176,7 +177,7 @@ async function applyPatiently(
     try {
       return await locked(client, waiting, () => apply(client, migration))
     } catch (error) {
-      if (!isLockTimeout(error)) throw error
+      if (!isLockTimeout(error) && !isClash(error)) throw error
     }
     const { version, name } = migration
     waiting(

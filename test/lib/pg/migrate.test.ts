@@ -6,7 +6,7 @@ import { until } from '../../support/cluster.ts'
 import { setUpDb } from '../../support/db.ts'
 import { untilLocked } from '../../support/locks.ts'
 
-const fresh = setUpDb({ connections: 2 })
+const fresh = setUpDb({ connections: 4 })
 
 test('a migration that waits has more time than the statement timeout of its role', async () => {
   const held = await fresh.db.connect()
@@ -53,6 +53,50 @@ test('a migration that waits for a table does not keep others from using it', as
     sentences[0]!,
     /^Migration 7 \(credits\) needs a table that another connection keeps: trying again in 1 s\.$/,
   )
+})
+
+/** Undoes migration 242, which changes three tables. */
+async function undoFigures(): Promise<void> {
+  await fresh.db.query(`alter table figures_sales drop column gross_unvalued, drop column refunded_unvalued,
+    drop column charged_back_unvalued`)
+  await fresh.db.query(
+    'alter table figures_declines drop column amount_unvalued, drop column recovered_amount_unvalued',
+  )
+  await fresh.db.query('alter table figures_spend drop column spent_unvalued')
+  await fresh.db.query('delete from schema_migrations where version = 242')
+}
+
+test('a migration that waits for a request that waits for it gives way, and is tried again', async () => {
+  await undoFigures()
+  const request = await fresh.db.connect()
+  await request.query('begin')
+  await request.query('select from figures_declines')
+  const migrating = migrate(fresh.url)
+  await untilLocked(fresh.db.query, 'figures_declines')
+  await request.query('select from figures_sales')
+  await request.query('commit')
+  request.release()
+  assert.deepEqual(await migrating, [242])
+})
+
+test('a migration that PostgreSQL ends because of a deadlock is tried again', async () => {
+  await undoFigures()
+  const first = await fresh.db.connect()
+  const request = await fresh.db.connect()
+  await first.query('begin')
+  await first.query('select from figures_declines')
+  await request.query('begin')
+  await request.query('select from figures_spend')
+  const separator = fresh.url.includes('?') ? '&' : '?'
+  const migrating = migrate(`${fresh.url}${separator}options=${encodeURIComponent('-c deadlock_timeout=50ms')}`)
+  await untilLocked(fresh.db.query, 'figures_declines')
+  const waiting = request.query('select from figures_sales')
+  await first.query('commit')
+  first.release()
+  await waiting
+  await request.query('commit')
+  request.release()
+  assert.deepEqual(await migrating, [242])
 })
 
 test('a start that waits for another process to migrate says so after three seconds', async () => {
