@@ -24,8 +24,10 @@ const folder = mkdtempSync(join(tmpdir(), 'tundish-beside-'))
 const server = await freshDatabase()
 const database = `tundish_beside_${process.pid}`
 const children: ChildProcess[] = []
+let load: ReturnType<typeof openLoad> | undefined
 after(async () => {
   for (const child of children) child.kill('SIGKILL')
+  await load?.stop()
   await runStatement(server.url, `drop database if exists ${database} with (force)`)
   await server.drop()
   rmSync(folder, { recursive: true, force: true })
@@ -77,7 +79,7 @@ test(titled('old and new program at the same time, then the old one alone', skip
 
   const first = await serve(OLD!, env)
   const targets = [first.url]
-  const load = openLoad(targets, organizationKey, projectKey)
+  load = openLoad(targets, organizationKey, projectKey)
   await sleep(1500)
   const second = await serve(ROOT, env)
   targets.push(second.url)
@@ -112,7 +114,11 @@ const MAIN = 'src/main.ts'
 const argsOf = (root: string, args: string[]) => ['--disable-warning=ExperimentalWarning', join(root, MAIN), ...args]
 
 function command(root: string, env: Record<string, string>, ...args: string[]): string {
-  return execFileSync(process.execPath, argsOf(root, args), { env, stdio: ['ignore', 'pipe', 'inherit'] }).toString()
+  return execFileSync(process.execPath, argsOf(root, args), {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: 120_000,
+  }).toString()
 }
 
 function start(root: string, env: Record<string, string>, ...args: string[]): ChildProcess {

@@ -1,0 +1,13 @@
+// Ends a test process that still runs a minute after its last test, for one that hangs keeps the whole run waiting.
+import { after } from 'node:test'
+
+const GRACE_MS = 60_000
+
+if (process.env['NODE_TEST_CONTEXT'])
+  after(() => {
+    setTimeout(() => {
+      const open = process.getActiveResourcesInfo().join(', ')
+      console.error(`${process.argv[1]} still runs a minute after its last test and is ended. It keeps: ${open}.`)
+      process.exit(1)
+    }, GRACE_MS).unref()
+  })
