@@ -126,6 +126,37 @@ describe('reconcile', () => {
     )
   })
 
+  test('learns the id of a charge that an operator resolved, and adopts its refunds', async () => {
+    const other = await billing.organization()
+    const user = await other.customer({ token: 'sim_charge_then_drop' })
+    const { order_id } = (await other.charge(user, { idempotency_key: 'k' })).body
+    const charge = (await billing.ledger(order_id))[0]!
+    await billing.simulator.stop()
+    const resolved = await run('charges', 'resolve', order_id, '--as', 'succeeded', '--because', 'bank statement')
+    assert.equal(resolved.code, 0, resolved.stderr)
+    await billing.simulator.start()
+    assert.match((await other.refund(user, order_id)).body.message, /refund it at the provider/)
+    await fetch(`${billing.simulator.url}/refunds`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        ...{ key: 'c'.repeat(64), reference: randomUUID(), amount_minor: '50', currency_code: 'USD' },
+        ...{ merchant_id: 'merchant-1', region: 'eu', charge_transaction_id: charge.psp_transaction_id },
+      }),
+    })
+    const { adopted, findings } = JSON.parse((await run('reconcile', '--since', all, '--json')).stdout)
+    assert.equal(adopted, 1)
+    assert.ok(!JSON.stringify(findings).includes(order_id))
+    const rest = await other.refund(user, order_id, { amount: 10, idempotency_key: 'r' })
+    assert.equal(rest.body.refund_status, 'succeeded')
+    const rows = await other.report({ order_id })
+    assert.deepEqual(rows.map(({ status, amount }) => `${status} ${amount}`).toSorted(), [
+      'refunded 0.5',
+      'refunded 10',
+      'succeeded 10.5',
+    ])
+  })
+
   test('adopts a refund that the provider lists long before the charge in progress that it pays back', async () => {
     const other = await billing.organization()
     const user = await other.customer({ token: 'sim_charge_then_drop' })

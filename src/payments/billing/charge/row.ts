@@ -116,15 +116,19 @@ const STORE_HANDLE: Statement = {
     returning ${ORDER_COLUMNS}`,
 }
 
-/** Stores the handle that a list of the provider has of an order in progress without one. */
+/**
+ * Stores the provider's id that its list has of an order without one: of a payment in progress, or of the charge of an order
+ * that an operator has said to have succeeded, so that its refunds are found and can be made.
+ */
 export async function rememberHandle(query: Query, { organization_id, order_id }: OrderIds, handle: string) {
   await query(REMEMBER_HANDLE, [organization_id, order_id, handle])
 }
 
 const REMEMBER_HANDLE: Statement = {
   name: 'remember handle of listed payment',
-  text: `update orders set provider_handle = $3
-         where organization_id = $1 and order_id = $2 and status = 'processing' and provider_handle is null`,
+  text: `update orders set provider_handle = $3, charge_transaction_id = case status when 'succeeded' then $3 end
+         where organization_id = $1 and order_id = $2 and status in ('processing', 'succeeded')
+           and provider_handle is null and charge_transaction_id is null`,
 }
 
 /** Orders of a provider that succeeded since an instant; of one merchant account unless it serves all of them. */

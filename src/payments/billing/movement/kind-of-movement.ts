@@ -104,7 +104,7 @@ export interface Kind<Row extends InProgress> extends Checked<Row> {
   findSucceededSince(query: Query, at: AtProvider, since: string): Promise<Row[]>
   /** Whether the movements of a list that have no row here are stored before they are compared. */
   keepsLost: boolean
-  /** Stores the provider's id of a row in progress that has none. */
+  /** Stores the provider's id of a row that has none: one in progress, or one that an operator has said to have succeeded. */
   rememberHandle?(query: Query, row: Row, handle: string): Promise<void>
   /** Cancels a payment that the provider has under the row's key, after the row has ended. */
   refuseLate?(context: BillingContext, provider: Provider, row: Row, handle: string): Promise<CallResult>

@@ -52,7 +52,7 @@ export interface Pass {
   at: AtProvider
   /** Type and key of the movements so far. */
   seen: Set<string>
-  /** The provider's ids of the charges that were in progress here. */
+  /** The provider's ids of the charges that were in progress here, or whose id was not known here. */
   inProgress: Set<string>
   /** Movements of charges that no order here had, or none that was settled. */
   withoutOrder: { kind: Kind<InProgress>; movement: Movement }[]
@@ -181,8 +181,17 @@ async function compareOne(pass: Pass, kind: Kind<InProgress>, row: InProgress, m
     const succeededDespiteOurFailure = now.status === 'failed' && (await adopt(pass, kind, movement))
     if (!succeededDespiteOurFailure) differs(`${now.status} here`)
   } else if (!isSameMoney(now, movement)) differs(`${now.amount} ${now.currency_code} here`)
-  else if (isForgotten) result.settled++
-  else result.match++
+  else {
+    if (kind.handleOf(now) === null) await rememberLate(pass, kind, now, movement)
+    if (isForgotten) result.settled++
+    else result.match++
+  }
+}
+
+/** An operator said that it succeeded, and the provider has its id by now: its refunds and disputes are found by that. */
+async function rememberLate(pass: Pass, kind: Kind<InProgress>, row: InProgress, movement: Movement): Promise<void> {
+  await kind.rememberHandle?.(pass.context.db.query, row, movement.transactionId)
+  pass.inProgress.add(movement.transactionId)
 }
 
 async function settleForgotten(
