@@ -14,7 +14,7 @@ import { openLog } from './lib/log.ts'
 import { settingsOf } from './lib/pg/client-config.ts'
 import { type Db, openDb } from './lib/pg/db.ts'
 import { migrate } from './lib/pg/migrate.ts'
-import { checkPooler, reachable } from './lib/pg/reachable.ts'
+import { checkPooler, reachable, refuseSilentPooler } from './lib/pg/reachable.ts'
 import type { Seal } from './lib/secrets.ts'
 import type { SimulatorUrls } from './payments/providers/adapters.ts'
 import { loadProviders } from './payments/providers/load.ts'
@@ -83,8 +83,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     options.signal?.throwIfAborted()
     const databaseUrl = embedded?.url ?? config.databaseUrl!
     const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
-    const settings = directUrl ? settingsOf({ statementTimeoutMs }) : {}
-    const migrating = migrate(directUrl ?? databaseUrl, settings, (sentence) => log.warn(sentence))
+    const settings = settingsOf({ statementTimeoutMs })
+    const migrating = migrate(directUrl ?? databaseUrl, directUrl ? settings : {}, (sentence) => log.warn(sentence))
     const migrated = await reachable(migrating, directUrl ? 'DIRECT_DATABASE_URL' : 'DATABASE_URL')
     const { read, plain: connections } = options.connections ?? { read: 3, plain: config.databaseConnections ?? 12 }
     const db = openDb({
@@ -97,6 +97,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     })
     closers.push(() => db.close())
     if (directUrl) await checkPooler(db, settings, log)
+    else if (!embedded) await refuseSilentPooler(db, settings)
     options.signal?.throwIfAborted()
     const seal = await reachable(openSealOf(db, config))
     const shared = { config, db, clock: systemClock, log }

@@ -1,5 +1,6 @@
 // Connections through a pooler in transaction mode, such as PgBouncer: each transaction may run on another server connection.
 import pg from 'pg'
+import { sqlState } from './errors.ts'
 import type { Guarded } from './liveness.ts'
 import { openPipelines, type Pipelines } from './pipelines.ts'
 import type { Query, Statement } from './types.ts'
@@ -42,8 +43,12 @@ export function openUnpipelined(config: pg.ClientConfig, connections: number, gu
   }
 }
 
-/** Whether a pooler refused the connection, because it does not pass session settings on. */
-export const isRefusedByPooler = (error: unknown) => /startup parameter/.test((error as Error).message)
+// PostgreSQL's codes for a prepared statement that exists already, or no more: another client has had the connection.
+const OF_OTHERS = ['42P05', '26000']
+
+/** Whether an error shows a pooler: it refused session settings, or gave the connection to another client between transactions. */
+export const isRefusedByPooler = (error: unknown) =>
+  /startup parameter/.test((error as Error).message) || OF_OTHERS.includes(sqlState(error) ?? '')
 
 /** The sentence for a pooler at the address of this setting. */
 export const needsDirectUrl = (setting: string) =>
@@ -99,8 +104,8 @@ async function roleOf(query: Query): Promise<string> {
   return row!.role!
 }
 
-/** The settings that a connection lacks. */
-async function missingSettings(query: Query, settings: Record<string, string>): Promise<string[]> {
+/** The settings that a connection lacks. Without the address of the database itself, it is a pooler's if it lacks any. */
+export async function missingSettings(query: Query, settings: Record<string, string>): Promise<string[]> {
   const names = Object.keys(settings).map((name) => name.toLowerCase())
   const rows = await query('select lower(name) as name, setting from pg_settings where lower(name) = any($1)', [names])
   const now = new Map(rows.map(({ name, setting }) => [name!, setting!]))

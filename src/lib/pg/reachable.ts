@@ -4,7 +4,7 @@ import { UsageError } from '../errors.ts'
 import { whyUntrusted } from './database-url.ts'
 import type { Db } from './db.ts'
 import { causeOf, isUnavailable, sqlState } from './errors.ts'
-import { isRefusedByPooler, lackedSettings, needsDirectUrl } from './pooler.ts'
+import { isRefusedByPooler, lackedSettings, missingSettings, needsDirectUrl } from './pooler.ts'
 
 const TRUST =
   'name the certificate of its authority as sslrootcert=FILE, and the host as its certificate does; sslmode=disable goes without TLS.'
@@ -25,6 +25,12 @@ export async function reachable<T>(promise: Promise<T>, setting = 'DATABASE_URL'
       `The database of ${setting} cannot be used (${causeOf(error)}): check its address, name, user, password and rights.`,
     )
   }
+}
+
+/** Refuses a pooler that is set to ignore the settings of sessions instead of refusing them; it needs `DIRECT_DATABASE_URL`. */
+export async function refuseSilentPooler(db: Db, settings: Record<string, string>): Promise<void> {
+  const missing = await reachable(missingSettings(db.query, settings))
+  if (missing.length > 0) throw new UsageError(needsDirectUrl('DATABASE_URL'))
 }
 
 /**

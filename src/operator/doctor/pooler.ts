@@ -3,12 +3,17 @@ import type { Config } from '../../config.ts'
 import { settingsOf } from '../../lib/pg/client-config.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
-import { isRefusedByPooler, lackedSettings, needsDirectUrl } from '../../lib/pg/pooler.ts'
+import { isRefusedByPooler, lackedSettings, missingSettings, needsDirectUrl } from '../../lib/pg/pooler.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
 export async function checkPooler(db: Db, config: Config): Promise<Finding[]> {
-  if (!config.directDatabaseUrl) return []
+  if (!config.directDatabaseUrl) {
+    const missing = await missingSettings(db.query, settingsOf(config))
+    if (missing.length === 0) return []
+    const message = `A connection of DATABASE_URL lacks the settings that it was opened with (${missing.join(', ')}).`
+    return [failed('pooler', message, needsDirectUrl('DATABASE_URL'))]
+  }
   const direct = await db.connect().catch((error: unknown) => ({ error }))
   if ('error' in direct) return [failed('pooler', ...unusable(direct.error, 'DIRECT_DATABASE_URL'))]
   try {

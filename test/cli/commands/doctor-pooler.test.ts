@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -37,6 +37,29 @@ function lengthOf(text: string): Buffer {
 }
 
 const poolerUrl = () => `postgresql://tundish@127.0.0.1:${(pooler.address() as { port: number }).port}/tundish`
+/** Passes everything on but the settings of the session, as a pooler that is set to ignore them. */
+const silent = createServer((socket) => {
+  const { port, searchParams } = new URL(database.url)
+  const server = connect(`${searchParams.get('host')}/.s.PGSQL.${port || 5432}`)
+  for (const [one, other] of [
+    [socket, server],
+    [server, socket],
+  ] as const) {
+    one.on('error', () => {})
+    one.on('close', () => other.destroy())
+  }
+  socket.once('data', (start) => {
+    const fields = start.subarray(8).toString().split('\0')
+    const at = fields.indexOf('options')
+    const kept = Buffer.from(fields.toSpliced(at, at < 0 ? 0 : 2).join('\0'))
+    server.write(Buffer.concat([lengthOf(`....${kept}`), start.subarray(4, 8), kept]))
+    socket.pipe(server)
+  })
+  server.pipe(socket)
+})
+await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+after(() => silent.close())
+
 const KEY = randomBytes(32).toString('base64')
 
 async function findingOf(check: string, env: Record<string, string>) {
@@ -47,6 +70,17 @@ async function findingOf(check: string, env: Record<string, string>) {
 
 test('failed with the missing setting for a pooler without DIRECT_DATABASE_URL', async () => {
   assert.match(await findingOf('database', { DATABASE_URL: poolerUrl() }), /^failed: .* set DIRECT_DATABASE_URL to/)
+})
+
+test('a pooler that ignores the settings of sessions is refused at the start and named, without DIRECT_DATABASE_URL', async () => {
+  const { username, password, pathname } = new URL(database.url)
+  const { port } = silent.address() as AddressInfo
+  const env = { DATABASE_URL: `postgresql://${username}:${password}@127.0.0.1:${port}${pathname}` }
+  const finding = await findingOf('pooler', env)
+  assert.match(finding, /^failed: .* lacks the settings .*statement_timeout.* set DIRECT_DATABASE_URL to/)
+  const { code, stderr } = await tundishAgain(['org', 'list'], { MASTER_KEY: KEY, DATA_DIR: folder, ...env })
+  assert.equal(code, 2)
+  assert.match(stderr, /^DATABASE_URL leads through a pooler: set DIRECT_DATABASE_URL to .*\n$/)
 })
 
 test('failed with the name of the setting for a DIRECT_DATABASE_URL that leads nowhere, or through a pooler', async () => {
