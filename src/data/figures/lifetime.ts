@@ -2,7 +2,7 @@
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { type Filter, readFigures, startOf } from './read.ts'
-import { minorUnitsOf, share } from './rounding.ts'
+import { minorUnitsOf, rounded, share } from './rounding.ts'
 import { currencyOf } from './settings.ts'
 import { END, type Source, sourcesOf, sumOver } from './source.ts'
 import { worth } from './worth.ts'
@@ -41,6 +41,8 @@ export interface Lifetime {
   complete: number
   /** Payments, refunds and chargebacks that have no value in the reporting currency, and so are left out. */
   without_usd: number
+  /** What the sums behind `worth` leave out of each currency, up to the end of each month. */
+  unvalued: { currency: string; amounts: number[] }[]
 }
 
 /** The rows are cohorts, or the values of a dimension over all cohorts of the period. */
@@ -51,6 +53,8 @@ export async function readLifetime(db: Db, question: LifetimeQuestion): Promise<
   const units = minorUnitsOf(await currencyOf(db, projects))
   const rows = await moneyOf(db, { ...question, from, to })
   const people = await peopleOf(db, { ...question, from, to }, rows)
+  const lacks = rows.some(({ without_usd }) => Number(without_usd) > 0)
+  const unvalued = lacks ? await moneyOf(db, { ...question, from, to }, 'unvalued') : []
   const places = Map.groupBy(rows, ({ place }) => place!)
   return [...new Set([...people.keys(), ...places.keys()])]
     .map((place): Lifetime => {
@@ -71,6 +75,10 @@ export async function readLifetime(db: Db, question: LifetimeQuestion): Promise<
         worth,
         complete,
         without_usd: (places.get(place) ?? []).reduce((sum, row) => sum + Number(row.without_usd), 0),
+        unvalued: byCurrency(
+          unvalued.filter((row) => row['place'] === place),
+          months,
+        ),
       }
     })
     .filter(({ people, worth }) => people > 0 || worth.some((one) => one))
@@ -79,6 +87,15 @@ export async function readLifetime(db: Db, question: LifetimeQuestion): Promise<
         ? (a, b) => b.people - a.people || (a.key! < b.key! ? -1 : 1)
         : (a, b) => (a.cohort! < b.cohort! ? -1 : 1),
     )
+}
+
+/** The sums of each currency up to each month. */
+function byCurrency(rows: Record<string, string | null>[], months: number): Lifetime['unvalued'] {
+  return [...Map.groupBy(rows, ({ currency }) => currency!)].map(([currency, own]) => {
+    const upTo = (n: number) => own.reduce((sum, row) => sum + (Number(row['months']) <= n ? Number(row['net']) : 0), 0)
+    const amounts = Array.from({ length: months }, (_, n) => rounded(upTo(n) / minorUnitsOf(currency)))
+    return { currency, amounts }
+  })
 }
 
 function wholeCohorts({ from, to, cohort }: LifetimeQuestion) {
@@ -104,17 +121,20 @@ const allFilters = ({ by, value, filters = [] }: LifetimeQuestion): Filter[] => 
   ...filters,
 ]
 
-/** Net revenue by place and months since, of people who began on these days. Money from before they began counts too: all days are read. */
-async function moneyOf(db: Db, question: LifetimeQuestion) {
+/**
+ * Net revenue by place and months since, of people who began on these days; `unvalued`: what has no value in the reporting currency, by
+ * currency too. Money from before they began counts too: all days are read.
+ */
+async function moneyOf(db: Db, question: LifetimeQuestion, what: 'valued' | 'unvalued' = 'valued') {
   const { projects, since, cohort, by, value, from, to, test } = question
   const isByValue = by !== undefined && value === undefined
   const place = { projects, dimensions: isByValue ? [by] : [], filters: allFilters(question), days: { to: END } }
   const statement = ({ table, where, columns, add }: Source) => `
     select ${isByValue ? columns[by] : `to_char(date_trunc('${cohort}', cohort::timestamp), 'YYYY-MM-DD')`} as place, months,
-      sum(net_usd) as net, sum(customers) as customers, sum(without_usd) as without_usd
-    from ${table} where ${where} and base = ${add(since)} and cohort >= ${add(from)}::date and cohort < ${add(to)}::date
+      ${what === 'valued' ? 'sum(net_usd) as net, sum(customers) as customers, sum(without_usd) as without_usd' : 'currency, sum(net_unvalued) as net'}
+    from ${table} where ${where}${what === 'unvalued' ? ' and without_usd > 0' : ''} and base = ${add(since)} and cohort >= ${add(from)}::date and cohort < ${add(to)}::date
       and (not test or ${add(test)})
-    group by 1, 2 order by 1, 2`
+    group by 1, 2${what === 'unvalued' ? ', 3' : ''} order by 1, 2`
   return sumOver(db, await sourcesOf(db, worth, place), statement, (name) =>
     ['net', 'customers', 'without_usd'].includes(name),
   )

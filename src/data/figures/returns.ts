@@ -1,7 +1,7 @@
 // What advertising brought back: spend, people, customers, and the money of the people who came on these days by their age.
 import type { Db } from '../../lib/pg/db.ts'
 import { type Filter, isFilter, type Question, readFigures } from './read.ts'
-import { minorUnitsOf, rounded } from './rounding.ts'
+import { minorUnitsOf, rounded, type Unvalued, unvaluedOf } from './rounding.ts'
 import { currencyOf } from './settings.ts'
 import { END, type Source, sourcesOf, sumOver } from './source.ts'
 import { KEPT_DAYS, worth } from './worth.ts'
@@ -40,6 +40,10 @@ export interface Return {
   revenue_per_new_person: Number_
   /** Payments, refunds and chargebacks of these people that have no value in the reporting currency, and so are left out. */
   without_usd: number
+  /** What the last of `returned` leaves out of each currency. */
+  returned_unvalued: Unvalued[]
+  /** What the revenue of `revenue_per_new_person` leaves out of each currency. */
+  revenue_unvalued: Unvalued[]
 }
 
 /** All in the reporting currency, those with the most spent and the most people first. */
@@ -61,6 +65,8 @@ export async function readReturns(db: Db, question: ReturnsQuestion): Promise<Re
     moneyBack(db, question, OF_NEW_PEOPLE),
     currencyOf(db, projects),
   ])
+  const lacks = [...byAge, ...own].some(({ without_usd }) => Number(without_usd) > 0)
+  const unvalued = Map.groupBy(lacks ? await moneyBack(db, question, UNVALUED) : [], ({ key }) => key!)
   const units = minorUnitsOf(currency)
   const isSpent = isFilter('spend', ...filters.map(({ dimension }) => dimension))
   const ages = Map.groupBy(byAge, ({ key }) => key!)
@@ -84,6 +90,8 @@ export async function readReturns(db: Db, question: ReturnsQuestion): Promise<Re
         roas: returned.map((net) => (spend ? rounded(net / spend) : null)),
         payback_days: spend ? paidBack(sums, spend) : null,
         without_usd: (ages.get(place) ?? []).reduce((sum, row) => sum + Number(row.without_usd), 0),
+        returned_unvalued: unvaluedOf(unvalued.get(place), 'net'),
+        revenue_unvalued: unvaluedOf(unvalued.get(place), 'gross'),
         revenue_per_new_person: people > 0 ? rounded((revenues.get(place) ?? 0) / people) : null,
       }
     })
@@ -127,4 +135,10 @@ const BY_AGE: Statement = (key, table, scope) => `
   group by 1, 2 order by 1, 2`
 
 const OF_NEW_PEOPLE: Statement = (key, table, scope, until) => `
-  select ${key} as key, sum(gross_usd) as gross from ${table} where ${scope} and day < ${until} group by 1`
+  select ${key} as key, sum(gross_usd) as gross, sum(without_usd) as without_usd from ${table} where ${scope} and day < ${until}
+  group by 1`
+
+const UNVALUED: Statement = (key, table, scope, until) => `
+  select ${key} as key, currency, coalesce(sum(net_unvalued) filter (where age <= ${RETURN_DAYS.at(-1)}), 0) as net,
+    coalesce(sum(gross_unvalued) filter (where day < ${until}), 0) as gross
+  from ${table} where ${scope} and without_usd > 0 group by 1, 2 order by 1, 2`

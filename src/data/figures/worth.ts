@@ -22,12 +22,23 @@ export const worth: Family = {
   limited: VISITED,
   also: { base: 'text', cohort: 'date', age: 'int', months: 'int' },
   money: true,
-  measures: ['sales', 'customers', 'gross', 'net', 'gross_usd', 'net_usd', 'without_usd'],
+  measures: [
+    'sales',
+    'customers',
+    'gross',
+    'net',
+    'gross_usd',
+    'net_usd',
+    'without_usd',
+    'gross_unvalued',
+    'net_unvalued',
+  ],
   facts: `
     select day, test, currency, base, funnel, country, source, campaign, variant, product, ${COHORT} as cohort,
       least(greatest(0, day - began), ${KEPT_DAYS + 1}) as age, ${MONTHS} as months,
       sales, customers, gross, gross - refunded - charged_back as net,
-      gross_usd, gross_usd - refunded_usd - charged_back_usd as net_usd, without_usd
+      gross_usd, gross_usd - refunded_usd - charged_back_usd as net_usd, without_usd, gross * without_usd as gross_unvalued,
+      (gross - refunded - charged_back) * without_usd as net_unvalued
     from (
       select *, (${monthsBetween})::int as apart from (
         select moved.day, moved.test, moved.currency, bases.base, ${dayOf('bases.at')} as began,

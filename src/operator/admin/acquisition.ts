@@ -27,6 +27,14 @@ const choice = <const N extends string>(names: readonly N[], description: string
   enum: names,
   description,
 })
+const unvalued = (description: string) =>
+  Type.Array(
+    Type.Object(
+      { currency: Type.String({ description: 'ISO 4217 code.' }), amount: Type.Number({ description: 'The amount.' }) },
+      { title: 'Unvalued', additionalProperties: false },
+    ),
+    { description },
+  )
 const eachDay = RETURN_DAYS.join(', ')
 
 const row = Type.Object(
@@ -58,6 +66,8 @@ const row = Type.Object(
       description:
         'Payments, refunds and chargebacks of these people that are left out, because they have no value in the reporting currency.',
     }),
+    returned_unvalued: unvalued(`What \`returned\` leaves out up to day ${RETURN_DAYS.at(-1)}, in each currency.`),
+    revenue_unvalued: unvalued('What the revenue of `revenue_per_new_person` leaves out, in each currency.'),
   },
   { title: 'Return', additionalProperties: false },
 )
@@ -98,10 +108,12 @@ const acquisition = reading({
   ),
   shown: ({ data, ...response }) => ({
     ...response,
-    data: (data as Record<string, unknown>[]).map(({ returned: _returned, roas, ...one }) => ({
-      ...one,
-      ...Object.fromEntries((roas as unknown[]).map((value, n) => [`roas ${RETURN_DAYS[n]}`, value])),
-    })),
+    data: (data as Record<string, unknown>[]).map(
+      ({ returned: _returned, roas, returned_unvalued: _left, revenue_unvalued: _out, ...one }) => ({
+        ...one,
+        ...Object.fromEntries((roas as unknown[]).map((value, n) => [`roas ${RETURN_DAYS[n]}`, value])),
+      }),
+    ),
   }),
   checkInput: ({ query }) => readDays(query as Asked),
   async run({ db }, { params, query }) {
@@ -140,6 +152,18 @@ const lifetimeRow = Type.Object(
       description:
         'Payments, refunds and chargebacks of these people that are left out, because they have no value in the reporting currency.',
     }),
+    unvalued: Type.Array(
+      Type.Object(
+        {
+          currency: Type.String({ description: 'ISO 4217 code.' }),
+          amounts: Type.Array(Type.Number(), {
+            description: 'What is left out up to the end of each month, of all of them.',
+          }),
+        },
+        { title: 'UnvaluedMonths', additionalProperties: false },
+      ),
+      { description: 'What the sums behind `worth` leave out of each currency.' },
+    ),
   },
   { title: 'Lifetime', additionalProperties: false },
 )
@@ -188,7 +212,7 @@ const lifetime = reading({
   ),
   shown: ({ data, ...response }) => ({
     ...response,
-    data: (data as Record<string, unknown>[]).map(({ worth, complete: _complete, ...one }) => ({
+    data: (data as Record<string, unknown>[]).map(({ worth, complete: _complete, unvalued: _left, ...one }) => ({
       ...one,
       ...Object.fromEntries((worth as unknown[]).map((value, n) => [`month ${n}`, value])),
     })),

@@ -1,6 +1,6 @@
 // What a tile lacks: amounts in currencies without a value in the reporting currency, said on the tile itself.
 import { addDays } from '../../lib/days.ts'
-import { money, plural } from './format.ts'
+import { money } from './format.ts'
 import { html, type Piece } from './html.ts'
 import { type Figure, figures } from './numbers.ts'
 import type { View } from './view.ts'
@@ -71,8 +71,22 @@ function lacking(missing: Missing[]): Lacking {
 /** What a quotient lacks: of the first of these sums that lacks something. */
 export const firstLacking = (...all: Lacking[]): Lacking => all.find(({ shown }) => shown) ?? all[0]!
 
-/** The same where only the number of amounts without a value is known. */
-export const countLacking = (count = 0): Lacking => ({
-  currencies: [],
-  shown: count > 0 && html`without ${plural(count, 'amount')} that ${count === 1 ? 'has' : 'have'} no value`,
-})
+/** What the revenue of these days or hours leaves out, of those that `isIn` chooses. */
+export async function revenueLacking(
+  view: View,
+  query: { by: 'day' | 'hour'; from: string; to: string },
+): Promise<(isIn: (one: Figure) => boolean) => Lacking> {
+  const found = await figures(view, 'revenue_unvalued', { ...query, money: 'own' })
+  return (isIn) =>
+    sumLacking(
+      found.filter(isIn).map(({ currency, values }) => ({ currency: currency!, amount: values.revenue_unvalued ?? 0 })),
+    )
+}
+
+/** The same of amounts of which several may have one currency. */
+export const sumLacking = (all: readonly Missing[] = []): Lacking =>
+  lacking(
+    [...Map.groupBy(all, ({ currency }) => currency)]
+      .map(([currency, own]) => ({ currency, amount: own.reduce((sum, { amount }) => sum + amount, 0) }))
+      .filter(({ amount }) => Math.abs(amount) > 0.00005),
+  )

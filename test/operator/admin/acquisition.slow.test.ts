@@ -87,6 +87,8 @@ describe('spend, and what it brought back', () => {
         payback_days: 7,
         revenue_per_new_person: 10,
         without_usd: 0,
+        returned_unvalued: [],
+        revenue_unvalued: [],
       },
       {
         key: 'meta',
@@ -101,6 +103,8 @@ describe('spend, and what it brought back', () => {
         payback_days: null,
         revenue_per_new_person: null,
         without_usd: 0,
+        returned_unvalued: [],
+        revenue_unvalued: [],
       },
     ])
     await assertExact(events.app.db, PROJECT)

@@ -159,6 +159,7 @@ test('each tile of money, and each rate of it, says itself what it leaves out', 
       { id: 'eur', funnel_id: 'funnel', currency: 'EUR', ...at },
       { id: 'gbp', funnel_id: 'funnel', currency: 'GBP', ...at },
       { id: 'valued', funnel_id: 'funnel', currency: 'GBP', price_usd: 2500, ...at },
+      { id: 'now', currency: 'SEK', created_at: new Date().toISOString() },
     ],
     subscriptions: [
       { id: 'new', currency: 'EUR', ...at },
@@ -203,12 +204,12 @@ test('each tile of money, and each rate of it, says itself what it leaves out', 
     '/refunds': { Refunds: /without €5\.00/, 'Refund rate': /without €5\.00/, 'Chargeback rate': /without €19\.99/ },
     '/movements': { MRR: /without €/, New: /without €19\.99/, Churn: /without −€19\.99/ },
     '/churn': { 'MRR lost': /without −€19\.99/, 'MRR churn': /without −€19\.99/ },
-    '/worth': { 'After 1 month': /without 3 amounts that have no value/ },
+    '/worth': { 'After 1 month': /without €14\.99, £19\.99/ },
     '/acquisition': {
       Spend: /\$33\.50\s+on advertising without €30\.00/,
       'Cost of a customer': /without €30\.00/,
-      'Revenue per new person': /without 3 amounts/,
-      'Return at day 90': /without 3 amounts/,
+      'Revenue per new person': /without €19\.99, £19\.99/,
+      'Return at day 90': /without €14\.99, £19\.99/,
     },
     '/declines': { Declined: /\$8\.00\s+.*without €7\.00/s, 'Not recovered': /without €7\.00/ },
   }
@@ -219,6 +220,12 @@ test('each tile of money, and each rate of it, says itself what it leaves out', 
       assert.match(tile.replace(/<[^>]*>/g, ''), lack, `${path} ${label}`)
     }
   }
+  const today = /Today so far.*?<dt>.*?Revenue<.*?<\/div>/s.exec((await page('/')).text)![0]
+  assert.match(today, /without SEK.19\.99/)
+  assert.match(
+    (await page('/hours')).text,
+    /The revenue of today is without SEK.19\.99, which has no value in US dollars\./,
+  )
 })
 
 test('revenue that ceased has fallen by 100%, and an average over no people is none', async () => {

@@ -5,7 +5,7 @@ import { FILTERED_BY, VISITED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo } from '../filter.ts'
 import { country, money, plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { countLacking, firstLacking, lackingOf } from '../lacking.ts'
+import { firstLacking, lackingOf, sumLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
@@ -32,7 +32,7 @@ export async function acquisition(view: View): Promise<Page> {
     lackingOf(view, 'spend'),
   ])
   const [sum] = all.data
-  const { key: _key, returned: _returned, roas, ...sums } = sum ?? {}
+  const { key: _key, returned: _returned, returned_unvalued: _left, revenue_unvalued: _out, roas, ...sums } = sum ?? {}
   const values = { ...sums, roas: roas?.at(-1) ?? null }
   const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
   const incomplete = DAYS.filter((day) => all.days_since < day)
@@ -54,12 +54,12 @@ export async function acquisition(view: View): Promise<Page> {
         }),
         tile('Return at day 90', figure, 'roas', 'percent', {
           note: all.days_since < 90 ? 'still growing' : 'of the spend',
-          lacks: firstLacking(countLacking(sum?.without_usd), spent),
+          lacks: firstLacking(sumLacking(sum?.returned_unvalued), spent),
         }),
         tile('Revenue per new person', figure, 'revenue_per_new_person', 'usd', {
           isRate: true,
           note: 'of these people',
-          lacks: countLacking(sum?.without_usd),
+          lacks: sumLacking(sum?.revenue_unvalued),
         }),
       )}
       ${tableSection(view, 'acquisition', returnTable(view, by, each.data, sum, names), {
@@ -175,7 +175,14 @@ function worthTiles(view: View, rows: Response<'getLifetime'>['data']): Piece {
     return people > 0 ? html`of ${plural(people, 'person', 'people')}` : 'not over yet'
   })
   const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
-  const missing = countLacking(rows.reduce((sum, one) => sum + one.without_usd, 0))
+  const lacks = (months: number) =>
+    sumLacking(
+      rows
+        .filter(({ complete }) => complete >= months)
+        .flatMap(({ unvalued }) =>
+          unvalued.map(({ currency, amounts }) => ({ currency, amount: amounts[months - 1] ?? 0 })),
+        ),
+    )
   const label = (months: number) => (months === 1 ? 'After 1 month' : `After ${months} months`)
   return (
     rows.length > 0 &&
@@ -184,7 +191,7 @@ function worthTiles(view: View, rows: Response<'getLifetime'>['data']): Piece {
         tile(label(months), figure, String(months), 'usd', {
           isRate: true,
           note: notes[n]!,
-          ...(values[months] !== null && { lacks: missing }),
+          lacks: lacks(months),
         }),
       ),
     )

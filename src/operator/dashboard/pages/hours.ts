@@ -1,10 +1,10 @@
 // Today by hour: how is today, compared with yesterday and the same weekday, up to this hour?
-import { clockOf } from '../../../lib/days.ts'
+import { addDays, clockOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { VISITED_BY } from '../dimensions.ts'
 import { callFiltered } from '../filter.ts'
 import { html } from '../html.ts'
-import { countLacking } from '../lacking.ts'
+import { revenueLacking } from '../lacking.ts'
 import { type Figure, type Unit, valueCell } from '../numbers.ts'
 import { choices, section, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
@@ -22,7 +22,11 @@ export async function hours(view: View): Promise<Page> {
   const title = 'Today by hour'
   if (!view.project) return { title, body: noProject(view) }
   const input = { params: { project_id: view.project.id }, query: { test: view.test } }
-  const { result, note } = await callFiltered(view, 'getToday', input, VISITED_BY)
+  const { today } = view.span
+  const [{ result, note }, lacking] = await Promise.all([
+    callFiltered(view, 'getToday', input, VISITED_BY),
+    revenueLacking(view, { by: 'hour', from: today, to: addDays(today, 1) }),
+  ])
   const { hour, so_far, data } = result
   const asked = view.query.get('split') ?? 'revenue'
   const metric = (asked in SHOWN ? asked : 'revenue') as Metric
@@ -35,7 +39,7 @@ export async function hours(view: View): Promise<Page> {
     compared: so_far.today,
     previous: so_far[other],
   })
-  const missing = so_far.today.without_usd + (data[hour]?.today?.without_usd ?? 0)
+  const { shown: missing } = lacking(() => true)
   const content: Table = {
     caption: `${LABELS[metric]} by hour, in ${view.reporting.timeZone}`,
     columns: [
@@ -51,8 +55,8 @@ export async function hours(view: View): Promise<Page> {
     title,
     question: html`How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clockOf(hour)} in ${view.reporting.timeZone}`}?`,
     body: html`${note && html`<p class="note">${note}Sessions have no product.</p>`}
-      ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name], name === 'revenue' ? { lacks: countLacking(so_far.today.without_usd) } : {})))}
-      ${missing > 0 && html`<p class="note">${missing} payments of today have no value ${inCurrency(view)} and are left out.</p>`}
+      ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name], name === 'revenue' ? { lacks: lacking(({ key }) => Number(key) < hour) } : {})))}
+      ${missing && html`<p class="note">The revenue of today is ${missing}, which has no value ${inCurrency(view)}.</p>`}
       ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clockOf(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}
       ${section(
         `${LABELS[metric]} by hour`,

@@ -1,7 +1,7 @@
 // Today so far, compared with the whole of yesterday and of the same weekday a week ago.
 import { addDays, dateOf } from '../../../lib/days.ts'
-import { plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
+import { revenueLacking } from '../lacking.ts'
 import { type Figure, figures, show, type Unit } from '../numbers.ts'
 import { section, tile, tiles } from '../parts.ts'
 import type { View } from '../view.ts'
@@ -14,17 +14,17 @@ type Metric = keyof typeof SHOWN
 export async function soFar(view: View): Promise<Piece> {
   const { today } = view.span
   const [yesterday, before] = [addDays(today, -1), addDays(today, -7)]
-  const found = await figures(view, [...Object.keys(SHOWN), 'without_usd'].join(','), {
-    by: 'day',
-    from: before,
-    to: addDays(today, 1),
-  })
+  const query = { by: 'day', from: before, to: addDays(today, 1) } as const
+  const [found, lacking] = await Promise.all([
+    figures(view, Object.keys(SHOWN).join(','), query),
+    revenueLacking(view, query),
+  ])
   const of = (day: string) => found.find(({ period }) => period === day)?.values ?? {}
   const figure: Figure = { period: today, key: null, currency: view.reporting.currency, values: of(today) }
   const weekday = new Intl.DateTimeFormat('en', { weekday: 'long', timeZone: 'UTC' }).format(new Date(before))
   const without = (day: string, metric: Metric) => {
-    const count = metric === 'revenue' ? (of(day).without_usd ?? 0) : 0
-    return count > 0 && html` without ${plural(count, 'amount')}`
+    const { shown } = lacking(({ period }) => metric === 'revenue' && period === day)
+    return shown && html` ${shown}`
   }
   const amountOf = (day: string, metric: Metric, unit: Unit) =>
     html`${show(unit, of(day)[metric] ?? 0, view.reporting.currency)}${without(day, metric)}`
