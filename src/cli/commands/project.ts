@@ -96,5 +96,5 @@ function describeRate(limit: string): string {
   if (limit === 'off') return 'without limit'
   if (limit === 'default') return 'as fast as RATE_LIMIT says'
   const [rate, burst] = limit.split('/')
-  return `${rate} requests a second, ${burst} at once`
+  return `${rate} ${rate === '1' ? 'request' : 'requests'} a second, ${burst} at once`
 }

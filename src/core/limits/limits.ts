@@ -60,7 +60,8 @@ export function openLimits(app: Shared & { config: Config }): Limits {
       const { admitted, remaining, waitMs } = limiter.take(holder.key_id, use.rate)
       reply.header('ratelimit-policy', use.policy)
       reply.header('ratelimit', `"key";r=${remaining};t=${seconds(waitMs)}`)
-      if (!admitted) throw tooMany(`This key may send ${use.rate.rate} requests a second`, waitMs)
+      const requests = use.rate.rate === 1 ? 'request' : 'requests'
+      if (!admitted) throw tooMany(`This key may send ${use.rate.rate} ${requests} a second`, waitMs)
     },
     async delayUnauthorized(request) {
       const waitMs = await throttle.delay(callerOf(request.raw, config.trustedProxies))

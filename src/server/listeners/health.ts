@@ -52,5 +52,6 @@ export function health(listener: FastifyInstance, { db }: { db: Db }): void {
 async function checkReady(db: Db): Promise<void> {
   const pending = await pendingMigrations((text) => db.query(text)).catch(() => undefined)
   if (!pending) throw tryLater('database_unavailable', 'The database does not respond.')
-  if (pending.length > 0) throw tryLater('migrations_pending', `${pending.length} migrations have not been run yet.`)
+  const some = pending.length === 1 ? '1 migration has' : `${pending.length} migrations have`
+  if (pending.length > 0) throw tryLater('migrations_pending', `${some} not been run yet.`)
 }
