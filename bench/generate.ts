@@ -78,6 +78,10 @@ const PRODUCT = `'product_' || floor(50 * ${CHANCE} ^ 3)::int`
 const STATUS = `case when n % 1000 = 0 then 'unpaid'
   else (array['trialing', 'active', 'active', 'active', 'active', 'active', 'paused', 'cancelled', 'cancelled', 'expired'])[1 + n % 10] end`
 const PROVIDER = `(array['stripe', 'stripe', 'adyen', 'checkout'])[1 + n % 4]`
+const COUNTRY = `(array['US', 'US', 'DE', 'GB', 'FR', 'BR', 'JP'])[1 + n % 7]`
+// One visit in five has no source.
+const SOURCE = `(array['meta', 'meta', 'google', 'tiktok', ''])[1 + n % 5]`
+const CAMPAIGN = `case when n % 5 = 4 then '' else 'campaign_' || floor(200 * ${CHANCE} ^ 2)::int end`
 const rows = (from: string) => `from generate_series(0::bigint, ${from} - 1) n`
 
 const STATEMENTS = [
@@ -89,9 +93,11 @@ const STATEMENTS = [
    ${rows(':projects')}, generate_series(0, 49) m`,
   `insert into profiles (project_id, id, created_at, updated_at, email, email_folded, country, funnel_id)
    select ${PROJECT_OF}, ${id('pro', 'n')}, ${at(FIRST)}, ${at(FIRST)}, 'person' || n || '@example.com',
-     'person' || n || '@example.com', 'DE', ${FUNNEL} ${rows(':people')}`,
-  `insert into sessions (project_id, id, created_at, updated_at, profile_id, funnel_id, funnel_version, user_agent, ip)
-   select ${PROJECT_OF}, ${id('ses', 'n')}, ${at(FIRST)}, ${at(FIRST)}, ${id('pro', 'n')}, ${FUNNEL}, 1, 'Mozilla/5.0', '192.0.2.1'
+     'person' || n || '@example.com', ${COUNTRY}, ${FUNNEL} ${rows(':people')}`,
+  `insert into sessions (project_id, id, created_at, updated_at, profile_id, funnel_id, funnel_version, user_agent, ip,
+     country, visit_source, visit_campaign)
+   select ${PROJECT_OF}, ${id('ses', 'n')}, ${at(FIRST)}, ${at(FIRST)}, ${id('pro', 'n')}, ${FUNNEL}, 1, 'Mozilla/5.0', '192.0.2.1',
+     ${COUNTRY}, ${SOURCE}, ${CAMPAIGN}
    ${rows(':people')}`,
   `insert into subscriptions (project_id, id, psp_id, status, renews, created_at, updated_at, billing_interval,
      billing_interval_count, price, currency, price_usd, funnel_version, payment_provider, period_starts_at, period_ends_at,
