@@ -121,7 +121,7 @@ async function run(app: App, options: Options, read: Read, signal: AbortSignal):
   if (!row) throw new Refusal(`There is no project "${projectId}".`)
   const name = { organizationId: row.organization_id!, projectId, source: read.from }
   const open = (url: string, headers: Record<string, string>) =>
-    new ApiSource({ url, headers, clock: app.clock, signal })
+    new ApiSource({ url, headers, clock: app.clock, signal, onPause: printLine })
   const progress = showObjects()
   const importing = {
     app,

@@ -21,6 +21,8 @@ export interface SourceOptions {
   clock: Clock
   signal: AbortSignal
   callsPerSecond?: number
+  /** Receives a sentence before each longer pause, so that a wait of minutes is not taken for work. */
+  onPause?: (sentence: string) => void
 }
 
 // Gentle to a service that others use; single records are read one by one.
@@ -28,6 +30,8 @@ const CALLS_PER_SECOND = 20
 const TRIES = 8
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 60_000
+// Shorter pauses are not worth a line.
+const SAID_PAUSE_MS = 2000
 // A service that asks for more is asked again after this time.
 const LONGEST_ASKED_MS = 600_000
 /** The most bytes of a body, and of a line of a streamed one: a page of 500 records is far smaller. */
@@ -170,7 +174,7 @@ export class ApiSource {
   }
 
   async #retried<T>(path: string, work: (deadline: AbortSignal) => Promise<T>): Promise<T> {
-    const { clock, signal } = this.#options
+    const { clock, signal, onPause } = this.#options
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await work(AbortSignal.timeout(TIMEOUT_MS))
@@ -182,8 +186,12 @@ export class ApiSource {
             `${this.url}${path} could not be read, ${TRIES} times in a row (it ${reasonOf(error)}). Run the command again: it continues where it stopped.`,
           )
         const asked = error instanceof Trouble ? error.retryAfterMs : 0
-        const pause = Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS)
-        await clock.sleep(Math.max(pause, asked), signal)
+        const pauseMs = Math.max(asked, Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS))
+        if (pauseMs >= SAID_PAUSE_MS)
+          onPause?.(
+            `${this.url}${path} could not be read (it ${reasonOf(error)}): attempt ${attempt + 1} of ${TRIES} follows in ${Math.ceil(pauseMs / 1000)} s.`,
+          )
+        await clock.sleep(pauseMs, signal)
         signal.throwIfAborted()
       }
     }

@@ -215,3 +215,24 @@ test('the headers of the keys may have names of the service', async () => {
   ).finally(() => service.stop())
   assert.match(stderr, /Both keys came\./)
 })
+
+test('a service that asks for a pause: the command says which, why and how long', async () => {
+  const target = await openTarget(shop, 'paused')
+  let asked = 0
+  const pausing = await openBetween(shop.server, async (request, pass) => {
+    if (!request.path.endsWith('/products')) return asHosted(request, pass, undefined as never)
+    asked += 1
+    return asked > 1
+      ? asHosted(request, pass, undefined as never)
+      : { status: 503, body: { message: 'Later.' }, headers: { 'retry-after': '2' } }
+  })
+  try {
+    const url = `${pausing.url}/public/v1`
+    const args = ['import', 'api', '--from', url, '--key-file', shop.keyFile, '--project', target.id, '--dry-run']
+    const { code, stderr } = await tundishAgain(args, shop.server.env)
+    assert.equal(code, 0, stderr)
+    assert.match(stderr, /\/products could not be read \(it returned status 503\): attempt 2 of 8 follows in 2 s\.\n/)
+  } finally {
+    pausing.stop()
+  }
+})
