@@ -5,7 +5,7 @@ import { readExact } from '../../../lib/json/exact.ts'
 import { type Item, type ItemKind, isObject, type Json, textOf } from './convert.ts'
 import { detailed } from './details.ts'
 import { hasList, type ListName, pagesOf } from './pages.ts'
-import { type ApiSource, Broken } from './source.ts'
+import { type ApiSource, Broken, Unreachable } from './source.ts'
 import type { Ledger, Place } from './state.ts'
 
 /** Items to store together, and the position behind them. */
@@ -44,7 +44,8 @@ const MAX_BREAKS = 5
 /** Whether the service is another Tundish, whose export has all of each record. */
 export async function hasExport(source: ApiSource): Promise<boolean> {
   const response = await source.get(EXPORT, { to: '0001-01-01T00:00:01Z' }).catch((error) => {
-    if (error instanceof Refusal) return undefined
+    // Read by lists, a Tundish that is away for a moment would lose what only its export has.
+    if (error instanceof Refusal && !(error instanceof Unreachable && error.isOutage)) return undefined
     throw error
   })
   return isObject(response?.body) && typeof response.body.horizon === 'string'

@@ -34,21 +34,32 @@ const LONGEST_PAUSE_MS = 60_000
 const SAID_PAUSE_MS = 2000
 // A service that asks for more is asked again after this time.
 const LONGEST_ASKED_MS = 600_000
+const OUTAGE_STATUSES = new Set([429, 502, 503, 504])
 /** The most bytes of a body, and of a line of a streamed one: a page of 500 records is far smaller. */
 const MAX_BODY_BYTES = 64 << 20
 
 /** A failure that may pass. The message completes the sentence "ADDRESS …". */
 class Trouble extends Error {
+  readonly status: number
   readonly retryAfterMs: number
 
-  constructor(message: string, retryAfterMs = 0) {
+  constructor(message: string, status: number, retryAfterMs = 0) {
     super(message)
+    this.status = status
     this.retryAfterMs = retryAfterMs
   }
 }
 
-/** The service did not respond for some minutes. */
-export class Unreachable extends Refusal {}
+/** The service sent nothing that can be used, for some minutes. */
+export class Unreachable extends Refusal {
+  /** Whether the service is away or overloaded. False where this path alone fails: an error page, or a 500. */
+  readonly isOutage: boolean
+
+  constructor(message: string, cause: unknown) {
+    super(message)
+    this.isOutage = !(cause instanceof Trouble) || OUTAGE_STATUSES.has(cause.status)
+  }
+}
 
 export class ApiSource {
   readonly url: string
@@ -132,10 +143,11 @@ export class ApiSource {
         pieces.push(piece)
         bytes += piece.length
         if (bytes > MAX_BODY_BYTES) throw this.tooLong(path, 'sends')
-        if (outer.aborted) throw new Trouble(`did not finish its response within ${TIMEOUT_MS / 1000} s`)
+        if (outer.aborted) throw new Trouble(`did not finish its response within ${TIMEOUT_MS / 1000} s`, 504)
       }
       const body = bodyOf(Buffer.concat(pieces))
-      if (body === undefined && response.ok) throw new Trouble('returned a body that is not complete JSON')
+      if (body === undefined && response.ok)
+        throw new Trouble('returned a body that is not complete JSON', response.status)
       return { status: response.status, body, headers: response.headers }
     } finally {
       watch.end()
@@ -160,7 +172,7 @@ export class ApiSource {
       const { status } = response
       if (status === 429 || status >= 500) {
         await response.body?.cancel()
-        throw new Trouble(`returned status ${status}`, retryAfterMs(response.headers.get('retry-after')))
+        throw new Trouble(`returned status ${status}`, status, retryAfterMs(response.headers.get('retry-after')))
       }
       if (status >= 300 && status < 400) {
         await response.body?.cancel()
@@ -184,6 +196,7 @@ export class ApiSource {
         if (attempt === TRIES)
           throw new Unreachable(
             `${this.url}${path} could not be read, ${TRIES} times in a row (it ${reasonOf(error)}). Run the command again: it continues where it stopped.`,
+            error,
           )
         const asked = error instanceof Trouble ? error.retryAfterMs : 0
         const pauseMs = Math.max(asked, Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS))
