@@ -35,6 +35,11 @@ const unvalued = (description: string) =>
     ),
     { description },
   )
+const withoutUsd = Type.Integer({
+  description:
+    'Payments, refunds and chargebacks of these people that are left out, because they have no value in the reporting currency.',
+})
+const invalid = (message: string) => new ApiError(400, 'invalid_parameter', message)
 const eachDay = RETURN_DAYS.join(', ')
 
 const row = Type.Object(
@@ -62,10 +67,7 @@ const row = Type.Object(
     revenue_per_new_person: nullable(
       'Gross revenue on these days of the people whose first session it was, for each of them.',
     ),
-    without_usd: Type.Integer({
-      description:
-        'Payments, refunds and chargebacks of these people that are left out, because they have no value in the reporting currency.',
-    }),
+    without_usd: withoutUsd,
     returned_unvalued: unvalued(`What \`returned\` leaves out up to day ${RETURN_DAYS.at(-1)}, in each currency.`),
     revenue_unvalued: unvalued('What the revenue of `revenue_per_new_person` leaves out, in each currency.'),
   },
@@ -148,10 +150,7 @@ const lifetimeRow = Type.Object(
       description: 'Net revenue for each of them up to the end of each month since they came.',
     }),
     complete: Type.Integer({ description: 'How many of these months are over for everybody in the cohort.' }),
-    without_usd: Type.Integer({
-      description:
-        'Payments, refunds and chargebacks of these people that are left out, because they have no value in the reporting currency.',
-    }),
+    without_usd: withoutUsd,
     unvalued: Type.Array(
       Type.Object(
         {
@@ -220,14 +219,9 @@ const lifetime = reading({
   checkInput({ query }) {
     const { by, value, product, since = 'session' } = query as AskedLifetime
     readDays(query as Asked)
-    if (value !== undefined && by === undefined)
-      throw new ApiError(400, 'invalid_parameter', 'value needs by, the dimension that it is a value of.')
+    if (value !== undefined && by === undefined) throw invalid('value needs by, the dimension that it is a value of.')
     if ((by === 'product' || product !== undefined) && since === 'session')
-      throw new ApiError(
-        400,
-        'invalid_parameter',
-        `${by === 'product' ? 'by: ' : ''}product is that of the first payment, so it needs since=payment.`,
-      )
+      throw invalid(`${by === 'product' ? 'by: ' : ''}product is that of the first payment, so it needs since=payment.`)
   },
   async run({ db }, { params, query }) {
     const { by, value, since = 'session', cohort = 'month', test = false } = query as AskedLifetime
