@@ -106,8 +106,9 @@ export class Invariants {
     const open = mine.filter((refund) => refund.status !== 'failed')
     const done = mine.filter((refund) => refund.status === 'succeeded')
     const hard = (refunds: RefundState[]) => sum(refunds.filter(({ soft }) => !soft))
-    // The provider may have refunded the amount of a soft refund, in a period that a restored backup has lost.
-    const claimed = open.some(({ adopted }) => adopted) ? hard(open) : sum(open)
+    // The provider may have refunded the amount of a soft refund, or of one that the backup has in progress and that failed since, in a
+    // period that a restored backup has lost. The one in progress fails when it is looked up.
+    const claimed = open.some(({ adopted }) => adopted) ? hard(isAtRest ? open : done) : sum(open)
     return first([
       () => this.#stays(order_id, status),
       () =>
