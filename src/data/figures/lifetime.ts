@@ -51,11 +51,12 @@ export async function readLifetime(db: Db, question: LifetimeQuestion): Promise<
   const { from, to } = wholeCohorts(question)
   const isByValue = by !== undefined && value === undefined
   const units = minorUnitsOf(await currencyOf(db, projects))
-  const rows = await moneyOf(db, { ...question, from, to })
+  const rows = await moneyOf(db, { ...question, from, to }, VALUED)
   const people = await peopleOf(db, { ...question, from, to }, rows)
   const lacks = rows.some(({ without_usd }) => Number(without_usd) > 0)
-  const unvalued = lacks ? await moneyOf(db, { ...question, from, to }, 'unvalued') : []
+  const unvalued = lacks ? await moneyOf(db, { ...question, from, to }, UNVALUED) : []
   const places = Map.groupBy(rows, ({ place }) => place!)
+  const lacking = Map.groupBy(unvalued, ({ place }) => place!)
   return [...new Set([...people.keys(), ...places.keys()])]
     .map((place): Lifetime => {
       const count = people.get(place) ?? 0
@@ -75,10 +76,7 @@ export async function readLifetime(db: Db, question: LifetimeQuestion): Promise<
         worth,
         complete,
         without_usd: (places.get(place) ?? []).reduce((sum, row) => sum + Number(row.without_usd), 0),
-        unvalued: byCurrency(
-          unvalued.filter((row) => row['place'] === place),
-          months,
-        ),
+        unvalued: byCurrency(lacking.get(place) ?? [], months),
       }
     })
     .filter(({ people, worth }) => people > 0 || worth.some((one) => one))
@@ -121,20 +119,25 @@ const allFilters = ({ by, value, filters = [] }: LifetimeQuestion): Filter[] => 
   ...filters,
 ]
 
-/**
- * Net revenue by place and months since, of people who began on these days; `unvalued`: what has no value in the reporting currency, by
- * currency too. Money from before they began counts too: all days are read.
- */
-async function moneyOf(db: Db, question: LifetimeQuestion, what: 'valued' | 'unvalued' = 'valued') {
+const VALUED = {
+  columns: 'sum(net_usd) as net, sum(customers) as customers, sum(without_usd) as without_usd',
+  only: 'true',
+  group: '1, 2',
+}
+/** What has no value in the reporting currency, by its currency too. */
+const UNVALUED = { columns: 'currency, sum(net_unvalued) as net', only: 'without_usd > 0', group: '1, 2, 3' }
+
+/** Net revenue by place and months since, of people who began on these days. Money from before they began counts too: all days are read. */
+async function moneyOf(db: Db, question: LifetimeQuestion, { columns: sums, only, group }: typeof VALUED) {
   const { projects, since, cohort, by, value, from, to, test } = question
   const isByValue = by !== undefined && value === undefined
   const place = { projects, dimensions: isByValue ? [by] : [], filters: allFilters(question), days: { to: END } }
   const statement = ({ table, where, columns, add }: Source) => `
     select ${isByValue ? columns[by] : `to_char(date_trunc('${cohort}', cohort::timestamp), 'YYYY-MM-DD')`} as place, months,
-      ${what === 'valued' ? 'sum(net_usd) as net, sum(customers) as customers, sum(without_usd) as without_usd' : 'currency, sum(net_unvalued) as net'}
-    from ${table} where ${where}${what === 'unvalued' ? ' and without_usd > 0' : ''} and base = ${add(since)} and cohort >= ${add(from)}::date and cohort < ${add(to)}::date
-      and (not test or ${add(test)})
-    group by 1, 2${what === 'unvalued' ? ', 3' : ''} order by 1, 2`
+      ${sums}
+    from ${table} where ${where} and ${only} and base = ${add(since)} and cohort >= ${add(from)}::date
+      and cohort < ${add(to)}::date and (not test or ${add(test)})
+    group by ${group} order by ${group}`
   return sumOver(db, await sourcesOf(db, worth, place), statement, (name) =>
     ['net', 'customers', 'without_usd'].includes(name),
   )

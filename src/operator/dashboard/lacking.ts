@@ -53,13 +53,16 @@ export async function movementsLacking(view: View): Promise<(movement: string) =
   const currencies = [...new Set(after.map(({ currency }) => currency!))]
   return (movement) =>
     lacking(
-      currencies
-        .map((currency) => ({ currency, amount: at(after, movement, currency) - at(before, movement, currency) }))
-        .filter(({ amount }) => Math.abs(amount) > 0.00005),
+      currencies.map((currency) => ({
+        currency,
+        amount: at(after, movement, currency) - at(before, movement, currency),
+      })),
     )
 }
 
-function lacking(missing: Missing[]): Lacking {
+function lacking(all: Missing[]): Lacking {
+  // What floating point leaves of a sum of 0 is nothing.
+  const missing = all.filter(({ amount }) => Math.abs(amount) > 0.00005)
   const amounts = missing.slice(0, MAX_NAMED).map(({ currency, amount }) => money(amount, currency))
   const more = missing.length - amounts.length
   const shown =
@@ -86,7 +89,8 @@ export async function revenueLacking(
 /** The same of amounts of which several may have one currency. */
 export const sumLacking = (all: readonly Missing[] = []): Lacking =>
   lacking(
-    [...Map.groupBy(all, ({ currency }) => currency)]
-      .map(([currency, own]) => ({ currency, amount: own.reduce((sum, { amount }) => sum + amount, 0) }))
-      .filter(({ amount }) => Math.abs(amount) > 0.00005),
+    [...Map.groupBy(all, ({ currency }) => currency)].map(([currency, own]) => ({
+      currency,
+      amount: own.reduce((sum, { amount }) => sum + amount, 0),
+    })),
   )

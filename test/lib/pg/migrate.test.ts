@@ -8,12 +8,14 @@ import { untilLocked } from '../../support/locks.ts'
 
 const fresh = setUpDb({ connections: 4 })
 
+/** The address of the database, with settings of the session. */
+const withOptions = (options: string) =>
+  `${fresh.url}${fresh.url.includes('?') ? '&' : '?'}options=${encodeURIComponent(options)}`
+
 test('a migration that waits has more time than the statement timeout of its role', async () => {
   const held = await fresh.db.connect()
   await held.query('select pg_advisory_lock(7482)')
-  const separator = fresh.url.includes('?') ? '&' : '?'
-  const options = encodeURIComponent('-c statement_timeout=1s')
-  const migrating = migrate(`${fresh.url}${separator}options=${options}`)
+  const migrating = migrate(withOptions('-c statement_timeout=1s'))
   const failed = migrating.then(
     () => undefined,
     (error: Error) => error,
@@ -87,8 +89,7 @@ test('a migration that PostgreSQL ends because of a deadlock is tried again', as
   await first.query('select from figures_declines')
   await request.query('begin')
   await request.query('select from figures_spend')
-  const separator = fresh.url.includes('?') ? '&' : '?'
-  const migrating = migrate(`${fresh.url}${separator}options=${encodeURIComponent('-c deadlock_timeout=50ms')}`)
+  const migrating = migrate(withOptions('-c deadlock_timeout=50ms'))
   await untilLocked(fresh.db.query, 'figures_declines')
   const waiting = request.query('select from figures_sales')
   await first.query('commit')

@@ -239,9 +239,9 @@ test('a service that asks for a pause: the command says which, why and how long'
 
 test('an export that is unavailable ends the import; one that is an error page is no export', async () => {
   const target = await openTarget(shop, 'away')
-  let answer: { status: number; body: unknown } = { status: 503, body: { message: 'Starting.' } }
+  let response: { status: number; body: unknown } = { status: 503, body: { message: 'Starting.' } }
   const away = await openBetween(shop.server, async (request, pass) =>
-    request.path === '/public/v1/export' ? answer : asHosted(request, pass, undefined as never),
+    request.path === '/public/v1/export' ? response : asHosted(request, pass, undefined as never),
   )
   try {
     const given = { from: `${away.url}/public/v1`, key: shop.source.key }
@@ -249,7 +249,7 @@ test('an export that is unavailable ends the import; one that is an error page i
       importApi(shop.server, target, given),
       /\/export could not be read, 8 times in a row \(it returned status 503\)\. Run the command again/,
     )
-    answer = { status: 200, body: '<html>' }
+    response = { status: 200, body: '<html>' }
     assert.deepEqual((await importApi(shop.server, target, given)).differences, [])
   } finally {
     away.stop()
