@@ -36,23 +36,33 @@ export async function register(program: Command): Promise<void> {
         ...findings.map((one) => `${one.difference}: ${one.psp} ${one.type} ${one.reference}: ${one.what}`),
         ...not_compared.map(sentenceOf),
       ]
+      for (const { unreachable } of not_compared)
+        if (unreachable !== undefined) process.stderr.write(`${notReached(unreachable)}\n`)
       const sum = Object.entries({ ...counts, ...Object.fromEntries(numbers) }).map(([name, n]) => `${n} ${name}`)
       return { json, text: [...lines, sum.join(', ')].join('\n'), exitCode: lines.length > 0 ? 1 : 0 }
     },
   )
 }
 
-function sentenceOf({ psp, psp_merchant_id, organization_id, what, missing_permission }: NotCompared): string {
-  const account = `merchant account ${psp} ${psp_merchant_id ?? '(none)'} of organization ${organization_id}`
-  const reason =
-    missing_permission === null
-      ? 'it is not connected here, or its provider is not set up'
-      : `its key lacks the permission "${missing_permission}"`
-  return `not compared: the ${what} of ${account}, because ${reason}.`
+function sentenceOf(one: NotCompared): string {
+  const { psp, psp_merchant_id, organization_id, what } = one
+  const account =
+    organization_id === null
+      ? `the ${psp}`
+      : `merchant account ${psp} ${psp_merchant_id ?? '(none)'} of organization ${organization_id}`
+  return `not compared: the ${what} of ${account}, because ${reasonOf(one)}.`
+}
+
+function reasonOf({ missing_permission, unreachable }: NotCompared): string {
+  if (unreachable !== undefined) return `it could not be read to the end (its provider ${unreachable})`
+  return missing_permission === null
+    ? 'it is not connected here, or its provider is not set up'
+    : `its key lacks the permission "${missing_permission}"`
 }
 
 function throwAsRefusal(error: unknown): never {
-  if (error instanceof ProviderError)
-    throw new Refusal(`A payment provider could not be reached (${error.message}): try again.`)
+  if (error instanceof ProviderError) throw new Refusal(notReached(error.message))
   throw error
 }
+
+const notReached = (why: string) => `A payment provider could not be reached (${why}): try again.`

@@ -7,6 +7,8 @@ import { startStripeBilling } from '../../support/stripe-billing.ts'
 
 const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())
+// The accounts are compared in the order of their organizations.
+const closed = await billing.organization('a-closed-shop')
 afterEach(() => billing.stripe.control('/faults/clear'))
 const shop = await billing.shop()
 
@@ -77,6 +79,30 @@ describe('reconcile', () => {
     const sentence = `not compared: the charges and refunds of merchant account stripe stripe-test of organization ${shop.id}, because it is not connected here, or its provider is not set up.`
     assert.ok(stdout.includes(sentence), stdout)
   })
+})
+
+test('reconcile names an account that cannot be read, and compares those of the other organizations', async () => {
+  const open = await billing.shop()
+  const { external_id } = await open.customerWithCard()
+  const path = `/organizations/${closed.id}/merchant-accounts/stripe/gone/connect`
+  const secret_key = 'sk_test_revoked00000'
+  assert.equal((await billing.server.admin(path, { method: 'POST', body: { sandbox: true, secret_key } })).status, 200)
+  await billing.stripe.control('/keys/revoke', { key: secret_key })
+  await markUnlisted(billing.db, open.id, `db_clock() + interval '10 minutes'`)
+  assert.equal((await open.charge(external_id)).status, 503)
+  const { code, stdout, stderr } = await reconcile()
+  const account = `merchant account stripe gone of organization ${closed.id}`
+  const why = 'its provider returned status 401 invalid_request_error'
+  const sentence = `not compared: the charges and refunds of ${account}, because it could not be read to the end (${why}).`
+  assert.ok(stdout.includes(sentence), stdout)
+  assert.match(
+    stderr,
+    /^A payment provider could not be reached \(returned status 401 invalid_request_error\): try again\.$/m,
+  )
+  assert.deepEqual([code, await unlisted(billing.db, open.id)], [1, []])
+  assert.equal((await open.charge(external_id)).body.checkout_status, 'succeeded')
+  const disconnect = `/organizations/${closed.id}/merchant-accounts/stripe/gone/disconnect`
+  assert.equal((await billing.server.admin(disconnect, { method: 'POST' })).status, 200)
 })
 
 test('connecting names the permissions to read that a restricted key lacks, and so does the doctor', async () => {

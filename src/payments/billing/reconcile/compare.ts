@@ -29,8 +29,10 @@ export interface NotCompared {
   psp_merchant_id: string | null
   organization_id: string | null
   what: 'charges and refunds' | 'disputes' | 'fees'
-  /** The permission that the account's key lacks, by the provider's name of it; null if the account is not connected. */
+  /** The permission that the account's key lacks, by the provider's name of it; null if there is another reason. */
   missing_permission: string | null
+  /** Why the provider could not be read; missing if it could. */
+  unreachable?: string
 }
 
 export interface Reconciliation {

@@ -20,18 +20,21 @@ const BATCH = 500
 const LOOK_UPS = new Set<Call>(['look_up', 'look_up_refund', 'refunds_of', 'disputes_of'])
 
 /**
- * Throws `ProviderError` if a provider, asked several times, does not respond or does not know the outcome of a movement. What the key of an account may
- * not read is named in the result, and the rest is compared.
+ * An account whose provider, asked several times, does not respond or does not know the outcome of a movement is named in the result, and
+ * so is what the key of an account may not read; the rest is compared. Throws `ProviderError` if no account could be read.
  */
 export async function reconcile(context: BillingContext, since: string): Promise<Reconciliation> {
   const result = nothing()
   const accounts: AtProvider[] = []
+  const failures: ProviderError[] = []
   for (const { organizationId, provider } of await context.providers.all()) {
     const pass = beginPass(context, provider, organizationId, result)
     await waitUntilComplete(pass)
-    await compareAccount(pass, since)
+    // The other accounts may belong to other organizations, which wait for their comparison after a restore.
+    failures.push(...(await compareAccount(pass, since)))
     accounts.push(pass.at)
   }
+  if (failures.length > 0 && failures.length === accounts.length) throw failures[0]!
   result.not_compared.push(...(await findNotConnected(context, accounts, since)))
   return result
 }
@@ -118,13 +121,24 @@ const NOT_CONNECTED = `
     where ${isAt('a.psp', 'a.merchant_id', 'a.organization_id')})
   order by 3, 1, 2`
 
-async function compareAccount(pass: Pass, since: string): Promise<void> {
+/** Returns the error if the provider could not be read to the end. */
+async function compareAccount(pass: Pass, since: string): Promise<ProviderError[]> {
   const { context, provider, at, result } = pass
-  await compareMoney(pass, since)
-  await ifPermitted(pass, 'disputes', async () => {
-    if (provider.listDisputes) result.adopted += await recordDisputes(context, at, provider.listDisputes(since))
-  })
-  await ifPermitted(pass, 'fees', () => storeFeesSince(pass, since))
+  let what: NotCompared['what'] = 'charges and refunds'
+  try {
+    await compareMoney(pass, since)
+    what = 'disputes'
+    await ifPermitted(pass, what, async () => {
+      if (provider.listDisputes) result.adopted += await recordDisputes(context, at, provider.listDisputes(since))
+    })
+    what = 'fees'
+    await ifPermitted(pass, what, () => storeFeesSince(pass, since))
+    return []
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error
+    noteNotCompared(pass, what, { missing_permission: null, unreachable: error.message })
+    return [error]
+  }
 }
 
 /** Compares charges and refunds. What has no row here is stored, and then the account counts as listed. */
@@ -141,18 +155,21 @@ async function compareMoney(pass: Pass, since: string): Promise<void> {
 }
 
 /** Compares a part of an account, unless its key may not read it. */
-async function ifPermitted(
-  { at: { psp, merchantId: psp_merchant_id, organizationId: organization_id }, result }: Pass,
-  what: NotCompared['what'],
-  compare: () => Promise<void>,
-): Promise<void> {
+async function ifPermitted(pass: Pass, what: NotCompared['what'], compare: () => Promise<void>): Promise<void> {
   try {
     await compare()
   } catch (error) {
     if (!(error instanceof NotPermitted)) throw error
-    const { permission: missing_permission } = error
-    result.not_compared.push({ psp, psp_merchant_id, organization_id, what, missing_permission })
+    noteNotCompared(pass, what, { missing_permission: error.permission })
   }
+}
+
+function noteNotCompared(
+  { at: { psp, merchantId: psp_merchant_id, organizationId: organization_id }, result }: Pass,
+  what: NotCompared['what'],
+  why: Pick<NotCompared, 'missing_permission' | 'unreachable'>,
+): void {
+  result.not_compared.push({ psp, psp_merchant_id, organization_id, what, ...why })
 }
 
 /** Stores fees that no notification contained, and those of adopted refunds. */
