@@ -12,7 +12,11 @@ export const ALL_DAYS = { from: '2020-01-01', to: '2032-01-01' }
 export async function assertExact(db: Db, projectId: string, message?: string): Promise<void> {
   await followProject(db, projectId)
   for (const family of families) {
-    const differences = await db.tx((query) => countDifferences(query, projectId, family, ALL_DAYS))
+    const differences = await db.tx(async (query) => {
+      // All days at once take as long as the machine needs.
+      await query('set local statement_timeout = 0')
+      return await countDifferences(query, projectId, family, ALL_DAYS)
+    })
     assert.equal(differences, 0, `${family.table} ${message ?? ''}`)
   }
 }
