@@ -1,5 +1,5 @@
 // Random histories of visits, imports from Stripe, merges and erasures: one living profile for each customer, nothing of the erased, exact
-// totals. `HISTORIES` is how many are run.
+// totals. `HISTORIES` is how many are run, `FROM` the seed of the first. Histories of a crowd happen at the same time in one project.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { importRecords } from '../../../src/data/ingest/load.ts'
@@ -10,7 +10,9 @@ import { assertExact } from '../../support/figures.ts'
 import { countsOf, type Line, line, textOf, uuid } from '../../support/imports.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
 
-const HISTORIES = Number(process.env['HISTORIES'] ?? 5)
+const HISTORIES = Number(process.env['HISTORIES'] ?? 100)
+const FROM = Number(process.env['FROM'] ?? 1)
+const CROWD = 250
 const STEPS = 14
 const PEOPLE = [0, 1, 2]
 const MARK = 'Marker'
@@ -18,43 +20,64 @@ const MARK = 'Marker'
 const server = await startTestServer({}, { worker: false })
 after(() => server.stop())
 
+/** A person of a history. `id` is unique in all histories. */
+interface Person {
+  n: number
+  id: string
+}
+
+interface History {
+  seed: number
+  random: Random
+  people: Person[]
+  done: string[]
+  /** The numbers of the people who were erased. */
+  erased: Set<number>
+}
+
+const openHistory = (seed: number): History => ({
+  seed,
+  random: openRandom(seed),
+  people: PEOPLE.map((n) => ({ n, id: `${seed}_${n}` })),
+  done: [],
+  erased: new Set(),
+})
+
+const funnel = line.funnel({ id: 'quiz' })
+
 const bring = (shop: Project, lines: Line[]) =>
   importRecords(server.app, { projectId: shop.id, live: true, emitEvents: true, skipBadLines: true }, [
     { name: 'visits', stream: () => [Buffer.from(textOf(lines))] as never },
   ])
 
 /** What a person's own funnel writes, in an order that references allow or not. */
-const visitOf = (n: number) => [
-  line.profile({ id: `pro_${n}`, email: `${MARK}${n}@example.com` }),
-  line.session({ id: `ses_${n}`, profile_id: `pro_${n}`, funnel_id: 'quiz', ip: undefined, user_agent: MARK }),
-  line.reply({ session_id: `ses_${n}`, value: MARK }),
+const visitOf = ({ id }: Person) => [
+  line.profile({ id: `pro_${id}`, email: `${MARK}${id}@example.com` }),
+  line.session({ id: `ses_${id}`, profile_id: `pro_${id}`, funnel_id: 'quiz', ip: undefined, user_agent: MARK }),
+  line.reply({ session_id: `ses_${id}`, value: MARK }),
 ]
 
 let made = 0
+const payments = new Map<string, { trx_id: string; order_id: string }>()
+
 /** The lines of a person's customer at Stripe: a subscription, paid once. `isNamed`: its metadata names the session. */
-function stripeOf(n: number, shop: Project, isNamed: boolean) {
-  const [profile_id, customer] = [`cus_${n}`, `cus_${n}_${shop.id}`]
-  const names = isNamed ? { session: `ses_${n}`, profile: `pro_${n}` } : {}
-  const sub = line.subscription({ id: `sub_${n}`, profile_id })
-  const paid = line.transaction({ id: `ch_${n}`, profile_id, subscription_id: `sub_${n}`, price: 100 + n })
-  const payment = {
-    external_id: customer,
-    trx_id: payments.get(customer) ?? uuid(50_000 + ++made),
-    order_id: uuid(60_000 + n),
-  }
-  payments.set(customer, payment.trx_id)
+function stripeOf({ n, id }: Person, isNamed: boolean) {
+  const profile_id = `cus_${id}`
+  const names = isNamed ? { session: `ses_${id}`, profile: `pro_${id}` } : {}
+  const sub = line.subscription({ id: `sub_${id}`, profile_id })
+  const paid = line.transaction({ id: `ch_${id}`, profile_id, subscription_id: `sub_${id}`, price: 100 + n })
+  const ids = payments.get(id) ?? { trx_id: uuid(10_000_000 + ++made), order_id: uuid(20_000_000 + made) }
+  payments.set(id, ids)
   return [
-    line.product(),
-    line.profile({ id: profile_id, email: `${MARK}${n}@example.com` }),
-    line.customer({ external_id: customer, profile_id, email: `${MARK}${n}@example.com` }),
+    line.profile({ id: profile_id, email: `${MARK}${id}@example.com` }),
+    line.customer({ external_id: `customer_${id}`, profile_id, email: `${MARK}${id}@example.com` }),
     { ...sub, names },
     { ...paid, names },
-    line.payment(payment),
+    line.payment({ external_id: `customer_${id}`, ...ids }),
   ]
 }
-const payments = new Map<string, string>()
 
-async function importStripe(shop: Project, n: number, isNamed: boolean) {
+async function importStripe(shop: Project, lines: ReturnType<typeof stripeOf>) {
   const target = {
     organizationId: shop.organizationId,
     projectId: shop.id,
@@ -63,54 +86,87 @@ async function importStripe(shop: Project, n: number, isNamed: boolean) {
   }
   const context = { db: server.db, target, tally: emptyTally() }
   const how = { live: true, signal: new AbortController().signal }
-  await storeLines(server.app, context as never, stripeOf(n, shop, isNamed) as never, how)
+  await storeLines(server.app, context as never, [line.product(), ...lines] as never, how)
   assert.deepEqual(context.tally.rejects, [])
 }
 
-const merge = (shop: Project, from: string, into: string) =>
-  server.admin(`/projects/${shop.id}/profiles/${from}/merge/${into}`, { method: 'POST' })
-
-async function step(random: Random, shop: Project, n: number): Promise<string> {
-  const what = random.weighted({ visit: 4, part: 3, stripe: 4, unnamed: 2, merge: 2, erase: 1 })
-  if (what === 'visit') await bring(shop, [line.funnel({ id: 'quiz' }), ...visitOf(n)])
-  if (what === 'part') await bring(shop, [random.pick(visitOf(n))])
-  if (what === 'stripe') await importStripe(shop, n, true)
-  if (what === 'unnamed') await importStripe(shop, n, false)
-  const pair = random.chance(0.5) ? [`cus_${n}`, `pro_${n}`] : [`pro_${n}`, `cus_${n}`]
-  if (what === 'merge') await merge(shop, pair[0]!, pair[1]!)
-  if (what === 'erase') {
-    const { status } = await shop.post('/profiles/anonymize', { profile_ids: [pair[0]!] })
-    if (status === 200) erased.add(`${shop.id} ${n}`)
+/** Takes a step in each history; what the steps import is imported at once. */
+async function step(shop: Project, histories: History[]): Promise<void> {
+  const visits: Line[] = []
+  const fromStripe: ReturnType<typeof stripeOf> = []
+  const calls: (() => Promise<void>)[] = []
+  for (const { random, people, done, erased } of histories) {
+    const person = random.pick(people)
+    const what = random.weighted({ visit: 4, part: 3, stripe: 4, unnamed: 2, merge: 2, erase: 1 })
+    if (what === 'visit') visits.push(...visitOf(person))
+    if (what === 'part') visits.push(random.pick(visitOf(person)))
+    if (what === 'stripe' || what === 'unnamed') fromStripe.push(...stripeOf(person, what === 'stripe'))
+    const profiles = [`cus_${person.id}`, `pro_${person.id}`]
+    const [one, other] = random.chance(0.5) ? profiles : profiles.reverse()
+    if (what === 'merge') calls.push(() => merge(shop, one!, other!))
+    if (what === 'erase') calls.push(async () => void ((await erase(shop, one!)) && erased.add(person.n)))
+    done.push(`${what} ${person.n}`)
   }
-  return `${what} ${n}`
+  await bring(shop, [funnel, ...visits])
+  await importStripe(shop, fromStripe)
+  const next = calls.values()
+  const lane = async () => {
+    for (const call of next) await call()
+  }
+  await Promise.all([lane(), lane(), lane(), lane()])
 }
-const erased = new Set<string>()
 
-const rows = (text: string, params: string[]) => server.db.query(text, params)
+async function merge(shop: Project, from: string, into: string) {
+  const { status } = await server.admin(`/projects/${shop.id}/profiles/${from}/merge/${into}`, { method: 'POST' })
+  assert.ok(status < 500)
+}
 
-async function check(shop: Project, history: string) {
-  const ids = async (text: string) => (await rows(text, [shop.id])).map((row) => Object.values(row).join(' '))
-  for (const n of PEOPLE) {
-    const living = await ids(
-      `select id from profiles where project_id = $1 and anonymized_at is null and id in ('pro_${n}', 'cus_${n}')`,
-    )
-    const isErased = erased.has(`${shop.id} ${n}`)
-    assert.ok(living.length <= 1, `${living} of person ${n}: ${history}`)
-    if (isErased) continue
-    assert.equal(living.length, 1, history)
-    const owners = await ids(
-      `select profile_id from subscriptions where project_id = $1 and id = 'sub_${n}' union
-       select profile_id from sessions where project_id = $1 and id = 'ses_${n}' union
-       select profile_id from transactions where project_id = $1 and id = 'ch_${n}' union
-       select profile_id from customers where project_id = $1 and external_id like 'cus_${n}_%'`,
-    )
-    assert.deepEqual(owners, living, history)
-    const sessions = await ids(
-      `select session_id, funnel_id from subscriptions where project_id = $1 and id = 'sub_${n}' union
-       select session_id, funnel_id from transactions where project_id = $1 and id = 'ch_${n}'`,
-    )
-    assert.deepEqual(sessions, [`ses_${n} quiz`], history)
+/** Whether there was such a profile. */
+async function erase(shop: Project, id: string): Promise<boolean> {
+  const { status } = await shop.post('/profiles/anonymize', { profile_ids: [id] })
+  assert.ok(status < 500)
+  return status === 200
+}
+
+/** Everything that belongs to a person, by the person's id. */
+async function holdingsOf(shop: Project) {
+  const by = async (text: string) =>
+    Map.groupBy(await server.db.query(text, [shop.id]), (row) => /\d+_\d+$/.exec(row['id']!)![0])
+  return {
+    living: await by('select id from profiles where project_id = $1 and anonymized_at is null'),
+    held: await by(`
+      select id, profile_id, session_id, funnel_id, price from subscriptions where project_id = $1 union all
+      select id, profile_id, session_id, funnel_id, price from transactions where project_id = $1 union all
+      select id, profile_id, id, funnel_id, 0 from sessions where project_id = $1 union all
+      select c.external_id, c.profile_id, null, null, 0 from customers c where c.project_id = $1 and exists (
+        select from report_transactions r where r.organization_id = c.organization_id and r.external_id = c.external_id)`),
   }
+}
+
+async function check(shop: Project, histories: History[]) {
+  const { living, held } = await holdingsOf(shop)
+  for (const { seed, people, done, erased } of histories) {
+    const history = `seed ${seed}: ${done.join(', ')}`
+    for (const { n, id } of people) {
+      const alive = (living.get(id) ?? []).map((row) => row['id'])
+      assert.ok(alive.length <= 1, `${alive} of person ${n}: ${history}`)
+      const rows = held.get(id) ?? []
+      const found = rows.map((row) => row['id']).sort()
+      assert.deepEqual(found, [`ch_${id}`, `customer_${id}`, `ses_${id}`, `sub_${id}`], history)
+      assert.equal(rows.find((row) => row['id'] === `ch_${id}`)!['price'], String(100 + n), history)
+      if (erased.has(n)) continue
+      assert.equal(alive.length, 1, history)
+      assert.deepEqual([...new Set(rows.map((row) => row['profile_id']))], alive, history)
+      const sold = rows.filter((row) => row['session_id'] !== null)
+      assert.deepEqual(
+        [...new Set(sold.map((row) => `${row['session_id']} ${row['funnel_id']}`))],
+        [`ses_${id} quiz`],
+        history,
+      )
+    }
+  }
+  const ids = async (text: string) =>
+    (await server.db.query(text, [shop.id])).map((row) => Object.values(row).join(' '))
   const ofErased = await ids(
     `select p.id from profiles p where p.project_id = $1 and p.anonymized_at is not null and (p.email is not null
        or exists (select from sessions s where s.project_id = $1 and s.profile_id = p.id and s.user_agent is not null)
@@ -121,36 +177,38 @@ async function check(shop: Project, history: string) {
      union select e.profile_id from erasures e join profiles p on p.project_id = $1 and p.id = e.profile_id
        where e.project_id = $1 and p.anonymized_at is null`,
   )
-  assert.deepEqual(ofErased, [], history)
+  assert.deepEqual(ofErased, [], 'profiles with something of an erased person; their ids begin with the seed')
   const aliases = await ids(
     `select a.alias from profile_aliases a where a.project_id = $1 and (
        exists (select from profile_aliases o where o.project_id = $1 and o.alias = a.profile_id)
        ${['sessions', 'subscriptions', 'transactions', 'customers'].map((table) => `or exists (select from ${table} t where t.project_id = $1 and t.profile_id = a.alias)`).join(' ')})`,
   )
-  assert.deepEqual(aliases, [], history)
-  const totals = await ids(
-    `select (select count(*) from sessions where project_id = $1) as a,
-       (select count(*) from subscriptions where project_id = $1) as b,
-       (select count(*) from transactions where project_id = $1) as c,
-       (select sum(price) from transactions where project_id = $1) as d,
-       (select count(*) from report_transactions r join customers c using (organization_id, external_id) where c.project_id = $1) as e`,
+  assert.deepEqual(aliases, [], 'profiles that were merged and still have records; their ids begin with the seed')
+  const of = `seeds ${histories[0]!.seed} to ${histories.at(-1)!.seed}`
+  await assertExact(server.db, shop.id, of)
+  const { kept, recounted } = await countsOf(
+    { rows: (text: string, given: string[]) => server.db.query(text, given) } as never,
+    shop,
   )
-  assert.deepEqual(totals, ['3 3 3 303 3'], history)
-  await assertExact(server.db, shop.id, history)
-  const { kept, recounted } = await countsOf({ rows } as never, shop)
-  assert.deepEqual(kept, recounted, history)
+  assert.deepEqual(kept, recounted, of)
 }
 
 test(`after each of ${HISTORIES} random histories: one living profile for a customer, nothing of the erased, exact totals`, async () => {
-  for (let seed = 1; seed <= HISTORIES; seed += 1) {
+  const seeds = Array.from({ length: HISTORIES }, (_none, n) => FROM + n)
+  while (seeds.length > 0) {
+    const histories = seeds.splice(0, CROWD).map(openHistory)
     const shop = await server.project()
-    const random = openRandom(seed)
-    const done: string[] = []
-    for (let n = 0; n < STEPS; n += 1) done.push(await step(random, shop, random.pick(PEOPLE)))
-    // Half of everything comes late, or again.
-    const late = PEOPLE.map((n) => () => bring(shop, [line.funnel({ id: 'quiz' }), ...visitOf(n)]))
-    const last = PEOPLE.map((n) => () => importStripe(shop, n, true))
-    for (const one of random.chance(0.5) ? [...late, ...last] : [...last, ...late]) await one()
-    await check(shop, `seed ${seed}: ${done.join(', ')}`)
+    for (let n = 0; n < STEPS; n += 1) await step(shop, histories)
+    // Everything comes again, at last the visits or the payments.
+    const lasts = Map.groupBy(histories, ({ random }) => (random.chance(0.5) ? 'visits' : 'payments'))
+    const visitsOf = (last: 'visits' | 'payments') =>
+      (lasts.get(last) ?? []).flatMap(({ people }) => people.flatMap(visitOf))
+    await bring(shop, [funnel, ...visitsOf('payments')])
+    await importStripe(
+      shop,
+      histories.flatMap(({ people }) => people.flatMap((person) => stripeOf(person, true))),
+    )
+    await bring(shop, [funnel, ...visitsOf('visits')])
+    await check(shop, histories)
   }
 })
