@@ -9,7 +9,7 @@ const CHOSEN: Record<ProviderName, string[]> = {
   primer: ['tok_visa', 'tok_authorized', 'tok_drop_after', 'tok_refund_drop_after'],
   stripe: ['pm_card_visa', 'pm_card_chargeDeclined', 'pm_sim_confirm_late_300ms', 'pm_sim_refund_drop_after'],
 }
-// Each scenario is tried with every second of the points around the provider's calls and the storing of the handle, in turns. Every
+// Each scenario is tried with every third of the points around the provider's calls and the storing of the handle, in turns. Every
 // other point is tried with one scenario.
 const AROUND_THE_CALL = /^(before|amid|after) (charge|capture|refund|prepare|confirm|store handle of prepared payment)$/
 
@@ -23,8 +23,8 @@ export async function killSome(t: TestContext, provider: ProviderName): Promise<
     const points = await matrix.points(scenario)
     const others = points.filter(({ name }) => !AROUND_THE_CALL.test(name) && !seen.has(`${scenario.kind} ${name}`))
     // One in several; the next scenario takes the others.
-    const share = others.filter((_, n) => n % 5 === 0)
-    const around = points.filter(({ name }) => AROUND_THE_CALL.test(name)).filter((_, n) => (n + turn) % 2 === 0)
+    const share = others.filter((_, n) => n % 8 === 0)
+    const around = points.filter(({ name }) => AROUND_THE_CALL.test(name)).filter((_, n) => (n + turn) % 3 === 0)
     cases.push(...around, ...share)
     for (const { name } of share) seen.add(`${scenario.kind} ${name}`)
   }
