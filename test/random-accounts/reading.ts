@@ -106,9 +106,11 @@ function subscriptionOf(byId: Map<string, Fields>, { id, payment_intent }: Field
 
 function readRefund(reading: Reading, byId: Map<string, Fields>, refund: Fields): void {
   const intent = byId.get(String(refund['payment_intent']))
-  if (!byId.has(String(refund['charge'])) && !byId.has(String(intent?.['latest_charge']))) leaveOut()
+  const charge = byId.get(String(refund['charge'])) ?? byId.get(String(intent?.['latest_charge'])) ?? leaveOut()
   const status = refund['status']
   if (![null, 'succeeded', 'failed', 'canceled', 'pending', 'requires_action'].includes(status as string)) leaveOut()
+  // An authorization that was released.
+  if (charge['status'] === 'succeeded' && charge['captured'] !== true) return
   const hasFailed = status === 'failed' || status === 'canceled'
   const isPaid = status === null || status === 'succeeded' || (hasFailed && !!refund['failure_balance_transaction'])
   if (isPaid) move(reading, 'refunds', refund)

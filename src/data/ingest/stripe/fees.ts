@@ -2,12 +2,7 @@
 import type { App } from '../../../app.ts'
 import { readDecimal, toMinor } from '../../../lib/money.ts'
 import { storeFees } from '../../../payments/providers/fees.ts'
-import {
-  type BalanceEntry,
-  storeEntries,
-  storePayout,
-  unknownBalanceEntries,
-} from '../../../payments/providers/payouts.ts'
+import { storeEntries, storePayout, unknownBalanceEntries } from '../../../payments/providers/payouts.ts'
 import { ProviderError } from '../../../payments/providers/provider.ts'
 import type { Fields } from '../../../payments/providers/stripe/api.ts'
 import { readFee } from '../../../payments/providers/stripe/fees.ts'
@@ -25,28 +20,18 @@ export async function convertFees(context: Context, entries: (Fields & { id: str
   const { tally, fees } = context
   const read = await each(context, entries, (entry) => {
     try {
-      return readFee(entry) ?? []
+      return { fee: readFee(entry), entry: readEntry(entry) }
     } catch (error) {
       throw error instanceof ProviderError ? new Inconvertible(error.message) : error
     }
   })
-  await fees.enter(entries.flatMap(readIfPossible))
-  const found = read.flat()
+  await fees.enter(read.map(({ entry }) => entry))
+  const found = read.flatMap(({ fee }) => fee ?? [])
   for (const { at, currencyCode, amountMinor } of found)
     add(tally, 'stripe', { kind: KIND, month: at.slice(0, 7), currency: currencyCode }, 1, amountMinor)
   for (const { month, currency, count, minor } of await fees.add(found))
     add(tally, 'here', { kind: KIND, month, currency }, count, minor)
   return []
-}
-
-/** An entry that cannot be read was rejected with its fee. */
-function readIfPossible(entry: Fields): BalanceEntry[] {
-  try {
-    return [readEntry(entry)]
-  } catch (error) {
-    if (error instanceof ProviderError) return []
-    throw error
-  }
 }
 
 export function storedFees(

@@ -56,16 +56,24 @@ export async function convertCharges(context: Context, all: Charge[]): Promise<L
 }
 
 export async function convertRefunds(context: Context, all: Stripe.Refund[]): Promise<Line[]> {
-  const counted = await each(context, await withCharges(context, all), (refund) => {
+  const read = await each(context, await withCharges(context, all), (refund) => {
     const { refunded, failed } = statusOfRefund(refund)
+    if (isRelease(refund)) return []
     if (refunded) count(context, 'refunds', refund.amount, refund)
     if (failed) count(context, 'failed refunds', refund.amount, refund)
-    return refund
+    return [refund]
   })
+  const counted = read.flat()
   const references = await chargeReferences(context, counted)
   const lines = await each(context, counted, (refund) => refundLines(refund, context.target))
   return [...references, ...lines.flat()]
 }
+
+/**
+ * Whether a refund only released what was authorized: Stripe made one when an authorization expired or was cancelled. No money moved,
+ * and the charge is not stored.
+ */
+const isRelease = ({ charge }: { charge: Charge }) => charge.status === 'succeeded' && !charge.captured
 
 export async function convertDisputes(context: Context, all: Stripe.Dispute[]): Promise<Line[]> {
   const counted = await each(context, await withCharges(context, all), (dispute) => {

@@ -163,7 +163,8 @@ export function statusOfRefund({ status, failure_balance_transaction }: Stripe.R
 export function refundLines(refund: Stripe.Refund, target: Target): Line[] {
   const charge = refund.charge as Stripe.Charge
   const { refunded, failed } = statusOfRefund(refund)
-  const movement = { id: refund.id, amount: refund.amount, created: refund.created, type: 'refund' }
+  const { id, amount, currency, created } = refund
+  const movement = { id, amount, currency, created, type: 'refund' }
   const reason = { psp_status: 'succeeded', psp_reason_code: textOr(refund.reason) }
   const failure = { psp_status: refund.status, psp_reason_code: textOr(refund.failure_reason) ?? refund.status }
   return [
@@ -181,6 +182,7 @@ export function disputeLines(dispute: Stripe.Dispute, target: Target): Line[] {
     return movementLine(charge, target, {
       id: dispute.id,
       amount: took ? dispute.amount : returnedAmount({ ...dispute }),
+      currency: dispute.currency,
       created: one.created,
       type: took ? 'chargeback' : 'chargeback_reversal',
       status: took ? 'refunded' : 'succeeded',
@@ -192,6 +194,8 @@ export function disputeLines(dispute: Stripe.Dispute, target: Target): Line[] {
 interface Movement {
   id: string
   amount: number
+  /** That of a dispute may be another one than the charge's. */
+  currency: string
   created: number
   type: string
   status: 'succeeded' | 'failed' | 'refunded'
@@ -201,7 +205,7 @@ interface Movement {
 function movementLine(
   charge: Stripe.Charge,
   target: Target,
-  { id, amount, created, type, status, more }: Movement,
+  { id, amount, currency, created, type, status, more }: Movement,
 ): Line {
   const failed = status === 'failed'
   return {
@@ -210,7 +214,8 @@ function movementLine(
       ...basis(charge, target),
       trx_id: uuidOf(failed ? 'failure' : 'payment', type === 'refund' ? id : `${id} ${type}`),
       trx_created_at: time(created),
-      ...amounts(amount, charge.currency),
+      currency_code: currency.toUpperCase(),
+      ...amounts(amount, currency),
       status,
       ...noDetails,
       psp_transaction_id: id,
