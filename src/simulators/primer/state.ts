@@ -1,6 +1,5 @@
-// The state of the dialect: payments, keys, deleted tokens, scheduled work and its clock, in memory and in a journal.
-import { type Job, Jobs } from '../jobs.ts'
-import { Journal } from '../journal.ts'
+// The state of the dialect, in memory and in a journal: payments, keys, saved and deleted tokens.
+import { JournaledState } from '../journaled-state.ts'
 
 export type Status =
   | 'PENDING'
@@ -67,9 +66,6 @@ type Line =
   | { vaulted: { token: string; customerId: string } }
   | { deleted: string }
   | { endpoint: Endpoint }
-  | { job: Job<Task> }
-  | { done: string }
-  | { ahead_ms: number }
 
 export interface StateOptions {
   file: string
@@ -80,30 +76,23 @@ export interface StateOptions {
   keyLifeMs: number
 }
 
-export class State {
+export class State extends JournaledState<Line, Task> {
   readonly #payments = new Map<string, Payment>()
   readonly #keys = new Map<string, KeptKey>()
   readonly #vaulted = new Map<string, string>()
   readonly #deleted = new Set<string>()
-  readonly #jobs = new Jobs<Task>()
   readonly #options: StateOptions
   endpoint: Endpoint | undefined
-  #aheadMs = 0
-  #journal!: Journal
 
   private constructor(options: StateOptions) {
+    super(options)
     this.#options = options
   }
 
   static async open(options: StateOptions): Promise<State> {
     const state = new State(options)
-    state.#journal = await Journal.open(options.file, options.fsync, (line) => state.#apply(line as Line))
+    await state.read(options)
     return state
-  }
-
-  /** The dialect's time: the wall clock and what `advance` added. */
-  nowMs(): number {
-    return this.#options.wallClockMs() + this.#aheadMs
   }
 
   /** As Primer writes times: in UTC, without a zone. */
@@ -111,12 +100,12 @@ export class State {
     return new Date(this.nowMs()).toISOString().replace('Z', '000')
   }
 
-  advance(ms: number): void {
-    this.#write({ ahead_ms: this.#aheadMs + ms })
-  }
-
   newId(): string {
     return this.#options.randomId()
+  }
+
+  protected newJobId(): string {
+    return this.newId()
   }
 
   find(id: string): Payment | undefined {
@@ -129,7 +118,7 @@ export class State {
   }
 
   put(payment: Payment): Payment {
-    this.#write({ put: payment })
+    this.write({ put: payment })
     return payment
   }
 
@@ -140,11 +129,11 @@ export class State {
   }
 
   keepKey(key: string, paymentId: string): void {
-    this.#write({ key: { key, paymentId, at_ms: this.nowMs() } })
+    this.write({ key: { key, paymentId, at_ms: this.nowMs() } })
   }
 
   vault(token: string, customerId: string): void {
-    if (this.#vaulted.get(token) !== customerId) this.#write({ vaulted: { token, customerId } })
+    if (this.#vaulted.get(token) !== customerId) this.write({ vaulted: { token, customerId } })
   }
 
   tokensOf(customerId: string): string[] {
@@ -162,49 +151,18 @@ export class State {
   }
 
   deleteToken(token: string): void {
-    this.#write({ deleted: token })
+    this.write({ deleted: token })
   }
 
   setEndpoint(endpoint: Endpoint): void {
-    this.#write({ endpoint })
+    this.write({ endpoint })
   }
 
-  schedule(task: Task, target: string, afterMs: number): void {
-    this.#write({ job: { id: this.newId(), at_ms: this.nowMs() + afterMs, task, target } })
-  }
-
-  /** Takes the jobs whose time has come, in the order of their times. */
-  takeDue(): Job<Task>[] {
-    const due = this.#jobs.due(this.nowMs())
-    for (const { id } of due) this.#write({ done: id })
-    return due
-  }
-
-  nextDueInMs(): number | undefined {
-    return this.#jobs.nextDueInMs(this.nowMs())
-  }
-
-  durable(): Promise<void> {
-    return this.#journal.durable()
-  }
-
-  close(): Promise<void> {
-    return this.#journal.close()
-  }
-
-  #write(line: Line): void {
-    this.#apply(line)
-    this.#journal.append(line)
-  }
-
-  #apply(line: Line): void {
+  protected apply(line: Line): void {
     if ('put' in line) this.#payments.set(line.put.id, line.put)
     else if ('key' in line) this.#keys.set(line.key.key, line.key)
     else if ('vaulted' in line) this.#vaulted.set(line.vaulted.token, line.vaulted.customerId)
     else if ('deleted' in line) this.#deleted.add(line.deleted)
-    else if ('endpoint' in line) this.endpoint = line.endpoint
-    else if ('job' in line) this.#jobs.add(line.job)
-    else if ('done' in line) this.#jobs.remove(line.done)
-    else this.#aheadMs = line.ahead_ms
+    else this.endpoint = line.endpoint
   }
 }

@@ -1,7 +1,6 @@
-// The state of the dialect: objects, idempotency keys, scheduled work and its clock, in memory and in a journal.
+// The state of the dialect, in memory and in a journal: objects, idempotency keys, test tokens.
 import type { Stripe } from 'stripe'
-import { type Job, Jobs } from '../jobs.ts'
-import { Journal } from '../journal.ts'
+import { JournaledState } from '../journaled-state.ts'
 
 /** The kinds of objects, by their field `object`. */
 export interface Objects {
@@ -44,14 +43,7 @@ export interface KeptOutcome {
 
 export type Task = 'call' | 'settle_payment' | 'settle_refund' | 'fail_refund' | 'dispute' | 'post_charge'
 
-type Line =
-  | { put: Objects[Kind] }
-  | { token: string; of: string }
-  | { retired: string }
-  | { kept: KeptOutcome }
-  | { job: Job<Task> }
-  | { done: string }
-  | { ahead_ms: number }
+type Line = { put: Objects[Kind] } | { token: string; of: string } | { retired: string } | { kept: KeptOutcome }
 
 export interface StateOptions {
   file: string
@@ -64,32 +56,29 @@ export interface StateOptions {
 // Stripe removes keys after at least 24 hours.
 const KEY_LIFE_MS = 24 * 3_600_000
 
-export class State {
+export class State extends JournaledState<Line, Task> {
   readonly #objects = new Map<string, Objects[Kind]>()
   readonly #ids = new Map<Kind, Map<string, true>>()
   readonly #related = new Map<string, Set<string>>()
   readonly #tokens = new Map<string, string>()
   readonly #retired = new Set<string>()
   readonly #kept = new Map<string, KeptOutcome>()
-  readonly #jobs = new Jobs<Task>()
   readonly #options: StateOptions
-  #aheadMs = 0
   #pastMs: number | undefined
-  #journal!: Journal
 
   private constructor(options: StateOptions) {
+    super(options)
     this.#options = options
   }
 
   static async open(options: StateOptions): Promise<State> {
     const state = new State(options)
-    state.#journal = await Journal.open(options.file, options.fsync, (line) => state.#apply(line as Line))
+    await state.read(options)
     return state
   }
 
-  /** The dialect's time: the wall clock and what `advance` added. */
-  nowMs(): number {
-    return this.#pastMs ?? this.#options.wallClockMs() + this.#aheadMs
+  override nowMs(): number {
+    return this.#pastMs ?? super.nowMs()
   }
 
   /** Runs `work` with the clock set to that moment: for accounts with a made-up history. */
@@ -107,12 +96,12 @@ export class State {
     return Math.floor(this.nowMs() / 1000)
   }
 
-  advance(ms: number): void {
-    this.#write({ ahead_ms: this.#aheadMs + ms })
-  }
-
   newId(prefix: string): string {
     return this.#options.randomId(prefix)
+  }
+
+  protected newJobId(): string {
+    return this.newId('job')
   }
 
   find<K extends Kind>(kind: K, id: string): Objects[K] | undefined {
@@ -133,7 +122,7 @@ export class State {
   }
 
   put<T extends Objects[Kind]>(object: T): T {
-    this.#write({ put: object })
+    this.write({ put: object })
     return object
   }
 
@@ -143,7 +132,7 @@ export class State {
   }
 
   setToken(paymentMethod: string, token: string): void {
-    this.#write({ token, of: paymentMethod })
+    this.write({ token, of: paymentMethod })
   }
 
   /** Whether a payment method may not be used again. */
@@ -152,7 +141,7 @@ export class State {
   }
 
   retire(paymentMethod: string): void {
-    this.#write({ retired: paymentMethod })
+    this.write({ retired: paymentMethod })
   }
 
   /** The outcome kept under an idempotency key, until the key is forgotten. */
@@ -162,47 +151,14 @@ export class State {
   }
 
   keep(outcome: Omit<KeptOutcome, 'at_ms'>): void {
-    this.#write({ kept: { ...outcome, at_ms: this.nowMs() } })
+    this.write({ kept: { ...outcome, at_ms: this.nowMs() } })
   }
 
-  schedule(task: Task, target: string, afterMs: number): void {
-    this.#write({ job: { id: this.newId('job'), at_ms: this.nowMs() + afterMs, task, target } })
-  }
-
-  /** Takes the jobs whose time has come, in the order of their times. */
-  takeDue(): Job<Task>[] {
-    const due = this.#jobs.due(this.nowMs())
-    for (const { id } of due) this.#write({ done: id })
-    return due
-  }
-
-  /** Milliseconds until the next job is due; undefined without one. */
-  nextDueInMs(): number | undefined {
-    return this.#jobs.nextDueInMs(this.nowMs())
-  }
-
-  /** Resolves when everything written so far is on disk. */
-  durable(): Promise<void> {
-    return this.#journal.durable()
-  }
-
-  close(): Promise<void> {
-    return this.#journal.close()
-  }
-
-  #write(line: Line): void {
-    this.#apply(line)
-    this.#journal.append(line)
-  }
-
-  #apply(line: Line): void {
+  protected apply(line: Line): void {
     if ('put' in line) this.#putObject(line.put)
     else if ('token' in line) this.#tokens.set(line.of, line.token)
     else if ('retired' in line) this.#retired.add(line.retired)
-    else if ('kept' in line) this.#kept.set(line.kept.key, line.kept)
-    else if ('job' in line) this.#jobs.add(line.job)
-    else if ('done' in line) this.#jobs.remove(line.done)
-    else this.#aheadMs = line.ahead_ms
+    else this.#kept.set(line.kept.key, line.kept)
   }
 
   #putObject(object: Objects[Kind]): void {
