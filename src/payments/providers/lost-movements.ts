@@ -37,19 +37,26 @@ const STORE: Statement = {
 }
 
 /** Whether an operator has accepted that another installation made the movement. */
-export async function isAccepted(
-  query: Query,
-  account: AccountName,
-  { type, transactionId }: Movement,
-): Promise<boolean> {
-  const { organizationId, psp, merchantId } = account
-  return (await query(IS_ACCEPTED, [organizationId, psp, merchantId, type, transactionId])).length > 0
+export async function isAccepted(query: Query, account: AccountName, movement: Movement): Promise<boolean> {
+  return (await acceptedOf(query, account, [movement])).length > 0
 }
 
-const IS_ACCEPTED: Statement = {
-  name: 'is lost movement accepted',
-  text: `select 1 from lost_movements where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and type = $4
-           and transaction_id = $5 and accepted_at is not null`,
+/** The provider's ids of those that an operator has accepted. */
+export async function acceptedOf(
+  query: Query,
+  { organizationId, psp, merchantId }: AccountName,
+  movements: readonly Movement[],
+): Promise<string[]> {
+  if (movements.length === 0) return []
+  const [types, ids] = [movements.map(({ type }) => type), movements.map(({ transactionId }) => transactionId)]
+  const rows = await query(ACCEPTED, [organizationId, psp, merchantId, types, ids])
+  return rows.map(({ transaction_id }) => transaction_id!)
+}
+
+const ACCEPTED: Statement = {
+  name: 'find accepted lost movements',
+  text: `select transaction_id from lost_movements where organization_id = $1 and psp = $2 and psp_merchant_id = $3
+           and (type, transaction_id) in (select * from unnest($4::text[], $5::text[])) and accepted_at is not null`,
 }
 
 /**

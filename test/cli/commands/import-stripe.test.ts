@@ -1,11 +1,12 @@
 // tundish import stripe as a user runs it: keys, a dry run, the report, and what is refused.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import { openStripeSimulator, TEST_KEY } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, savedCard, TEST_KEY } from '../../support/stripe-simulator.ts'
 import { openImportCommand } from './import-command.ts'
 
 const simulator = await openStripeSimulator({ demoCustomers: 20 })
@@ -37,6 +38,23 @@ test('everything is imported, and the report shows both sides', async () => {
   assert.match(stdout, /^payments +\d{4}-\d\d +USD +(\d+ +[0-9.]+) +\1$/m)
   assert.match(stdout, /Everything read at Stripe is stored here, with the same sums\.\n$/)
   assert.ok((await stored()) >= 20)
+})
+
+test('charges that Tundish made and that have no order here are not said to be here', async () => {
+  const client = simulator.client()
+  const { customer, payment_method } = await savedCard(client)
+  const metadata = { tundish_order: randomUUID(), tundish_key: 'a key of a restored backup' }
+  const how = { confirm: true, off_session: true, metadata }
+  const { id } = await client.paymentIntents.create({ ...how, amount: 700, currency: 'usd', customer, payment_method })
+  const { stdout } = await run('--key-file', keyFile)
+  assert.match(stdout, /^1 were charged by Tundish itself and are left out\.$/m)
+  assert.match(stdout, /^1 of these charges has no order here: .* tundish reconcile lost\.$/m)
+  await imports.rows(
+    `update lost_movements set accepted_at = db_clock(), accepted_because = 'elsewhere' where transaction_id = $1`,
+    [id],
+  )
+  const again = await run('--key-file', keyFile)
+  assert.doesNotMatch(again.stdout, /has no order here/)
 })
 
 test('one JSON document, with the key on standard input and since a time', async () => {

@@ -1,8 +1,11 @@
 // Charges in a Stripe account that Tundish made: they are never imported as payments of others.
 import type { Stripe } from 'stripe'
 import { isUuid } from '../../../lib/ids.ts'
+import { acceptedOf } from '../../../payments/providers/lost-movements.ts'
+import type { Movement } from '../../../payments/providers/movements.ts'
 import type { Context } from './context.ts'
-import { idOf, minorUnits } from './convert.ts'
+import { idOf, minorUnits, time } from './convert.ts'
+import { each } from './each.ts'
 import { type Charge, customerOf } from './payments.ts'
 
 /**
@@ -31,22 +34,28 @@ async function knownOrders({ db, target }: Context, ids: string[]): Promise<Set<
   return new Set(rows.map(({ order_id }) => order_id!))
 }
 
-/** Stores the successful charges with a key of ours whose order is not here. */
+/** Stores the successful charges with a key of ours whose order is not here, and counts those that no operator has accepted. */
 export async function keepLost(context: Context, charges: Charge[]): Promise<void> {
   const marked = charges.filter(({ status, metadata }) => status === 'succeeded' && metadata?.['tundish_key'])
   const orderOf = ({ metadata }: Charge) => metadata?.['tundish_order'] ?? ''
   const ours = await knownOrders(context, marked.map(orderOf))
   const lost = marked.filter((charge) => !ours.has(orderOf(charge).toLowerCase()))
-  await context.keepLost(
-    lost.map((charge) => ({
+  const movements = await each(
+    context,
+    lost,
+    (charge): Movement => ({
       type: 'charge',
       key: charge.metadata['tundish_key']!,
       reference: orderOf(charge) || null,
       amountMinor: minorUnits(charge.amount_captured, charge.currency),
       currencyCode: charge.currency.toUpperCase(),
       transactionId: idOf(charge.payment_intent) ?? charge.id,
-      at: new Date(charge.created * 1000).toISOString(),
+      at: time(charge.created)!,
       ...(customerOf(charge) !== undefined && { providerCustomer: customerOf(charge)! }),
-    })),
+    }),
   )
+  await context.keepLost(movements)
+  const { db, target, tally } = context
+  const accepted = await acceptedOf(db.query, { ...target, psp: 'stripe' }, movements)
+  tally.lost = (tally.lost ?? 0) + movements.length - accepted.length
 }

@@ -20,6 +20,8 @@ export interface StripeReport {
   read: number
   /** Objects left out, because Tundish itself made the charge. */
   own: number
+  /** Charges of these without an order here: a restored backup has lost it, or another installation made them. */
+  lost: number
   erased: number
   rejected: number
   /** Texts that were cut or left out. */
@@ -31,11 +33,11 @@ export interface StripeReport {
 }
 
 export function reportOf(tally: Tally): StripeReport {
-  const { read, own, erased, rejected, shortened = 0, rejects } = tally
+  const { read, own, lost = 0, erased, rejected, shortened = 0, rejects } = tally
   const all = figuresOf(tally)
   const figures = all.map(shown)
   const differences = figures.filter((_, n) => isDifferent(all[n]!))
-  return { read, own, erased, rejected, shortened, rejects, figures, differences }
+  return { read, own, lost, erased, rejected, shortened, rejects, figures, differences }
 }
 
 function shown({ kind, month, currency, stripe, here }: Figure): ReportFigure {
@@ -58,7 +60,7 @@ export function describeReport(
   report: StripeReport,
   { status, isDry, title = 'Stripe' }: { status?: Status; isDry?: boolean; title?: string } = {},
 ): string {
-  const { read, own, erased, rejected, shortened, figures, differences } = report
+  const { read, own, lost, erased, rejected, shortened, figures, differences } = report
   const wrong = new Set(differences)
   const head = ['', 'month', 'currency', `at ${title}`, '', ...(isDry ? [] : ['here', ''])]
   const rows = figures.map((one) => [
@@ -70,7 +72,10 @@ export function describeReport(
     ...(isDry ? [] : [String(one.here_count), one.here_sum ?? '', wrong.has(one) ? '<- differs' : '']),
   ])
   const more = [
-    own > 0 ? `${own} were charged by Tundish itself and are here already.` : '',
+    own > 0 ? `${own} were charged by Tundish itself and are ${lost > 0 ? 'left out' : 'here already'}.` : '',
+    lost > 0
+      ? `${lost} of these charges ${lost === 1 ? 'has' : 'have'} no order here: compare with tundish reconcile, then see tundish reconcile lost.`
+      : '',
     erased > 0 ? `${erased} lines about erased persons were stored without personal data.` : '',
     rejected > 0 ? `${rejected} could not be imported.` : '',
     shortened > 0 ? `${shortened} texts were too long: names and descriptions were cut, others left out.` : '',
