@@ -5,13 +5,15 @@ import { decimal, instant, json, object, shape, text } from '../../lib/shape/sha
 const credits = (column: string) => `trim_scale(${column})`
 const uuid = (description: string) => text(description, { nullable: true })
 
+export const ENTRY_ACCOUNTS = ['granted', 'spent', 'expired', 'revoked', 'adjusted']
+
 const fields = {
   created_at: instant('When it was committed; unique and growing in the organization.'),
   entry_id: text('Identifier (UUID).', { example: '0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20' }),
   external_id: text('The customer.', { example: 'ada' }),
   unit: text('The unit.', { example: 'tokens' }),
   account: text('The other side of the movement, which changes by the opposite amount.', {
-    enum: ['granted', 'spent', 'expired', 'revoked', 'adjusted'],
+    enum: ENTRY_ACCOUNTS,
     example: 'spent',
   }),
   amount: decimal('Change of the customer’s balance.', { sql: credits('e.amount'), example: -10 }),

@@ -1,5 +1,5 @@
 // Credits of customers: balances, entries, grants and corrections, and the organization's setting for refunds.
-import { creditEntry } from '../../core/records/credit-entry.ts'
+import { creditEntry, ENTRY_ACCOUNTS } from '../../core/records/credit-entry.ts'
 import { readDay } from '../../lib/days.ts'
 import { jsonOf } from '../../lib/json/json.ts'
 import type { JsonObject } from '../../lib/json/read.ts'
@@ -50,7 +50,7 @@ const listEntries = list({
   filters: {
     external_id: equals('e.external_id', 'Only those of this customer.'),
     unit: equals('e.unit', 'Only those of this unit.'),
-    account: equals('e.account', 'Only those of this other side, such as `spent`.'),
+    account: equals('e.account', 'Only those of this other side.', { enum: ENTRY_ACCOUNTS }),
     day: {
       schema: Type.String({ description: 'Only those of this day, in UTC.', pattern: DAY, examples: ['2026-01-31'] }),
       where: (day) =>

@@ -22,12 +22,14 @@ const grant = shape('CreditGrant', 'g', {
   created_at: instant('When it was granted.'),
 })
 
+const HOLD_STATUSES = ['open', 'captured', 'released', 'expired']
+
 const hold = shape('CreditHold', 'h', {
   hold_id: text('Identifier (UUID).'),
   ...customer,
   amount: amount('h', 'amount', 'What was reserved.'),
   captured: amount('h', 'captured', 'What was spent of it; null unless it was captured.', true),
-  status: text('What became of it.', { enum: ['open', 'captured', 'released', 'expired'], example: 'open' }),
+  status: text('What became of it.', { enum: HOLD_STATUSES, example: 'open' }),
   expires_at: instant('When it ends unless it is captured or released.'),
   created_at: instant('When it began.'),
 })
@@ -67,7 +69,10 @@ export const creditGrants = [
     at: 'h.created_at',
     key: 'h.hold_id::text',
     where: 'h.organization_id = $1',
-    filters: { ...ofCustomer('h'), status: equals('h.status', 'Only those with this status.') },
+    filters: {
+      ...ofCustomer('h'),
+      status: equals('h.status', 'Only those with this status.', { enum: HOLD_STATUSES }),
+    },
     ...ofOrganization,
   }),
 ] as const

@@ -57,7 +57,7 @@ export const creditTopUps = [
     filters: {
       external_id: equals('t.external_id', 'Only those of this customer.'),
       unit: equals('t.unit', 'Only those of this unit.'),
-      status: equals('t.status', 'Only those that are `on` or `off`.'),
+      status: equals('t.status', 'Only those that are `on` or `off`.', { enum: ['on', 'off'] }),
     },
     ...ofOrganization,
   }),

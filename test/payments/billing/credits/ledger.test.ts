@@ -212,3 +212,16 @@ test('400 for bodies with unknown or missing properties', async () => {
   const metadata = { card: '4242424242424242' }
   refused(await shop.credits('spend', { external_id, amount: 1, metadata }), /^metadata must not hold card data/)
 })
+
+test('lists of the operator refuse a value that the column never has', async () => {
+  const list = (path: string) => billing.server.admin(`/organizations/${shop.id}/credits/${path}`)
+  for (const [path, sentence] of [
+    ['entries?account=bought', /account must be one of granted, spent, expired, revoked, adjusted/],
+    ['holds?status=closed', /status must be one of open, captured, released, expired/],
+    ['top-ups?status=active', /status must be one of on, off/],
+  ] as const)
+    refused(await list(path), sentence)
+  await holder(10)
+  const { body } = await list('entries?account=granted')
+  assert.ok(body.data.length > 0)
+})
