@@ -8,10 +8,12 @@ import type { View } from './view.ts'
 export function csvName(view: View, { hasPeriod = false, days }: Page, table: string, content: Table): string {
   const { project, organization, span, path } = view
   const tenant = project?.name || project?.id || organization?.name || organization?.id || 'tundish'
-  const page = path === '/' ? 'today' : path.split('/')[1]!
+  const [page = 'today', ...below] = path.split('/').filter(Boolean)
   return [
     tenant,
     page,
+    // Else the files of two funnels, or of two people, would have the same name.
+    ...below,
     ...(table === page ? [] : [table]),
     ...(days ? [days.from, days.to] : hasPeriod ? [span.from, addDays(span.to, -1)] : [span.today]),
     ...(isInOneCurrency(content) ? [content.currency ?? 'USD'] : []),

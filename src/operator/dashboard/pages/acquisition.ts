@@ -206,6 +206,7 @@ function worthTable(view: View, split: string, rows: Response<'getLifetime'>['da
   const heads = Array.from({ length: months }, (_, month) => `Month ${month + 1}`)
   return {
     caption: 'Net revenue per person',
+    hasMoney: true,
     columns: [
       { label: WORTH_BY[split as keyof typeof WORTH_BY] },
       ...['People', ...heads].map((label): Column => ({ label, number: true })),

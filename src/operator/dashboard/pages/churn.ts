@@ -8,7 +8,7 @@ import { html, type Piece } from '../html.ts'
 import { movementsLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, roundMoney, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
-import { type Cell, type Column, cell, type Table } from '../sheet.ts'
+import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { inCurrency, type View } from '../view.ts'
 import { movedLink } from './subscriptions.ts'
@@ -87,11 +87,12 @@ const LEADS_TO: Partial<Record<By, string>> = {
 function nameCell(view: View, by: By, key: string, names: Names): Cell {
   const [name, filter] = [nameOf(by, key, names), LEADS_TO[by]]
   const value = urlValue(key)
-  if (!view.mayOpen('/subscriptions')) return cell(name, key)
+  const shownAs = (shown: Piece) => (by === 'cohort' ? cell(shown, key) : named(shown, key))
+  if (!view.mayOpen('/subscriptions')) return shownAs(name)
   if (by === 'reason' && key !== 'other')
-    return cell(html`<a href="${movedLink(view, 'ended', { reason: value })}">${name}</a>`, key)
-  if (filter === undefined || (filter === 'first_payment' && key === '')) return cell(name, key)
-  return cell(html`<a href="${view.href('/subscriptions', { [filter]: value })}#subscriptions">${name}</a>`, key)
+    return shownAs(html`<a href="${movedLink(view, 'ended', { reason: value })}">${name}</a>`)
+  if (filter === undefined || (filter === 'first_payment' && key === '')) return shownAs(name)
+  return shownAs(html`<a href="${view.href('/subscriptions', { [filter]: value })}#subscriptions">${name}</a>`)
 }
 
 function churnTable(view: View, by: By, rows: Churn[], sum: Churn | undefined, names: Names): Table {

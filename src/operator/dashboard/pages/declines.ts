@@ -5,7 +5,7 @@ import { html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
 import { type Figure, figures, roundMoney, seriesTable, total, valueCell } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
-import { type Column, cell, type Table } from '../sheet.ts'
+import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import type { View } from '../view.ts'
@@ -66,7 +66,7 @@ const reasonTable = (view: View, found: Figure[], sum: Figure): Table => ({
   rows: withTotal(
     mostFirst(found),
     sum,
-    (key) => toPayments(view, nameOfReason(key), { reason: urlValue(key), paid_attempt: 'any' }),
+    (key) => named(toPayments(view, nameOfReason(key), { reason: urlValue(key), paid_attempt: 'any' }), key),
     [
       ['percent', 'recovery_rate'],
       ['number', 'first_declines'],
@@ -84,7 +84,10 @@ const attemptTable = (view: View, found: Figure[], sum: Figure): Table => ({
     found,
     sum,
     (key) =>
-      toPayments(view, key === '' ? 'Not paid' : `${ordinal(Number(key))} attempt`, { paid_attempt: key || 'none' }),
+      cell(
+        toPayments(view, key === '' ? 'Not paid' : `${ordinal(Number(key))} attempt`, { paid_attempt: key || 'none' }),
+        key,
+      ),
     [
       ['number', 'first_declines'],
       ['usd', 'recovered_amount'],
@@ -98,8 +101,8 @@ const mostFirst = (found: Figure[]) =>
 
 type Cells = ['percent' | 'number' | 'usd', string][]
 
-function withTotal(found: Figure[], sum: Figure, nameOf: (key: string) => Piece, cells: Cells): Table['rows'] {
+function withTotal(found: Figure[], sum: Figure, cellOf: (key: string) => Cell, cells: Cells): Table['rows'] {
   const valuesOf = ({ values }: Figure) => cells.map(([unit, metric]) => valueCell(unit, values[metric]))
-  const rows = found.map((one) => [cell(nameOf(one.key!), one.key), ...valuesOf(one)])
+  const rows = found.map((one) => [cellOf(one.key!), ...valuesOf(one)])
   return found.length > 1 ? [...rows, ['Total', ...valuesOf(sum)]] : rows
 }

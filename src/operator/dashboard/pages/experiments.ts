@@ -2,7 +2,7 @@
 import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { callFiltered } from '../filter.ts'
-import { money, number, percent, plural } from '../format.ts'
+import { number, percent, plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { valueCell } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
@@ -98,7 +98,6 @@ function nameOf(view: View, experiment: string, variant: string): Piece {
 }
 
 function variantTable(view: View, { variants, control, experiment_id, title }: Experiment): Table {
-  const { currency } = view.reporting
   return {
     caption: title ?? experiment_id,
     columns: COLUMNS,
@@ -114,10 +113,13 @@ function variantTable(view: View, { variants, control, experiment_id, title }: E
         cell(percent(one.conversion), one.conversion),
         conversion ? cell(points(conversion.difference), conversion.difference) : cell('', null),
         conversion
-          ? cell(`${points(conversion.low)} to ${points(conversion.high)}`, `${conversion.low} ${conversion.high}`)
+          ? cell(
+              `${points(conversion.low)} to ${points(conversion.high)}`,
+              [conversion.low, conversion.high].map((end) => end.toFixed(4)).join(' '),
+            )
           : cell('', null),
         cell(shownP(conversion?.p ?? null), conversion?.p),
-        cell(money(one.revenue_per_person, currency), one.revenue_per_person),
+        valueCell('usd', one.revenue_per_person),
         cell(shownP(revenue_per_person?.p ?? null), revenue_per_person?.p),
         one.trials > 0 ? cell(percent(one.trials_paid / one.trials), one.trials_paid / one.trials) : cell('', null),
         cell(number(one.refunded), one.refunded),

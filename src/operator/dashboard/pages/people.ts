@@ -59,12 +59,17 @@ async function newest(view: View): Promise<Piece> {
   ])
   const content: Table = {
     caption: 'Newest people',
-    columns: ['Person', 'Newest subscription', 'Country', 'Language', 'Funnel', 'Created'].map((label) => ({ label })),
+    columns: [
+      { label: 'Person' },
+      { label: 'Person ID', csvOnly: true },
+      ...['Newest subscription', 'Country', 'Language', 'Funnel', 'Created'].map((label) => ({ label })),
+    ],
     rows: list.data.map((one) => [
       cell(
         html`<a class="cut" href="${view.href(pathOf('people', one.id))}" title="${one.email ?? one.id}">${one.email ?? one.id}</a>`,
         one.email ?? one.id,
       ),
+      one.id,
       html`${one.subscription_status && status(one.subscription_status)} ${one.anonymized_at && status('erased')} ${one.preview && status('preview')}`,
       one.country ? country(one.country) : '',
       one.locale ? language(one.locale) : '',
