@@ -22,8 +22,12 @@ interface Tile {
   /** What the figure leaves out, shown behind the change. */
   lacks?: Lacking
   /** The page with the details, to which the label links. */
-  href?: string
+  href?: string | undefined
 }
+
+/** The address of the list with the rows behind a figure; undefined without a single project, and for those who may not see the list. */
+export const rowsBehind = (view: View, path: string, list: string, choices: Record<string, string | null> = {}) =>
+  view.project && view.mayOpen(path) ? `${view.href(path, choices)}#${list}` : undefined
 
 /** A figure of the period with its change. */
 export function tile(

@@ -168,6 +168,33 @@ test('a reason leads to its declined payments, and a chargeback is not called re
   assert.ok(movement!.includes('charged back'), String(movement))
 })
 
+test('a tile leads to the rows that it counts, with the filters of the page', async () => {
+  const hrefOf = async (page: string, label: string) => {
+    const found = new RegExp(`<dt><a href="([^"]*)">${label}</a></dt>`).exec(await see(page))
+    assert.ok(found, `${label} of ${page} is no link`)
+    return found[1]!.replaceAll('&amp;', '&')
+  }
+  const tiles: [page: string, label: string, list: string, rows: number][] = [
+    ['/revenue', 'Revenue', 'payments', 2],
+    ['/revenue', 'Chargebacks', 'movements', 1],
+    ['/refunds', 'Disputes', 'movements', 1],
+    ['/charges', 'Declined', 'declined', 2],
+    ['/declines', 'Declined first', 'declined', 2],
+    ['/declines', 'Not recovered', 'declined', 2],
+    ['/funnels', 'Sessions', 'sessions', 2],
+    ['/funnels/funnel', 'Sessions', 'sessions', 2],
+    ['/funnels', 'Revenue', 'payments', 2],
+  ]
+  for (const [page, label, list, rows] of tiles) {
+    const href = await hrefOf(`${page}?${DAYS}`, label)
+    assert.ok(href.endsWith(`#${list}`), href)
+    assert.equal(rowsOf(await see(href.split('#')[0]!), list).length, rows, href)
+  }
+  const filtered = await hrefOf(`/funnels?${DAYS}&country=BR`, 'Sessions')
+  assert.equal(rowsOf(await see(filtered.split('#')[0]!), 'sessions').length, 1)
+  assert.match(await hrefOf('/hours', 'Sales'), /^\/payments\?.*from=(\d{4}-\d\d-\d\d)&to=\1/)
+})
+
 test('screens have the names of their questions, and the last one loses no one; a person has them and what went back', async () => {
   const screens = rowsOf(await see(`/funnels/funnel?${DAYS}`), 'screens')
   assert.deepEqual(

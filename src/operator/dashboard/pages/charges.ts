@@ -6,7 +6,7 @@ import { bar, id, moment, money, nameOfReason, number, ordinal, percent, status,
 import { html, type Piece } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
-import { chosenFilters, customerLink, filters, section, tableSection, tile, tiles } from '../parts.ts'
+import { chosenFilters, customerLink, filters, rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
 import { amountCells, amountColumns, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -44,7 +44,10 @@ export async function charges(view: View): Promise<Page> {
         tile('Attempts', sum, 'attempts', 'number'),
         tile('Acceptance rate', sum, 'acceptance_rate', 'percent'),
         tile('Accepted', sum, 'accepted', 'number'),
-        tile('Declined', sum, 'declined', 'number', { bad: true }),
+        tile('Declined', sum, 'declined', 'number', {
+          bad: true,
+          href: refused ? rowsBehind(view, '/charges', 'declined') : undefined,
+        }),
       )}
       ${section(
         `Acceptance by ${view.span.by}`,

@@ -4,7 +4,7 @@ import { nameOfReason, ordinal } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
 import { type Figure, figures, roundMoney, seriesTable, total, valueCell } from '../numbers.ts'
-import { section, tableSection, tile, tiles } from '../parts.ts'
+import { rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -28,17 +28,23 @@ export async function declines(view: View): Promise<Page> {
     { label: 'Declined first', metric: 'first_declines', unit: 'number' },
     { label: 'Paid later', metric: 'recovered', unit: 'number' },
   ])
+  const listed = (paid_attempt: string) =>
+    view.may('listDeclinedPayments') ? rowsBehind(view, '/charges', 'declined', { paid_attempt }) : undefined
   return {
     title,
     hasPeriod: true,
     question: 'What do declines cost, and how much of it comes back?',
     body: html`${tiles(
-      tile('Declined first', sum, 'first_declines', 'number', { bad: true }),
+      tile('Declined first', sum, 'first_declines', 'number', { bad: true, href: listed('any') }),
       tile('Paid later', sum, 'recovered', 'number'),
       tile('Recovery rate', sum, 'recovery_rate', 'percent'),
-      tile('Declined', sum, 'declined_amount', 'usd', { bad: true, lacks: lacks.declined_amount }),
+      tile('Declined', sum, 'declined_amount', 'usd', { bad: true, lacks: lacks.declined_amount, href: listed('any') }),
       tile('Recovered', sum, 'recovered_amount', 'usd', { lacks: lacks.recovered_amount }),
-      tile('Not recovered', figure, 'lost', 'usd', { note: 'so far', lacks: lacks.declined_amount }),
+      tile('Not recovered', figure, 'lost', 'usd', {
+        note: 'so far',
+        lacks: lacks.declined_amount,
+        href: listed('none'),
+      }),
     )}
       ${section('First declines', chart(view, 'declines', content, { kind: 'bar' }), {
         note: 'By the day of the first attempt. A payment can still be made within 30 days of it.',

@@ -5,7 +5,7 @@ import { bar, country, language, percent, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { type Lacking, lackingOf } from '../lacking.ts'
 import { type Figure, figures, namesOf, seriesTable, total, valueCell } from '../numbers.ts'
-import { section, steps, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
+import { rowsBehind, section, steps, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import { type Column, cell, named, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart, csvLink, table } from '../table.ts'
@@ -183,11 +183,13 @@ export async function namesOfScreens(view: View, funnel_id: string): Promise<Map
   return new Map(data.flatMap(({ screen_id, name }) => (name ? [[screen_id, words(name)]] : [])))
 }
 
+const ofFunnel = ({ params: { funnel_id } }: View): Record<string, string> => (funnel_id ? { funnel: funnel_id } : {})
+
 const tilesOf = (view: View, sum: Figure, lacks: Lacking) =>
   html`${tiles(
-    tile('Sessions', sum, 'sessions', 'number'),
+    tile('Sessions', sum, 'sessions', 'number', { href: rowsBehind(view, '/sessions', 'sessions', ofFunnel(view)) }),
     tile('Conversion', sum, 'conversion_rate', 'percent'),
-    tile('Revenue', sum, 'revenue', 'usd', { lacks }),
+    tile('Revenue', sum, 'revenue', 'usd', { lacks, href: rowsBehind(view, '/payments', 'payments', ofFunnel(view)) }),
     tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
   )}
       ${withoutDollars(view, sum)}`

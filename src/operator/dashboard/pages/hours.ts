@@ -6,7 +6,7 @@ import { callFiltered } from '../filter.ts'
 import { html } from '../html.ts'
 import { revenueLacking } from '../lacking.ts'
 import { type Figure, type Unit, valueCell } from '../numbers.ts'
-import { choices, section, tableSection, tile, tiles } from '../parts.ts'
+import { choices, rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -17,6 +17,15 @@ const LABELS = { revenue: 'Revenue', sales: 'Sales', customers: 'New customers',
 type Metric = keyof typeof SHOWN
 const DAYS = { today: 'Today', yesterday: 'Yesterday', week_before: 'A week before' } as const
 type Day = keyof typeof DAYS
+
+const ROWS: Partial<Record<Metric, string>> = { revenue: 'payments', sales: 'payments', sessions: 'sessions' }
+
+/** The payments or sessions of today. */
+function rowsOfToday(view: View, metric: Metric) {
+  const { today } = view.span
+  const list = ROWS[metric]
+  return list && rowsBehind(view, `/${list}`, list, { from: today, to: today, period: null })
+}
 
 export async function hours(view: View): Promise<Page> {
   const title = 'Today by hour'
@@ -55,7 +64,7 @@ export async function hours(view: View): Promise<Page> {
     title,
     question: html`How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clockOf(hour)} in ${view.reporting.timeZone}`}?`,
     body: html`${note && html`<p class="note">${note}Sessions have no product.</p>`}
-      ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name], name === 'revenue' ? { lacks: lacking(({ key }) => Number(key) < hour) } : {})))}
+      ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name], { ...(name === 'revenue' && { lacks: lacking(({ key }) => Number(key) < hour) }), href: rowsOfToday(view, name) })))}
       ${missing && html`<p class="note">The revenue of today is ${missing}, which has no value ${inCurrency(view)}.</p>`}
       ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clockOf(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}
       ${section(

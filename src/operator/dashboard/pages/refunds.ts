@@ -3,11 +3,21 @@ import type { Item } from '../call.ts'
 import { urlValue } from '../dimensions.ts'
 import { unfiltered } from '../filter.ts'
 import { id, nameOfReason, status, time, words } from '../format.ts'
-import { html } from '../html.ts'
+import { html, type Piece } from '../html.ts'
 import { firstLacking, type Lacking, lackingOf } from '../lacking.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
-import { chosenFilters, customerLink, filters, section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
+import {
+  chosenFilters,
+  customerLink,
+  filters,
+  rowsBehind,
+  section,
+  tableSection,
+  tile,
+  tiles,
+  withoutDollars,
+} from '../parts.ts'
 import { amountCells, amountColumns, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -42,7 +52,7 @@ export async function refunds(view: View): Promise<Page> {
     title: 'Refunds and disputes',
     hasPeriod: true,
     question: 'How much goes back to customers, and why?',
-    body: html`${summary(sum, lacks)}
+    body: html`${summary(view, sum, lacks)}
       ${withoutDollars(view, sum)}
       ${section(
         `Refunds and chargebacks by ${view.span.by}`,
@@ -71,21 +81,23 @@ export async function refunds(view: View): Promise<Page> {
   }
 }
 
-const summary = (sum: Figure, lacks: Record<'refunds' | 'chargebacks' | 'revenue', Lacking>) =>
-  tiles(
-    tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds }),
-    tile('Number of refunds', sum, 'refund_count', 'number', { bad: true }),
+function summary(view: View, sum: Figure, lacks: Record<'refunds' | 'chargebacks' | 'revenue', Lacking>): Piece {
+  const listed = (type: keyof typeof TYPES) => rowsBehind(view, '/refunds', 'movements', { type })
+  return tiles(
+    tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds, href: listed('refund') }),
+    tile('Number of refunds', sum, 'refund_count', 'number', { bad: true, href: listed('refund') }),
     tile('Refund rate', sum, 'refund_rate', 'percent', {
       bad: true,
       lacks: firstLacking(lacks.refunds, lacks.revenue),
     }),
-    tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true, lacks: lacks.chargebacks }),
-    tile('Disputes', sum, 'chargeback_count', 'number', { bad: true }),
+    tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true, lacks: lacks.chargebacks, href: listed('chargeback') }),
+    tile('Disputes', sum, 'chargeback_count', 'number', { bad: true, href: listed('chargeback') }),
     tile('Chargeback rate', sum, 'chargeback_rate', 'percent', {
       bad: true,
       lacks: firstLacking(lacks.chargebacks, lacks.revenue),
     }),
   )
+}
 
 function reasonTable(view: View, found: Figure[]): Table {
   const sumOf = ({ values }: Figure) => (values.refunds ?? 0) + (values.chargebacks ?? 0)

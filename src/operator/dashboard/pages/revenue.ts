@@ -16,7 +16,7 @@ import {
   total,
   valueCell,
 } from '../numbers.ts'
-import { choices, section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
+import { choices, rowsBehind, section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import type { Span } from '../period.ts'
 import { type Column, cell, named, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
@@ -47,10 +47,15 @@ export async function revenue(view: View): Promise<Page> {
     lackingOf(view, 'revenue', 'refunds', 'chargebacks', 'net_revenue'),
   ])
   const sold = parts.filter(({ values }) => values.revenue)
+  const wentBack = (type: string) => rowsBehind(view, '/refunds', 'movements', { type })
   const summary = tiles(
-    tile('Revenue', sum, 'revenue', 'usd', { lacks: lacks.revenue }),
-    tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds }),
-    tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true, lacks: lacks.chargebacks }),
+    tile('Revenue', sum, 'revenue', 'usd', { lacks: lacks.revenue, href: rowsBehind(view, '/payments', 'payments') }),
+    tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds, href: wentBack('refund') }),
+    tile('Chargebacks', sum, 'chargebacks', 'usd', {
+      bad: true,
+      lacks: lacks.chargebacks,
+      href: wentBack('chargeback'),
+    }),
     tile('Net revenue', sum, 'net_revenue', 'usd', { lacks: lacks.net_revenue }),
     tile('Revenue per person', sum, 'arpu', 'usd', { isRate: true, lacks: lacks.revenue }),
     tile('Revenue per payer and month', sum, 'arppu', 'usd', { isRate: true, lacks: lacks.revenue }),
