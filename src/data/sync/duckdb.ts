@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Refusal } from '../../lib/errors.ts'
 import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
-import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
+import { BEGIN_AGAIN, type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
 
 const PACKAGE = '@duckdb/node-api'
 
@@ -94,10 +94,17 @@ export async function duckdbTarget(path: string): Promise<Target> {
 
   return {
     async open() {
+      const known = await readNames(connection)
+      const other = TABLES.find(({ name }) => known.has(name))
+      if (other && !known.has('tundish_sync'))
+        throw new Refusal(`${path} has a table "${other.name}" that is not of a copy: name another file.`)
+      await connection.run('begin')
       await connection.run(`
         create table if not exists tundish_sync (
           one integer primary key, url varchar not null, since varchar, cursor varchar, records bigint not null)`)
       for (const table of TABLES) await makeTable(connection, table)
+      if (TABLES.some(({ name }) => !known.has(name))) await connection.run(BEGIN_AGAIN('tundish_sync'))
+      await connection.run('commit')
     },
     state,
     store: (batch, before, after) =>
@@ -162,6 +169,11 @@ async function load(): Promise<DuckDb> {
       `duckdb: needs the package ${PACKAGE}, which is not installed. Run in the checkout: npm install --no-save --omit=dev ${PACKAGE}`,
     )
   }
+}
+
+async function readNames(connection: Connection): Promise<Set<string>> {
+  const found = await connection.runAndReadAll('select table_name from information_schema.tables')
+  return new Set(found.getRowObjectsJson().map((row) => String(row['table_name'])))
 }
 
 async function makeTable(connection: Connection, { name, columns, key }: Table): Promise<void> {

@@ -7,7 +7,7 @@ import { Refusal } from '../../lib/errors.ts'
 import { COPY_NULL, copyText } from '../../lib/pg/copy-text.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
 import { type Column, type ColumnType, TABLES, type Table } from './tables.ts'
-import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
+import { BEGIN_AGAIN, type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
 
 const SCHEMA = 'tundish'
 
@@ -105,6 +105,7 @@ async function makeTables(client: pg.Client): Promise<void> {
       await client.query(`alter table ${placeOf(table)} ${missing.map((one) => `add column ${one}`).join(', ')}`)
     }
   }
+  if (TABLES.some(({ name }) => !known.has(name))) await client.query(BEGIN_AGAIN(`${SCHEMA}.sync`))
 }
 
 /** The columns of the tables in the schema. */

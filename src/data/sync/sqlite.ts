@@ -1,9 +1,10 @@
 // A copy in a SQLite file: each batch and the state in one transaction.
 import { chmodSync, existsSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { Refusal } from '../../lib/errors.ts'
 import { readExact } from '../../lib/json/exact.ts'
 import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
-import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
+import { BEGIN_AGAIN, type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
 
 const TYPES: Record<ColumnType, string> = {
   text: 'text',
@@ -63,12 +64,17 @@ export function sqliteTarget(path: string): SqliteTarget {
 
   return {
     async open() {
+      const known = readNames(db)
+      if (!known.has('tundish_sync')) refuseOthersTables(path, known)
+      db.exec('begin immediate')
       db.exec(`
         create table if not exists tundish_sync (
           one integer primary key check (one = 1), url text not null, since text, cursor text, records integer not null);
         create table if not exists tundish_changed (name text primary key)`)
+      for (const table of TABLES) makeTable(db, table)
+      if (TABLES.some(({ name }) => !known.has(name))) db.exec(BEGIN_AGAIN('tundish_sync'))
+      db.exec('commit')
       for (const table of TABLES) {
-        makeTable(db, table)
         const names = table.columns.map(({ name }) => quoted(name))
         writes.set(table, {
           remove: db.prepare(`delete from ${quoted(table.name)} where ${quoted(table.group)} = ?`),
@@ -112,6 +118,17 @@ export function sqliteTarget(path: string): SqliteTarget {
       ),
     written: ({ name }) => void db.prepare('delete from tundish_changed where name = ?').run(name),
   }
+}
+
+function readNames(db: DatabaseSync): Set<string> {
+  const rows = db.prepare("select name from sqlite_master where type in ('table', 'view')").all()
+  return new Set(rows.map(({ name }) => String(name)))
+}
+
+/** Rows would otherwise be written into a table of another program. */
+function refuseOthersTables(path: string, known: Set<string>): void {
+  const other = TABLES.find(({ name }) => known.has(name))
+  if (other) throw new Refusal(`${path} has a table "${other.name}" that is not of a copy: name another file.`)
 }
 
 /** Makes the table, or adds the columns that a copy of an older version lacks. */

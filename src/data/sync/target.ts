@@ -19,7 +19,7 @@ export type Batch = ReadonlyMap<Table, Groups>
 export type Groups = ReadonlyMap<string, readonly Row[]>
 
 export interface Target {
-  /** Opens the copy and makes its tables. */
+  /** Opens the copy and makes its tables. If it lacked one, the next run reads everything. */
   open(): Promise<void>
   /** The state of the copy; undefined when there is none yet. */
   state(): Promise<State | undefined>
@@ -43,5 +43,11 @@ export const movedByAnother = () =>
 
 export const sameState = (a: State | undefined, b: State | undefined) =>
   a?.since === b?.since && a?.cursor === b?.cursor && a?.records === b?.records
+
+/**
+ * The statement that runs when a table of the copy was missing: dropped by its owner, or new in this version. All records are read
+ * again, because those that do not change any more would never reach it.
+ */
+export const BEGIN_AGAIN = (table: string) => `update ${table} set since = null, cursor = null, records = 0`
 
 export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`

@@ -1,0 +1,82 @@
+// tundish sync into a copy that lost a table, and into a database with tables of another program.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, describe, test } from 'node:test'
+import { freshDatabase, runStatement } from '../../support/postgres.ts'
+import { tundishAgain } from '../../support/resident.ts'
+import { startTestServer } from '../../support/server.ts'
+import { titled } from '../../support/titled.ts'
+import { noDuckDb, readerOf } from './copies.ts'
+import { checkEqual, filled, PROFILES, syncEnv } from './source.ts'
+
+const server = await startTestServer()
+const warehouse = await freshDatabase()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-test-'))
+after(async () => {
+  await warehouse.drop()
+  await server.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const inSqlite = (file: string) => async (statement: string) => {
+  const db = new DatabaseSync(join(folder, file))
+  db.exec(statement)
+  db.close()
+}
+
+async function inDuckDb(statement: string): Promise<void> {
+  const { DuckDBInstance } = createRequire(import.meta.url)('@duckdb/node-api')
+  const instance = await DuckDBInstance.create(join(folder, 'copy.duckdb'))
+  const connection = await instance.connect()
+  await connection.run(statement)
+  connection.closeSync()
+  instance.closeSync()
+}
+
+const TARGETS = {
+  sqlite: { to: `sqlite:${join(folder, 'copy.sqlite')}`, run: inSqlite('copy.sqlite'), skip: undefined },
+  postgres: {
+    to: warehouse.url,
+    run: (statement: string) => runStatement(warehouse.url, statement.replace('table ', 'table tundish.')),
+    skip: undefined,
+  },
+  duckdb: { to: `duckdb:${join(folder, 'copy.duckdb')}`, run: inDuckDb, skip: noDuckDb },
+}
+
+describe('a table of a copy that was dropped', () => {
+  for (const [name, { to, run, skip }] of Object.entries(TARGETS)) {
+    test(titled(`${name}: the next run reads everything again`, skip), { skip: skip ?? false }, async () => {
+      const project = await filled(server)
+      const sync = () => tundishAgain(['sync', '--json', '--to', to], syncEnv(server, project))
+      assert.equal((await sync()).code, 0)
+      await run('drop table profiles')
+      const again = await sync()
+      assert.deepEqual([again.code, again.stderr], [0, ''])
+      // All but the records of the last second, which the first run left to the next one.
+      assert.ok(JSON.parse(again.stdout).records >= PROFILES, again.stdout)
+      await checkEqual(server, project, readerOf(to))
+    })
+  }
+})
+
+test('1 and a sentence for a SQLite file with a table of another program, which stays as it is', async () => {
+  const project = await filled(server)
+  await inSqlite('other.sqlite')('create table profiles (id integer primary key, mine text)')
+  const to = `sqlite:${join(folder, 'other.sqlite')}`
+  const refused = await tundishAgain(['sync', '--to', to], syncEnv(server, project))
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /other\.sqlite has a table "profiles" that is not of a copy: name another file\.\n$/)
+  const db = new DatabaseSync(join(folder, 'other.sqlite'))
+  assert.deepEqual(
+    db
+      .prepare("select name from pragma_table_info('profiles')")
+      .all()
+      .map(({ name }) => name),
+    ['id', 'mine'],
+  )
+  db.close()
+})
