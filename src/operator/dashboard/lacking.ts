@@ -3,6 +3,7 @@ import { addDays } from '../../lib/days.ts'
 import { money } from './format.ts'
 import { html, type Piece } from './html.ts'
 import { type Figure, figures } from './numbers.ts'
+import { comparable } from './period.ts'
 import type { View } from './view.ts'
 
 const MAX_NAMED = 3
@@ -22,6 +23,8 @@ export interface Lacking {
   currencies: string[]
   /** `without €12.00`; empty if nothing is left out. */
   shown: Piece
+  /** The same of the figure that it is compared with. */
+  before?: Piece
 }
 
 interface Missing {
@@ -29,13 +32,22 @@ interface Missing {
   amount: number
 }
 
-/** What each of these metrics leaves out in the period of the page. */
+/** What each of these metrics leaves out in the period of the page, and in the days that it is compared with. */
 export async function lackingOf<Name extends Lackable>(view: View, ...metrics: Name[]): Promise<Record<Name, Lacking>> {
   const names = metrics.map((name) => `${name}_unvalued` as const)
-  const found = await figures(view, names.join(','), { by: 'currency', money: 'own' })
-  const missingOf = (name: string) =>
-    found.flatMap(({ key, values }) => (values[name] ? [{ currency: key!, amount: values[name] }] : []))
-  return Object.fromEntries(metrics.map((name, n) => [name, lacking(missingOf(names[n]!))])) as Record<Name, Lacking>
+  const query = { by: 'currency', money: 'own' } as const
+  const days = comparable(view.span)
+  const [found, compared = []] = await Promise.all([
+    figures(view, names.join(','), query),
+    days && figures(view, names.join(','), { ...query, ...days, compare: true }),
+  ])
+  const missingOf = (all: Figure[], of: 'values' | 'previous', name: string) =>
+    all.flatMap((one) => (one[of]?.[name] ? [{ currency: one.key!, amount: one[of][name] }] : []))
+  const lackingIn = (name: string): Lacking => ({
+    ...lacking(missingOf(found, 'values', name)),
+    before: lacking(missingOf(compared, 'previous', name)).shown,
+  })
+  return Object.fromEntries(metrics.map((name, n) => [name, lackingIn(names[n]!)])) as Record<Name, Lacking>
 }
 
 /** What each movement of the MRR in the period of the page leaves out; `''` is all of them. */
@@ -72,7 +84,10 @@ function lacking(all: Missing[]): Lacking {
 }
 
 /** What a quotient lacks: of the first of these sums that lacks something. */
-export const firstLacking = (...all: Lacking[]): Lacking => all.find(({ shown }) => shown) ?? all[0]!
+export const firstLacking = (...all: Lacking[]): Lacking => ({
+  ...(all.find(({ shown }) => shown) ?? all[0]!),
+  before: all.find(({ before }) => before)?.before ?? '',
+})
 
 /** What the revenue of these days or hours leaves out, of those that `isIn` chooses. */
 export async function revenueLacking(

@@ -22,7 +22,9 @@ interface Tile {
   /** What the figure leaves out, shown behind the change. */
   lacks?: Lacking
   /** The page with the details, to which the label links. */
-  href?: string | undefined
+  href?: string
+  /** The list of what the figure counts, to which the tile links. */
+  rows?: string | undefined
 }
 
 /** The address of the list with the rows behind a figure; undefined without a single project, and for those who may not see the list. */
@@ -35,21 +37,22 @@ export function tile(
   figure: Figure,
   metric: string,
   unit: Unit,
-  { bad = false, isRate = unit === 'percent', note, lacks, href }: Tile = {},
+  { bad = false, isRate = unit === 'percent', note, lacks, href, rows }: Tile = {},
 ): Html {
   const isLeft = figure.left?.has(metric) ?? false
   const value = figure.values[metric] ?? (isRate || isLeft ? null : 0)
   const shown = show(unit, value, figure.currency ?? 'USD')
   const isLong = typeof shown === 'string' && shown.length > LONG_FIGURE
   return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
-    <span class="quiet">${isLeft ? 'not known with these filters' : (note ?? changeOf(figure, metric, unit, bad))}</span>${lacks?.shown && html` <span class="quiet lacks">${lacks.shown}</span>`}</dd></div>`
+    <span class="quiet">${isLeft ? 'not known with these filters' : (note ?? changeOf(figure, metric, unit, bad, lacks?.before))}</span>${lacks?.shown && html` <span class="quiet lacks">${lacks.shown}</span>`}${rows && html`<a class="whole" href="${rows}" aria-label="${label}: list"></a>`}</dd></div>`
 }
 
 /** The change with the earlier value; nothing if there is nothing to compare with. */
-function changeOf({ compared, previous, currency }: Figure, metric: string, unit: Unit, bad: boolean): Piece {
+function changeOf(figure: Figure, metric: string, unit: Unit, bad: boolean, without: Piece = ''): Piece {
+  const { compared, previous, currency } = figure
   const [now, before] = [compared?.[metric], previous?.[metric]]
   if (now === null || now === undefined || before === null || before === undefined) return ''
-  const from = html`<span class="before">from ${show(unit, before, currency ?? 'USD')}</span>`
+  const from = html`<span class="before">from ${show(unit, before, currency ?? 'USD')}${without && html` (${without})`}</span>`
   if (before === 0 && unit !== 'percent') return now === 0 ? '' : from
   return html`${change(now, before, { bad, isShare: unit === 'percent' })} ${from}`
 }

@@ -170,7 +170,7 @@ test('a reason leads to its declined payments, and a chargeback is not called re
 
 test('a tile leads to the rows that it counts, with the filters of the page', async () => {
   const hrefOf = async (page: string, label: string) => {
-    const found = new RegExp(`<dt><a href="([^"]*)">${label}</a></dt>`).exec(await see(page))
+    const found = new RegExp(`<a class="whole" href="([^"]*)" aria-label="${label}: list">`).exec(await see(page))
     assert.ok(found, `${label} of ${page} is no link`)
     return found[1]!.replaceAll('&amp;', '&')
   }

@@ -46,7 +46,7 @@ export async function charges(view: View): Promise<Page> {
         tile('Accepted', sum, 'accepted', 'number'),
         tile('Declined', sum, 'declined', 'number', {
           bad: true,
-          href: refused ? rowsBehind(view, '/charges', 'declined') : undefined,
+          rows: refused ? rowsBehind(view, '/charges', 'declined') : undefined,
         }),
       )}
       ${section(

@@ -35,15 +35,15 @@ export async function declines(view: View): Promise<Page> {
     hasPeriod: true,
     question: 'What do declines cost, and how much of it comes back?',
     body: html`${tiles(
-      tile('Declined first', sum, 'first_declines', 'number', { bad: true, href: listed('any') }),
+      tile('Declined first', sum, 'first_declines', 'number', { bad: true, rows: listed('any') }),
       tile('Paid later', sum, 'recovered', 'number'),
       tile('Recovery rate', sum, 'recovery_rate', 'percent'),
-      tile('Declined', sum, 'declined_amount', 'usd', { bad: true, lacks: lacks.declined_amount, href: listed('any') }),
+      tile('Declined', sum, 'declined_amount', 'usd', { bad: true, lacks: lacks.declined_amount, rows: listed('any') }),
       tile('Recovered', sum, 'recovered_amount', 'usd', { lacks: lacks.recovered_amount }),
       tile('Not recovered', figure, 'lost', 'usd', {
         note: 'so far',
         lacks: lacks.declined_amount,
-        href: listed('none'),
+        rows: listed('none'),
       }),
     )}
       ${section('First declines', chart(view, 'declines', content, { kind: 'bar' }), {

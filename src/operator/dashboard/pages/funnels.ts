@@ -187,9 +187,9 @@ const ofFunnel = ({ params: { funnel_id } }: View): Record<string, string> => (f
 
 const tilesOf = (view: View, sum: Figure, lacks: Lacking) =>
   html`${tiles(
-    tile('Sessions', sum, 'sessions', 'number', { href: rowsBehind(view, '/sessions', 'sessions', ofFunnel(view)) }),
+    tile('Sessions', sum, 'sessions', 'number', { rows: rowsBehind(view, '/sessions', 'sessions', ofFunnel(view)) }),
     tile('Conversion', sum, 'conversion_rate', 'percent'),
-    tile('Revenue', sum, 'revenue', 'usd', { lacks, href: rowsBehind(view, '/payments', 'payments', ofFunnel(view)) }),
+    tile('Revenue', sum, 'revenue', 'usd', { lacks, rows: rowsBehind(view, '/payments', 'payments', ofFunnel(view)) }),
     tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
   )}
       ${withoutDollars(view, sum)}`

@@ -64,7 +64,7 @@ export async function hours(view: View): Promise<Page> {
     title,
     question: html`How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clockOf(hour)} in ${view.reporting.timeZone}`}?`,
     body: html`${note && html`<p class="note">${note}Sessions have no product.</p>`}
-      ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name], { ...(name === 'revenue' && { lacks: lacking(({ key }) => Number(key) < hour) }), href: rowsOfToday(view, name) })))}
+      ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name], { ...(name === 'revenue' && { lacks: lacking(({ key }) => Number(key) < hour) }), rows: rowsOfToday(view, name) })))}
       ${missing && html`<p class="note">The revenue of today is ${missing}, which has no value ${inCurrency(view)}.</p>`}
       ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clockOf(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}
       ${section(

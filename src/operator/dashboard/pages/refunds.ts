@@ -84,14 +84,14 @@ export async function refunds(view: View): Promise<Page> {
 function summary(view: View, sum: Figure, lacks: Record<'refunds' | 'chargebacks' | 'revenue', Lacking>): Piece {
   const listed = (type: keyof typeof TYPES) => rowsBehind(view, '/refunds', 'movements', { type })
   return tiles(
-    tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds, href: listed('refund') }),
-    tile('Number of refunds', sum, 'refund_count', 'number', { bad: true, href: listed('refund') }),
+    tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds, rows: listed('refund') }),
+    tile('Number of refunds', sum, 'refund_count', 'number', { bad: true, rows: listed('refund') }),
     tile('Refund rate', sum, 'refund_rate', 'percent', {
       bad: true,
       lacks: firstLacking(lacks.refunds, lacks.revenue),
     }),
-    tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true, lacks: lacks.chargebacks, href: listed('chargeback') }),
-    tile('Disputes', sum, 'chargeback_count', 'number', { bad: true, href: listed('chargeback') }),
+    tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true, lacks: lacks.chargebacks, rows: listed('chargeback') }),
+    tile('Disputes', sum, 'chargeback_count', 'number', { bad: true, rows: listed('chargeback') }),
     tile('Chargeback rate', sum, 'chargeback_rate', 'percent', {
       bad: true,
       lacks: firstLacking(lacks.chargebacks, lacks.revenue),

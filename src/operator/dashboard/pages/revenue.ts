@@ -49,12 +49,12 @@ export async function revenue(view: View): Promise<Page> {
   const sold = parts.filter(({ values }) => values.revenue)
   const wentBack = (type: string) => rowsBehind(view, '/refunds', 'movements', { type })
   const summary = tiles(
-    tile('Revenue', sum, 'revenue', 'usd', { lacks: lacks.revenue, href: rowsBehind(view, '/payments', 'payments') }),
-    tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds, href: wentBack('refund') }),
+    tile('Revenue', sum, 'revenue', 'usd', { lacks: lacks.revenue, rows: rowsBehind(view, '/payments', 'payments') }),
+    tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds, rows: wentBack('refund') }),
     tile('Chargebacks', sum, 'chargebacks', 'usd', {
       bad: true,
       lacks: lacks.chargebacks,
-      href: wentBack('chargeback'),
+      rows: wentBack('chargeback'),
     }),
     tile('Net revenue', sum, 'net_revenue', 'usd', { lacks: lacks.net_revenue }),
     tile('Revenue per person', sum, 'arpu', 'usd', { isRate: true, lacks: lacks.revenue }),
