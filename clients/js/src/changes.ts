@@ -45,10 +45,14 @@ export interface ChangePagesOptions extends ChangesOptions {
  * Some changes and where the walk goes on behind them; or, at the end, the horizon; or, at the beginning, that the server
  * has lost commits, see `Void`: the walk then begins anew, and its cursors belong to a walk without `since`.
  */
-export type ChangePage =
+export type ChangePage = (
   | { changes: Change[]; cursor: string }
   | { changes: []; horizon: string }
   | { changes: []; voidFrom: string }
+) & {
+  /** The id of the key's project; undefined from a server that does not send it. */
+  project: string | undefined
+}
 
 const LISTS = {
   funnel: 'funnels',
@@ -86,9 +90,11 @@ export async function* changePages(
     try {
       let changes: Change[] = []
       let voidFrom: string | undefined
+      let project: string | undefined
       const query = { from, cursor }
       const onHeaders = (headers: Headers) => {
         voidFrom = headers.get('x-void-from') ?? undefined
+        project = headers.get('x-project-id') ?? undefined
       }
       for await (const text of http.lines({
         path: '/public/v1/export',
@@ -101,7 +107,7 @@ export async function* changePages(
         if (voidFrom !== undefined) break
         const line = parse(text) as Line
         if (line.horizon !== undefined) {
-          yield { changes: [], horizon: line.horizon }
+          yield { changes: [], horizon: line.horizon, project }
           return
         }
         if (line.record !== undefined) {
@@ -112,12 +118,12 @@ export async function* changePages(
         }
         cursor = line.cursor
         breaks = 0
-        yield { changes, cursor }
+        yield { changes, cursor, project }
         changes = []
       }
       if (voidFrom !== undefined) {
         from = undefined
-        yield { changes: [], voidFrom }
+        yield { changes: [], voidFrom, project }
         continue
       }
       throw new TundishConnectionError('The export ended before its last line.')

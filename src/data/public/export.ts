@@ -81,6 +81,7 @@ export function exports(app: FastifyInstance, { db, reads }: PublicContext): voi
       .header('content-type', isText ? `${PLAIN_TEXT}; charset=utf-8` : MEDIA_TYPE)
       .header('vary', 'accept')
       .header('x-sync-horizon', window.to)
+      .header('x-project-id', projectId)
     if (voidFrom !== undefined) reply.header(VOID_HEADER, voidFrom)
     // The framework would read the stream to its end and drop it.
     if (request.method === 'HEAD') return reply.send()
@@ -165,6 +166,13 @@ function readPlace(cursor: string, binding: string): { place: Place; horizon: st
   return { place: { kind: Number(kind), at, id, mark }, horizon }
 }
 
+const PROJECT = {
+  'X-Project-Id': {
+    type: 'string',
+    description: 'The project of the key, so that a copy is not continued with the key of another project.',
+  },
+}
+
 function ndjson(): object {
   const lines: Schema[] = EXPORT_KINDS.map(({ name, shape }) =>
     Type.Object(
@@ -184,7 +192,7 @@ function ndjson(): object {
     description: 'The same lines, sent if `Accept` names `text/plain` and not `application/x-ndjson`.',
   })
   return {
-    ...success('A line for each record.', schema, HORIZON),
+    ...success('A line for each record.', schema, { ...HORIZON, ...PROJECT }),
     content: { [MEDIA_TYPE]: { schema }, [PLAIN_TEXT]: { schema: text } },
   }
 }

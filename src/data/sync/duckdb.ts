@@ -51,7 +51,7 @@ export async function duckdbTarget(path: string): Promise<Target> {
 
   async function state(): Promise<State | undefined> {
     const rows = (
-      await connection.runAndReadAll('select url, since, cursor, records from tundish_sync')
+      await connection.runAndReadAll('select url, project, since, cursor, records from tundish_sync')
     ).getRowObjectsJson()
     return rows[0] && ({ ...rows[0], records: Number(rows[0]['records']) } as State)
   }
@@ -82,9 +82,10 @@ export async function duckdbTarget(path: string): Promise<Target> {
     try {
       if (!sameState(await state(), before)) throw movedByAnother()
       await work()
-      const { url, since, cursor, records } = after
-      const text = 'insert or replace into tundish_sync values (1, $1, $2, $3, $4)'
-      await connection.run(text, [url, since, cursor, records])
+      const { url, project = null, since, cursor, records } = after
+      const text =
+        'insert or replace into tundish_sync (one, url, since, cursor, records, project) values (1, $1, $2, $3, $4, $5)'
+      await connection.run(text, [url, since, cursor, records, project])
       await connection.run('commit')
     } catch (error) {
       await connection.run('rollback').catch(() => {})
@@ -102,6 +103,8 @@ export async function duckdbTarget(path: string): Promise<Target> {
       await connection.run(`
         create table if not exists tundish_sync (
           one integer primary key, url varchar not null, since varchar, cursor varchar, records bigint not null)`)
+      // Copies that an older version made do not name the project.
+      await connection.run('alter table tundish_sync add column if not exists project varchar')
       for (const table of TABLES) await makeTable(connection, table)
       if (TABLES.some(({ name }) => !known.has(name))) await connection.run(BEGIN_AGAIN('tundish_sync'))
       await connection.run('commit')

@@ -26,7 +26,7 @@ export function postgresTarget(url: string): Target {
   client.on('error', () => {})
 
   async function state(): Promise<State | undefined> {
-    const { rows } = await client.query(`select url, since, cursor, records from ${SCHEMA}.sync`)
+    const { rows } = await client.query(`select url, project, since, cursor, records from ${SCHEMA}.sync`)
     const [found] = rows as (Omit<State, 'records'> & { records: string })[]
     return found && { ...found, records: Number(found.records) }
   }
@@ -93,7 +93,10 @@ async function makeTables(client: pg.Client): Promise<void> {
   if (!known.has('sync'))
     await client.query(`
       create table ${SCHEMA}.sync (
-        one int primary key default 1 check (one = 1), url text not null, since text, cursor text, records bigint not null)`)
+        one int primary key default 1 check (one = 1), url text not null, since text, cursor text, records bigint not null,
+        project text)`)
+  // Copies that an older version made do not name the project.
+  else if (!known.get('sync')!.has('project')) await client.query(`alter table ${SCHEMA}.sync add column project text`)
   for (const table of TABLES) {
     const columns = known.get(table.name)
     const definitionOf = ({ name, type }: Column) => `${quoted(name)} ${TYPES[type]}`
@@ -117,11 +120,11 @@ async function readColumns(client: pg.Client): Promise<Map<string, Set<string>>>
   return new Map(rows.map(({ table_name, columns }) => [table_name, new Set(columns as string[])]))
 }
 
-async function storeState(client: pg.Client, { url, since, cursor, records }: State): Promise<void> {
+async function storeState(client: pg.Client, { url, project, since, cursor, records }: State): Promise<void> {
   await client.query(
-    `insert into ${SCHEMA}.sync (url, since, cursor, records) values ($1, $2, $3, $4)
-     on conflict (one) do update set url = $1, since = $2, cursor = $3, records = $4`,
-    [url, since, cursor, records],
+    `insert into ${SCHEMA}.sync (url, since, cursor, records, project) values ($1, $2, $3, $4, $5)
+     on conflict (one) do update set url = $1, since = $2, cursor = $3, records = $4, project = $5`,
+    [url, since, cursor, records, project],
   )
 }
 

@@ -35,7 +35,7 @@ export function sqliteTarget(path: string): SqliteTarget {
   const writes = new Map<Table, { remove: StatementSync; insert: StatementSync }>()
 
   function state(): State | undefined {
-    return db.prepare('select url, since, cursor, records from tundish_sync').get() as State | undefined
+    return db.prepare('select url, project, since, cursor, records from tundish_sync').get() as State | undefined
   }
 
   function storeRows(table: Table, groups: Groups): void {
@@ -52,9 +52,10 @@ export function sqliteTarget(path: string): SqliteTarget {
     try {
       if (!sameState(state(), before)) throw movedByAnother()
       work()
-      const { url, since, cursor, records } = after
-      const text = 'insert or replace into tundish_sync (one, url, since, cursor, records) values (1, ?, ?, ?, ?)'
-      db.prepare(text).run(url, since, cursor, records)
+      const { url, project = null, since, cursor, records } = after
+      const text =
+        'insert or replace into tundish_sync (one, url, project, since, cursor, records) values (1, ?, ?, ?, ?, ?)'
+      db.prepare(text).run(url, project, since, cursor, records)
       db.exec('commit')
     } catch (error) {
       if (db.isTransaction) db.exec('rollback')
@@ -71,6 +72,8 @@ export function sqliteTarget(path: string): SqliteTarget {
         create table if not exists tundish_sync (
           one integer primary key check (one = 1), url text not null, since text, cursor text, records integer not null);
         create table if not exists tundish_changed (name text primary key)`)
+      // Copies that an older version made do not name the project.
+      if (!readColumns(db, 'tundish_sync').has('project')) db.exec('alter table tundish_sync add column project text')
       for (const table of TABLES) makeTable(db, table)
       if (TABLES.some(({ name }) => !known.has(name))) db.exec(BEGIN_AGAIN('tundish_sync'))
       db.exec('commit')
@@ -135,15 +138,15 @@ function refuseOthersTables(path: string, known: Set<string>): void {
 function makeTable(db: DatabaseSync, { name, columns, key }: Table): void {
   const definitions = columns.map((column) => `${quoted(column.name)} ${TYPES[column.type]}`)
   db.exec(`create table if not exists ${quoted(name)} (${definitions}, primary key (${key.map(quoted)}))`)
-  const known = new Set(
-    db
-      .prepare('select name from pragma_table_info(?)')
-      .all(name)
-      .map((row) => row['name']),
-  )
+  const known = readColumns(db, name)
   for (const [n, column] of columns.entries()) {
     if (!known.has(column.name)) db.exec(`alter table ${quoted(name)} add column ${definitions[n]}`)
   }
+}
+
+function readColumns(db: DatabaseSync, table: string): Set<string> {
+  const rows = db.prepare('select name from pragma_table_info(?)').all(table)
+  return new Set(rows.map(({ name }) => String(name)))
 }
 
 function stored(value: unknown, type: ColumnType): SQLInputValue {

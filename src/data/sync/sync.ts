@@ -29,6 +29,7 @@ export async function run(
   if (initial && initial.url !== url) {
     throw new Refusal(`This copy is of ${initial.url}, not of ${url}: name another target, or the same server.`)
   }
+  let project = initial?.project ?? null
   let since = initial?.since ?? null
   const cursor = initial?.cursor ?? null
   let records = cursor === null ? 0 : initial!.records
@@ -44,10 +45,11 @@ export async function run(
   }
   try {
     for await (const page of tundish.changePages(walk)) {
+      project = sameProject(project, page.project ?? null)
       if ('voidFrom' in page) {
         since = null
         records = 0
-        const after = { url, since, cursor, records }
+        const after = { url, project, since, cursor, records }
         await target.forget(page.voidFrom, state, after)
         state = after
         continue
@@ -58,8 +60,8 @@ export async function run(
       const isEnd = 'horizon' in page
       if (!isEnd && batchSize < BATCH) continue
       const after = isEnd
-        ? { url, since: page.horizon, cursor: null, records }
-        : { url, since, cursor: page.cursor, records }
+        ? { url, project, since: page.horizon, cursor: null, records }
+        : { url, project, since, cursor: page.cursor, records }
       await writer.store(batch, state, after, onProgress)
       state = after
       batch = new Map()
@@ -72,6 +74,15 @@ export async function run(
   }
   await target.complete()
   return state!
+}
+
+/** A key of another project would add its changes to the copy, and leave out those before the copy's horizon. */
+function sameProject(copied: string | null, sent: string | null): string | null {
+  if (copied !== null && sent !== null && copied !== sent)
+    throw new Refusal(
+      `This copy is of the project "${copied}", and the key is of "${sent}": name another target, or give a key of that project.`,
+    )
+  return sent ?? copied
 }
 
 function readLine(line: string, url: string): unknown {

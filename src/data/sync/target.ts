@@ -6,6 +6,8 @@ import type { Row, Table } from './tables.ts'
 export interface State {
   /** The address of the copied server. */
   url: string
+  /** The id of the copied project; not known of copies by older versions until their next run, and of older servers. */
+  project?: string | null
   /** The horizon up to which the copy is complete; null while the first run is not. */
   since: string | null
   /** The cursor from which the current run continues; null between runs. */

@@ -1,4 +1,4 @@
-// tundish sync into a copy that lost a table, and into a database with tables of another program.
+// tundish sync into a copy that lost a table, that is of another project, or of an older version.
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -6,9 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, describe, test } from 'node:test'
+import { TABLES } from '../../../src/data/sync/tables.ts'
 import { freshDatabase, runStatement } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import { startTestServer } from '../../support/server.ts'
+import { type Project, startTestServer } from '../../support/server.ts'
 import { titled } from '../../support/titled.ts'
 import { noDuckDb, readerOf } from './copies.ts'
 import { checkEqual, filled, PROFILES, syncEnv } from './source.ts'
@@ -58,6 +59,31 @@ describe('a table of a copy that was dropped', () => {
       assert.deepEqual([again.code, again.stderr], [0, ''])
       // All but the records of the last second, which the first run left to the next one.
       assert.ok(JSON.parse(again.stdout).records >= PROFILES, again.stdout)
+      await checkEqual(server, project, readerOf(to))
+    })
+  }
+})
+
+describe('a copy of another project', () => {
+  for (const [name, { to, run, skip }] of Object.entries(TARGETS)) {
+    test(titled(`${name}: 1 and a sentence, also for a copy that an older version made`, skip), {
+      skip: skip ?? false,
+    }, async () => {
+      for (const table of ['tundish_sync', 'sync']) await run(`drop table ${table}`).catch(() => {})
+      for (const table of TABLES) await run(`drop table ${table.name}`).catch(() => {})
+      const project = await filled(server)
+      const other = await filled(server)
+      const sync = (of: Project) => tundishAgain(['sync', '--json', '--to', to], syncEnv(server, of))
+      assert.equal((await sync(project)).code, 0)
+      // A copy by an older version does not name its project; the next run adds it.
+      await run(`alter table ${name === 'postgres' ? 'sync' : 'tundish_sync'} drop column project`)
+      assert.equal((await sync(project)).code, 0)
+      const refused = await sync(other)
+      assert.deepEqual([refused.code, refused.stdout], [1, ''])
+      assert.equal(
+        refused.stderr,
+        `This copy is of the project "${project.id}", and the key is of "${other.id}": name another target, or give a key of that project.\n`,
+      )
       await checkEqual(server, project, readerOf(to))
     })
   }
