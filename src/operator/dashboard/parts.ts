@@ -52,7 +52,7 @@ function changeOf(figure: Figure, metric: string, unit: Unit, bad: boolean, with
   const { compared, previous, currency } = figure
   const [now, before] = [compared?.[metric], previous?.[metric]]
   if (now === null || now === undefined || before === null || before === undefined) return ''
-  const from = html`<span class="before">from ${show(unit, before, currency ?? 'USD')}${without && html` (${without})`}</span>`
+  const from = html`<span class="before">from ${show(unit, before, currency ?? 'USD')}</span>${without && html` (${without})`}`
   if (before === 0 && unit !== 'percent') return now === 0 ? '' : from
   return html`${change(now, before, { bad, isShare: unit === 'percent' })} ${from}`
 }

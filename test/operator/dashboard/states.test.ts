@@ -221,7 +221,7 @@ test('each tile of money, and each rate of it, says itself what it leaves out', 
     }
   }
   const { text: later } = await page('/revenue', 'from=2026-01-03&to=2026-01-03')
-  assert.match(later, /from \$44\.99 \(without €19\.99, £19\.99\)/)
+  assert.match(later, /from \$44\.99<\/span> \(without €19\.99, £19\.99\)/)
   const today = /Today so far.*?<dt>.*?Revenue<.*?<\/div>/s.exec((await page('/')).text)![0]
   assert.match(today, /without SEK.19\.99/)
   assert.match(
