@@ -37,26 +37,19 @@ const STORE: Statement = {
 }
 
 /** Whether an operator has accepted that another installation made the movement. */
-export async function isAccepted(query: Query, account: AccountName, movement: Movement): Promise<boolean> {
-  return (await acceptedOf(query, account, [movement])).length > 0
-}
-
-/** The provider's ids of those that an operator has accepted. */
-export async function acceptedOf(
+export async function isAccepted(
   query: Query,
-  { organizationId, psp, merchantId }: AccountName,
-  movements: readonly Movement[],
-): Promise<string[]> {
-  if (movements.length === 0) return []
-  const [types, ids] = [movements.map(({ type }) => type), movements.map(({ transactionId }) => transactionId)]
-  const rows = await query(ACCEPTED, [organizationId, psp, merchantId, types, ids])
-  return rows.map(({ transaction_id }) => transaction_id!)
+  account: AccountName,
+  { type, transactionId }: Movement,
+): Promise<boolean> {
+  const { organizationId, psp, merchantId } = account
+  return (await query(IS_ACCEPTED, [organizationId, psp, merchantId, type, transactionId])).length > 0
 }
 
-const ACCEPTED: Statement = {
-  name: 'find accepted lost movements',
-  text: `select transaction_id from lost_movements where organization_id = $1 and psp = $2 and psp_merchant_id = $3
-           and (type, transaction_id) in (select * from unnest($4::text[], $5::text[])) and accepted_at is not null`,
+const IS_ACCEPTED: Statement = {
+  name: 'is lost movement accepted',
+  text: `select 1 from lost_movements where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and type = $4
+           and transaction_id = $5 and accepted_at is not null`,
 }
 
 /**
@@ -68,3 +61,21 @@ export const IS_LOST = `case l.type
   else not exists (select from refunds r join orders o using (organization_id, order_id)
     where o.charge_transaction_id = l.charge_transaction_id
       and (r.provider_transaction_id = l.transaction_id or r.provider_key = l.provider_key)) end`
+
+/** How many of these charges have no order here, and were not accepted. */
+export async function countLost(
+  query: Query,
+  { organizationId, psp, merchantId }: AccountName,
+  charges: readonly Movement[],
+): Promise<number> {
+  if (charges.length === 0) return 0
+  const ids = charges.map(({ transactionId }) => transactionId)
+  const [row] = await query(COUNT_LOST, [organizationId, psp, merchantId, ids])
+  return Number(row!.n)
+}
+
+const COUNT_LOST: Statement = {
+  name: 'count lost charges',
+  text: `select count(*) as n from lost_movements l where l.organization_id = $1 and l.psp = $2 and l.psp_merchant_id = $3
+           and l.type = 'charge' and l.transaction_id = any($4) and l.accepted_at is null and ${IS_LOST}`,
+}

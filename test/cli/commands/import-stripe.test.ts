@@ -57,6 +57,27 @@ test('charges that Tundish made and that have no order here are not said to be h
   assert.doesNotMatch(again.stdout, /has no order here/)
 })
 
+test('a charge that another organization made with the same account is not called lost', async () => {
+  const client = simulator.client()
+  const { customer, payment_method } = await savedCard(client)
+  const other = await imports.project()
+  const [order, key] = [randomUUID(), 'a key of the other organization']
+  await imports.rows(
+    `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
+     values ($1, 'ada', $2, db_clock(), db_clock())`,
+    [other.organizationId, other.id],
+  )
+  await imports.rows(
+    `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
+       status, psp, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
+     values ($1, $3, 'ada', $2, 'key', 10, 'USD', 'failed', 'stripe', 'pm', $3, $4, db_clock(), db_clock())`,
+    [other.organizationId, other.id, order, key],
+  )
+  const how = { confirm: true, off_session: true, metadata: { tundish_order: order, tundish_key: key } }
+  await client.paymentIntents.create({ ...how, amount: 700, currency: 'usd', customer, payment_method })
+  assert.doesNotMatch((await run('--key-file', keyFile)).stdout, /no order here/)
+})
+
 test('one JSON document, with the key on standard input and since a time', async () => {
   const args = ['import', 'stripe', '--json', '--org', project.organizationId, '--project', project.id]
   const since = new Date(Date.now() - 90 * 86_400_000).toISOString()

@@ -1,7 +1,7 @@
 // Charges in a Stripe account that Tundish made: they are never imported as payments of others.
 import type { Stripe } from 'stripe'
 import { isUuid } from '../../../lib/ids.ts'
-import { acceptedOf } from '../../../payments/providers/lost-movements.ts'
+import { countLost } from '../../../payments/providers/lost-movements.ts'
 import type { Movement } from '../../../payments/providers/movements.ts'
 import type { Context } from './context.ts'
 import { idOf, minorUnits, time } from './convert.ts'
@@ -34,7 +34,7 @@ async function knownOrders({ db, target }: Context, ids: string[]): Promise<Set<
   return new Set(rows.map(({ order_id }) => order_id!))
 }
 
-/** Stores the successful charges with a key of ours whose order is not here, and counts those that no operator has accepted. */
+/** Stores the successful charges with a key of ours whose order is not here, and counts those that no order of another organization has. */
 export async function keepLost(context: Context, charges: Charge[]): Promise<void> {
   const marked = charges.filter(({ status, metadata }) => status === 'succeeded' && metadata?.['tundish_key'])
   const orderOf = ({ metadata }: Charge) => metadata?.['tundish_order'] ?? ''
@@ -56,6 +56,5 @@ export async function keepLost(context: Context, charges: Charge[]): Promise<voi
   )
   await context.keepLost(movements)
   const { db, target, tally } = context
-  const accepted = await acceptedOf(db.query, { ...target, psp: 'stripe' }, movements)
-  tally.lost = (tally.lost ?? 0) + movements.length - accepted.length
+  tally.lost = (tally.lost ?? 0) + (await countLost(db.query, { ...target, psp: 'stripe' }, movements))
 }

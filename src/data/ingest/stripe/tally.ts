@@ -28,7 +28,7 @@ export interface Tally {
   shortened?: number
   /** Objects that were left out because Tundish itself made the charge. */
   own: number
-  /** Charges of these that have no order here, and that no operator has accepted. */
+  /** Charges of these that have no order here, in no organization, and that no operator has accepted. */
   lost?: number
   /** Lines about erased people, stored without personal data. */
   erased: number
