@@ -11,6 +11,7 @@ import { Json } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { shardHook } from './all-shards.ts'
 import { actorOf, requireOpen, requireOperator } from './authentication.ts'
+import { refuseNul } from './exist.ts'
 import { importRoute } from './imports.ts'
 import { type Input, isReading, type Operation, perform } from './operation.ts'
 import { operations } from './operations.ts'
@@ -78,10 +79,4 @@ function schemaOf(operation: Operation) {
       ...problems(400, 401, 403, ...(names.length > 0 ? [404] : []), ...refused),
     },
   }
-}
-
-/** PostgreSQL stores no U+0000, so no object has it in its id. */
-function refuseNul(params: Record<string, string>): void {
-  if (Object.values(params).some((value) => value.includes('\u0000')))
-    throw new ApiError(404, 'object_not_found', 'There is no such object.')
 }

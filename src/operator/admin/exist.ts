@@ -1,4 +1,4 @@
-// Throws a 404 for an organization, a project or a funnel that does not exist.
+// Throws a 404 for an organization, a project or a funnel that does not exist, and for ids that none can have.
 import { ApiError } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { shorten } from '../../lib/text.ts'
@@ -22,3 +22,9 @@ export async function requireFunnel(query: Query, project: string, id: string): 
 
 export const notFound = (what: string, id: string) =>
   new ApiError(404, 'object_not_found', `There is no ${what} "${shorten(id, 64)}".`)
+
+/** PostgreSQL stores no U+0000, so no object has it in its id. */
+export function refuseNul(params: Record<string, string>): void {
+  if (Object.values(params).some((value) => value.includes('\u0000')))
+    throw new ApiError(404, 'object_not_found', 'There is no such object.')
+}

@@ -11,7 +11,7 @@ import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { type ObjectSchema, Type } from '../../lib/shape/schema.ts'
 import { importAudited } from './audited-import.ts'
 import { actorOf, requireOpen } from './authentication.ts'
-import { requireProject } from './exist.ts'
+import { refuseNul, requireProject } from './exist.ts'
 import { requireReach } from './reach.ts'
 
 const MEDIA_TYPES = ['application/x-ndjson', 'application/jsonl', 'application/ndjson']
@@ -73,6 +73,7 @@ export function importRoute(scope: FastifyInstance, app: App): void {
       IMPORT.path,
       { schema: schema(query), onRequest: requireOpen(IMPORT), bodyLimit: Number.MAX_SAFE_INTEGER },
       async (request) => {
+        refuseNul(request.params)
         const { project_id } = request.params
         const { live, merge, emit_events: emitEvents, dry_run, skip_bad_lines } = request.query
         await requireReach(app.db.query, IMPORT, { params: { project_id }, access: request.operator! })

@@ -33,6 +33,14 @@ test('400 after the hundredth bad line, however long the body is, and the connec
   assert.equal((await send(Buffer.from(textOf([line.profile()])))).body.written, 1)
 })
 
+test('404 for a project id with U+0000, as at every operation', async () => {
+  const response = await fetch(`${admin.adminUrl}/admin/v1/projects/%00a/import`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${admin.key}` },
+  })
+  assert.deepEqual([response.status, response.headers.get('x-error-code')], [404, 'object_not_found'])
+})
+
 test('a key in a bad line is not repeated', async () => {
   const { body } = await send(Buffer.from(textOf([{ record: 'secret_0123456789abcdef', data: {} }])))
   const [{ reason }] = body.rejects as [{ reason: string }]
