@@ -89,6 +89,25 @@ async function checkAccount(organizationId: string, provider: Provider): Promise
   return ok('providers', `The ${account} can charge.`)
 }
 
+async function findSameAccounts(db: Db): Promise<Finding[]> {
+  const rows = await db.query(SAME_ACCOUNTS)
+  return rows.map(({ organization_id, psp, provider_account, names }) =>
+    ofTenant(
+      { organization_id: organization_id! },
+      warning(
+        'providers',
+        `The merchant accounts ${names} of organization ${organization_id} are one account at the provider, ${psp} ${provider_account}: its payouts, the entries of its balance and its lost movements are listed under each name, and imports move payments from one name to another.`,
+        'Keep one name, and disconnect the others: tundish merchant-account disconnect',
+      ),
+    ),
+  )
+}
+
+const SAME_ACCOUNTS = `
+  select organization_id, psp, provider_account, string_agg(psp_merchant_id, ', ' order by psp_merchant_id) as names
+  from merchant_accounts where credentials is not null and provider_account is not null
+  group by organization_id, psp, provider_account, is_sandbox having count(*) > 1 order by 1, 2, 3`
+
 /** Finds merchant accounts without a webhook secret or notifications, stuck erasures, and e-mail addresses used as ids. */
 export async function checkAccounts(db: Db): Promise<Finding[]> {
   const [row] = await db.query(ACCOUNTS)
@@ -104,6 +123,7 @@ export async function checkAccounts(db: Db): Promise<Finding[]> {
     const fix = 'Create a webhook endpoint at the provider, and set its secret: tundish merchant-account connect'
     findings.push(warning('providers', `${whose}: ${what}`, fix))
   }
+  findings.push(...(await findSameAccounts(db)))
   if (n('silent') > 0)
     findings.push(
       failed(

@@ -22,6 +22,17 @@ test('ok for an account that can charge', async () => {
   )
 })
 
+test('warns of one account at the provider that is connected under two names', async () => {
+  const path = `/organizations/${shop.id}/merchant-accounts/stripe/again`
+  const body = { sandbox: true, secret_key: TEST_KEY }
+  assert.equal((await billing.server.admin(`${path}/connect`, { method: 'POST', body })).status, 200)
+  const said = (await tundish(['doctor'], billing.server.env)).stdout
+  const names = `again, stripe-test of organization ${shop.id}`
+  assert.match(said, new RegExp(`^warning +providers +The merchant accounts ${names} are one account .* acct_`, 'm'))
+  assert.equal((await billing.server.admin(`${path}/disconnect`, { method: 'POST' })).status, 200)
+  assert.doesNotMatch((await tundish(['doctor'], billing.server.env)).stdout, /are one account/)
+})
+
 test('fails for an account marked live whose key is of the test mode', async () => {
   await billing.db.query('update merchant_accounts set is_sandbox = false')
   assert.match(
