@@ -125,6 +125,17 @@ test('values at the end of a period are not marked as incomplete, because they a
   const text = await see('/subscriptions?period=12m')
   assert.ok(partsOf(text, 'paying').every((part) => part === undefined))
   assert.equal(partsOf(text, 'flow').at(-1), 'so far')
+  const csv = await see('/subscriptions?period=90d&by=day&csv=paying')
+  assert.match(csv, /^Day,Paying,Paying in the period before,Complete\r\n/)
+  // It has 5 since 100 days ago, which is day 80 of the 90 days before.
+  assert.deepEqual(
+    csv
+      .trim()
+      .split('\r\n')
+      .slice(1)
+      .map((line) => line.split(',').slice(1, 3).join(' ')),
+    Array.from({ length: 90 }, (_, n) => `5 ${n < 79 ? 0 : 5}`),
+  )
 })
 
 test('days are typed as they are shown, or as ISO dates; anything else is refused in a sentence', async () => {

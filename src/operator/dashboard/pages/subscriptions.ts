@@ -47,7 +47,7 @@ export async function subscriptions(view: View): Promise<Page> {
       endOfPeriod(view, 'mrr,paying'),
       lackingOf(view, 'mrr'),
       figures(view, 'new_subscriptions,began_paying,ended,trials,trial_conversion', { by: view.span.by }),
-      figures(view, 'mrr,paying,without_payment,over', { by: view.span.by }),
+      figures(view, 'mrr,paying,without_payment,over', { by: view.span.by, compare: true }),
       view.call('getProjectState', { params }),
       figures(view, 'began_paying', { by: 'cohort', ...years }),
       figures(view, 'ended', { by: 'month,cohort', ...years }),
@@ -76,8 +76,8 @@ export async function subscriptions(view: View): Promise<Page> {
       <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs.${isWhole && html` By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.`}</p>
       ${lacks.currencies.length > 0 && html`<p class="note">The MRR is ${lacks.shown} of subscriptions: they have no value ${inCurrency(view)}. ${howToValue(view)}</p>`}
       <div class="halves">
-      ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, ${inCurrency(view)}`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
-      ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number' }], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
+      ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, ${inCurrency(view)}`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd', earlier: true }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
+      ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number', earlier: true }], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
       </div>
       ${section('New and ended subscriptions', flowChart(view, flow, level), { note: `Churn: ended subscriptions, divided by those that were paying at the start of the ${view.span.by}.` })}
       ${(sum.values.trials ?? 0) > 0 && section('Trials', trialChart(view, flow), { note: 'By the day on which the trial began. Conversion: the share that was paid for later, so far.' })}
