@@ -36,8 +36,8 @@ export async function register(program: Command): Promise<void> {
         ...findings.map((one) => `${one.difference}: ${one.psp} ${one.type} ${one.reference}: ${one.what}`),
         ...not_compared.map(sentenceOf),
       ]
-      for (const { unreachable } of not_compared)
-        if (unreachable !== undefined) process.stderr.write(`${notReached(unreachable)}\n`)
+      for (const why of new Set(not_compared.flatMap(({ unreachable }) => unreachable ?? [])))
+        process.stderr.write(`${notReached(why)}\n`)
       const sum = Object.entries({ ...counts, ...Object.fromEntries(numbers) }).map(([name, n]) => `${n} ${name}`)
       return { json, text: [...lines, sum.join(', ')].join('\n'), exitCode: lines.length > 0 ? 1 : 0 }
     },

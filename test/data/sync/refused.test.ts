@@ -39,14 +39,22 @@ describe('a sync that is refused', () => {
     for (const target of ['sqlite:', 'sqlite::memory:', 'duckdb::memory:'])
       await refused(['--to', target], { SYNC_KEY: 'x' }, 2, /needs a file after the colon/)
     await refused([...to, '--format', 'csv'], { SYNC_KEY: 'x' }, 2, /--format is for a folder/)
-    await refused([...to, '--every', '0'], { SYNC_KEY: 'x' }, 2, /--every must be/)
+    const inSetting = /^SYNC_URL must not contain \/public\/v1: it is added\.\n$/
+    await refused(to, { SYNC_URL: 'http://x/public/v1', SYNC_KEY: 'x' }, 2, inSetting)
+    for (const pause of ['0', '0s', '2d', '5x'])
+      await refused([...to, '--every', pause], { SYNC_KEY: 'x' }, 2, /--every must be/)
     assert.equal(existsSync(join(folder, 'never.sqlite')), false)
   })
 
   test('1 for a wrong key, a server that is away, a copy of another server', async () => {
     const project = await filled(server)
     const to = ['--to', `sqlite:${join(folder, 'other.sqlite')}`]
-    await refused(to, { SYNC_URL: server.url, SYNC_KEY: 'wrong' }, 1, /The server refused: Unauthorized/)
+    await refused(
+      [...to, '--every', '1h'],
+      { SYNC_URL: server.url, SYNC_KEY: 'wrong' },
+      1,
+      /The server refused: Unauthorized/,
+    )
     const file = join(folder, 'key')
     writeFileSync(file, `${project.key}\n`)
     const done = await tundish(['sync', ...to, '--key-file', file], { SYNC_URL: server.url })

@@ -37,6 +37,17 @@ describe('rates load', () => {
     )
   })
 
+  test('1 for a day that is to come, and nothing is loaded', async () => {
+    const file = join(folder, 'future.csv')
+    const today = new Date().toISOString().slice(0, 10)
+    await writeFile(file, `date,currency,per_euro\n${today},SEK,11\n2062-01-02,SEK,11\n`)
+    const { code, stderr } = await run('rates', 'load', file)
+    assert.deepEqual([code, stderr], [1, `${file} has rates of 2062-01-02, which is to come.\n`])
+    assert.deepEqual(await billing.db.query("select from exchange_rates where currency_code = 'SEK'"), [])
+    await writeFile(file, `date,currency,per_euro\n${today},SEK,11\n`)
+    assert.match((await run('rates', 'load', file)).stdout, /^1 rate of 1 day loaded/)
+  })
+
   test('an organization that is created later has the rates that were loaded for all, and those of no other', async () => {
     const today = new Date().toISOString().slice(0, 10)
     const load = async (perEuro: string, ...more: string[]) => {
