@@ -6,7 +6,7 @@ import { requireOrganization } from '../../core/tenants/tenants.ts'
 import { markRates } from '../../data/figures/rate-marks.ts'
 import { fetchRatesNow } from '../../payments/billing/rates/fetch-rates.ts'
 import { readRates } from '../../payments/billing/rates/rate-files.ts'
-import { storeRates } from '../../payments/billing/rates/store-rates.ts'
+import { refuseFuture, storeRates } from '../../payments/billing/rates/store-rates.ts'
 import { action } from './command.ts'
 import { addOperations, commandLine } from './operations.ts'
 import { readNamedFile } from './text-file.ts'
@@ -17,7 +17,7 @@ export async function register(program: Command): Promise<void> {
   action(rates.command('fetch').description('Fetch the rates of RATES_URL now'), async (app) => {
     const json = await fetchRatesNow(app, commandLine(), markRates)
     const day = json.last_day === null ? 'The file has not changed' : `The newest day is ${json.last_day}`
-    return { json, text: `${json.rates} rates are new or changed. ${day}.` }
+    return { json, text: `${counted(json.rates, 'rate')} ${json.rates === 1 ? 'is' : 'are'} new or changed. ${day}.` }
   })
   action(
     rates
@@ -32,6 +32,7 @@ export async function register(program: Command): Promise<void> {
       if (org !== undefined) await requireOrganization(db.query, org)
       await refuseLeaving(db.query, { organization_id: org })
       const days = [...new Set(read.map(({ day }) => day))].sort()
+      if (days.length > 0) await refuseFuture(db, days.at(-1)!, file)
       const result = {
         rates: read.length,
         days: days.length,
@@ -44,8 +45,10 @@ export async function register(program: Command): Promise<void> {
       const span = days.length > 0 ? `, ${result.first_day} to ${result.last_day}` : ''
       return {
         json: result,
-        text: `${read.length} rates of ${days.length} ${days.length === 1 ? 'day' : 'days'} loaded${span}.`,
+        text: `${counted(read.length, 'rate')} of ${counted(days.length, 'day')} loaded${span}.`,
       }
     },
   )
 }
+
+const counted = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`

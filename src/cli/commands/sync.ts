@@ -15,6 +15,7 @@ import { Refusal, UsageError } from '../../lib/errors.ts'
 import { causeOf, isUnavailable, placeOfRefusal, sqlState } from '../../lib/pg/errors.ts'
 import { abortedWhenStopped, type Result, withSettings } from './command.ts'
 import { readSecret } from './secrets.ts'
+import { readDuration } from './times.ts'
 
 interface Options {
   to: string
@@ -37,7 +38,7 @@ export function register(program: Command): void {
     .option('--key-file <file>', "File with the project's secret key, - for standard input; by default SYNC_KEY")
     .addOption(new Option('--format <format>', 'Format of the files in a folder; by default ndjson').choices(FORMATS))
     .option('--follow', 'Continue, and copy changes until Ctrl-C')
-    .option('--every <seconds>', 'Pause between two runs with --follow', '10')
+    .option('--every <duration>', 'Pause between two runs with --follow, such as 10m; a number alone is seconds', '10')
   withSettings(command, async (config, given) => {
     const options = given as Options
     const everyMs = pauseOf(options.every)
@@ -122,14 +123,15 @@ function resultOf({ records, since }: State, { to }: Options): Result {
 const withoutPassword = (to: string) => to.replace(/\/\/[^/]*@/, '//…@').replace(/([?&]password=)[^&]*/, '$1…')
 
 function addressOf({ url }: Options, { syncUrl, host, port }: Config): string {
+  const name = url === undefined ? 'SYNC_URL' : '--url'
   const address = url ?? syncUrl ?? httpAddress(host, port)
   if (!/^https?:\/\//.test(address) || !URL.canParse(address)) {
-    throw new UsageError('--url must be an address such as https://tundish.example.com.')
+    throw new UsageError(`${name} must be an address such as https://tundish.example.com.`)
   }
   const { username, password, search, hash, pathname } = new URL(address)
   if (username || password || search || hash)
-    throw new UsageError('--url must not contain a user name, a password, a query (?) or a fragment (#).')
-  if (/\/public\/v1\/*$/.test(pathname)) throw new UsageError('--url must not contain /public/v1: it is added.')
+    throw new UsageError(`${name} must not contain a user name, a password, a query (?) or a fragment (#).`)
+  if (/\/public\/v1\/*$/.test(pathname)) throw new UsageError(`${name} must not contain /public/v1: it is added.`)
   return address.replace(/\/+$/, '')
 }
 
@@ -140,9 +142,15 @@ async function keyOf({ keyFile }: Options, { syncKey }: Config): Promise<string>
   return key
 }
 
-function pauseOf(seconds: string): number {
-  const value = /^[0-9]{1,5}$/.test(seconds) ? Number(seconds) : 0
-  if (value < 1 || value > LONGEST_PAUSE_S) throw new UsageError('--every must be a number of seconds from 1 to 86400.')
+/** A number of seconds, or a duration as other commands take it. */
+function pauseOf(text: string): number {
+  const value = /^[0-9]{1,8}[smhd]$/.test(text)
+    ? readDuration('--every', text)
+    : /^[0-9]{1,5}$/.test(text)
+      ? Number(text)
+      : 0
+  if (value < 1 || value > LONGEST_PAUSE_S)
+    throw new UsageError('--every must be a number of seconds from 1 to 86400, or a duration such as 30s, 10m or 1h.')
   return value * 1000
 }
 

@@ -3,13 +3,12 @@ import type { Logger } from 'pino'
 import type { Config } from '../../../config.ts'
 import { type Actor, type Audit, addEntry } from '../../../core/audit/audit.ts'
 import type { Clock } from '../../../lib/clock.ts'
-import { addDays } from '../../../lib/days.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import type { Db } from '../../../lib/pg/db.ts'
 import { repeat } from '../../../lib/repeat.ts'
 import { download } from './download.ts'
 import { type Rate, readRates } from './rate-files.ts'
-import { type OnStored, storeRates } from './store-rates.ts'
+import { type OnStored, refuseFuture, storeRates } from './store-rates.ts'
 
 interface Shared {
   db: Db
@@ -119,8 +118,7 @@ async function refuseImplausible(db: Db, rates: Rate[], days: string[], name: st
   const withDollar = new Set(rates.flatMap(({ day, currencyCode }) => (currencyCode === 'USD' ? [day] : [])))
   const without = days.find((day) => !withDollar.has(day))
   if (without !== undefined) throw new Refusal(`${name} has no rate of the US dollar on ${without}.`)
-  const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
-  if (last > addDays(now!.today!, 1)) throw new Refusal(`${name} has rates of ${last}, which is to come.`)
+  await refuseFuture(db, last, name)
 }
 
 /** The rates that are not stored yet for all organizations: the file has the same ninety days every time. */

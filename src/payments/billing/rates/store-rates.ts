@@ -1,4 +1,6 @@
 // Stores exchange rates, by which amounts are converted.
+import { addDays } from '../../../lib/days.ts'
+import { Refusal } from '../../../lib/errors.ts'
 import type { Db } from '../../../lib/pg/db.ts'
 import { endWhenStalled } from '../../../lib/pg/stalled.ts'
 import type { Query } from '../../../lib/pg/types.ts'
@@ -39,6 +41,13 @@ export async function storeRates(
     const days = all.map(({ day }) => day).sort()
     if (days.length > 0) await onStored?.(query, organization, days[0]!, days.at(-1)!)
   })
+}
+
+/** Refuses rates of the future: they would be taken for the newest ones, and hide that the others are old. */
+export async function refuseFuture(db: Db, lastDay: string, name: string): Promise<void> {
+  const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
+  // It is tomorrow already in some time zones.
+  if (lastDay > addDays(now!.today!, 1)) throw new Refusal(`${name} has rates of ${lastDay}, which is to come.`)
 }
 
 const columnsOf = (rates: Rate[]) => [
