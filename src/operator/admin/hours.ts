@@ -49,10 +49,15 @@ const today = reading({
     },
     { title: 'Today', additionalProperties: false },
   ),
-  shown: ({ data, so_far, ...response }) => ({
-    ...response,
-    data: [...(data as Hours['hours']).map((one) => line(one.hour, one)), line('so far', so_far as Hours['so_far'])],
-  }),
+  shown: ({ data, so_far, ...response }) => {
+    const hours = data as Hours['hours']
+    const leavesOut = hours.some((one) => DAYS.some((day) => one[day]?.without_usd))
+    const shown = leavesOut ? [...SHOWN, 'without_usd' as const] : SHOWN
+    return {
+      ...response,
+      data: [...hours.map((one) => line(shown, one.hour, one)), line(shown, 'so far', so_far as Hours['so_far'])],
+    }
+  },
   async run({ db }, { params, query }) {
     const { test = false } = query as { test?: boolean }
     await requireProject(db.query, params.project_id!)
@@ -65,13 +70,14 @@ const today = reading({
   },
 })
 
-/** Revenue and sessions of the three days. */
-const line = (hour: unknown, days: Record<'today' | 'yesterday' | 'week_before', HourValues | null>) => ({
+const DAYS = ['today', 'yesterday', 'week_before'] as const
+/** Besides, what the revenue leaves out, if it leaves out anything. */
+const SHOWN: readonly (keyof HourValues)[] = ['revenue', 'sessions']
+
+const line = (shown: typeof SHOWN, hour: unknown, days: Record<(typeof DAYS)[number], HourValues | null>) => ({
   hour,
   ...Object.fromEntries(
-    (['revenue', 'sessions'] as const).flatMap((metric) =>
-      (['today', 'yesterday', 'week_before'] as const).map((day) => [`${metric} ${day}`, days[day]?.[metric] ?? null]),
-    ),
+    shown.flatMap((metric) => DAYS.map((day) => [`${metric} ${day}`, days[day]?.[metric] ?? null])),
   ),
 })
 

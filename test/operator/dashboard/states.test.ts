@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { followAll } from '../../../src/data/figures/follow.ts'
+import { tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert, type Rows } from '../../support/data.ts'
 import { rowsOf, tilesOf } from './page-numbers.ts'
@@ -228,6 +229,8 @@ test('each tile of money, and each rate of it, says itself what it leaves out', 
     (await page('/hours')).text,
     /The revenue of today is without SEK.19\.99, which has no value in US dollars\./,
   )
+  const { stdout } = await tundish(['figures', 'today', '--project', String(shop!.project_id)], server.env)
+  assert.match(stdout, /sessions week_before +without_usd today/)
 })
 
 test('revenue that ceased has fallen by 100%, and an average over no people is none', async () => {
