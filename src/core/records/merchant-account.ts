@@ -13,8 +13,8 @@ export const merchantAccountRecord = record({
   tenant: 'organization_id',
   key: ['psp', 'psp_merchant_id'],
   fields: {
-    psp: importedOnly(required(from.label)),
-    psp_merchant_id: importedOnly(required(from.label)),
+    psp: importedOnly(required(from.filledLabel)),
+    psp_merchant_id: importedOnly(required(from.filledLabel)),
     region: importedOnly(from.label),
     currencies: importedOnly(from.texts(readCode)),
   },

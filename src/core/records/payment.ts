@@ -35,7 +35,7 @@ const own = {
     boolean('Whether it is a second attempt at another provider, after the first one failed.'),
     from.boolean,
   ),
-  psp: field(text('Payment provider.', { example: 'simulator' }), required(from.label)),
+  psp: field(text('Payment provider.', { example: 'simulator' }), required(from.filledLabel)),
   psp_merchant_id: optional('Merchant account at the provider.'),
   meta_subs_id: optional('Subscription.'),
   meta_subs_iteration: optional('Number of the subscription’s period.'),
@@ -52,7 +52,7 @@ const provided = {
     text('`sale`, `refund`, `soft_refund` (no money moved), `chargeback` or `chargeback_reversal` (of a dispute).', {
       example: 'sale',
     }),
-    required(from.label),
+    required(from.filledLabel),
   ),
   psp_transaction_id: optional('Identifier at the provider.'),
   psp_status: optional('The provider’s status.'),

@@ -148,6 +148,17 @@ test('a saved card is a token, never a card number', () => {
     assert.equal(columnsFor(line.payment, { payment_method_token }).payment_method_token, payment_method_token)
 })
 
+test('a provider, its account and the type of a payment are not empty', () => {
+  for (const psp_merchant_id of ['', ' '])
+    assert.equal(
+      problemOf(line.merchant_account, { psp_merchant_id }),
+      'merchant_account.psp_merchant_id must not be empty',
+    )
+  assert.equal(problemOf(line.merchant_account, { psp: '' }), 'merchant_account.psp must not be empty')
+  assert.equal(problemOf(line.payment, { psp: '' }), 'payment.psp must not be empty')
+  assert.equal(problemOf(line.payment, { psp_transaction_type: '' }), 'payment.psp_transaction_type must not be empty')
+})
+
 test('the digits of a card are digits only', () => {
   assert.equal(
     problemOf(line.payment, { pm_data_first6: '42424' }),

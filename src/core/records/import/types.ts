@@ -12,6 +12,16 @@ import { BadLine, eachItem, type Type } from './fields.ts'
  */
 export const label = textOf(256)
 
+/** A label that names something, such as a payment provider: a blank text would name nothing. */
+export const filledLabel: Type = {
+  ...label,
+  read(value, reading, siblings) {
+    const given = label.read(value, reading, siblings) as string
+    if (given.trim() === '') throw new BadLine(' must not be empty')
+    return given
+  },
+}
+
 /**
  * An e-mail address, without the blanks around it that forms send: with them it would match no search and no other profile of
  * the person. Blanks alone, of a form that was left empty, are no address.
