@@ -10,12 +10,15 @@ declare module 'fastify' {
   }
 }
 
+// A route for each path and each of Node's 35 methods would take most of the time of a start.
+const USUAL = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
+
 /**
- * Responds to every other method of the paths registered on `app` with 405 and `Allow`. Call it before registering routes.
- * A fixed path also takes the methods of a route whose parameter matches it: with `POST /x/all` and `GET /x/:id`,
+ * Responds to every other method of the paths registered on `app` with 405 and `Allow`. Call it before registering routes. With
+ * `isWhole`, everything below the prefix of `app` is registered on it: its unusual methods then share a route. A fixed path also takes the methods of a route whose parameter matches it: with `POST /x/all` and `GET /x/:id`,
  * `GET /x/all` reads the object with the id `all`.
  */
-export function refuseOtherMethods(app: FastifyInstance): void {
+export function refuseOtherMethods(app: FastifyInstance, { isWhole = false } = {}): void {
   const methods = new Map<string, Set<string>>()
   app.addHook('onRoute', ({ url, method }) => {
     const known = methods.get(url) ?? new Set()
@@ -26,20 +29,32 @@ export function refuseOtherMethods(app: FastifyInstance): void {
   app.register(async (others) => {
     // The routes registered here are added to `methods`, too.
     const routes = [...methods].map(([url, known]) => [url, [...known]] as const)
-    for (const [url] of routes) {
-      const known = new Set(routes.flatMap(([pattern, its]) => (matches(pattern, url) ? its : [])))
-      const allow = [...known].sort().join(', ')
-      const method = app.supportedMethods.filter((one) => !known.has(one)) as HTTPMethods[]
+    const methodsOf = (url: string) => new Set(routes.flatMap(([pattern, its]) => (matches(pattern, url) ? its : [])))
+    // A route's own hook runs after authentication, and before the body is read.
+    const refuseAll = (url: string, method: string[], onRequest: (request: FastifyRequest) => Promise<void>) =>
       others.route({
-        method,
+        method: method as HTTPMethods[],
         url: relative(others.prefix, url),
         schema: { hide: true } as never,
         config: { refuses: true },
-        // A route's own hook runs after authentication, and before the body is read.
-        onRequest: refuse(allow),
+        onRequest,
         handler: noRoute,
       })
+    const refused = isWhole ? app.supportedMethods.filter((one) => USUAL.has(one)) : app.supportedMethods
+    for (const [url] of routes) {
+      const known = methodsOf(url)
+      refuseAll(
+        url,
+        refused.filter((one) => !known.has(one)),
+        (request) => refuse(request, known),
+      )
     }
+    if (!isWhole) return
+    const unusual = app.supportedMethods.filter((one) => !USUAL.has(one))
+    refuseAll('/*', unusual, async (request) => {
+      const known = methodsOf(request.url.split('?')[0]!)
+      await (known.size > 0 ? refuse(request, known) : noRoute())
+    })
   })
 }
 
@@ -51,8 +66,9 @@ function matches(pattern: string, url: string): boolean {
 
 const relative = (prefix: string, url: string) => (url.startsWith(prefix) ? url.slice(prefix.length) : url)
 
-const refuse = (allow: string) => async (request: FastifyRequest) => {
-  throw new ApiError(405, 'method_not_allowed', `${request.method} is not allowed at this path: use ${allow}.`, {
+async function refuse({ method }: FastifyRequest, known: ReadonlySet<string>): Promise<never> {
+  const allow = [...known].sort().join(', ')
+  throw new ApiError(405, 'method_not_allowed', `${method} is not allowed at this path: use ${allow}.`, {
     headers: { allow },
   })
 }

@@ -20,7 +20,7 @@ import { operations } from './operations.ts'
 export async function adminApi(scope: FastifyInstance, app: App): Promise<void> {
   requireOperator(scope, app)
   scope.setNotFoundHandler(noRoute)
-  refuseOtherMethods(scope)
+  refuseOtherMethods(scope, { isWhole: true })
   for (const operation of operations) mount(scope, app, operation)
   importRoute(scope, app)
 }

@@ -60,6 +60,18 @@ test('nothing is ignored: unknown parameters, properties, bodies where none is k
   assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET, HEAD, POST'])
 })
 
+test('405 with Allow for an unusual method too, 404 at a path that is not there, and 401 without a key', async () => {
+  for (const method of ['PROPFIND', 'QUERY', 'MKCOL']) {
+    const refused = await admin.call(method, `/projects/${PROJECT}/webhooks?limit=1`)
+    assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET, HEAD, POST'], method)
+    assert.equal(refused.body.message, `${method} is not allowed at this path: use GET, HEAD, POST.`)
+    assert.equal((await admin.call(method, `/projects/${PROJECT}/import`)).headers.get('allow'), 'POST')
+    assert.equal((await admin.call(method, '/nothing')).status, 404, method)
+    assert.equal((await admin.call(method, '')).status, 404, method)
+    assert.equal((await fetch(`${admin.adminUrl}/admin/v1/organizations`, { method })).status, 401, method)
+  }
+})
+
 test('lists are bounded and walked by cursors; a cursor of another list is refused', async () => {
   for (let n = 0; n < 5; n += 1) await events.event({ object_id: `walked-${n}` })
   const walked: string[] = []
