@@ -10,13 +10,13 @@ declare module 'fastify' {
   }
 }
 
-// A route for each path and each of Node's 35 methods would take most of the time of a start.
-const USUAL = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
-
 /**
- * Responds to every other method of the paths registered on `app` with 405 and `Allow`. Call it before registering routes. With
- * `isWhole`, everything below the prefix of `app` is registered on it: its unusual methods then share a route. A fixed path also takes the methods of a route whose parameter matches it: with `POST /x/all` and `GET /x/:id`,
- * `GET /x/all` reads the object with the id `all`.
+ * Responds to every other method of the paths registered on `app` with 405 and `Allow`. Call it before registering routes. A fixed
+ * path also takes the methods of a route whose parameter matches it: with `POST /x/all` and `GET /x/:id`, `GET /x/all` reads the
+ * object with the id `all`.
+ *
+ * Routes for all of Node's 35 methods at each path would take most of the time of a start where paths are many. With `isWhole`,
+ * everything below the prefix of `app` is registered on it, and all methods but GET and HEAD share a route.
  */
 export function refuseOtherMethods(app: FastifyInstance, { isWhole = false } = {}): void {
   const methods = new Map<string, Set<string>>()
@@ -28,10 +28,15 @@ export function refuseOtherMethods(app: FastifyInstance, { isWhole = false } = {
   // A plugin runs after the function that registers it, so it sees every route of its parent.
   app.register(async (others) => {
     // The routes registered here are added to `methods`, too.
-    const routes = [...methods].map(([url, known]) => [url, [...known]] as const)
-    const methodsOf = (url: string) => new Set(routes.flatMap(([pattern, its]) => (matches(pattern, url) ? its : [])))
+    const routes = [...methods].map(([url, known]) => ({ url, segments: url.split('/'), known: [...known] }))
+    const methodsOf = (path: string) => {
+      const segments = path.split('/')
+      return new Set(routes.flatMap((route) => (matches(route.segments, segments) ? route.known : [])))
+    }
+    const shared = app.supportedMethods.filter((method) => isWhole && method !== 'GET' && method !== 'HEAD')
+    const alone = app.supportedMethods.filter((method) => !shared.includes(method))
     // A route's own hook runs after authentication, and before the body is read.
-    const refuseAll = (url: string, method: string[], onRequest: (request: FastifyRequest) => Promise<void>) =>
+    const add = (url: string, method: string[], onRequest: (request: FastifyRequest) => Promise<never>) =>
       others.route({
         method: method as HTTPMethods[],
         url: relative(others.prefix, url),
@@ -40,28 +45,21 @@ export function refuseOtherMethods(app: FastifyInstance, { isWhole = false } = {
         onRequest,
         handler: noRoute,
       })
-    const refused = isWhole ? app.supportedMethods.filter((one) => USUAL.has(one)) : app.supportedMethods
-    for (const [url] of routes) {
+    for (const { url } of routes) {
       const known = methodsOf(url)
-      refuseAll(
-        url,
-        refused.filter((one) => !known.has(one)),
-        (request) => refuse(request, known),
-      )
+      const missing = alone.filter((method) => !known.has(method))
+      if (missing.length > 0) add(url, missing, (request) => refuse(request, known))
     }
     if (!isWhole) return
-    const unusual = app.supportedMethods.filter((one) => !USUAL.has(one))
-    refuseAll('/*', unusual, async (request) => {
+    add('/*', shared, (request) => {
       const known = methodsOf(request.url.split('?')[0]!)
-      await (known.size > 0 ? refuse(request, known) : noRoute())
+      return known.size > 0 ? refuse(request, known) : noRoute()
     })
   })
 }
 
-function matches(pattern: string, url: string): boolean {
-  const expected = pattern.split('/')
-  const segments = url.split('/')
-  return expected.length === segments.length && expected.every((one, at) => one[0] === ':' || one === segments[at])
+function matches(pattern: string[], segments: string[]): boolean {
+  return pattern.length === segments.length && pattern.every((one, at) => one[0] === ':' || one === segments[at])
 }
 
 const relative = (prefix: string, url: string) => (url.startsWith(prefix) ? url.slice(prefix.length) : url)

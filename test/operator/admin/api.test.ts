@@ -60,8 +60,8 @@ test('nothing is ignored: unknown parameters, properties, bodies where none is k
   assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET, HEAD, POST'])
 })
 
-test('405 with Allow for an unusual method too, 404 at a path that is not there, and 401 without a key', async () => {
-  for (const method of ['PROPFIND', 'QUERY', 'MKCOL']) {
+test('405 with Allow for every other method, 404 at a path that is not there, and 401 without a key', async () => {
+  for (const method of ['PUT', 'DELETE', 'OPTIONS', 'PROPFIND', 'QUERY']) {
     const refused = await admin.call(method, `/projects/${PROJECT}/webhooks?limit=1`)
     assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET, HEAD, POST'], method)
     assert.equal(refused.body.message, `${method} is not allowed at this path: use GET, HEAD, POST.`)
