@@ -9,6 +9,8 @@ import { until } from './cluster.ts'
 
 export interface OpenBrowser {
   browser: Browser
+  /** Empties every page. Pages that stay open take CPU, and closing a context would end the browser. */
+  leavePages(): Promise<void>
   close(): Promise<void>
 }
 
@@ -30,7 +32,14 @@ export async function openBrowser(): Promise<OpenBrowser> {
     const launch = () => chromium.launch({ executablePath: program, args: ARGUMENTS, env })
     // This build sometimes closes its connection while it starts, before it has seen a page.
     const browser = await launch().catch(launch)
-    return { browser, close: () => browser.close().then(remove) }
+    return {
+      browser,
+      async leavePages() {
+        const pages = browser.contexts().flatMap((context) => context.pages())
+        for (const page of pages) if (page.url() !== 'about:blank') await page.goto('about:blank')
+      },
+      close: () => browser.close().then(remove),
+    }
   } catch (error) {
     await remove()
     throw error

@@ -1,5 +1,5 @@
 // The dashboard with the demo in a browser: its server, and tabs that are signed in.
-import { after, before } from 'node:test'
+import { after, afterEach, before } from 'node:test'
 import { makeOwnLink } from '../../../src/operator/dashboard/sessions.ts'
 import { type OpenBrowser, openBrowser } from '../../support/browser.ts'
 import type { TestServer } from '../../support/server.ts'
@@ -23,6 +23,7 @@ export function setUpDemoBrowser() {
     server = await startDemoServer({ WEBHOOK_ALLOW_PRIVATE: 'true' })
     opened = await openBrowser()
   })
+  afterEach(() => opened?.leavePages())
   after(async () => {
     await opened?.close()
     await server?.stop()

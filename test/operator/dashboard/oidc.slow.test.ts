@@ -1,7 +1,7 @@
 // Signing in with OpenID Connect in a browser, at a provider on loopback: who gets in, who does not, and who is out again.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { after, afterEach, before, describe, test } from 'node:test'
 import type { BrowserContext, Page } from 'playwright-core'
 import { openIdentityProvider } from '../../../src/operator/dashboard/identity-provider.ts'
 import { noBrowser, type OpenBrowser, openBrowser } from '../../support/browser.ts'
@@ -43,6 +43,7 @@ describe(titled('signing in with OpenID Connect', noBrowser), { skip: noBrowser 
     provider.accounts.set('eve', { name: 'Eve <b>', groups: ['staff'] })
     opened = await openBrowser()
   })
+  afterEach(() => opened?.leavePages())
   after(async () => {
     await opened?.close()
     await other?.stop()
