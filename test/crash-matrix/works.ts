@@ -20,7 +20,7 @@ import { startSettling } from '../../src/payments/billing/settling.ts'
 import { until } from '../support/cluster.ts'
 
 export const ACTOR = { kind: 'tundish', id: 'crash matrix', source: 'here' } as const
-const PATIENCE_MS = 60_000
+const PATIENCE_MS = 180_000
 
 /** The ids and texts of the victim, and for a restore the settings of the database. */
 export type Subject = Record<string, string>
