@@ -5,7 +5,17 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Refusal } from '../../lib/errors.ts'
 import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
-import { BEGIN_AGAIN, type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
+import {
+  beginAgain,
+  type Groups,
+  lackedTable,
+  movedByAnother,
+  quoted,
+  refuseOthersTables,
+  type State,
+  sameState,
+  type Target,
+} from './target.ts'
 
 const PACKAGE = '@duckdb/node-api'
 
@@ -96,9 +106,7 @@ export async function duckdbTarget(path: string): Promise<Target> {
   return {
     async open() {
       const known = await readNames(connection)
-      const other = TABLES.find(({ name }) => known.has(name))
-      if (other && !known.has('tundish_sync'))
-        throw new Refusal(`${path} has a table "${other.name}" that is not of a copy: name another file.`)
+      refuseOthersTables(path, known)
       await connection.run('begin')
       await connection.run(`
         create table if not exists tundish_sync (
@@ -106,7 +114,7 @@ export async function duckdbTarget(path: string): Promise<Target> {
       // Copies that an older version made do not name the project.
       await connection.run('alter table tundish_sync add column if not exists project varchar')
       for (const table of TABLES) await makeTable(connection, table)
-      if (TABLES.some(({ name }) => !known.has(name))) await connection.run(BEGIN_AGAIN('tundish_sync'))
+      if (lackedTable(known)) await connection.run(beginAgain('tundish_sync'))
       await connection.run('commit')
     },
     state,

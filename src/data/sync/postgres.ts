@@ -7,7 +7,16 @@ import { Refusal } from '../../lib/errors.ts'
 import { COPY_NULL, copyText } from '../../lib/pg/copy-text.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
 import { type Column, type ColumnType, TABLES, type Table } from './tables.ts'
-import { BEGIN_AGAIN, type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
+import {
+  beginAgain,
+  type Groups,
+  lackedTable,
+  movedByAnother,
+  quoted,
+  type State,
+  sameState,
+  type Target,
+} from './target.ts'
 
 const SCHEMA = 'tundish'
 
@@ -108,7 +117,7 @@ async function makeTables(client: pg.Client): Promise<void> {
       await client.query(`alter table ${placeOf(table)} ${missing.map((one) => `add column ${one}`).join(', ')}`)
     }
   }
-  if (TABLES.some(({ name }) => !known.has(name))) await client.query(BEGIN_AGAIN(`${SCHEMA}.sync`))
+  if (lackedTable(known)) await client.query(beginAgain(`${SCHEMA}.sync`))
 }
 
 /** The columns of the tables in the schema. */

@@ -1,10 +1,19 @@
 // A copy in a SQLite file: each batch and the state in one transaction.
 import { chmodSync, existsSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
-import { Refusal } from '../../lib/errors.ts'
 import { readExact } from '../../lib/json/exact.ts'
 import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
-import { BEGIN_AGAIN, type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
+import {
+  beginAgain,
+  type Groups,
+  lackedTable,
+  movedByAnother,
+  quoted,
+  refuseOthersTables,
+  type State,
+  sameState,
+  type Target,
+} from './target.ts'
 
 const TYPES: Record<ColumnType, string> = {
   text: 'text',
@@ -66,7 +75,7 @@ export function sqliteTarget(path: string): SqliteTarget {
   return {
     async open() {
       const known = readNames(db)
-      if (!known.has('tundish_sync')) refuseOthersTables(path, known)
+      refuseOthersTables(path, known)
       db.exec('begin immediate')
       db.exec(`
         create table if not exists tundish_sync (
@@ -75,7 +84,7 @@ export function sqliteTarget(path: string): SqliteTarget {
       // Copies that an older version made do not name the project.
       if (!readColumns(db, 'tundish_sync').has('project')) db.exec('alter table tundish_sync add column project text')
       for (const table of TABLES) makeTable(db, table)
-      if (TABLES.some(({ name }) => !known.has(name))) db.exec(BEGIN_AGAIN('tundish_sync'))
+      if (lackedTable(known)) db.exec(beginAgain('tundish_sync'))
       db.exec('commit')
       for (const table of TABLES) {
         const names = table.columns.map(({ name }) => quoted(name))
@@ -126,12 +135,6 @@ export function sqliteTarget(path: string): SqliteTarget {
 function readNames(db: DatabaseSync): Set<string> {
   const rows = db.prepare("select name from sqlite_master where type in ('table', 'view')").all()
   return new Set(rows.map(({ name }) => String(name)))
-}
-
-/** Rows would otherwise be written into a table of another program. */
-function refuseOthersTables(path: string, known: Set<string>): void {
-  const other = TABLES.find(({ name }) => known.has(name))
-  if (other) throw new Refusal(`${path} has a table "${other.name}" that is not of a copy: name another file.`)
 }
 
 /** Makes the table, or adds the columns that a copy of an older version lacks. */

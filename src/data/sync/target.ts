@@ -1,6 +1,6 @@
 // The interface of the targets that a sync copies to.
 import { Refusal } from '../../lib/errors.ts'
-import type { Row, Table } from './tables.ts'
+import { type Row, TABLES, type Table } from './tables.ts'
 
 /** The position of a copy, committed together with the rows up to it. */
 export interface State {
@@ -46,10 +46,17 @@ export const movedByAnother = () =>
 export const sameState = (a: State | undefined, b: State | undefined) =>
   a?.since === b?.since && a?.cursor === b?.cursor && a?.records === b?.records
 
-/**
- * The statement that runs when a table of the copy was missing: dropped by its owner, or new in this version. All records are read
- * again, because those that do not change any more would never reach it.
- */
-export const BEGIN_AGAIN = (table: string) => `update ${table} set since = null, cursor = null, records = 0`
+/** Refuses a file with a table of another program, into which rows would be written. `known`: the tables of the file. */
+export function refuseOthersTables(path: string, known: ReadonlySet<string>): void {
+  const other = TABLES.find(({ name }) => known.has(name))
+  if (other && !known.has('tundish_sync'))
+    throw new Refusal(`${path} has a table "${other.name}" that is not of a copy: name another file.`)
+}
+
+/** Whether a table was missing among those that were `known` before: dropped by its owner, or new in this version. */
+export const lackedTable = (known: { has(name: string): boolean }) => TABLES.some(({ name }) => !known.has(name))
+
+/** The statement for a copy that lacked a table. All records are read again, because those that stay as they are would never reach it. */
+export const beginAgain = (table: string) => `update ${table} set since = null, cursor = null, records = 0`
 
 export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
