@@ -184,3 +184,23 @@ function fields(table: string, ...columns: string[]): string {
     ' union all ',
   )
 }
+
+/** Stores an order that Tundish made, of a new customer. */
+export async function storeOrder(
+  { rows }: Imports,
+  { id, organizationId }: Project,
+  order: string,
+  providerKey: string,
+) {
+  await rows(
+    `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
+     values ($1, 'ada', $2, db_clock(), db_clock())`,
+    [organizationId, id],
+  )
+  await rows(
+    `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
+       status, psp, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
+     values ($1, $3, 'ada', $2, 'key', 10, 'USD', 'failed', 'stripe', 'pm', $3, $4, db_clock(), db_clock())`,
+    [organizationId, id, order, providerKey],
+  )
+}

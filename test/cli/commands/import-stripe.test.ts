@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
+import { storeOrder } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { openStripeSimulator, savedCard, TEST_KEY } from '../../support/stripe-simulator.ts'
 import { openImportCommand } from './import-command.ts'
@@ -62,17 +63,7 @@ test('a charge that another organization made with the same account is not calle
   const { customer, payment_method } = await savedCard(client)
   const other = await imports.project()
   const [order, key] = [randomUUID(), 'a key of the other organization']
-  await imports.rows(
-    `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
-     values ($1, 'ada', $2, db_clock(), db_clock())`,
-    [other.organizationId, other.id],
-  )
-  await imports.rows(
-    `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
-       status, psp, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
-     values ($1, $3, 'ada', $2, 'key', 10, 'USD', 'failed', 'stripe', 'pm', $3, $4, db_clock(), db_clock())`,
-    [other.organizationId, other.id, order, key],
-  )
+  await storeOrder(imports, other, order, key)
   const how = { confirm: true, off_session: true, metadata: { tundish_order: order, tundish_key: key } }
   await client.paymentIntents.create({ ...how, amount: 700, currency: 'usd', customer, payment_method })
   assert.doesNotMatch((await run('--key-file', keyFile)).stdout, /no order here/)

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { figuresOf } from '../../../../src/data/ingest/stripe/tally.ts'
-import { line } from '../../../support/imports.ts'
+import { line, storeOrder } from '../../../support/imports.ts'
 import { differences, openStripeImports, serveInPlace } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
 
@@ -157,17 +157,7 @@ test('charges that Tundish made are left out; those of another installation are 
   const project = await imports.project()
   const { customer, payment_method } = await savedCard(stripe)
   const [ours, others] = [randomUUID(), randomUUID()]
-  await imports.rows(
-    `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
-     values ($1, 'ada', $2, db_clock(), db_clock())`,
-    [project.organizationId, project.id],
-  )
-  await imports.rows(
-    `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
-       status, psp, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
-     values ($1, $3, 'ada', $2, 'key', 10, 'USD', 'failed', 'stripe', 'pm', $3, 'k', db_clock(), db_clock())`,
-    [project.organizationId, project.id, ours],
-  )
+  await storeOrder(imports, project, ours, 'k')
   const own = await pay(customer, payment_method, { metadata: { tundish_order: ours } })
   const foreign = await pay(customer, payment_method, { metadata: { tundish_order: others } })
   const lost = await pay(customer, payment_method, { metadata: { tundish_order: randomUUID(), tundish_key: 'a key' } })
