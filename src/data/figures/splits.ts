@@ -25,12 +25,11 @@ const boughtAt = (instant: string) => `
 // A declined attempt has no transaction. Another payment for the same subscription has: the nearest one, because a person may change to
 // another product.
 const BOUGHT = `
-  coalesce(
     (select t.subscription_id from transactions t where ${boughtAt(paidAt('r'))} order by t.id limit 1),
     (select t.subscription_id from report_transactions s join transactions t on ${boughtAt(paidAt('s'))}
       where s.organization_id = r.organization_id and s.external_id = r.external_id and s.meta_subs_id = r.meta_subs_id
         and s.psp_transaction_type = 'sale' and s.status = 'succeeded'
-      order by abs(extract(epoch from ${paidAt('s')} - ${paidAt('r')})), t.id limit 1))`
+      order by abs(extract(epoch from ${paidAt('s')} - ${paidAt('r')})), t.id limit 1)`
 
 /**
  * SQL: the person of a row `r` of the payment report of the customer `c`, and the product of the subscription that the row names, or else
@@ -39,7 +38,7 @@ const BOUGHT = `
 export const OF_PERSON = `
     left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
     left join subscriptions named on named.project_id = c.project_id and named.id = r.meta_subs_id
-    left join subscriptions u on u.project_id = c.project_id and u.id = case when named.id is null then ${BOUGHT} else named.id end`
+    left join subscriptions u on u.project_id = c.project_id and u.id = coalesce(named.id, ${BOUGHT})`
 export const PERSON = `, c.profile_id, ${orNone('p.funnel_id')} as funnel, ${orNone('p.country')} as country,
     ${orNone('u.product_id')} as product`
 
