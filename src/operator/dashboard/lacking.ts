@@ -2,8 +2,7 @@
 import { addDays } from '../../lib/days.ts'
 import { money } from './format.ts'
 import { html, type Piece } from './html.ts'
-import { type Figure, figures } from './numbers.ts'
-import { comparable } from './period.ts'
+import { type Figure, figures, withComparison } from './numbers.ts'
 import type { View } from './view.ts'
 
 const MAX_NAMED = 3
@@ -35,12 +34,7 @@ interface Missing {
 /** What each of these metrics leaves out in the period of the page, and in the days that it is compared with. */
 export async function lackingOf<Name extends Lackable>(view: View, ...metrics: Name[]): Promise<Record<Name, Lacking>> {
   const names = metrics.map((name) => `${name}_unvalued` as const)
-  const query = { by: 'currency', money: 'own' } as const
-  const days = comparable(view.span)
-  const [found, compared = []] = await Promise.all([
-    figures(view, names.join(','), query),
-    days && figures(view, names.join(','), { ...query, ...days, compare: true }),
-  ])
+  const [found, compared] = await withComparison(view, names.join(','), { by: 'currency', money: 'own' })
   const missingOf = (all: Figure[], of: 'values' | 'previous', name: string) =>
     all.flatMap((one) => (one[of]?.[name] ? [{ currency: one.key!, amount: one[of][name] }] : []))
   const lackingIn = (name: string): Lacking => ({

@@ -62,13 +62,22 @@ export async function figures(view: View, metric: string, query: FigureQuery = {
 
 const nothing = (view: View): Figure => ({ period: null, key: null, currency: view.reporting.currency, values: {} })
 
+/** Figures of the period, and those of its days that are over, with the values they are compared with; none if no day is over. */
+export async function withComparison(
+  view: View,
+  metric: string,
+  query: FigureQuery = {},
+): Promise<[Figure[], Figure[]]> {
+  const days = comparable(view.span)
+  return Promise.all([
+    figures(view, metric, query),
+    days ? figures(view, metric, { ...query, ...days, compare: true }) : [],
+  ])
+}
+
 /** The figure of the whole period; empty if there are no records. Only the days that are over are compared. */
 export async function total(view: View, metric: string, query: FigureQuery = {}): Promise<Figure> {
-  const days = comparable(view.span)
-  const [found, [over] = []] = await Promise.all([
-    figures(view, metric, query),
-    days && figures(view, metric, { ...query, ...days, compare: true }),
-  ])
+  const [found, [over]] = await withComparison(view, metric, query)
   const [all = { ...nothing(view), left: leftOf(found) }] = found
   return { ...all, ...(over && { compared: over.values, previous: over.previous! }) }
 }

@@ -1,8 +1,8 @@
 // The section about imports from Stripe on the page of merchant accounts.
 import { readDay } from '../../../lib/days.ts'
-import { minorUnits, readMinor } from '../../../lib/money.ts'
+import { formatMinor, readMinor } from '../../../lib/money.ts'
 import type { Item } from '../call.ts'
-import { id, minorMoney, number, plainMoney, status, time, words } from '../format.ts'
+import { id, minorMoney, number, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, selectField, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
@@ -101,7 +101,7 @@ async function sumsOf(view: View, { psp_merchant_id }: { psp_merchant_id: string
 const minorOf = (amount: string | null, currency: string) => (amount === null ? 0n : readMinor(amount, currency))
 
 const amountCell = (minor: bigint, currency: string) =>
-  cell(minorMoney(String(minor), currency), plainMoney(`${minor}e-${minorUnits(currency) ?? 2}`, currency))
+  cell(minorMoney(String(minor), currency), formatMinor(minor, currency))
 
 export async function startImport(view: View, form: URLSearchParams): Promise<string> {
   const since = form.get('since')
