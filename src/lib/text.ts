@@ -105,3 +105,6 @@ export function shorten(given: string, max: number): string {
   const characters = [...text.slice(0, 2 * (max + 1))]
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`
 }
+
+/** `1 key`, `2 keys`. */
+export const count = (n: number, noun: string, nouns = `${noun}s`) => `${n} ${n === 1 ? noun : nouns}`

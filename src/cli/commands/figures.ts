@@ -1,6 +1,7 @@
 // tundish figures: sums by day, what customers cost and are worth; loads what was spent on advertising.
 import type { Command } from 'commander'
 import { Refusal } from '../../lib/errors.ts'
+import { count } from '../../lib/text.ts'
 import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
 import { readTextFile } from './text-file.ts'
@@ -33,7 +34,7 @@ export async function register(program: Command): Promise<void> {
         sum.without_usd > 0 ? ` ${sum.without_usd} have no value in US dollars: load exchange rates first.` : ''
       return {
         json: { ...sum, days },
-        text: `${sum.rows} amounts of ${days} ${days === 1 ? 'day' : 'days'} loaded, ${sum.replaced} replaced.${unknown}`,
+        text: `${sum.rows} amounts of ${count(days, 'day')} loaded, ${sum.replaced} replaced.${unknown}`,
       }
     },
   )

@@ -4,6 +4,7 @@ import { addEntry } from '../../core/audit/audit.ts'
 import { refuseLeaving } from '../../core/tenants/leaving.ts'
 import { requireOrganization } from '../../core/tenants/tenants.ts'
 import { markRates } from '../../data/figures/rate-marks.ts'
+import { count } from '../../lib/text.ts'
 import { fetchRatesNow } from '../../payments/billing/rates/fetch-rates.ts'
 import { readRates } from '../../payments/billing/rates/rate-files.ts'
 import { refuseFuture, storeRates } from '../../payments/billing/rates/store-rates.ts'
@@ -17,7 +18,7 @@ export async function register(program: Command): Promise<void> {
   action(rates.command('fetch').description('Fetch the rates of RATES_URL now'), async (app) => {
     const json = await fetchRatesNow(app, commandLine(), markRates)
     const day = json.last_day === null ? 'The file has not changed' : `The newest day is ${json.last_day}`
-    return { json, text: `${counted(json.rates, 'rate')} ${json.rates === 1 ? 'is' : 'are'} new or changed. ${day}.` }
+    return { json, text: `${count(json.rates, 'rate')} ${json.rates === 1 ? 'is' : 'are'} new or changed. ${day}.` }
   })
   action(
     rates
@@ -45,10 +46,8 @@ export async function register(program: Command): Promise<void> {
       const span = days.length > 0 ? `, ${result.first_day} to ${result.last_day}` : ''
       return {
         json: result,
-        text: `${counted(read.length, 'rate')} of ${counted(days.length, 'day')} loaded${span}.`,
+        text: `${count(read.length, 'rate')} of ${count(days.length, 'day')} loaded${span}.`,
       }
     },
   )
 }
-
-const counted = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`

@@ -1,11 +1,13 @@
 // The doctor's checks of the server: version, rights, encoding, clock, migrations, and the conditions of the sync horizon.
+
 import { UsageError } from '../../lib/errors.ts'
 import { BEFORE_READING } from '../../lib/pg/before-reading.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { sqlState } from '../../lib/pg/errors.ts'
 import { readHosts } from '../../lib/pg/hosts.ts'
 import { pendingMigrations, wrongEncoding } from '../../lib/pg/migrate.ts'
-import { count, type Finding, failed, ok, warning } from './finding.ts'
+import { count } from '../../lib/text.ts'
+import { type Finding, failed, ok, warning } from './finding.ts'
 
 const OLDEST = 15
 const NEWEST_TESTED = 18

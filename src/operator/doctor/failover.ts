@@ -1,7 +1,9 @@
 // The doctor's check of failovers: whether one of them lost commits.
+
 import type { Db } from '../../lib/pg/db.ts'
+import { count } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import { count, type Finding, failed, ok, warning } from './finding.ts'
+import { type Finding, failed, ok, warning } from './finding.ts'
 
 const SHOWN_FOR = '30 days'
 

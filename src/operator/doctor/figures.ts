@@ -1,10 +1,12 @@
 // Compares the figures of some days with the records they were computed from.
+
 import { countDifferences } from '../../data/figures/compute.ts'
 import { families } from '../../data/figures/families.ts'
 import { HAS_NEWS } from '../../data/figures/reports.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { count, type Finding, failed, ofTenant, ok, warning } from './finding.ts'
+import { count } from '../../lib/text.ts'
+import { type Finding, failed, ofTenant, ok, warning } from './finding.ts'
 
 // Computing one day of a large project takes less than a second.
 const DAYS_A_PROJECT = 3

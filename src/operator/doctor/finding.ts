@@ -28,6 +28,3 @@ export function warning(check: string, message: string, fix: string): Finding {
 export function failed(check: string, message: string, fix: string): Finding {
   return { check, level: 'failed', message, fix }
 }
-
-/** `1 key`, `2 keys`. */
-export const count = (n: number, noun: string, nouns = `${noun}s`) => `${n} ${n === 1 ? noun : nouns}`

@@ -1,8 +1,10 @@
 // The doctor's checks of payments: whether providers respond, and charges whose outcome is unknown.
+
 import type { Db } from '../../lib/pg/db.ts'
+import { count } from '../../lib/text.ts'
 import { adapters } from '../../payments/providers/adapters.ts'
 import type { Provider, Providers } from '../../payments/providers/provider.ts'
-import { count, type Finding, failed, ofTenant, ok, warning } from './finding.ts'
+import { type Finding, failed, ofTenant, ok, warning } from './finding.ts'
 
 // By then the outcome has been looked up four times.
 const LONG_IN_PROGRESS = '10 minutes'

@@ -1,7 +1,9 @@
 // The doctor's check of exchange rates: whether they are as new as the amounts that need them.
+
 import type { Config } from '../../config.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { count, type Finding, ofTenant, ok, warning } from './finding.ts'
+import { count } from '../../lib/text.ts'
+import { type Finding, ofTenant, ok, warning } from './finding.ts'
 
 // Banks are closed for up to four days at Easter, of which two are working days elsewhere.
 const OLD_DAYS = 3

@@ -1,4 +1,5 @@
 // The doctor's checks of stored data: keys can be decrypted, counters are exact, the ledgers of erasures and the audit log agree.
+
 import { existsSync } from 'node:fs'
 import { verifyAudit } from '../../core/audit/verify.ts'
 import { readLedgers } from '../../core/erasure/ledger-files.ts'
@@ -7,7 +8,8 @@ import { hashKey } from '../../core/tenants/key-text.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { bytesFromPg } from '../../lib/pg/row-bytes.ts'
 import type { Seal } from '../../lib/secrets.ts'
-import { count, type Finding, failed, ofTenant, ok, warning } from './finding.ts'
+import { count } from '../../lib/text.ts'
+import { type Finding, failed, ofTenant, ok, warning } from './finding.ts'
 
 /** Also returns the seal if it is the database's: other checks need it. */
 export async function checkMasterKey(db: Db, given?: Seal): Promise<{ finding: Finding; seal?: Seal }> {

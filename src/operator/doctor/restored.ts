@@ -1,10 +1,12 @@
 // The doctor's checks after a restored backup or a failover: merchant accounts to list, movements that have no order here, and keys
 // that are valid again.
+
 import { openMarks, type RestoredMark, sentenceOf } from '../../core/tenants/restored.ts'
 import type { Db } from '../../lib/pg/db.ts'
+import { count } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { IS_LOST } from '../../payments/providers/lost-movements.ts'
-import { count, type Finding, failed, warning } from './finding.ts'
+import { type Finding, failed, warning } from './finding.ts'
 
 /** Returns no finding if everything was listed and nothing is lost. */
 export async function checkRestored(db: Db): Promise<Finding[]> {

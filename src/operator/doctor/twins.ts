@@ -1,8 +1,10 @@
 // The doctor's check of people with several profiles: the same address, or a session of one that led to a payment of another.
+
 import { isAddress } from '../../core/erasure/twins.ts'
 import { mergeOrder } from '../../core/people/order.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { count, type Finding, ofTenant, warning } from './finding.ts'
+import { count } from '../../lib/text.ts'
+import { type Finding, ofTenant, warning } from './finding.ts'
 import { withoutTimeout } from './records.ts'
 
 /** A finding for each project that has likely twins, with the command that merges the first two. */
