@@ -81,13 +81,13 @@ const MARK_ALL = `
 
 /** The runs of a pass over the marks of a project. */
 export interface Runs {
-  /** How many days the next run may have. */
-  days: number
+  /** By family: how many days its next run may have; 1 if it is missing. */
+  days: Map<string, number>
   /** By family: the first day of the last run. That day and later ones are left to the next pass. */
   taken: Map<string, string>
 }
 
-export const beginRuns = (): Runs => ({ days: 1, taken: new Map() })
+export const beginRuns = (): Runs => ({ days: new Map(), taken: new Map() })
 
 /** Removes the marks of the next run of days of one family and returns the run; undefined if there is none. */
 export async function takeMarks(
@@ -95,7 +95,13 @@ export async function takeMarks(
   projectId: string,
   { days, taken }: Runs,
 ): Promise<{ family: string; days: Days } | undefined> {
-  const [run] = await query(TAKE, [projectId, days, [...taken.keys()], [...taken.values()]])
+  const [run] = await query(TAKE, [
+    projectId,
+    [...days.keys()],
+    [...days.values()].map(String),
+    [...taken.keys()],
+    [...taken.values()],
+  ])
   if (!run?.from) return undefined
   return { family: run.family!, days: { from: run.from, to: run.to! } }
 }
@@ -105,11 +111,14 @@ export async function takeMarks(
 const TAKE = `
   with newest as (
     select family, day from figure_marks m where project_id = $1 and family <> 'all' and not exists (
-      select from unnest($3::text[], $4::date[]) taken (family, day) where taken.family = m.family and m.day >= taken.day)
+      select from unnest($4::text[], $5::date[]) taken (family, day) where taken.family = m.family and m.day >= taken.day)
     order by day desc, family limit 1
+  ), longest as (
+    select coalesce((select l.days from unnest($2::text[], $3::int[]) l (family, days) where l.family = n.family), 1) as days
+    from newest n
   ), days as (
     select distinct m.day from figure_marks m join newest n on m.family = n.family
-    where m.project_id = $1 and m.day > n.day - $2::int and m.day <= n.day
+    where m.project_id = $1 and m.day > n.day - (select days from longest) and m.day <= n.day
   ), run as (
     -- In a run without gaps, the sum of a day and its position from the end is the same for all days.
     select day from (select day, day + row_number() over (order by day desc)::int as sum from days) placed

@@ -91,13 +91,18 @@ async function computeNext(db: Db, pass: Pass): Promise<'computed' | 'none' | 'l
     // The transaction was rolled back, so the marks are still there. Fewer days may take less time, or be without the bad one.
     if (!marks || !isAboutDays(error)) throw error
     if (addDays(marks.days.from, 1) === marks.days.to) await leaveOut(db, pass, marks.family, marks.days.from, error)
-    else runs.days = Math.ceil(runs.days / 4)
+    else resize(runs, marks.family, 1 / 4)
     return 'computed'
   }
   const tookMs = performance.now() - begunMs
-  if (tookMs < SHORT_RUN_MS) runs.days = Math.min(2 * runs.days, LONGEST_RUN)
-  if (tookMs > LONG_RUN_MS) runs.days = Math.ceil(runs.days / 4)
+  if (tookMs < SHORT_RUN_MS) resize(runs, marks!.family, 2)
+  if (tookMs > LONG_RUN_MS) resize(runs, marks!.family, 1 / 4)
   return 'computed'
+}
+
+/** Changes how many days the next run of a family may have. */
+function resize({ days }: Runs, family: string, by: number): void {
+  days.set(family, Math.min(Math.ceil((days.get(family) ?? 1) * by), LONGEST_RUN))
 }
 
 /** Records a day that cannot be computed, and continues with the day before it. */

@@ -16,7 +16,10 @@ const PAYMENTS = `
     r.psp_transaction_type = 'sale' and not exists (${SALE_OF_ORDER('e')} and e.trx_created_at < r.trx_created_at) as has_returns
   from projects j
   join report_transactions r on r.organization_id = j.organization_id and ${within(paidAt('r'))}
-  join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
+  join lateral (
+    -- With a limit the customer is always looked up by key: PostgreSQL expects a few payments, and would read all customers for each.
+    select * from customers k where k.organization_id = r.organization_id and k.external_id = r.external_id limit 1
+  ) c on c.project_id = j.id
   ${ACCOUNT}
   where j.id = $1 and (r.psp_transaction_type = 'sale' and r.status = 'succeeded'
     or r.psp_transaction_type <> 'sale' and not exists (${SALE_OF_ORDER('o')}))`
