@@ -1,10 +1,11 @@
 // A session: the API's shape, the import's fields, and what an erasure removes.
 import { instant, integer, json, object, shape, text } from '../../lib/shape/shape.ts'
-import { orElse, required } from './import/fields.ts'
+import { orElse, required, type Stored } from './import/fields.ts'
 import * as from from './import/types.ts'
 import { all, countedBy, field, importedOnly, nested, record, shownFields, toEmptyObject, toNull } from './record.ts'
 import { columnOf, DIMENSIONS, dimension, visitOf } from './visit.ts'
 
+const VISIT_COLUMNS = DIMENSIONS.map((name) => [name, columnOf(name)] as const)
 const anyObject = { schema: { type: 'object', additionalProperties: true } }
 
 const fields = {
@@ -67,7 +68,9 @@ export const sessionRecord = record({
       origin: stored('origin'),
       user_agent: stored('user_agent'),
     })
-    return Object.fromEntries(DIMENSIONS.map((name) => [columnOf(name), found[name]]))
+    const columns: Record<string, Stored> = {}
+    for (const [name, column] of VISIT_COLUMNS) columns[column] = found[name]
+    return columns
   },
 })
 

@@ -34,10 +34,12 @@ export const dimension = (name: Dimension): Type => ({
  * The dimensions that follow from the other fields of a session. The parameters of the URL win over those in `origin`, which may
  * be the same ones.
  */
-export function visitOf(session: Record<'query_params' | 'origin' | 'user_agent', Stored>): Record<Dimension, Stored> {
-  const parameters = { ...parametersOfUrl(session.origin), ...parametersOf(session.query_params) }
-  const program = programOf(session.user_agent)
-  if (Object.keys(parameters).length === 0) return { ...UNMARKED, ...program }
+export function visitOf(session: Record<'query_params' | 'origin' | 'user_agent', Stored>): Visit {
+  const inUrl = parametersOfUrl(session.origin)
+  const given = parametersOf(session.query_params)
+  const unmarked = unmarkedOf(session.user_agent)
+  if (inUrl === NONE && given === NONE) return unmarked
+  const parameters = { ...inUrl, ...given }
   const of = (name: Dimension, ...names: string[]) => {
     const found = names.map((one) => parameters[one]).find((text) => text !== undefined && text.trim() !== '')
     return found === undefined ? null : name === 'referrer' ? hostOf(found) : clean(found, name)
@@ -48,29 +50,21 @@ export function visitOf(session: Record<'query_params' | 'origin' | 'user_agent'
     Stored
   >
   return {
+    ...unmarked,
     ...utm,
     referrer: of('referrer', 'referrer', 'referer'),
     variant: of('variant', 'variant', 'utm_variant'),
-    ...program,
   }
 }
 
-const UNMARKED = {
-  source: null,
-  medium: null,
-  campaign: null,
-  content: null,
-  term: null,
-  referrer: null,
-  variant: null,
-}
-
+type Visit = Readonly<Record<Dimension, Stored>>
 type Parameters = Record<string, string | undefined>
+const NONE: Parameters = {}
 
 function parametersOf(json: Stored): Parameters {
-  if (typeof json !== 'string' || json === '{}') return {}
+  if (typeof json !== 'string' || json === '{}') return NONE
   const value = readJson(json)
-  if (!isJsonObject(value)) return {}
+  if (!isJsonObject(value)) return NONE
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, firstText(one)]))
 }
 
@@ -81,8 +75,8 @@ function firstText(value: JsonValue): string | undefined {
 }
 
 function parametersOfUrl(origin: Stored): Parameters {
-  if (typeof origin !== 'string' || !origin.includes('?')) return {}
-  return URL.canParse(origin) ? Object.fromEntries(new URL(origin).searchParams) : {}
+  if (typeof origin !== 'string' || !origin.includes('?')) return NONE
+  return URL.canParse(origin) ? Object.fromEntries(new URL(origin).searchParams) : NONE
 }
 
 /** The host of a URL, or a host alone, without `www.`. */
@@ -129,21 +123,22 @@ function isToken(text: string): boolean {
     .some((word) => word.length >= TOKEN_CHARACTERS && (word.match(/\d(?=[a-z])|[a-z](?=\d)/gi)?.length ?? 0) >= 2)
 }
 
-type Program = Record<'device' | 'browser' | 'os', string | null>
-const UNKNOWN: Program = { device: null, browser: null, os: null }
+const UNKNOWN = Object.fromEntries(DIMENSIONS.map((name) => [name, null])) as Visit
 const DEVICES = ['mobile', 'tablet', 'desktop', 'bot']
 
 // Many sessions have the same few user agents, and reading one takes longer than the rest of its line.
-const KNOWN = new Map<string, Program>()
+const KNOWN = new Map<string, Visit>()
 const MAX_KNOWN = 2000
 
-function programOf(userAgent: Stored): Program {
+/** The visit with this program and without campaign. */
+function unmarkedOf(userAgent: Stored): Visit {
   if (typeof userAgent !== 'string' || userAgent === '') return UNKNOWN
   const known = KNOWN.get(userAgent)
   if (known) return known
   const { platform, browser, os } = Bowser.parse(userAgent)
   const device = platform.type ?? ''
-  const found: Program = {
+  const found: Visit = {
+    ...UNKNOWN,
     device: DEVICES.includes(device) ? device : null,
     browser: clean(browser.name ?? '', 'browser'),
     os: clean(os.name ?? '', 'os'),

@@ -67,7 +67,8 @@ export function readRecord(value: JsonValue, reading: Reading): Row {
 function derive(kind: Kind, derived: NonNullable<Kind['derived']>, values: Stored[], given: string[]): void {
   const places = cached(PLACES, kind, () => new Map(columnsOf(kind).map(({ name }, place) => [name, place])))
   const found = derived((name) => values[places.get(name)!]!)
-  for (const [name, value] of Object.entries(found)) {
+  for (const name in found) {
+    const value = found[name]!
     const place = places.get(name)!
     if (value === null || given[place] === '1') continue
     values[place] = value

@@ -74,12 +74,14 @@ export function bytesFromPg(text: string): Buffer {
 
 /** A row made from texts. */
 export function packRow(values: readonly (string | null)[]): Row {
-  const parts = values.flatMap((value) => {
-    const length = Buffer.alloc(LENGTH_BYTES)
-    const text = value === null ? undefined : Buffer.from(value)
-    length.writeInt32BE(text?.length ?? NULL_LENGTH)
-    return text ? [length, text] : [length]
-  })
-  const bytes = Buffer.concat(parts)
-  return new Row(bytes, 0, bytes.length)
+  let size = 0
+  for (const value of values) size += LENGTH_BYTES + (value === null ? 0 : Buffer.byteLength(value))
+  const bytes = Buffer.allocUnsafe(size)
+  let at = 0
+  for (const value of values) {
+    const length = value === null ? 0 : bytes.write(value, at + LENGTH_BYTES)
+    bytes.writeInt32BE(value === null ? NULL_LENGTH : length, at)
+    at += LENGTH_BYTES + length
+  }
+  return new Row(bytes, 0, size)
 }
