@@ -111,17 +111,17 @@ const LAST_SESSION = `
  */
 const FIRST_PAYMENT = `
   left join lateral (
-    select * from (
-      (select t.created_at as at, t.id, u.product_id as product, 1 as place
-       from transactions t left join subscriptions u on u.project_id = $1 and u.id = t.subscription_id
-       where t.project_id = $1 and t.profile_id = moved.profile_id and t.price > 0
-       order by t.created_at, t.id limit 1)
-      union all
-      (select ${paidAt('o')}, o.trx_id::text, null, 2 from report_transactions o
-       where o.organization_id = moved.organization_id and o.external_id = moved.external_id
-         and o.psp_transaction_type = 'sale' and o.status = 'succeeded'
-       order by ${paidAt('o')}, o.trx_created_at, o.trx_id limit 1)) either
-    order by place limit 1) paid on true`
+    select t.created_at as at, t.id, u.product_id as product
+    from transactions t left join subscriptions u on u.project_id = $1 and u.id = t.subscription_id
+    where t.project_id = $1 and t.profile_id = moved.profile_id and t.price > 0
+    order by t.created_at, t.id limit 1) bought on true
+  left join lateral (
+    select ${paidAt('o')} as at, o.trx_id::text as id from report_transactions o
+    where bought.id is null and o.organization_id = moved.organization_id and o.external_id = moved.external_id
+      and o.psp_transaction_type = 'sale' and o.status = 'succeeded'
+    order by ${paidAt('o')}, o.trx_created_at, o.trx_id limit 1) charged on true
+  cross join lateral (
+    select coalesce(bought.at, charged.at) as at, coalesce(bought.id, charged.id) as id, bought.product as product) paid`
 
 /** SQL: every movement of money of these days, with the person's first session, last session before it, and first payment. */
 export const MOVED = `(${TRANSACTIONS} union all ${REPORT}) moved ${FIRST_SESSION} ${FIRST_PAYMENT}`
