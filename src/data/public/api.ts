@@ -1,6 +1,7 @@
 // The public data API: authenticates the project's key and mounts the resources.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { SyncedPage } from '../../core/lists/sync-readers.ts'
+import { KEY_TRUSTED_MS } from '../../core/tenants/key-cache.ts'
 import { requireScope } from '../../core/tenants/scopes.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { noRoute, rawHeaders } from '../../lib/http/listener.ts'
@@ -25,6 +26,8 @@ declare module 'fastify' {
     keyId: string
     /** Whether the project lets its keys write payments. */
     writesPayments: boolean
+    /** Throws a 401 if the key ended while the body arrived. Call it when all of the body is read. */
+    confirmKey(): Promise<void>
     /** The served page of a sync, if the request was one. */
     synced: SyncedPage | undefined
   }
@@ -40,9 +43,15 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
   app.decorateRequest('writesPayments', false)
   app.decorateRequest('synced', undefined)
   const { keys, keyUses, limits, secretHeaderCase, syncReaders } = context
-  app.addHook('onRequest', async (request, reply) => {
+  const holderOf = async (request: FastifyRequest) => {
     const key = keyOf(request, secretHeaderCase)
-    const holder = key ? await keys.lookUp(key) : undefined
+    return key ? await keys.lookUp(key) : undefined
+  }
+  app.decorateRequest('confirmKey', async function (this: FastifyRequest) {
+    if ((await holderOf(this))?.key_id !== this.keyId) throw unauthorized(secretHeaderCase, this)
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    const holder = await holderOf(request)
     if (!holder?.project_id) {
       await limits.delayUnauthorized(request)
       throw unauthorized(secretHeaderCase, request)
@@ -55,6 +64,9 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     limits.admit(reply, holder)
     keyUses.note(holder)
     requireScope(request, holder, 'read')
+  })
+  app.addHook('preHandler', async (request, { elapsedTime }) => {
+    if (elapsedTime > KEY_TRUSTED_MS) await request.confirmKey()
   })
   app.addHook('onResponse', ({ projectId, keyId, synced }, _reply, done) => {
     if (synced) syncReaders.note(projectId, keyId, synced)

@@ -159,6 +159,7 @@ function recordsOf(body: JsonValue | undefined): JsonValue[] {
 async function writeLines(context: PublicContext, request: WriteRequest): Promise<object> {
   checkContentEncoding(request.headers['content-encoding'], ['gzip', 'identity'])
   const begun = await readBeginning(request.body as Readable)
+  if (begun.isWhole) await request.confirmKey()
   const call = begun.isWhole ? await callOf(context, request, begun.bytes) : undefined
   const importing = () => importLines(context, request, begun.all, 'line')
   return call ? unlessRefused(call.call.write(call.read, 'line'), importing) : importing()
@@ -206,7 +207,7 @@ async function importLines(
     patience: PATIENCE,
   }
   // Decompressed by the import, which recognizes gzip by its content.
-  const source = { name: 'body', stream }
+  const source = { name: 'body', stream: () => Readable.from(confirmed(stream(), request)) }
   const result = await importRecords({ db, log, audit }, options, [source]).catch((error) => {
     throw error instanceof Refusal ? new ApiError(400, 'body_incomplete', error.message) : error
   })
@@ -224,4 +225,10 @@ async function importLines(
     rejects.map(({ line, code, reason }) => ({ [where]: where === 'index' ? line - 1 : line, code, reason })),
     skipBadLines,
   )
+}
+
+/** A body may take long: at its end the key has to be valid still, or nothing is written. */
+async function* confirmed(stream: Readable, request: WriteRequest): AsyncGenerator<Buffer | string> {
+  yield* stream
+  await request.confirmKey()
 }

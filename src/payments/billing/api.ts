@@ -1,7 +1,7 @@
 // Mounts the billing API: checks the organization's key, then routes charges, refunds, assets and the report.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Limits } from '../../core/limits/limits.ts'
-import type { KeyCache } from '../../core/tenants/key-cache.ts'
+import { KEY_TRUSTED_MS, type KeyCache } from '../../core/tenants/key-cache.ts'
 import type { KeyUses } from '../../core/tenants/key-uses.ts'
 import { requireScope } from '../../core/tenants/scopes.ts'
 import type { KeyHolder } from '../../core/tenants/tenants.ts'
@@ -40,6 +40,9 @@ export async function billingApi(
     context.limits.admit(reply, holder)
     context.keyUses.note(holder)
     requireScope(request, holder, 'report')
+  })
+  app.addHook('preHandler', async (request, { elapsedTime }) => {
+    if (elapsedTime > KEY_TRUSTED_MS && !(await holderOf(request, context.keys))) throw unauthorized(request)
   })
   app.setNotFoundHandler(noRoute)
   refuseOtherMethods(app)

@@ -1,0 +1,82 @@
+// A key that is revoked while the body of a request arrives: 401 when the body ends, and nothing is done.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { request } from 'node:http'
+import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startBilling } from '../../support/billing.ts'
+import { line } from '../../support/imports.ts'
+
+const billing = await startBilling()
+after(() => billing.stop())
+const { server } = billing
+
+// A key that was looked up is trusted for a second.
+const TRUSTED_MS = 1_100
+
+/** Sends the headers and the first part of a body, revokes the key, and sends the rest. Returns the status. */
+async function revokedBetween(
+  path: string,
+  owner: { organization: string } | { project: string },
+  { scope, header, type }: { scope: string; header: string; type: string },
+  [first, rest]: [string, string],
+): Promise<number> {
+  const [kind, id] = Object.entries(owner)[0]!
+  const keys = `/${kind}s/${id}/keys`
+  const { body: made } = await server.admin(keys, { method: 'POST', body: { name: 'writer', scope: [scope] } })
+  const sent = request(`${server.url}${path}`, {
+    method: 'POST',
+    headers: { [header]: made.secret_key, 'Content-Type': type, 'Content-Length': first.length + rest.length },
+  })
+  const status = new Promise<number>((resolve, reject) => {
+    sent.on('error', reject)
+    sent.on('response', (response) => resolve(response.resume().statusCode!))
+  })
+  await new Promise((resolve) => sent.write(first, resolve))
+  await sleep(TRUSTED_MS)
+  assert.equal((await server.admin(`${keys}/${made.id}`, { method: 'DELETE' })).status, 200)
+  sent.end(rest)
+  return status
+}
+
+const half = (text: string): [string, string] => [text.slice(0, text.length / 2), text.slice(text.length / 2)]
+const lines = (id: string, bytes = 0) =>
+  [
+    line.profile({ id, integrations: { wide: randomBytes(bytes / 2).toString('hex') } }),
+    line.profile({ id: `${id}-2` }),
+  ]
+    .map((one) => `${JSON.stringify(one)}\n`)
+    .join('')
+
+test('401 and nothing is written when the key is revoked while records arrive', async () => {
+  const { id, get } = await server.project()
+  const write = (type: string, body: string) =>
+    revokedBetween(
+      '/public/v1/records',
+      { project: id },
+      { scope: 'write', header: 'Service-Secret', type },
+      half(body),
+    )
+  const many = `${Array.from({ length: 40 }, (_, n) => lines(`many-${n}`, 60_000)).join('')}`
+  const statuses = [
+    await write('application/json', JSON.stringify({ records: [line.profile({ id: 'json' })] })),
+    await write('application/x-ndjson', lines('few')),
+    await write('application/x-ndjson', many),
+  ]
+  assert.deepEqual(statuses, [401, 401, 401])
+  assert.equal((await get('/profiles')).body.pagination.total, 0)
+})
+
+test('401 and nothing is charged when the key is revoked while the body of a charge arrives', async () => {
+  const organization = await billing.organization()
+  const externalId = await organization.customer()
+  const body = { external_id: externalId, amount: '9.99', currency_code: 'USD', idempotency_key: 'slow' }
+  const status = await revokedBetween(
+    `/${organization.id}/v1/payment/one_off_charge`,
+    { organization: organization.id },
+    { scope: 'charge', header: 'service-secret-key', type: 'application/json' },
+    half(JSON.stringify(body)),
+  )
+  assert.equal(status, 401)
+  assert.deepEqual(await billing.ledger(), [])
+})
