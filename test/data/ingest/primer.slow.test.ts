@@ -99,6 +99,17 @@ describe('import primer', () => {
     assert.deepEqual(await rows(own.user), [{ row: 'sale succeeded 5', token: own.card }])
   })
 
+  test('a charge of Tundish that has no order here is not said to be here', async () => {
+    const text = args().filter((one) => one !== '--json')
+    const before = await tundish(text, setup.billing.server.env)
+    assert.match(before.stdout, /^\d+ were charged by Tundish itself and are here already\.$/m)
+    await paid('tok_visa', { metadata: { tundish_key: 'a key of a restored backup' } })
+    await paid('tok_expired_card', { metadata: { tundish_key: 'another key' } })
+    const after = await tundish(text, setup.billing.server.env)
+    assert.match(after.stdout, /^\d+ were charged by Tundish itself and are left out\.$/m)
+    assert.match(after.stdout, /^1 of these charges has no order here: .* tundish reconcile lost\.$/m)
+  })
+
   test('a dry run counts everything and stores nothing', async () => {
     await paid('tok_visa', { customerId: 'ola' })
     const { code, report } = await run('--dry-run')

@@ -2,6 +2,8 @@
 import type { App } from '../../../app.ts'
 import { isUuid } from '../../../lib/ids.ts'
 import { readDecimal, toMinor } from '../../../lib/money.ts'
+import { countLost, storeLost } from '../../../payments/providers/lost-movements.ts'
+import { chargesOf } from '../../../payments/providers/primer/movements.ts'
 import { ownIds, type Payment } from '../../../payments/providers/primer/objects.ts'
 import type { PrimerProvider } from '../../../payments/providers/primer/primer.ts'
 import { ProviderError } from '../../../payments/providers/provider.ts'
@@ -76,20 +78,33 @@ async function importWindow(run: PrimerImport, from_date: string, to_date: strin
 const isAt = (date: string, instant: string) =>
   Date.parse(/Z|[+-]\d\d:?\d\d$/.test(date) ? date : `${date}Z`) === Date.parse(instant)
 
-/** The ids of payments that Tundish did not make. Its own records are authoritative; what a backup lost is found by `reconcile`. */
-async function foreign({ app, target, tally }: PrimerImport, summaries: Record<string, unknown>[]): Promise<string[]> {
+/** The ids of payments that Tundish did not make. Its own records are authoritative; those without an order here are kept as lost. */
+async function foreign(run: PrimerImport, summaries: Record<string, unknown>[]): Promise<string[]> {
+  const { app, target, tally } = run
   const orders = summaries.flatMap((one) => ownIds(fieldsOf(one)).reference ?? []).filter(isUuid)
   const rows = await app.db.query(
     'select order_id from orders where organization_id = $1 and order_id = any($2::uuid[])',
     [target.organizationId, orders],
   )
   const here = new Set(rows.map(({ order_id }) => order_id))
-  const others = summaries.filter((one) => {
-    const { key, reference } = ownIds(fieldsOf(one))
-    return key === null && !here.has(reference?.toLowerCase())
-  })
+  const away = summaries.filter((one) => !here.has(ownIds(fieldsOf(one)).reference?.toLowerCase()))
+  const others = away.filter((one) => ownIds(fieldsOf(one)).key === null)
   tally.own += summaries.length - others.length
+  await keepLost(
+    run,
+    away.filter((one) => ownIds(fieldsOf(one)).key !== null).map(({ id }) => String(id)),
+  )
   return others.map(({ id }) => String(id))
+}
+
+/** Stores those of these payments that charged a card, and counts them: a backup has lost their orders, or another installation made them. */
+async function keepLost(run: PrimerImport, ids: string[]): Promise<void> {
+  const { app, target, tally, isDry } = run
+  const payments = (await inParallel(ids, (id) => readOne(run, id))).filter((one) => one !== undefined)
+  const charges = payments.flatMap(chargesOf).filter(({ isPending, hasFailed }) => !isPending && !hasFailed)
+  const account = { ...target, psp: 'primer' }
+  if (!isDry) await storeLost(app.db.query, account, charges)
+  tally.lost = (tally.lost ?? 0) + (await countLost(app.db.query, account, charges))
 }
 
 async function storePayments(run: PrimerImport, ids: string[]): Promise<void> {

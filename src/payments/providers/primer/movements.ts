@@ -51,7 +51,7 @@ function movementsOf(payment: Payment): Movement[] {
 }
 
 /** A payment that two processors have charged is two movements under one key, which is reported as a duplicate. */
-function chargesOf(payment: Payment): Movement[] {
+export function chargesOf(payment: Payment): Movement[] {
   const { id, key, reference, asked, customer, status, sales, date, updatedAt } = payment
   const hasMoved = MOVED.has(status)
   const isPending = PENDING.has(status)
