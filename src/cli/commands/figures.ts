@@ -34,7 +34,7 @@ export async function register(program: Command): Promise<void> {
         sum.without_usd > 0 ? ` ${sum.without_usd} have no value in US dollars: load exchange rates first.` : ''
       return {
         json: { ...sum, days },
-        text: `${sum.rows} amounts of ${count(days, 'day')} loaded, ${sum.replaced} replaced.${unknown}`,
+        text: `${count(sum.rows, 'amount')} of ${count(days, 'day')} loaded, ${sum.replaced} replaced.${unknown}`,
       }
     },
   )

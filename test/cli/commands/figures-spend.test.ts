@@ -1,0 +1,41 @@
+// figures spend: what it prints of a CSV that is loaded, and loaded again.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { tundishAgain } from '../../support/resident.ts'
+
+const HEAD = 'day,source,campaign,currency,amount'
+
+describe('figures spend', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-spend-'))
+  const file = join(folder, 'ads.csv')
+  let database: FreshDatabase
+  let env: Record<string, string>
+  before(async () => {
+    database = await freshDatabase()
+    env = { DATABASE_URL: database.url, MASTER_KEY: randomBytes(32).toString('base64') }
+    await tundishAgain(['org', 'create', 'acme'], env)
+    await tundishAgain(['project', 'create', 'shop', '--org', 'acme'], env)
+  })
+  after(async () => {
+    await database.drop()
+    rmSync(folder, { recursive: true })
+  })
+
+  async function load(...lines: string[]) {
+    writeFileSync(file, [HEAD, ...lines, ''].join('\n'))
+    return tundishAgain(['figures', 'spend', file, '--project', 'shop'], env)
+  }
+
+  test('the amounts and days that were loaded, and how many were replaced', async () => {
+    const { code, stdout, stderr } = await load('2026-01-31,google,brand,USD,12.50')
+    assert.equal(code, 0, stderr)
+    assert.equal(stdout, '1 amount of 1 day loaded, 0 replaced.\n')
+    const again = await load('2026-01-31,google,brand,USD,10', '2026-02-01,google,,USD,7')
+    assert.equal(again.stdout, '2 amounts of 2 days loaded, 1 replaced.\n')
+  })
+})
