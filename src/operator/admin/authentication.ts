@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
+import { KEY_TRUSTED_MS } from '../../core/tenants/key-cache.ts'
 import { type Operator, recognizeOperator } from '../../core/tenants/operator-keys.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { callerOf } from '../../lib/http/client-address.ts'
@@ -24,6 +25,15 @@ export function requireOperator(scope: FastifyInstance, app: App): void {
     if (!request.operator) throw unauthorized()
     request.tenant = `operator ${request.operator.id}`
   })
+  scope.addHook('preHandler', async (request, { elapsedTime }) => {
+    if (elapsedTime > KEY_TRUSTED_MS) await confirmOperator(request, app)
+  })
+}
+
+/** Throws a 401 if the key ended while the body arrived. Call it when all of the body is read. */
+export async function confirmOperator(request: FastifyRequest, { db }: Pick<App, 'db'>): Promise<void> {
+  const operator = await recognizeOperator(db, bearer(request)!)
+  if (operator?.id !== request.operator!.id) throw unauthorized()
 }
 
 /** A hook that refuses operators whose role or reach does not allow the operation with 403, before a body is read. */

@@ -1,8 +1,12 @@
 // The import over HTTP: bodies that are refused early, and compressed ones.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
+import { endOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { startAdmin } from '../../support/admin.ts'
 import { openEvents, PROJECT } from '../../support/events.ts'
 import { line, textOf } from '../../support/imports.ts'
@@ -110,4 +114,27 @@ test('200 for lines sent as application/json or without a type, 415 for other ty
     const message = `A body must be application/json in UTF-8 or application/x-ndjson, got "${type}".`
     assert.deepEqual(refused, { status: 415, body: { message } })
   }
+})
+
+test('401 and nothing is done when the operator’s key is revoked while the body arrives', async () => {
+  const refused = async (path: string, type: string, [first, rest]: [string, string]) => {
+    const { id, key } = await admin.operator('write')
+    const sent = request(`${admin.adminUrl}/admin/v1/projects/${PROJECT}/${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': type, 'content-length': first.length + rest.length },
+    })
+    const response = once(sent, 'response') as Promise<[IncomingMessage]>
+    await new Promise((resolve) => sent.write(first, resolve))
+    // A key that was recognized is trusted for a second.
+    await sleep(1_100)
+    await events.app.db.tx((query) => endOperator(query, id))
+    sent.end(rest)
+    const [{ statusCode }] = await response
+    return statusCode
+  }
+  const lines = [line.profile({ id: 'late' }), line.profile({ id: 'later' })].map((one) => textOf([one]))
+  assert.equal(await refused('import', 'application/x-ndjson', [lines[0]!, lines[1]!]), 401)
+  assert.equal(await refused('keys', 'application/json', ['{"name":', '"late"}']), 401)
+  const found = `select id as found from profiles where id like 'late%' union all select name from secret_keys where name = 'late'`
+  assert.deepEqual(await events.app.db.query(found), [])
 })
