@@ -66,3 +66,22 @@ for (const page of PAGES)
     }
     assert.deepEqual(wrong, [])
   })
+
+test('commands.md names every command of every group in its section', async () => {
+  const page = readFileSync(join(ROOT, 'docs/commands.md'), 'utf8')
+  const missing: string[] = []
+  let seen = 0
+  async function walk(words: string[], section: string): Promise<void> {
+    const list = (await helpOf(words)).split('\nCommands:\n')[1] ?? ''
+    for (const [, name] of list.matchAll(/^ {2}([a-z][a-z-]*)(?= )/gm)) {
+      if (name === 'help') continue
+      seen += 1
+      if (!new RegExp(`[\\s|\`]${name}\\b(?!-)`).test(section)) missing.push([...words, name].join(' '))
+      await walk([...words, name!], section)
+    }
+  }
+  for (const [, command, section] of page.matchAll(/^## (\S+)\n([\s\S]*?)(?=^## |$(?![\s\S]))/gm))
+    await walk([command!], section!)
+  assert.ok(seen > 100)
+  assert.deepEqual(missing, [])
+})
