@@ -20,6 +20,8 @@ export interface Column {
   sum?: boolean
   /** Whether the last row has the sum of the column. */
   total?: boolean
+  /** Of a rate: the labels of the two columns whose sums the last row divides. */
+  ratio?: readonly [part: string, whole: string]
   /** The value in the earlier period, which a chart draws as a faint line. */
   earlier?: boolean
 }

@@ -101,17 +101,29 @@ function cellOf(one: Cell | Piece, { number, bar }: Column): Piece {
 // A shorter text, such as the name of a country or an account, is not broken where there is room.
 const MAX_LINE = 28
 
-/** The row with the sums of a table with several rows; its CSV has none, which a spreadsheet would add again. */
+/**
+ * The row with the sums of a table with several rows, and with the rates of these sums. Its CSV has none, which a spreadsheet would add
+ * again.
+ */
 function totalRow({ reporting }: View, { columns, rows }: Table, shown: number[]): Piece {
   if (rows.length < 2 || !shown.some((n) => columns[n]!.total)) return ''
+  const cellsOf = (n: number) => rows.flatMap((row) => (isCell(row[n]) ? [row[n]] : []))
+  const sumOf = (n: number) =>
+    roundMoney(cellsOf(n).reduce((all, { value }) => all + (typeof value === 'number' ? value : 0), 0))
+  const rateOf = (ratio: readonly [string, string]) => {
+    const [part, whole] = ratio.map((label) => sumOf(columns.findIndex((one) => one.label === label))) as [
+      number,
+      number,
+    ]
+    return whole === 0 ? null : part / whole
+  }
   return html`<tfoot><tr>${shown.map((n, at) => {
-    const { total, number, bar } = columns[n]!
+    const { total, ratio, number, bar } = columns[n]!
     if (at === 0) return html`<th scope="row">Total</th>`
-    if (!total) return html`<td class="${number ? 'number' : bar ? 'bars' : ''}"></td>`
-    const cells = rows.flatMap((row) => (isCell(row[n]) ? [row[n]] : []))
-    const unit = cells.find((one) => one.unit)?.unit ?? 'number'
-    const sum = roundMoney(cells.reduce((all, { value }) => all + (typeof value === 'number' ? value : 0), 0))
-    return html`<td class="number">${sum === 0 ? ZERO : show(unit, sum, reporting.currency)}</td>`
+    if (!total && !ratio) return html`<td class="${number ? 'number' : bar ? 'bars' : ''}"></td>`
+    const unit = cellsOf(n).find((one) => one.unit)?.unit ?? (ratio ? 'percent' : 'number')
+    const value = ratio ? rateOf(ratio) : sumOf(n)
+    return html`<td class="number">${value === 0 ? ZERO : show(unit, value, reporting.currency)}</td>`
   })}</tr></tfoot>`
 }
 

@@ -58,6 +58,17 @@ describe('tables of the demo', () => {
     }
   })
 
+  test('the total of funnels has the rates of all their sessions', async () => {
+    const sessions = (await demo.facts(SESSIONS)).filter(({ funnel }) => funnel !== '')
+    const text = await demo.page('/funnels')
+    const table = text.split('<table id="funnels">')[1]!.split('</table>')[0]!
+    const labels = [...table.matchAll(/<th scope="col"[^>]*>([^<]*)</g)].map(([, label]) => label)
+    const total = [...table.split('<tfoot>')[1]!.matchAll(/<t[dh][^>]*>([^<]*)</g)].map(([, cell]) => cell)
+    const rate = (step: string) => `${((100 * count(sessions, step)) / sessions.length).toFixed(1)}%`
+    assert.equal(total[labels.indexOf('Conversion')], rate('paid'))
+    assert.equal(total[labels.indexOf('Reply rate')], rate('replied'))
+  })
+
   test('change of revenue by country, including countries that had revenue only before', async () => {
     const rows = rowsOf(await demo.page('/revenue', `${PERIOD}&split=country`), 'change')
     const start = addDays(FROM, -200)

@@ -30,7 +30,7 @@ export async function funnels(view: View): Promise<Page> {
       { label: 'Funnel' },
       ...countColumns,
       { label: 'Revenue', number: true, total: true },
-      { label: 'Per session', number: true },
+      { label: 'Per session', number: true, ratio: ['Revenue', 'Sessions'] },
     ],
     rows: rows.map((figure) => [
       figure.key === ''
@@ -69,13 +69,13 @@ const stepsOf = ({ values }: Figure) =>
   ])
 
 const countColumns: Column[] = [
-  { label: 'Conversion', number: true },
+  { label: 'Conversion', number: true, ratio: ['Paid', 'Sessions'] },
   ...['Sessions', 'Replied'].map((label): Column => ({ label, number: true, total: true })),
-  { label: 'Reply rate', number: true },
+  { label: 'Reply rate', number: true, ratio: ['Replied', 'Sessions'] },
   { label: 'E-mail', number: true, total: true },
-  { label: 'E-mail rate', number: true },
+  { label: 'E-mail rate', number: true, ratio: ['E-mail', 'Sessions'] },
   { label: 'Subscribed', number: true, total: true },
-  { label: 'Subscription rate', number: true },
+  { label: 'Subscription rate', number: true, ratio: ['Subscribed', 'Sessions'] },
   { label: 'Paid', number: true, total: true },
 ]
 
