@@ -99,6 +99,18 @@ test('a cap counts what was charged in its period before it was set, and money t
   refused(await shop.charge(user), reached('customer would exceed the cap of 3 charges a day'))
 })
 
+test('no charge is said to be in progress when none is, and the one with a card succeeds', async () => {
+  const shop = await billing.organization()
+  await cap(shop, 'organization', 'day', '', 1)
+  const cardless = await shop.customer({ token: null })
+  const user = await shop.customer()
+  const refusals = Array.from({ length: 100 }, () => shop.charge(cardless))
+  const charged = await shop.charge(user)
+  assert.equal(charged.body.checkout_status, 'succeeded', charged.text)
+  for (const { headers } of await Promise.all(refusals))
+    assert.match(String(headers['x-error-code']), /^(no_saved_card|charge_cap_reached)$/)
+})
+
 test('concurrent charges of many customers on two processes reach the cap exactly', async () => {
   const shop = await billing.organization()
   await cap(shop, 'organization', 'day', 'USD', 100)

@@ -1,5 +1,5 @@
 // A custom charge, from top to bottom: known key, or refused? Else claim, prepare, confirm (or charge), settle, respond.
-import { ApiError } from '../../../lib/errors.ts'
+import { ApiError, tryLater } from '../../../lib/errors.ts'
 import { formatMinor } from '../../../lib/money.ts'
 import type { NotBegun } from '../../providers/outcomes.ts'
 import { EVERY_MERCHANT, type Provider } from '../../providers/provider.ts'
@@ -22,6 +22,8 @@ import { exactAmount, inProgressRefusal, notReconciled, type Refusal, refusalOf 
 
 // Each further turn needs another charge of the same customer to begin and settle within a statement.
 const MAX_TURNS = 20
+// Each batch of claims decides at least one of those that wait for a cap; more than this wait only behind a flood of refused charges.
+const MAX_CONTENDED = 500
 
 /**
  * Charges a customer's saved card, at most once for each key of the customer. Throws an `ApiError` if the charge is refused
@@ -60,7 +62,8 @@ async function claimAllowed(
   // `admits` of an open circuit would use up its one trial.
   const isReady = (one: Provider) => !one.circuitIsOpen() && takes(one) && one.admits()
   const ready = [...providers.opened(organizationId)].filter(isReady).map(accountOf)
-  for (let turn = 1; turn <= MAX_TURNS; turn++) {
+  let contended = 0
+  for (let turn = 1; turn - contended <= MAX_TURNS; turn++) {
     const claimed = await claim(db, {
       organizationId,
       request,
@@ -72,7 +75,11 @@ async function claimAllowed(
     if (claimed.order) return claimed
     const { refusal } = claimed
     const { rule } = refusal
-    if (rule === null || rule === 'cap_contended') continue
+    if (rule === null) continue
+    if (rule === 'cap_contended') {
+      if (++contended === MAX_CONTENDED) throw tryLater('write_conflict', CONTENDED)
+      continue
+    }
     if (rule === 'caps_not_locked') {
       noteCaps(db, organizationId)
       continue
@@ -88,6 +95,8 @@ async function claimAllowed(
   }
   throw inProgressRefusal()
 }
+
+const CONTENDED = 'Many charges near a cap were requested at once. Nothing was begun: try again with the same key.'
 
 const accountOf = ({ name, merchantId }: Provider): Account => ({ psp: name, merchant_id: merchantId })
 
