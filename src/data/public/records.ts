@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { BadLine } from '../../core/records/import/fields.ts'
 import { KINDS } from '../../core/records/records.ts'
 import { ApiError, Refusal } from '../../lib/errors.ts'
-import { checkContentEncoding } from '../../lib/http/body.ts'
+import { checkContentEncoding, checkMediaType } from '../../lib/http/body.ts'
 import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { isJsonObject, type JsonValue } from '../../lib/json/read.ts'
@@ -104,7 +104,8 @@ export function records(app: FastifyInstance, context: PublicContext): void {
         validatorCompiler: ({ schema, httpPart }) =>
           httpPart === 'body' ? (value) => ({ value }) : inner.validatorCompiler!({ schema, httpPart } as never),
         preParsing: async (request) => {
-          if (!isLines(request)) checkContentEncoding(request.headers['content-encoding'])
+          if (isLines(request)) checkMediaType(request.headers['content-type'], [LINES], [LINES])
+          else checkContentEncoding(request.headers['content-encoding'])
         },
       },
       async (request) => (isLines(request) ? writeLines(context, request) : writeJson(context, request)),

@@ -16,15 +16,19 @@ interface Finding {
   parentSchema: { properties?: object; additionalProperties?: unknown }
 }
 
-/** Refuses a body with a Content-Type other than JSON in UTF-8; none is fine. */
-export function checkMediaType(contentType: string | undefined, others: readonly string[] = []): void {
+/** Refuses a body with a Content-Type other than JSON, or one of `accepted`, in UTF-8; none is fine. `others`: what else the route takes. */
+export function checkMediaType(
+  contentType: string | undefined,
+  others: readonly string[] = [],
+  accepted: readonly string[] = ['application/json'],
+): void {
   if (contentType === undefined) return
   const [type, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase())
   const charset = parameters
     .find((parameter) => parameter.startsWith('charset='))
     ?.slice(8)
     .replaceAll('"', '')
-  if (type === 'application/json' && (charset === undefined || charset === 'utf-8' || charset === 'utf8')) return
+  if (accepted.includes(type!) && (charset === undefined || charset === 'utf-8' || charset === 'utf8')) return
   throw wrongMediaType(contentType, others)
 }
 

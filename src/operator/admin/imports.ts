@@ -63,7 +63,10 @@ export function importRoute(scope: FastifyInstance, app: App): void {
     // The call for the outer scope came before this route, so it does not include it.
     refuseOtherMethods(inner)
     inner.removeAllContentTypeParsers()
-    inner.addContentTypeParser(MEDIA_TYPES, (_request, payload, done) => done(null, payload))
+    inner.addContentTypeParser(MEDIA_TYPES, async ({ headers }: FastifyRequest, payload: Readable) => {
+      checkMediaType(headers['content-type'], [MEDIA_TYPES[0]!], MEDIA_TYPES)
+      return payload
+    })
     // As everywhere: the type is optional, and may be that of JSON.
     inner.addContentTypeParser('*', async ({ headers }: FastifyRequest, payload: Readable) => {
       checkMediaType(headers['content-type'], [MEDIA_TYPES[0]!])

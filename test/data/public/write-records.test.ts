@@ -175,6 +175,14 @@ describe('POST /records', () => {
     })
     const sentence = 'A body must be application/json in UTF-8 or application/x-ndjson, got "application/jsonl".'
     assert.deepEqual([other.status, other.body.message], [415, sentence])
+    const lines = (charset: string) =>
+      server.api('/records', {
+        method: 'POST',
+        key: project.key,
+        body: textOf([line.profile({ id: 'lines' })]),
+        headers: ['Content-Type', `application/x-ndjson; charset=${charset}`],
+      })
+    assert.deepEqual([(await lines('latin1')).status, (await lines('"UTF-8"')).body.written], [415, 1])
     assert.equal((await put(project, [line.profile()], '?mode=other')).status, 400)
     assert.equal((await server.api('/records', { method: 'POST', body: {} })).status, 401)
   })

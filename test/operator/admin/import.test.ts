@@ -109,7 +109,12 @@ test('200 for lines sent as application/json or without a type, 415 for other ty
   const body = Buffer.from(textOf([line.profile(), line.session()]))
   for (const type of ['', 'application/json', 'application/json; charset=utf-8', 'application/jsonl'])
     assert.deepEqual((await send(body, '', type)).body.read, 2, type)
-  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/json; charset=latin1']) {
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/json; charset=latin1',
+    'application/x-ndjson; charset=latin1',
+  ]) {
     const refused = await send(body, '', type)
     const message = `A body must be application/json in UTF-8 or application/x-ndjson, got "${type}".`
     assert.deepEqual(refused, { status: 415, body: { message } })
