@@ -27,7 +27,10 @@ export const topUpRule = shape('TopUpRule', 't', {
     enum: ['on', 'off'],
     example: 'on',
   }),
-  off_reason: text('Why it is off: the code of the decline or refusal, or `revoked`.', { nullable: true }),
+  off_reason: text(
+    'Why it is off: the code of the decline or refusal, `revoked`, or `erased` after an erasure of the person.',
+    { nullable: true },
+  ),
   below: decimal('The card is charged when what can be spent falls below it.', {
     sql: 'trim_scale(t.below)',
     example: 100,
