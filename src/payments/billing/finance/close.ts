@@ -4,6 +4,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import { addMonths } from '../../../lib/days.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import type { Db } from '../../../lib/pg/db.ts'
+import { booleanFromPg } from '../../../lib/pg/row-reader.ts'
 import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { instantFromPg } from '../../../lib/time.ts'
 import { booked, KEPT_COLUMNS, WITH_CLOSED } from './booked.ts'
@@ -47,7 +48,7 @@ export async function requireClosable(query: Query, organizationId: string, firs
     [organizationId, first],
   )
   const month = first.slice(0, 7)
-  if (state!.runs === 't')
+  if (booleanFromPg(state!.runs!))
     throw new Refusal(
       `${month} is not over: it can be closed from the first day of the next month on (${state!.zone}).`,
     )
