@@ -24,15 +24,20 @@ const FLUSH_MS = 50
 const FULL_PIPE_MS = 100
 const MAX_FULL_PIPE_WAITS = 50
 
-/** A closed terminal (EIO) is ignored, so that the program can still stop gracefully. */
+const lost = new AbortController()
+
+/** Aborted with the error when the log cannot be written any more: its reader has ended, or its disk is full. */
+export const logLost: AbortSignal = lost.signal
+
+/** After an error nothing more is written. A closed terminal (EIO) is not lost: it sends SIGHUP too. */
 function openOutput(dest: 1 | 2): DestinationStream {
   const terminal = isatty(dest)
   const mode = terminal ? { sync: true } : BATCHED
   const output = pino.destination({ dest, ...mode })
   output.flushSync = () => writeRest(dest, output as never)
   output.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EIO') throw error
     Object.assign(output, { write: () => {}, flush: () => {}, flushSync: () => {}, end: () => {} })
+    if (error.code !== 'EIO') lost.abort(error)
   })
   if (!terminal) return flushedSoon(output)
   const stream = dest === 1 ? process.stdout : process.stderr

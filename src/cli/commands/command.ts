@@ -8,7 +8,7 @@ import { type Config, readConfig } from '../../config.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
 import { whyNot } from '../../lib/files.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
-import { openLog } from '../../lib/log.ts'
+import { logLost, openLog } from '../../lib/log.ts'
 import { errorForLog } from '../../lib/log-error.ts'
 import { causeOf, isRefusedData, isUnavailable, placeOfRefusal } from '../../lib/pg/errors.ts'
 import { printable } from '../../lib/text.ts'
@@ -185,8 +185,8 @@ export interface Signalled {
 }
 
 /**
- * Resolves at the first SIGINT or SIGTERM, or when the program's terminal is closed; another one a second later ends the
- * program at once. Without `signalled` SIGHUP ends it too, as by default.
+ * Resolves at the first SIGINT or SIGTERM, when the program's terminal is closed, or when its log is lost; another signal a second
+ * later ends the program at once. Without `signalled` SIGHUP ends it too, as by default.
  */
 export function stopSignal(signalled?: Signalled): Promise<void> {
   const terminalIsClosed = () => ON_TERMINAL && !isatty(0)
@@ -202,6 +202,13 @@ export function stopSignal(signalled?: Signalled): Promise<void> {
     }
     process.on('SIGINT', stop)
     process.on('SIGTERM', stop)
+    logLost.addEventListener('abort', () => {
+      // Ctrl-C also ends the program that reads the log.
+      if (firstMs !== undefined) return
+      process.stderr.write(`The log cannot be written (${logLost.reason.code}): stopping.\n`)
+      process.exitCode = EXIT_REFUSED
+      resolve()
+    })
     if (!signalled) return
     // SIGHUP is also sent when the terminal is closed; then the program stops.
     process.on('SIGHUP', () => (terminalIsClosed() ? stop() : signalled.restart?.()))

@@ -1,9 +1,10 @@
 // A worker: serves like a single process, on the sockets of its supervisor, until it has to leave or stop.
 import cluster from 'node:cluster'
+import { once } from 'node:events'
 import { type App, openApp } from '../../app.ts'
 import type { Config } from '../../config.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
-import { openLog } from '../../lib/log.ts'
+import { logLost, openLog } from '../../lib/log.ts'
 import { startServer } from '../listeners/server.ts'
 import { type Channel, openChannel } from './channel.ts'
 
@@ -57,7 +58,10 @@ async function serve(app: App, channel: Channel, signal: AbortSignal): Promise<v
   const { url, adminUrl } = server
   await channel.send({ is: 'ready', url, adminUrl })
   void channel.work.then(() => server.work())
-  await Promise.race([channel.leave.then(() => server.leave()), channel.stop.then(() => server.stop())])
+  // The supervisor, which has the same log, finds that it is lost when it logs the end of this worker.
+  const lost = logLost.aborted ? Promise.resolve() : once(logLost, 'abort')
+  const leave = Promise.race([channel.leave, lost])
+  await Promise.race([leave.then(() => server.leave()), channel.stop.then(() => server.stop())])
   // The supervisor keeps these counters after the worker has ended.
   await channel.send({ is: 'counted', counted: await app.metrics.ofThisProcess() })
 }

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { lastServer } from '../../../src/lib/embedded/server.ts'
@@ -111,4 +112,41 @@ test('while the command runs: 1 and a sentence, and PostgreSQL is stopped', asyn
   assert.match(stopped.stderr, /^Stopping\. .*\nStopped (before the command began|while the command ran): .*\n$/)
   assert.equal(stopped.code, 1)
   assert.equal(isRunning(dataDir), false)
+})
+
+/** Serves until the log, whose reader has ended, cannot be written. */
+async function serveUnread(name: string, workers: string[], signal?: NodeJS.Signals) {
+  const dataDir = join(base, name)
+  const program = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, 'serve', ...workers], {
+    env: { ...PROGRAM_ENV, DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' },
+  })
+  const stderr = text(program.stderr)
+  const ended = once(program, 'exit')
+  let url: string | undefined
+  for await (const line of createInterface({ input: program.stdout })) {
+    url = /Tundish is ready/.test(line) ? JSON.parse(line).url : undefined
+    if (url) break
+  }
+  program.stdout.destroy()
+  if (signal) program.kill(signal)
+  // Each request is a line of the log, until the server has found that it cannot be written.
+  const asking = setInterval(() => void fetch(`${url}/public/v1/funnels`).catch(() => {}), 50)
+  const [code] = await ended
+  clearInterval(asking)
+  program.stdin.destroy()
+  return { code, stderr: await stderr, isRunning: isRunning(dataDir) }
+}
+
+const LOST = 'The log cannot be written (EPIPE): stopping.\n'
+
+for (const workers of [[], ['--workers', '2']])
+  test(`serve ${workers.join(' ')} without a reader of its log: 1 and a sentence, and PostgreSQL is stopped`, async () => {
+    const { code, stderr, isRunning } = await serveUnread(`unread ${workers.length}`, workers)
+    assert.deepEqual({ code, isRunning }, { code: 1, isRunning: false }, stderr)
+    assert.equal(stderr.split('\n')[0], LOST.trim())
+  })
+
+test('serve with a Ctrl-C that ended the reader of its log too: 0, and PostgreSQL is stopped', async () => {
+  const stopped = await serveUnread('unread at the end', [], 'SIGINT')
+  assert.deepEqual(stopped, { code: 0, stderr: '', isRunning: false })
 })
