@@ -91,11 +91,36 @@ async function callAll(
   ])
   const used: UsedKey[] = []
   const results = asks.map((ask) => callOne(ask, accounts.get(nameOf(ask))!, known, used))
-  const written = save(query, Array.from(accounts.values()).filter(isHeld), used)
+  const written = Promise.all([
+    removeUnused(query, asks, results),
+    save(query, Array.from(accounts.values()).filter(isHeld), used),
+  ])
   commit()
   await written
   return results
 }
+
+/** Removes accounts that were made in this transaction for requests that are refused: nothing was done. */
+async function removeUnused(query: Query, asks: readonly Ask[], results: readonly (Reply | ApiError)[]): Promise<void> {
+  const done = new Set(asks.flatMap((ask, n) => (results[n] instanceof ApiError ? [] : nameOf(ask))))
+  const unused = asks.filter((ask, n) => ask.creates && results[n] instanceof ApiError && !done.has(nameOf(ask)))
+  if (unused.length === 0) return
+  const rows = unused.map(({ organizationId, externalId, unit }) => ({
+    organization_id: organizationId,
+    external_id: externalId,
+    unit,
+  }))
+  await query(...REMOVE_UNUSED(rows))
+}
+
+const REMOVE_UNUSED = onGivenRows(
+  'remove unused credit accounts',
+  { organization_id: 'text', external_id: 'text', unit: 'text' },
+  (rows) => `
+    delete from credit_accounts c using ${rows}
+    where c.organization_id = a.organization_id and c.external_id = a.external_id and c.unit = a.unit
+      and c.xmin = pg_current_xact_id()::xid and c.granted = 0 and c.adjusted = 0`,
+)
 
 const isHeld = (one: Held | Missing): one is Held => typeof one !== 'string'
 

@@ -74,6 +74,12 @@ describe('a spend', () => {
     refused(await shop.credits('hold', { ...key, amount: 1 }), reused, 'idempotency_key_reused')
     refused(await shop.credits('adjust', { ...key, amount: 1, reason: 'x' }), reused, 'idempotency_key_reused')
     assert.deepEqual(await shop.balance(external_id), [99, 0, 99])
+    await addUnit(db, shop.id, 'silver')
+    refused(await shop.credits('grant', { ...key, unit: 'silver', amount: 1 }), reused, 'idempotency_key_reused')
+    const accounts = await db.query('select unit from credit_accounts where external_id = $1 order by unit', [
+      external_id,
+    ])
+    assert.deepEqual(accounts, [{ unit: 'gold' }, { unit: 'tokens' }])
     const other = await holder(5)
     assert.equal((await shop.credits('spend', { external_id: other, idempotency_key: 'c', amount: 1 })).status, 200)
   })
