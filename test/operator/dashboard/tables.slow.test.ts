@@ -17,7 +17,7 @@ import {
   startDemo,
   TO,
 } from './demo-facts.ts'
-import { rowsOf } from './page-numbers.ts'
+import { rowsOf, tilesOf } from './page-numbers.ts'
 
 const ALL = 'true'
 const OF_DEMO = 'project=demo&period=30d'
@@ -67,6 +67,13 @@ describe('tables of the demo', () => {
     const rate = (step: string) => `${((100 * count(sessions, step)) / sessions.length).toFixed(1)}%`
     assert.equal(total[labels.indexOf('Conversion')], rate('paid'))
     assert.equal(total[labels.indexOf('Reply rate')], rate('replied'))
+    const dollars = (shown: string | undefined) => Number(shown!.replace(/[$,]/g, ''))
+    const left = /Not in the table: (\$[\d.,]+\d) of revenue/.exec(text)![1]
+    near(
+      String(dollars(left) + dollars(total[labels.indexOf('Revenue')])),
+      dollars(tilesOf(text)['Revenue']),
+      'all revenue',
+    )
   })
 
   test('change of revenue by country, including countries that had revenue only before', async () => {

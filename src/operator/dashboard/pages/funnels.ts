@@ -1,10 +1,10 @@
 // Funnels: how many sessions reach each step, over all funnels and in one.
 import { ApiError } from '../../../lib/errors.ts'
 import { filterTo } from '../filter.ts'
-import { bar, country, language, percent, words } from '../format.ts'
+import { bar, country, language, money, percent, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { type Lacking, lackingOf } from '../lacking.ts'
-import { type Figure, figures, namesOf, seriesTable, total, valueCell } from '../numbers.ts'
+import { type Figure, figures, namesOf, roundMoney, seriesTable, total, valueCell } from '../numbers.ts'
 import { rowsBehind, section, steps, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import { type Column, cell, named, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
@@ -44,6 +44,10 @@ export async function funnels(view: View): Promise<Page> {
       valueCell('usd', figure.values.revenue_per_session ?? 0),
     ]),
   }
+  const rest = roundMoney((sum.values.revenue ?? 0) - rows.reduce((all, { values }) => all + (values.revenue ?? 0), 0))
+  const left =
+    rest !== 0 &&
+    html` Not in the table: ${money(rest, view.reporting.currency)} of revenue without a session in a funnel in this period.`
   const empty = html`<h3>No sessions in this period</h3><p>Load sessions with <a href="/docs/guides/import">an import</a>, or choose a longer period.</p>`
   return {
     title: 'Funnels',
@@ -52,7 +56,7 @@ export async function funnels(view: View): Promise<Page> {
     body: html`${tilesOf(view, sum, lacks)}
       ${conversionChart(view, lines)}
       ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Sessions that began in this period. Their later steps are counted whenever they happened.' })}
-      ${tableSection(view, 'funnels', content, { empty, note: rows.length > 0 && FEW })}`,
+      ${tableSection(view, 'funnels', content, { empty, note: rows.length > 0 && html`${FEW}${left}` })}`,
   }
 }
 
