@@ -121,7 +121,7 @@ function checkOther({ limited = [] }: Family, filters: readonly Filter[]): void 
   )
 }
 
-/** Throws a 400 if the days have more records than a combination is computed from. */
+/** Throws a 400 if the days have more records than a combination is computed from, or if their figures do not tell. */
 export async function checkSize(
   db: Db,
   family: Family,
@@ -132,10 +132,20 @@ export async function checkSize(
       ? [visits.table, 'sessions']
       : [family.table, family === subscriptions ? 'started' : family.measures[0]!]
   const [row] = await db.query(
-    `select coalesce(sum(${measure}), 0) as records from ${table}
-     where project_id = any($1) and split = '' and day >= $2::date and day < $3::date`,
-    [projects as string[], days.from ?? BEGINNING, days.to],
+    `select coalesce(sum(${measure}), 0) as records, (
+       select count(*) from figure_marks m where m.project_id = any($1) and m.family = $4 and m.day >= $2::date and m.day < $3::date
+         and not exists (select from ${table} f where f.project_id = m.project_id and f.split = '' and f.day = m.day)) as unknown, (
+       select coalesce(sum(n), 0) from counts c
+       where c.project_id = any($1) and c.list in ('sessions', 'subscriptions', 'transactions') and c.field = '') as stored
+     from ${table} where project_id = any($1) and split = '' and day >= $2::date and day < $3::date`,
+    [projects as string[], days.from ?? BEGINNING, days.to, family.name],
   )
+  if (Number(row!.unknown) > MOST_UNKNOWN && Number(row!.stored) > MOST_RECORDS)
+    throw new ApiError(
+      400,
+      'invalid_parameter',
+      'This combination is not stored, and the figures of these days are still being computed: try again later, or give one filter.',
+    )
   if (Number(row!.records) <= MOST_RECORDS) return
   throw new ApiError(
     400,
@@ -143,6 +153,9 @@ export async function checkSize(
     `This combination is not stored, and is computed only from at most ${MOST_RECORDS.toLocaleString('en-US')} records: give fewer days, or one filter.`,
   )
 }
+
+// Days whose figures are computed for the first time: the last ones of a feed, but not those of an import of years.
+const MOST_UNKNOWN = 31
 
 type Rows = Record<string, string | null>[]
 

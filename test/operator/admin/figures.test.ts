@@ -60,6 +60,22 @@ describe('figures of a project', () => {
     }
     assert.match(await refused('metric=sessions&product=b'), /cannot be filtered by product/)
     assert.match(await refused('metric=revenue&source=other&country=b&funnel=c'), /which cannot be combined/)
+    // A large project whose history was just imported.
+    await events.app.db.query(
+      `insert into figure_marks (project_id, family, day)
+       select $1, 'visits', date '2019-01-01' + n from generate_series(1, 40) n`,
+      [PROJECT],
+    )
+    const many = `project_id = '${PROJECT}' and list = 'sessions' and n = 30000`
+    await events.app.db.query(
+      `insert into counts (project_id, list, field, value, n) values ($1, 'sessions', '', '', 30000)`,
+      [PROJECT],
+    )
+    const sessions = 'metric=sessions&from=2018-01-01&to=2019-12-31&country=DE&source=meta&campaign=spring'
+    assert.match(await refused(sessions), /still being computed: try again later, or give one filter/)
+    await events.app.db.query(`delete from counts where ${many}`)
+    assert.deepEqual((await ask(sessions)).data[0].values, { sessions: 0 })
+    await events.app.db.query(`delete from figure_marks where project_id = $1 and day < '2020-01-01'`, [PROJECT])
   })
 
   test('a period is compared with as many days before', async () => {
