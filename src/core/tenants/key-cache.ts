@@ -17,9 +17,6 @@ export interface KeyCache {
   forget(): void
 }
 
-/** A request whose body took longer than this has its key looked up again: it may have been revoked since. */
-export const KEY_TRUSTED_MS = 1_000
-
 export function openKeyCache(db: Db, clock: Clock): KeyCache {
   const cache = createFreshCache<KeyHolder>(clock)
   return {

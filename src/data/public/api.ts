@@ -1,11 +1,11 @@
 // The public data API: authenticates the project's key and mounts the resources.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { SyncedPage } from '../../core/lists/sync-readers.ts'
-import { KEY_TRUSTED_MS } from '../../core/tenants/key-cache.ts'
 import { requireScope } from '../../core/tenants/scopes.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { noRoute, rawHeaders } from '../../lib/http/listener.ts'
 import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
+import { checkAfterSlowBody } from '../../lib/http/slow-bodies.ts'
 import type { PublicContext } from './context.ts'
 import { experiments } from './experiments.ts'
 import { exports } from './export.ts'
@@ -65,9 +65,7 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     keyUses.note(holder)
     requireScope(request, holder, 'read')
   })
-  app.addHook('preHandler', async (request, { elapsedTime }) => {
-    if (elapsedTime > KEY_TRUSTED_MS) await request.confirmKey()
-  })
+  checkAfterSlowBody(app, (request) => request.confirmKey())
   app.addHook('onResponse', ({ projectId, keyId, synced }, _reply, done) => {
     if (synced) syncReaders.note(projectId, keyId, synced)
     done()

@@ -7,6 +7,7 @@ import { ApiError, Refusal } from '../../lib/errors.ts'
 import { checkContentEncoding, checkMediaType } from '../../lib/http/body.ts'
 import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
+import { checkedAtEnd } from '../../lib/http/slow-bodies.ts'
 import { isJsonObject, type JsonValue } from '../../lib/json/read.ts'
 import { isRefusedData } from '../../lib/pg/errors.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -207,8 +208,8 @@ async function importLines(
     },
     patience: PATIENCE,
   }
-  // Decompressed by the import, which recognizes gzip by its content.
-  const source = { name: 'body', stream: () => Readable.from(confirmed(stream(), request)) }
+  // Decompressed by the import, which recognizes gzip by its content. At its end the key has to be valid still, or nothing is written.
+  const source = { name: 'body', stream: () => checkedAtEnd(stream(), () => request.confirmKey()) }
   const result = await importRecords({ db, log, audit }, options, [source]).catch((error) => {
     throw error instanceof Refusal ? new ApiError(400, 'body_incomplete', error.message) : error
   })
@@ -226,10 +227,4 @@ async function importLines(
     rejects.map(({ line, code, reason }) => ({ [where]: where === 'index' ? line - 1 : line, code, reason })),
     skipBadLines,
   )
-}
-
-/** A body may take long: at its end the key has to be valid still, or nothing is written. */
-async function* confirmed(stream: Readable, request: WriteRequest): AsyncGenerator<Buffer | string> {
-  yield* stream
-  await request.confirmKey()
 }

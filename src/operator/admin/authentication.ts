@@ -2,11 +2,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
-import { KEY_TRUSTED_MS } from '../../core/tenants/key-cache.ts'
 import { type Operator, recognizeOperator } from '../../core/tenants/operator-keys.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { callerOf } from '../../lib/http/client-address.ts'
 import { rawHeaders } from '../../lib/http/listener.ts'
+import { checkAfterSlowBody } from '../../lib/http/slow-bodies.ts'
 import { requireRight } from './reach.ts'
 
 declare module 'fastify' {
@@ -25,9 +25,7 @@ export function requireOperator(scope: FastifyInstance, app: App): void {
     if (!request.operator) throw unauthorized()
     request.tenant = `operator ${request.operator.id}`
   })
-  scope.addHook('preHandler', async (request, { elapsedTime }) => {
-    if (elapsedTime > KEY_TRUSTED_MS) await confirmOperator(request, app)
-  })
+  checkAfterSlowBody(scope, (request) => confirmOperator(request, app))
 }
 
 /** Throws a 401 if the key ended while the body arrived. Call it when all of the body is read. */

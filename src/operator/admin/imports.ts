@@ -8,6 +8,7 @@ import { ApiError, Refusal } from '../../lib/errors.ts'
 import { checkMediaType } from '../../lib/http/body.ts'
 import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
+import { checkedAtEnd } from '../../lib/http/slow-bodies.ts'
 import { type ObjectSchema, Type } from '../../lib/shape/schema.ts'
 import { importAudited } from './audited-import.ts'
 import { actorOf, confirmOperator, requireOpen } from './authentication.ts'
@@ -82,7 +83,9 @@ export function importRoute(scope: FastifyInstance, app: App): void {
         await requireReach(app.db.query, IMPORT, { params: { project_id }, access: request.operator! })
         await requireProject(app.db.query, project_id)
         const { body } = request
-        const stream = () => (body ? Readable.from(confirmed(openBody(body), request, app)) : Readable.from([]))
+        // An import may take hours to arrive: at its end the operator's key has to be valid still, or nothing is written.
+        const confirm = () => confirmOperator(request, app)
+        const stream = () => (body ? checkedAtEnd(openBody(body), confirm) : Readable.from([]))
         const flags = { live, merge, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
         const options = { projectId: project_id, ...flags, patience: PATIENCE }
         const importing = importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }])
@@ -108,12 +111,6 @@ function openBody(body: Readable): Readable {
     if (error) content.destroy(error)
   })
   return body.pipe(content)
-}
-
-/** An import may take hours to arrive: at its end the operator's key has to be valid still, or nothing is written. */
-async function* confirmed(content: Readable, request: FastifyRequest, app: App): AsyncGenerator<Buffer> {
-  yield* content
-  await confirmOperator(request, app)
 }
 
 /** Reads and discards the rest of the body, so that the next request on the connection is found. */

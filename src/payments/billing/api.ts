@@ -1,13 +1,14 @@
 // Mounts the billing API: checks the organization's key, then routes charges, refunds, assets and the report.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Limits } from '../../core/limits/limits.ts'
-import { KEY_TRUSTED_MS, type KeyCache } from '../../core/tenants/key-cache.ts'
+import type { KeyCache } from '../../core/tenants/key-cache.ts'
 import type { KeyUses } from '../../core/tenants/key-uses.ts'
 import { requireScope } from '../../core/tenants/scopes.ts'
 import type { KeyHolder } from '../../core/tenants/tenants.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { noRoute, rawHeaders } from '../../lib/http/listener.ts'
 import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
+import { checkAfterSlowBody } from '../../lib/http/slow-bodies.ts'
 import { credits } from './credits/api.ts'
 import { KINDS } from './kinds.ts'
 import { billingLists } from './lists.ts'
@@ -41,8 +42,8 @@ export async function billingApi(
     context.keyUses.note(holder)
     requireScope(request, holder, 'report')
   })
-  app.addHook('preHandler', async (request, { elapsedTime }) => {
-    if (elapsedTime > KEY_TRUSTED_MS && !(await holderOf(request, context.keys))) throw unauthorized(request)
+  checkAfterSlowBody(app, async (request) => {
+    if (!(await holderOf(request, context.keys))) throw unauthorized(request)
   })
   app.setNotFoundHandler(noRoute)
   refuseOtherMethods(app)
