@@ -1,5 +1,6 @@
 // The APIs of both listeners with their keys, the operations in their descriptions, and requests with any key.
-import { Agent } from 'node:http'
+import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type ApiResponse, type Json, send, type TestServer } from './server.ts'
 
 export interface Api {
@@ -110,4 +111,26 @@ export function servedPaths(tree: string): string[] {
     if (methods) paths.push(parts.join(''))
   }
   return paths
+}
+
+// Longer than a key that was looked up is trusted, because a busy server reads the headers later.
+const TRUSTED_MS = 3_000
+
+/** Sends the headers and the first part of a body, and the rest after `revoke`, when the key is no longer trusted. Returns the status. */
+export async function sendWhileRevoked(
+  url: string,
+  headers: OutgoingHttpHeaders,
+  [first, rest]: readonly [string, string],
+  revoke: () => Promise<unknown>,
+): Promise<number> {
+  const sent = request(url, { method: 'POST', headers: { ...headers, 'Content-Length': first.length + rest.length } })
+  const status = new Promise<number>((resolve, reject) => {
+    sent.on('error', reject)
+    sent.on('response', (response) => resolve(response.resume().statusCode!))
+  })
+  await new Promise((resolve) => sent.write(first, resolve))
+  await sleep(TRUSTED_MS)
+  await revoke()
+  sent.end(rest)
+  return status
 }

@@ -187,10 +187,11 @@ function fields(table: string, ...columns: string[]): string {
 
 /** Stores an order that Tundish made, of a new customer. */
 export async function storeOrder(
-  { rows }: Imports,
+  { rows }: Pick<Imports, 'rows'>,
   { id, organizationId }: Project,
   order: string,
   providerKey: string,
+  psp = 'stripe',
 ) {
   await rows(
     `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
@@ -200,7 +201,7 @@ export async function storeOrder(
   await rows(
     `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
        status, psp, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
-     values ($1, $3, 'ada', $2, 'key', 10, 'USD', 'failed', 'stripe', 'pm', $3, $4, db_clock(), db_clock())`,
-    [organizationId, id, order, providerKey],
+     values ($1, $3, 'ada', $2, 'key', 10, 'USD', 'failed', $5, 'pm', $3, $4, db_clock(), db_clock())`,
+    [organizationId, id, order, providerKey, psp],
   )
 }

@@ -1,9 +1,8 @@
 // A key that is revoked while the body of a request arrives: 401 when the body ends, and nothing is done.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { request } from 'node:http'
 import { after, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { sendWhileRevoked } from '../../support/apis.ts'
 import { startBilling } from '../../support/billing.ts'
 import { line } from '../../support/imports.ts'
 
@@ -11,32 +10,22 @@ const billing = await startBilling()
 after(() => billing.stop())
 const { server } = billing
 
-// A key that was looked up is trusted for a second; longer, because a busy server reads the headers later.
-const TRUSTED_MS = 3_000
-
 /** Sends the headers and the first part of a body, revokes the key, and sends the rest. Returns the status. */
 async function revokedBetween(
   path: string,
   owner: { organization: string } | { project: string },
   { scope, header, type }: { scope: string; header: string; type: string },
-  [first, rest]: [string, string],
+  halves: [string, string],
 ): Promise<number> {
   const [kind, id] = Object.entries(owner)[0]!
   const keys = `/${kind}s/${id}/keys`
   const { body: made } = await server.admin(keys, { method: 'POST', body: { name: 'writer', scope: [scope] } })
-  const sent = request(`${server.url}${path}`, {
-    method: 'POST',
-    headers: { [header]: made.secret_key, 'Content-Type': type, 'Content-Length': first.length + rest.length },
-  })
-  const status = new Promise<number>((resolve, reject) => {
-    sent.on('error', reject)
-    sent.on('response', (response) => resolve(response.resume().statusCode!))
-  })
-  await new Promise((resolve) => sent.write(first, resolve))
-  await sleep(TRUSTED_MS)
-  assert.equal((await server.admin(`${keys}/${made.id}`, { method: 'DELETE' })).status, 200)
-  sent.end(rest)
-  return status
+  return sendWhileRevoked(
+    `${server.url}${path}`,
+    { [header]: made.secret_key, 'Content-Type': type },
+    halves,
+    async () => assert.equal((await server.admin(`${keys}/${made.id}`, { method: 'DELETE' })).status, 200),
+  )
 }
 
 const half = (text: string): [string, string] => [text.slice(0, text.length / 2), text.slice(text.length / 2)]

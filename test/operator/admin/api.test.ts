@@ -9,6 +9,7 @@ import { isReading } from '../../../src/operator/admin/operation.ts'
 import { operations } from '../../../src/operator/admin/operations.ts'
 import { startAdmin } from '../../support/admin.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
+import { storeOrder } from '../../support/imports.ts'
 
 const events = await openEvents()
 const admin = await startAdmin(events)
@@ -307,17 +308,7 @@ const insertConnectedAccount = (merchantId: string) =>
 
 async function orderId() {
   const id = '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55'
-  await query(
-    `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
-    values ($1, 'ada', $2, db_clock(), db_clock())`,
-    [ORGANIZATION, PROJECT],
-  )
-  await query(
-    `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
-    status, psp, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
-    values ($1, $3, 'ada', $2, 'key', 10, 'USD', 'failed', 'simulator', 'pm', $3, 'k', db_clock(), db_clock())`,
-    [ORGANIZATION, PROJECT, id],
-  )
+  await storeOrder({ rows: events.app.db.query }, { id: PROJECT, organizationId: ORGANIZATION }, id, 'k', 'simulator')
   return id
 }
 

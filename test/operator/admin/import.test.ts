@@ -1,13 +1,11 @@
 // The import over HTTP: bodies that are refused early, and compressed ones.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { type IncomingMessage, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { after, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { endOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { startAdmin } from '../../support/admin.ts'
+import { sendWhileRevoked } from '../../support/apis.ts'
 import { openEvents, PROJECT } from '../../support/events.ts'
 import { line, textOf } from '../../support/imports.ts'
 
@@ -122,20 +120,14 @@ test('200 for lines sent as application/json or without a type, 415 for other ty
 })
 
 test('401 and nothing is done when the operator’s key is revoked while the body arrives', async () => {
-  const refused = async (path: string, type: string, [first, rest]: [string, string]) => {
+  const refused = async (path: string, type: string, halves: [string, string]) => {
     const { id, key } = await admin.operator('write')
-    const sent = request(`${admin.adminUrl}/admin/v1/projects/${PROJECT}/${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': type, 'content-length': first.length + rest.length },
-    })
-    const response = once(sent, 'response') as Promise<[IncomingMessage]>
-    await new Promise((resolve) => sent.write(first, resolve))
-    // A key that was recognized is trusted for a second; longer, because a busy server reads the headers later.
-    await sleep(3_000)
-    await events.app.db.tx((query) => endOperator(query, id))
-    sent.end(rest)
-    const [{ statusCode }] = await response
-    return statusCode
+    return sendWhileRevoked(
+      `${admin.adminUrl}/admin/v1/projects/${PROJECT}/${path}`,
+      { authorization: `Bearer ${key}`, 'content-type': type },
+      halves,
+      () => events.app.db.tx((query) => endOperator(query, id)),
+    )
   }
   const lines = [line.profile({ id: 'late' }), line.profile({ id: 'later' })].map((one) => textOf([one]))
   assert.equal(await refused('import', 'application/x-ndjson', [lines[0]!, lines[1]!]), 401)
