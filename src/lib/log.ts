@@ -26,7 +26,7 @@ const MAX_FULL_PIPE_WAITS = 50
 
 const lost = new AbortController()
 
-/** Aborted with the error when the log cannot be written any more: its reader has ended, or its disk is full. */
+/** Aborted with the error when the log can no longer be written: its reader has ended, or its disk is full. */
 export const logLost: AbortSignal = lost.signal
 
 /** After an error nothing more is written. A closed terminal (EIO) is not lost: it sends SIGHUP too. */

@@ -1,5 +1,4 @@
 // The doctor's checks of the server: version, rights, encoding, clock, migrations, and the conditions of the sync horizon.
-
 import { UsageError } from '../../lib/errors.ts'
 import { BEFORE_READING } from '../../lib/pg/before-reading.ts'
 import type { Db } from '../../lib/pg/db.ts'

@@ -1,5 +1,4 @@
 // The doctor's check of failovers: whether one of them lost commits.
-
 import type { Db } from '../../lib/pg/db.ts'
 import { count } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'

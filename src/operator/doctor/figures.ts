@@ -1,5 +1,4 @@
 // Compares the figures of some days with the records they were computed from.
-
 import { countDifferences } from '../../data/figures/compute.ts'
 import { families } from '../../data/figures/families.ts'
 import { HAS_NEWS } from '../../data/figures/reports.ts'

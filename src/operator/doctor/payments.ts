@@ -1,5 +1,4 @@
 // The doctor's checks of payments: whether providers respond, and charges whose outcome is unknown.
-
 import type { Db } from '../../lib/pg/db.ts'
 import { count } from '../../lib/text.ts'
 import { adapters } from '../../payments/providers/adapters.ts'

@@ -1,5 +1,4 @@
 // The doctor's check of exchange rates: whether they are as new as the amounts that need them.
-
 import type { Config } from '../../config.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { count } from '../../lib/text.ts'

@@ -1,5 +1,4 @@
 // The doctor's checks of stored data: keys can be decrypted, counters are exact, the ledgers of erasures and the audit log agree.
-
 import { existsSync } from 'node:fs'
 import { verifyAudit } from '../../core/audit/verify.ts'
 import { readLedgers } from '../../core/erasure/ledger-files.ts'

@@ -1,6 +1,5 @@
 // The doctor's checks after a restored backup or a failover: merchant accounts to list, movements that have no order here, and keys
 // that are valid again.
-
 import { openMarks, type RestoredMark, sentenceOf } from '../../core/tenants/restored.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { count } from '../../lib/text.ts'

@@ -1,5 +1,4 @@
 // The doctor's check of people with several profiles: the same address, or a session of one that led to a payment of another.
-
 import { isAddress } from '../../core/erasure/twins.ts'
 import { mergeOrder } from '../../core/people/order.ts'
 import type { Db } from '../../lib/pg/db.ts'

@@ -81,20 +81,19 @@ const isAt = (date: string, instant: string) =>
 /** The ids of payments that Tundish did not make. Its own records are authoritative; those without an order here are kept as lost. */
 async function foreign(run: PrimerImport, summaries: Record<string, unknown>[]): Promise<string[]> {
   const { app, target, tally } = run
-  const orders = summaries.flatMap((one) => ownIds(fieldsOf(one)).reference ?? []).filter(isUuid)
+  const all = summaries.map((one) => ({ id: String(one['id']), ...ownIds(fieldsOf(one)) }))
+  const orders = all.flatMap(({ reference }) => reference ?? []).filter(isUuid)
   const rows = await app.db.query(
     'select order_id from orders where organization_id = $1 and order_id = any($2::uuid[])',
     [target.organizationId, orders],
   )
   const here = new Set(rows.map(({ order_id }) => order_id))
-  const away = summaries.filter((one) => !here.has(ownIds(fieldsOf(one)).reference?.toLowerCase()))
-  const others = away.filter((one) => ownIds(fieldsOf(one)).key === null)
-  tally.own += summaries.length - others.length
-  await keepLost(
-    run,
-    away.filter((one) => ownIds(fieldsOf(one)).key !== null).map(({ id }) => String(id)),
-  )
-  return others.map(({ id }) => String(id))
+  const away = all.filter(({ reference }) => !here.has(reference?.toLowerCase()))
+  const idsOf = (isOwn: boolean) => away.flatMap(({ id, key }) => ((key !== null) === isOwn ? id : []))
+  const others = idsOf(false)
+  tally.own += all.length - others.length
+  await keepLost(run, idsOf(true))
+  return others
 }
 
 /** Stores those of these payments that charged a card, and counts them: a backup has lost their orders, or another installation made them. */

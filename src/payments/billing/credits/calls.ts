@@ -11,7 +11,7 @@ import { shorten } from '../../../lib/text.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import { type Credits, creditsFromText, formatCredits } from './amount.ts'
 import { save, type UsedKey } from './save.ts'
-import { type AccountKey, type Held, lockAccounts, type Missing, nameOf } from './store.ts'
+import { type AccountKey, type Held, IS_SAME, KEY, lockAccounts, type Missing, nameOf, rowsOf } from './store.ts'
 
 /** The ids that a request made. */
 export interface Made {
@@ -104,22 +104,15 @@ async function callAll(
 async function removeUnused(query: Query, asks: readonly Ask[], results: readonly (Reply | ApiError)[]): Promise<void> {
   const done = new Set(asks.flatMap((ask, n) => (results[n] instanceof ApiError ? [] : nameOf(ask))))
   const unused = asks.filter((ask, n) => ask.creates && results[n] instanceof ApiError && !done.has(nameOf(ask)))
-  if (unused.length === 0) return
-  const rows = unused.map(({ organizationId, externalId, unit }) => ({
-    organization_id: organizationId,
-    external_id: externalId,
-    unit,
-  }))
-  await query(...REMOVE_UNUSED(rows))
+  if (unused.length > 0) await query(...REMOVE_UNUSED(rowsOf(unused)))
 }
 
 const REMOVE_UNUSED = onGivenRows(
   'remove unused credit accounts',
-  { organization_id: 'text', external_id: 'text', unit: 'text' },
+  KEY,
   (rows) => `
     delete from credit_accounts c using ${rows}
-    where c.organization_id = a.organization_id and c.external_id = a.external_id and c.unit = a.unit
-      and c.xmin = pg_current_xact_id()::xid and c.granted = 0 and c.adjusted = 0`,
+    where ${IS_SAME('c')} and c.xmin = pg_current_xact_id()::xid and c.granted = 0 and c.adjusted = 0`,
 )
 
 const isHeld = (one: Held | Missing): one is Held => typeof one !== 'string'

@@ -85,7 +85,7 @@ export async function readAccounts(query: Query, organizationId: string, externa
 }
 
 /** Each account once. */
-function rowsOf(keys: readonly AccountKey[]) {
+export function rowsOf(keys: readonly AccountKey[]) {
   const distinct = new Map(keys.map((key) => [nameOf(key), key]))
   return Array.from(distinct.values(), ({ organizationId, externalId, unit }) => ({
     organization_id: organizationId,
@@ -94,8 +94,8 @@ function rowsOf(keys: readonly AccountKey[]) {
   }))
 }
 
-const KEY = { organization_id: 'text', external_id: 'text', unit: 'text' }
-const IS_SAME = (row: string) =>
+export const KEY = { organization_id: 'text', external_id: 'text', unit: 'text' }
+export const IS_SAME = (row: string) =>
   `${row}.organization_id = a.organization_id and ${row}.external_id = a.external_id and ${row}.unit = a.unit`
 
 const CREATE = onGivenRows(
