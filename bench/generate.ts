@@ -5,25 +5,37 @@ export const PROJECT = 'bench'
 export const ORGANIZATION = 'bench'
 
 export interface Amount {
-  /** The number of subscriptions and of transactions; there are a quarter as many people and sessions. */
+  /** The number of subscriptions and of transactions; there are a quarter as many people with them, with one session each. */
   size: number
   /** The number of existing projects among which they are divided evenly; `bench` is one of them. */
   projects?: number
-  /** The number of rows of the payment report. */
+  /** The number of rows of the payment report, and the seconds between two of them. */
   report?: number
+  reportEverySeconds?: number
+  /** The number of customers among whom the rows of the payment report are divided. */
+  customers?: number
+  /** The number of sessions, if it is larger: the others are of people without a subscription, with three each. */
+  sessions?: number
 }
 
 /**
  * Fills an empty database whose organizations and projects exist. Needs a superuser, because rows are written before their
  * indexes and without checks of references; in one transaction, which a server with `wal_level = minimal` does not log.
  */
-export async function generate(query: Query, { size, projects = 1, report = size }: Amount): Promise<void> {
-  const numbers = { ':size': size, ':projects': projects, ':people': Math.ceil(size / projects / 4) * projects }
+export async function generate(query: Query, amount: Amount): Promise<void> {
+  const { size, projects = 1, report = size, reportEverySeconds = 1, customers = 1000, sessions = 0 } = amount
+  const people = Math.ceil(size / projects / 4) * projects
+  const numbers = {
+    ':size': size,
+    ':projects': projects,
+    ':people': people,
+    ':report_step': reportEverySeconds,
+    ':report': report,
+    ':customers': customers,
+    ':visits': Math.max(0, sessions - people),
+  }
   const fill = async (statement: string) => {
-    const ready = Object.entries({ ...numbers, ':report': report }).reduce(
-      (text, [name, n]) => text.replaceAll(name, String(n)),
-      statement,
-    )
+    const ready = Object.entries(numbers).reduce((text, [name, n]) => text.replaceAll(name, String(n)), statement)
     await query(ready)
   }
   for (const setting of SETTINGS) await query(setting)
@@ -82,6 +94,10 @@ const COUNTRY = `(array['US', 'US', 'DE', 'GB', 'FR', 'BR', 'JP'])[1 + n % 7]`
 // One visit in five has no source.
 const SOURCE = `(array['meta', 'meta', 'google', 'tiktok', ''])[1 + n % 5]`
 const CAMPAIGN = `case when n % 5 = 4 then '' else 'campaign_' || floor(200 * ${CHANCE} ^ 2)::int end`
+// The sessions of people without a subscription are spread evenly over the same time, and the first of three begins the profile.
+const VISIT_AT = (n: string) => `${END} - (:visits - (${n})) * (:size * interval '7 seconds' / nullif(:visits, 0))`
+const VISITOR = '(n / :projects / 3) * :projects + n % :projects'
+const FIRST_VISIT = '(n / :projects * 3) * :projects + n % :projects'
 const rows = (from: string) => `from generate_series(0::bigint, ${from} - 1) n`
 
 const STATEMENTS = [
@@ -99,6 +115,14 @@ const STATEMENTS = [
    select ${PROJECT_OF}, ${id('ses', 'n')}, ${at(FIRST)}, ${at(FIRST)}, ${id('pro', 'n')}, ${FUNNEL}, 1, 'Mozilla/5.0', '192.0.2.1',
      ${COUNTRY}, ${SOURCE}, ${CAMPAIGN}
    ${rows(':people')}`,
+  `insert into profiles (project_id, id, created_at, updated_at, country, funnel_id)
+   select ${PROJECT_OF}, ${id('vis', 'n')}, ${VISIT_AT(FIRST_VISIT)}, ${VISIT_AT(FIRST_VISIT)}, ${COUNTRY}, ${FUNNEL}
+   ${rows('ceil(:visits / 3.0 / :projects)::bigint * :projects')}`,
+  `insert into sessions (project_id, id, created_at, updated_at, profile_id, funnel_id, funnel_version, user_agent, ip,
+     country, visit_source, visit_campaign)
+   select ${PROJECT_OF}, ${id('vis', 'n')}, ${VISIT_AT('n')}, ${VISIT_AT('n')}, ${id('vis', VISITOR)}, ${FUNNEL}, 1, 'Mozilla/5.0',
+     '192.0.2.1', ${COUNTRY}, ${SOURCE}, ${CAMPAIGN}
+   ${rows(':visits')}`,
   `insert into subscriptions (project_id, id, psp_id, status, renews, created_at, updated_at, billing_interval,
      billing_interval_count, price, currency, price_usd, funnel_version, payment_provider, period_starts_at, period_ends_at,
      profile_id, product_id, funnel_id, session_id)
@@ -110,15 +134,15 @@ const STATEMENTS = [
    select ${PROJECT_OF}, ${id('trn', 'n')}, ${at('n')}, ${at('n')}, ${id('ses', OWNER)}, ${id('pro', OWNER)}, ${FUNNEL}, 3, 'USD',
      1999, 1999, ${id('sub', 'n')} ${rows(':size')}`,
   `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
-   select '${ORGANIZATION}', 'customer ' || n, '${PROJECT}', ${END}, ${END} ${rows('1000')}`,
+   select '${ORGANIZATION}', 'customer ' || n, '${PROJECT}', ${END}, ${END} ${rows(':customers')}`,
   `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
      amount, amount_usd, currency_code, status, integration_type, region, psp, pp_id, pp_version, is_cit, psp_date,
      psp_transaction_id, psp_merchant_id, psp_transaction_type, psp_status, meta_subs_id, meta_subs_iteration, pm_type, network,
      pm_data_bin_account_funding_type, pm_data_bin_issuer_name, pm_data_bin_issuer_country_code, pm_data_expiration_date,
      pm_data_first6, pm_data_last4)
-   select '${ORGANIZATION}', 'customer ' || n % 1000, true, ${END}, gen_random_uuid(), gen_random_uuid(),
-     ${END} - (:report - n) * interval '1 second', 10.5, 10.5, 'USD', 'succeeded', 'hosted_page', 'eu', 'stripe', 1, 1, true,
-     ${END} - (:report - n) * interval '1 second', 'pi_' || n, 'main', 'sale', 'captured', md5((n / 12)::text)::uuid::text,
+   select '${ORGANIZATION}', 'customer ' || n % :customers, true, ${END}, gen_random_uuid(), gen_random_uuid(),
+     ${END} - (:report - n) * interval ':report_step seconds', 10.5, 10.5, 'USD', 'succeeded', 'hosted_page', 'eu', 'stripe', 1, 1, true,
+     ${END} - (:report - n) * interval ':report_step seconds', 'pi_' || n, 'main', 'sale', 'captured', md5((n / 12)::text)::uuid::text,
      (n % 12)::text, 'card', 'visa', 'credit', 'A bank', 'DE', '12/29', '424242', '4242' ${rows(':report')}`,
   `insert into counts (project_id, list, field, value, n, fresh)
    select project_id, list, '', '', n, false from (${[

@@ -6,6 +6,8 @@ export interface Options {
   names: string[]
   /** The number of subscriptions in the project. */
   size: number
+  /** The number of sessions in the project of the dashboard, at least a quarter of its subscriptions. */
+  sessions: number
   /** The number of subscriptions in the largest project of the growth. */
   largest: number
   /** The duration of a load, and the number of its repetitions. */
@@ -22,6 +24,7 @@ export interface Options {
 
 const DEFAULTS = {
   size: 1_000_000,
+  sessions: 1,
   largest: 10_000_000,
   seconds: 2,
   rounds: 3,
@@ -53,6 +56,7 @@ export function readOptions(args: string[]): Options {
   return {
     names: positionals,
     size: number('size'),
+    sessions: number('sessions'),
     largest: number('largest'),
     seconds: number('seconds'),
     rounds: number('rounds'),
@@ -64,11 +68,12 @@ export function readOptions(args: string[]): Options {
 }
 
 /** The name of a run whose options differ from the defaults, so that its results do not replace those of a full run. */
-export function kindOf({ names, size, largest, workers, organizations, quick }: Options): string {
+export function kindOf({ names, size, sessions, largest, workers, organizations, quick }: Options): string {
   const usual = quick ? { ...DEFAULTS, ...QUICK } : DEFAULTS
   const parts = [
     names.join('-').slice(0, 40),
     size !== usual.size && `size-${size}`,
+    sessions !== usual.sessions && `sessions-${sessions}`,
     largest !== usual.largest && `largest-${largest}`,
     workers !== usual.workers && `workers-${workers}`,
     organizations !== usual.organizations && `organizations-${organizations}`,
