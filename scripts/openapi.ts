@@ -14,7 +14,7 @@ import { openDb } from '../src/lib/pg/db.ts'
 import { openSeal } from '../src/lib/secrets.ts'
 import { adminListener } from '../src/operator/admin/listener.ts'
 import { publicListener } from '../src/server/listeners/server.ts'
-import { fixedProviders } from '../test/support/fixed-providers.ts'
+import { fixedProviders } from '../test/payments/billing/scripted-provider.ts'
 
 export const SIDES = { public: publicListener, operator: adminListener }
 

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, beforeEach, test } from 'node:test'
 import { createOperator } from '../../src/core/tenants/operator-keys.ts'
-import { callerOf, type MatrixOperation, operationsOf } from '../support/apis.ts'
 import { startBilling } from '../support/billing.ts'
 import type { Json } from '../support/server.ts'
-import { contentsOf, makeTenant } from '../support/tenant-pair.ts'
+import { callerOf, type MatrixOperation, operationsOf } from './apis.ts'
+import { contentsOf, makeTenant } from './tenant-pair.ts'
 import { RULES } from './tenant-rules.ts'
 
 // No kind of text may have more than 64 KiB; the path and the query have the limit of the request line.

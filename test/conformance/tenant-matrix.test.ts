@@ -3,16 +3,9 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { unconnectedListener } from '../../scripts/openapi.ts'
 import { createOperator, type Scope } from '../../src/core/tenants/operator-keys.ts'
-import { type Api, callerOf, type MatrixOperation, operationsOf, servedPaths, UNDESCRIBED } from '../support/apis.ts'
 import { startBilling } from '../support/billing.ts'
-import {
-  contentsOf,
-  makeTenant,
-  missingObjects,
-  type Tenant,
-  type TenantWithKeys,
-  withFresh,
-} from '../support/tenant-pair.ts'
+import { type Api, callerOf, type MatrixOperation, operationsOf, servedPaths, UNDESCRIBED } from './apis.ts'
+import { contentsOf, makeTenant, missingObjects, type Tenant, type TenantWithKeys, withFresh } from './tenant-pair.ts'
 import { RULES, type Rule } from './tenant-rules.ts'
 
 const asPattern = (path: string) => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`)

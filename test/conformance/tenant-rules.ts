@@ -1,6 +1,6 @@
 // The rule of tenant isolation for each operation of the three interfaces, by its operationId: the table of tenant-matrix.test.ts.
 import { randomUUID } from 'node:crypto'
-import type { Tenant } from '../support/tenant-pair.ts'
+import type { Tenant } from './tenant-pair.ts'
 
 /** The response to a tenant that names another tenant's object. */
 export type Foreign =

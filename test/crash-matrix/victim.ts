@@ -1,5 +1,5 @@
 // The interface of a victim: the objects on which a piece of work of the crash matrix runs.
-import type { Installation } from '../support/backup.ts'
+import type { Installation } from '../operations/backup/installations.ts'
 import type { Billing, Organization } from '../support/billing.ts'
 import type { Arrival } from '../support/receiver.ts'
 import type { StripeSimulator } from '../support/stripe-simulator.ts'

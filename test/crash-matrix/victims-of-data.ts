@@ -8,7 +8,7 @@ import { verifyAudit } from '../../src/core/audit/verify.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { checkFigures } from '../../src/operator/doctor/figures.ts'
 import { checkLedgers } from '../../src/operator/doctor/records.ts'
-import { fill, install, kept } from '../support/backup.ts'
+import { fill, install, kept } from '../operations/backup/installations.ts'
 import type { Ground, Victim } from './victim.ts'
 import { doWork, type Subject } from './works.ts'
 

@@ -1,6 +1,7 @@
 // Imports many random Stripe accounts: `main.ts [accounts] [first seed]`. Stops at the first batch that is not right, and names it.
+
+import { openStripeImports, type StripeImports } from '../data/ingest/stripe/stripe-imports.ts'
 import { globalSetup, globalTeardown } from '../support/global-setup.ts'
-import { openStripeImports, type StripeImports } from '../support/stripe-import.ts'
 import { checkAccounts } from './check.ts'
 
 const AT_ONCE = 10

@@ -1,7 +1,7 @@
 // The payment provider as a process sees it: behind a network that loses or delays requests and loses responses.
 import type { Settled, Unknown } from '../../src/payments/providers/outcomes.ts'
 import type { Provider, Reference, RefundRequest, Traits } from '../../src/payments/providers/provider.ts'
-import { oneStep } from '../support/scripted-provider.ts'
+import { oneStep } from '../payments/billing/scripted-provider.ts'
 import { type Fate, KEY_LIFE_MS, type Ledger, LIST_LAG_MS } from './ledger.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 

@@ -11,9 +11,9 @@ import { UsageError } from '../../src/lib/errors.ts'
 import type { ChargeRequest } from '../../src/payments/providers/provider.ts'
 import { SimulatorProvider } from '../../src/payments/providers/simulator.ts'
 import { startSimulator } from '../../src/simulators/server.ts'
+import { assertSettled, chargeRequest } from '../payments/providers/charging.ts'
 import { until } from '../support/cluster.ts'
 import { HandClock } from '../support/hand-clock.ts'
-import { assertSettled, chargeRequest } from '../support/payments.ts'
 import { silent } from '../support/simulator.ts'
 
 // No machine is so busy that the simulator needs longer for a response, or a test longer than until a late charge.

@@ -1,7 +1,7 @@
 // The simulator with Primer's API on its own ledger, with the control interface; and the adapter for it.
 import { PrimerProvider } from '../../src/payments/providers/primer/primer.ts'
 import { type PrimerSimulatorOptions, startPrimerSimulator } from '../../src/simulators/primer/server.ts'
-import { charging } from './charging.ts'
+import { charging } from '../payments/providers/charging.ts'
 import { openDialectSimulator } from './dialect-simulator.ts'
 import { HandClock } from './hand-clock.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setUpDb } from '../../support/db.ts'
-import { PERSONAL } from '../../support/person.ts'
+import { PERSONAL } from './person.ts'
 
 // What an erasure keeps on purpose in the tables with people: with what is personal, every text column of them.
 const KEPT: Record<string, string> = {

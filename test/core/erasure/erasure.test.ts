@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { BASICS, insert } from '../../support/data.ts'
 import { differences, dump } from '../../support/dump.ts'
-import { MARK, PERSONAL, person } from '../../support/person.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { MARK, PERSONAL, person } from './person.ts'
 
 // Rows that a server writes every few seconds, whatever is requested.
 const NOTED_BY_ITSELF = ['sync_readers', 'key_uses', 'record_writers']

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { eraseAtProviders } from '../../../src/core/erasure/at-provider.ts'
 import type { Provider } from '../../../src/payments/providers/provider.ts'
+import { scriptedProvider } from '../../payments/billing/scripted-provider.ts'
 import { startBilling } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
-import { scriptedProvider } from '../../support/scripted-provider.ts'
 
 const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())

@@ -7,8 +7,8 @@ import { reapply } from '../../../src/core/erasure/erasure.ts'
 import { BASICS, insert } from '../../support/data.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
 import { untilLocked } from '../../support/locks.ts'
-import { person } from '../../support/person.ts'
 import { eventually } from '../../support/receiver.ts'
+import { person } from '../erasure/person.ts'
 import { DEADLINE_MS, openDeliveries } from './deliveries.ts'
 
 const events = await openDeliveries()

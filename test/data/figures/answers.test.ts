@@ -4,9 +4,9 @@ import { after, test } from 'node:test'
 import { clean } from '../../../src/core/records/visit.ts'
 import { type Answer, readAnswers } from '../../../src/data/figures/answers.ts'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
-import { openErasedImports } from '../../support/erased-imports.ts'
 import { ALL_DAYS, assertExact } from '../../support/figures.ts'
 import { type Line, line, type Project } from '../../support/imports.ts'
+import { openErasedImports } from '../ingest/erased-imports.ts'
 
 const imports = await openErasedImports()
 after(() => imports.stop())

@@ -5,9 +5,9 @@ import { after, before, describe, test } from 'node:test'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
 import { startBilling } from '../../support/billing.ts'
-import { type ErasedImports, openErasedImports } from '../../support/erased-imports.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { type Imports, line, type Project, textOf, uuid } from '../../support/imports.ts'
+import { type ErasedImports, openErasedImports } from '../ingest/erased-imports.ts'
 
 const DAYS_30 = 30 * 86_400_000
 const METRICS = 'first_declines recovered declined_amount recovered_amount'

@@ -4,9 +4,9 @@ import { after, describe, test } from 'node:test'
 
 import { DIMENSIONS } from '../../../src/core/records/visit.ts'
 import { describeSome } from '../../../src/data/figures/describe.ts'
-import { openErasedImports } from '../../support/erased-imports.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { line, type Project } from '../../support/imports.ts'
+import { openErasedImports } from '../ingest/erased-imports.ts'
 
 const IPHONE =
   'Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1'

@@ -5,9 +5,9 @@ import { type Churn, type ChurnQuestion, readChurn } from '../../../src/data/fig
 import { readForecast } from '../../../src/data/figures/forecast.ts'
 import { readHours } from '../../../src/data/figures/hours.ts'
 import { setDatabaseClock } from '../../support/database-clock.ts'
-import { openErasedImports } from '../../support/erased-imports.ts'
 import { assertExact } from '../../support/figures.ts'
 import { type Line, line, type Project } from '../../support/imports.ts'
+import { openErasedImports } from '../ingest/erased-imports.ts'
 
 const imports = await openErasedImports()
 after(() => imports.stop())

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
-import { type ErasedImports, openErasedImports } from '../../support/erased-imports.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { type Imports, type Line, line, type Project } from '../../support/imports.ts'
+import { type ErasedImports, openErasedImports } from '../ingest/erased-imports.ts'
 
 const at = (day: string) => `${day}T12:00:00Z`
 const sub = (

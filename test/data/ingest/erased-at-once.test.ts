@@ -4,10 +4,10 @@ import { Readable } from 'node:stream'
 import { after, test } from 'node:test'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
-import { about, MARKER, openErasedImports, personal } from '../../support/erased-imports.ts'
 import { line, textOf } from '../../support/imports.ts'
 import { untilLocked } from '../../support/locks.ts'
 import { silent } from '../../support/simulator.ts'
+import { about, MARKER, openErasedImports, personal } from './erased-imports.ts'
 
 const imports = await openErasedImports()
 after(() => imports.stop())

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
 import type { NamedRow } from '../../../src/lib/pg/types.ts'
-import { MARKER, openErasedImports, personal } from '../../support/erased-imports.ts'
 import { line, type Project, T } from '../../support/imports.ts'
+import { MARKER, openErasedImports, personal } from './erased-imports.ts'
 
 const imports = await openErasedImports()
 after(() => imports.stop())

@@ -1,8 +1,8 @@
 // Erased people stay erased: lines about them lose what is personal, whatever they say and whenever they come.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { about, MARKER, openErasedImports, personal } from '../../support/erased-imports.ts'
 import { line, T } from '../../support/imports.ts'
+import { about, MARKER, openErasedImports, personal } from './erased-imports.ts'
 
 const imports = await openErasedImports()
 after(() => imports.stop())

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { unconnectedListener } from '../../../scripts/openapi.ts'
-import { servedPaths, UNDESCRIBED } from '../../support/apis.ts'
+import { servedPaths, UNDESCRIBED } from '../../conformance/apis.ts'
 import { BASICS, insert } from '../../support/data.ts'
-import { type Description, describeServer, type Operation } from '../../support/description.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { type Description, describeServer, type Operation } from './description.ts'
 
 describe('the description of the data API', () => {
   let server: TestServer

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
-import { sendWhileRevoked } from '../../support/apis.ts'
+import { sendWhileRevoked } from '../../conformance/apis.ts'
 import { startBilling } from '../../support/billing.ts'
 import { line } from '../../support/imports.ts'
 

@@ -1,7 +1,7 @@
 // The pages that can be requested of a list, from its description, and what their plans must not do.
 import assert from 'node:assert/strict'
-import type { Operation } from '../../support/description.ts'
 import type { Node } from '../../support/plans.ts'
+import type { Operation } from './description.ts'
 
 export interface PlanCase {
   path: string

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type Columns, insert, type Rows } from '../../support/data.ts'
-import { describeServer, type Operation } from '../../support/description.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { describeServer, type Operation } from './description.ts'
 
 const SECRET = 'theirs'
 

@@ -1,7 +1,7 @@
 // A restore marks the merchant accounts that may have charged since the backup, also those that the backup does not know.
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { type Installation, openInstallations } from '../../support/backup.ts'
+import { type Installation, openInstallations } from './installations.ts'
 
 const { source, target, file } = await openInstallations('accounts.backup')
 

@@ -6,8 +6,8 @@ import { balancesOf } from '../../../src/payments/billing/credits/balance.ts'
 import { call } from '../../../src/payments/billing/credits/calls.ts'
 import { askOf, type Operation } from '../../../src/payments/billing/credits/requests.ts'
 import { setTopUp, topUpFrom } from '../../../src/payments/billing/top-up/rule.ts'
-import { openInstallations } from '../../support/backup.ts'
 import { addUnit, checkLedger } from '../../support/credits.ts'
+import { openInstallations } from './installations.ts'
 
 const { source, target, file } = await openInstallations('credits.backup')
 

@@ -6,7 +6,7 @@ import { after, describe, test } from 'node:test'
 import { auditHeadsPath, openAudit } from '../../../src/core/audit/audit.ts'
 import { erase } from '../../../src/core/erasure/erasure.ts'
 import { openSeal } from '../../../src/lib/secrets.ts'
-import { fill, type Installation, install, MASTER_KEY } from '../../support/backup.ts'
+import { fill, type Installation, install, MASTER_KEY } from './installations.ts'
 
 const source = await install()
 await fill(source)

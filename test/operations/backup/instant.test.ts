@@ -1,8 +1,8 @@
 // The instant of a backup lies before its snapshot, and the restore names an earlier one to compare with the provider from.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openInstallations } from '../../support/backup.ts'
 import { untilLocked } from '../../support/locks.ts'
+import { openInstallations } from './installations.ts'
 
 const { source, target, file } = await openInstallations('instant.backup')
 

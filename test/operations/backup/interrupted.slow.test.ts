@@ -6,8 +6,8 @@ import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { contents, type Installation, kept, openInstallations } from '../../support/backup.ts'
 import { PROGRAM_ENV } from '../../support/cli.ts'
+import { contents, type Installation, kept, openInstallations } from './installations.ts'
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts')
 const PATIENCE_MS = 20_000

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type Installation, MASTER_KEY, openInstallations } from '../../support/backup.ts'
 import { type Billing, settled, startBilling } from '../../support/billing.ts'
 import { tundish } from '../../support/cli.ts'
 import { until } from '../../support/cluster.ts'
 import { startTestServer } from '../../support/server.ts'
+import { type Installation, MASTER_KEY, openInstallations } from './installations.ts'
 
 const { source, target, file } = await openInstallations('clocks.backup')
 

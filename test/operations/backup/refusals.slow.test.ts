@@ -5,10 +5,10 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { BEFORE_1_0, contents, install, kept, openInstallations } from '../../support/backup.ts'
 import { tundish } from '../../support/cli.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { startTestServer } from '../../support/server.ts'
+import { BEFORE_1_0, contents, install, kept, openInstallations } from './installations.ts'
 
 const { source, target, file } = await openInstallations('whole.backup')
 await source.json('backup', file, '--format', 'tundish')

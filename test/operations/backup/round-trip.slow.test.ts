@@ -8,9 +8,9 @@ import { before, describe, test } from 'node:test'
 import { zstdDecompressSync } from 'node:zlib'
 import { openEmbedded } from '../../../src/lib/embedded/embedded.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
-import { fill, install, kept, MASTER_KEY, openInstallations, PROJECT } from '../../support/backup.ts'
 import { tundish } from '../../support/cli.ts'
 import { insert } from '../../support/data.ts'
+import { fill, install, kept, MASTER_KEY, openInstallations, PROJECT } from './installations.ts'
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts')
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Difference } from '../../../src/core/tenants/restored.ts'
-import { openInstallations } from '../../support/backup.ts'
+import { openInstallations } from './installations.ts'
 
 const { source, target, file } = await openInstallations('settings.backup')
 const { db } = source

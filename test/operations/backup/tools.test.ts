@@ -18,8 +18,8 @@ import { newOwner, run } from '../../../src/lib/embedded/account.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { migrate } from '../../../src/lib/pg/migrate.ts'
 import { toolVersion } from '../../../src/operations/backup/tools.ts'
-import { contents, fill, type Installation, install, kept } from '../../support/backup.ts'
 import { tundish } from '../../support/cli.ts'
+import { contents, fill, type Installation, install, kept } from './installations.ts'
 
 const version = await toolVersion('pg_dump')
 const programs = version === undefined ? undefined : findPrograms(version)

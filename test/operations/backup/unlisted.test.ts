@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { instantFromPg } from '../../../src/lib/time.ts'
 import { keepAccounts, markUnlisted } from '../../../src/operations/backup/accounts.ts'
-import { install } from '../../support/backup.ts'
+import { install } from './installations.ts'
 
 const { db, remove } = await install()
 after(remove)

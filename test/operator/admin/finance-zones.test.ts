@@ -10,7 +10,7 @@ import { assertExact } from '../../support/figures.ts'
 import { uuid } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import type { Json } from '../../support/server.ts'
-import { assertTied } from '../../support/tie-out.ts'
+import { assertTied } from './tie-out.ts'
 
 const billing = await startBilling()
 const folder = await mkdtemp(join(tmpdir(), 'tundish-rates-'))

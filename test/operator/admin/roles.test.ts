@@ -5,11 +5,17 @@ import { type Reach, type RefundLimits, ROLES, type Role } from '../../../src/co
 import { createOperator, type NewOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { IMPORT } from '../../../src/operator/admin/imports.ts'
 import { operations as declared } from '../../../src/operator/admin/operations.ts'
+import { callerOf, type MatrixOperation, operationsOf } from '../../conformance/apis.ts'
+import {
+  contentsOf,
+  makeTenant,
+  missingObjects,
+  type TenantWithKeys,
+  withFresh,
+} from '../../conformance/tenant-pair.ts'
 import { RULES } from '../../conformance/tenant-rules.ts'
-import { callerOf, type MatrixOperation, operationsOf } from '../../support/apis.ts'
 import { type Billing, startBilling } from '../../support/billing.ts'
 import type { ApiResponse } from '../../support/server.ts'
-import { contentsOf, makeTenant, missingObjects, type TenantWithKeys, withFresh } from '../../support/tenant-pair.ts'
 
 const KEYS = ['Organization', 'Project'].flatMap((what) => [`create${what}Key`, `rotate${what}Key`, `revoke${what}Key`])
 

@@ -4,10 +4,10 @@ import { after, test } from 'node:test'
 import { foldBatch } from '../../../src/core/records/folded-emails.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { recordDispute } from '../../../src/payments/billing/ledger/disputes.ts'
+import { payCharge } from '../../payments/billing/paid-charge.ts'
 import { startBilling } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
 import { insert } from '../../support/data.ts'
-import { payCharge } from '../../support/paid-charge.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())

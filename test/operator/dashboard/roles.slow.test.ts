@@ -5,9 +5,9 @@ import { type Access, ROLES, type Role } from '../../../src/core/tenants/access.
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { FORM_NEEDS, needOf, PAGE_NEEDS } from '../../../src/operator/dashboard/needs.ts'
 import { actions, pages } from '../../../src/operator/dashboard/routes.ts'
+import { makeTenant, type TenantWithKeys } from '../../conformance/tenant-pair.ts'
 import { type Billing, startBilling } from '../../support/billing.ts'
 import { visitorOf } from '../../support/dashboard.ts'
-import { makeTenant, type TenantWithKeys } from '../../support/tenant-pair.ts'
 
 const OF_FIGURES = [
   '/',

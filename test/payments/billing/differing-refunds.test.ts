@@ -8,10 +8,9 @@ import { REFUND } from '../../../src/payments/billing/refund/check.ts'
 import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import type { Provider } from '../../../src/payments/providers/provider.ts'
-import { fixedProviders } from '../../support/fixed-providers.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { honest, verdict } from '../../support/scripted-provider.ts'
 import { refundOf, setUpCharges } from './in-process.ts'
+import { fixedProviders, honest, verdict } from './scripted-provider.ts'
 
 const setup = setUpCharges()
 const { context, request } = setup

@@ -12,8 +12,8 @@ import { findEither, resolve } from '../../../src/payments/billing/reconcile/res
 import type { Provider } from '../../../src/payments/providers/provider.ts'
 import type { Organization } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
-import { honest, verdict } from '../../support/scripted-provider.ts'
 import { setUpCharges } from './in-process.ts'
+import { honest, verdict } from './scripted-provider.ts'
 
 const setup = setUpCharges()
 const { context, request } = setup

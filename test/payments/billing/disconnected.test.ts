@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { refund } from '../../../src/payments/billing/refund/refund.ts'
-import { honest } from '../../support/scripted-provider.ts'
 import { never, refundOf, setUpCharges } from './in-process.ts'
+import { honest } from './scripted-provider.ts'
 
 const setup = setUpCharges()
 const { context, order, request } = setup

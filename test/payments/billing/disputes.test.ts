@@ -6,8 +6,8 @@ import { recordDispute, recordDisputes } from '../../../src/payments/billing/led
 import { adoptRefundsOfCharge } from '../../../src/payments/billing/refund/adopt-of-charge.ts'
 import type { Dispute } from '../../../src/payments/providers/provider.ts'
 import { startBilling } from '../../support/billing.ts'
-import { eventTypes, failedRefund, type PaidCharge, payCharge } from '../../support/paid-charge.ts'
-import { scriptedProvider } from '../../support/scripted-provider.ts'
+import { eventTypes, failedRefund, type PaidCharge, payCharge } from './paid-charge.ts'
+import { scriptedProvider } from './scripted-provider.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())

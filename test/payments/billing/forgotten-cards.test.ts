@@ -4,9 +4,9 @@ import { after, describe, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { addPayment } from '../../support/billing.ts'
-import { forgetOrders, markUnlisted } from '../../support/restored.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
 import { savedCard } from '../../support/stripe-simulator.ts'
+import { forgetOrders, markUnlisted } from './restored.ts'
 
 const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())

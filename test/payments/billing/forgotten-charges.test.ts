@@ -8,9 +8,8 @@ import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { refundKey } from '../../../src/payments/billing/refund/row.ts'
 import { noDetails } from '../../../src/payments/providers/provider.ts'
 import { startBilling } from '../../support/billing.ts'
-import { fixedProviders } from '../../support/fixed-providers.ts'
-import { scriptedProvider } from '../../support/scripted-provider.ts'
 import { refundOf } from './in-process.ts'
+import { fixedProviders, scriptedProvider } from './scripted-provider.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())

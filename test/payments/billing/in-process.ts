@@ -11,10 +11,9 @@ import { checkStatus } from '../../../src/payments/billing/movement/check-status
 import type { RefundRequest } from '../../../src/payments/billing/refund/request.ts'
 import type { Provider } from '../../../src/payments/providers/provider.ts'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
-import { fixedProviders } from '../../support/fixed-providers.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { scriptedProvider } from '../../support/scripted-provider.ts'
 import { silent } from '../../support/simulator.ts'
+import { fixedProviders, scriptedProvider } from './scripted-provider.ts'
 
 /** A charge of 10.50 USD with the key `k`, unless `more` changes it. */
 export const chargeOf = (externalId: string, amount = '10.50', idempotencyKey = 'k'): ChargeRequest => ({

@@ -6,7 +6,7 @@ import { adoptLost } from '../../../src/payments/billing/reconcile/lost.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { until } from '../../support/cluster.ts'
 import { PRIMER_MERCHANT, setUpPrimerShop } from '../../support/connected-primer.ts'
-import { forgetOrders, markUnlisted, unlisted } from '../../support/restored.ts'
+import { forgetOrders, markUnlisted, unlisted } from './restored.ts'
 
 const setup = setUpPrimerShop()
 const LATE_MS = 3_600_000

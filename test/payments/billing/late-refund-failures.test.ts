@@ -8,8 +8,8 @@ import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import { settle } from '../../../src/payments/billing/refund/settle.ts'
 import { noDetails, type RefundAtProvider } from '../../../src/payments/providers/provider.ts'
 import { startBilling } from '../../support/billing.ts'
-import { eventTypes, failedRefund, type PaidCharge, payCharge } from '../../support/paid-charge.ts'
-import { scriptedProvider } from '../../support/scripted-provider.ts'
+import { eventTypes, failedRefund, type PaidCharge, payCharge } from './paid-charge.ts'
+import { scriptedProvider } from './scripted-provider.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())

@@ -6,8 +6,8 @@ import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { HandClock } from '../../support/hand-clock.ts'
 import { untilLocked } from '../../support/locks.ts'
-import { verdict } from '../../support/scripted-provider.ts'
 import { LONG_LEASE_MS, lookInto, never, refundOf, setUpCharges, takeDue, tooSlow } from './in-process.ts'
+import { verdict } from './scripted-provider.ts'
 
 const setup = setUpCharges()
 const { context, order, request, take } = setup

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { recordDispute } from '../../../src/payments/billing/ledger/disputes.ts'
+import { describeServer } from '../../data/public/description.ts'
 import { startBilling } from '../../support/billing.ts'
-import { describeServer } from '../../support/description.ts'
 import type { Json } from '../../support/server.ts'
 
 const billing = await startBilling()

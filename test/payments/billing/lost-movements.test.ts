@@ -8,9 +8,9 @@ import { adoptLost } from '../../../src/payments/billing/reconcile/lost.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { IS_LOST } from '../../../src/payments/providers/lost-movements.ts'
 import { addPayment, type Organization, startBilling } from '../../support/billing.ts'
-import { fixedProviders } from '../../support/fixed-providers.ts'
-import { forgetOrders, markUnlisted, unlisted } from '../../support/restored.ts'
 import { chargeOf, contextOf } from './in-process.ts'
+import { forgetOrders, markUnlisted, unlisted } from './restored.ts'
+import { fixedProviders } from './scripted-provider.ts'
 import { twoStepProvider } from './two-step-provider.ts'
 
 const billing = await startBilling({}, { worker: false })

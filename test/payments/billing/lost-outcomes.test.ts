@@ -5,8 +5,8 @@ import { describe, test } from 'node:test'
 import { ApiError } from '../../../src/lib/errors.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
-import { unknown, verdict } from '../../support/scripted-provider.ts'
 import { lookInto, never, setUpCharges } from './in-process.ts'
+import { unknown, verdict } from './scripted-provider.ts'
 
 const setup = setUpCharges()
 const { context, order, request, take } = setup

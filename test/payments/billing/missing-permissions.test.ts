@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, describe, test } from 'node:test'
 import { tundishAgain } from '../../support/resident.ts'
-import { markUnlisted, unlisted } from '../../support/restored.ts'
 import { startStripeBilling } from '../../support/stripe-billing.ts'
+import { markUnlisted, unlisted } from './restored.ts'
 
 const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())

@@ -6,10 +6,9 @@ import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { type Movement, noDetails } from '../../../src/payments/providers/provider.ts'
 import { startBilling } from '../../support/billing.ts'
-import { fixedProviders } from '../../support/fixed-providers.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import { scriptedProvider, verdict } from '../../support/scripted-provider.ts'
 import { silent } from '../../support/simulator.ts'
+import { fixedProviders, scriptedProvider, verdict } from './scripted-provider.ts'
 
 const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())

@@ -11,8 +11,8 @@ import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import type { Settled } from '../../../src/payments/providers/outcomes.ts'
 import { noDetails } from '../../../src/payments/providers/provider.ts'
 import { startBilling } from '../../support/billing.ts'
-import { oneStep, scriptedProvider } from '../../support/scripted-provider.ts'
 import { chargeOf, contextOf } from './in-process.ts'
+import { oneStep, scriptedProvider } from './scripted-provider.ts'
 
 const DAY_MS = 86_400_000
 const KEY_LIFE_DAYS = 7

@@ -6,8 +6,8 @@ import { billingContext } from '../../../src/payments/billing/context.ts'
 import { CHARGE } from '../../../src/payments/billing/kinds.ts'
 import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
-import { markUnlisted, unlisted } from '../../support/restored.ts'
 import { startStripeBilling } from '../../support/stripe-billing.ts'
+import { markUnlisted, unlisted } from './restored.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

@@ -6,8 +6,8 @@ import type { ApiError } from '../../../src/lib/errors.ts'
 import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { findEither, resolve } from '../../../src/payments/billing/reconcile/resolve.ts'
-import { verdict } from '../../support/scripted-provider.ts'
 import { lookInto, never, setUpCharges } from './in-process.ts'
+import { verdict } from './scripted-provider.ts'
 
 const setup = setUpCharges()
 const { context, order, request, take } = setup

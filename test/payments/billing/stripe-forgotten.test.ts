@@ -5,8 +5,8 @@ import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { disconnectAccount } from '../../../src/payments/providers/connect.ts'
 import { until } from '../../support/cluster.ts'
-import { forgetOrders, markUnlisted, unlisted } from '../../support/restored.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
+import { forgetOrders, markUnlisted, unlisted } from './restored.ts'
 
 const DAY_MS = 86_400_000
 

@@ -10,8 +10,8 @@ import { noDetails } from '../../../src/payments/providers/provider.ts'
 import { settled, startBilling } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
 import { setDatabaseClock } from '../../support/database-clock.ts'
-import { payCharge } from '../../support/paid-charge.ts'
-import { scriptedProvider } from '../../support/scripted-provider.ts'
+import { payCharge } from './paid-charge.ts'
+import { scriptedProvider } from './scripted-provider.ts'
 
 // More than one account may have at once, and too few to open its circuit.
 const HANGING = 19

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Settled } from '../../../src/payments/providers/outcomes.ts'
 import { noDetails, type Provider, type Traits } from '../../../src/payments/providers/provider.ts'
-import { scriptedProvider } from '../../support/scripted-provider.ts'
+import { scriptedProvider } from './scripted-provider.ts'
 
 export const twoSteps: Traits = {
   prepares: true,

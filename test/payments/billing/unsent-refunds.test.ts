@@ -6,8 +6,8 @@ import type { BillingContext } from '../../../src/payments/billing/context.ts'
 import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
 import { REFUND } from '../../../src/payments/billing/refund/check.ts'
 import { noDetails, type Provider } from '../../../src/payments/providers/provider.ts'
-import { scriptedProvider } from '../../support/scripted-provider.ts'
 import { contextOf, never, setUpCharges, tooSlow } from './in-process.ts'
+import { scriptedProvider } from './scripted-provider.ts'
 import { twoSteps } from './two-step-provider.ts'
 
 const setup = setUpCharges()

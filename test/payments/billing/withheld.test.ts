@@ -6,8 +6,8 @@ import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
 import { REFUND } from '../../../src/payments/billing/refund/check.ts'
 import { noDetails, type Provider, type Reference, type Traits } from '../../../src/payments/providers/provider.ts'
-import { oneStep, scriptedProvider, verdict } from '../../support/scripted-provider.ts'
 import { contextOf, lookInto, never, setUpCharges } from './in-process.ts'
+import { oneStep, scriptedProvider, verdict } from './scripted-provider.ts'
 
 const setup = setUpCharges()
 

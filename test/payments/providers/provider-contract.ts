@@ -5,9 +5,8 @@ import { after, before, describe, test } from 'node:test'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { Settled } from '../../../src/payments/providers/outcomes.ts'
 import type { Movement, Provider } from '../../../src/payments/providers/provider.ts'
-import { type Charging, charging } from '../../support/charging.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { assertSettled, charged, chargeRequest, refundRequest } from '../../support/payments.ts'
+import { assertSettled, type Charging, charged, chargeRequest, charging, refundRequest } from './charging.ts'
 import { type Faults, troubleTests } from './provider-trouble.ts'
 
 /** A provider that can be switched off and on, and adapters for it. */

@@ -3,10 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ChargeRequest } from '../../../src/payments/providers/provider.ts'
-import { type Charging, charging } from '../../support/charging.ts'
 import { until } from '../../support/cluster.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { assertSettled, charged, chargeRequest, refundRequest } from '../../support/payments.ts'
+import { assertSettled, type Charging, charged, chargeRequest, charging, refundRequest } from './charging.ts'
 import type { Cards, Movements, Rig } from './provider-contract.ts'
 
 /** Cards that make the connection to the provider, or the provider itself, fail. */

@@ -4,8 +4,8 @@ import { after, before, describe, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import type { Page } from 'playwright-core'
 import { noBrowser, type OpenBrowser, openBrowser } from '../../support/browser.ts'
-import { setUpListener } from '../../support/listener.ts'
 import { titled } from '../../support/titled.ts'
+import { setUpListener } from './listener.ts'
 
 interface Operation {
   summary: string

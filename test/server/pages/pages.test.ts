@@ -4,8 +4,8 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { CONTENTS } from '../../../src/server/pages/contents.ts'
-import { setUpListener } from '../../support/listener.ts'
 import { type Json, startTestServer } from '../../support/server.ts'
+import { setUpListener } from '../listeners/listener.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { storeRates } from '../../../../src/payments/billing/rates/store-rates.ts'
-import { differences, openStripeImports } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { differences, openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports()
 after(() => all.close())

@@ -1,8 +1,8 @@
 // Which card of a customer at Stripe is saved here: also those that only Stripe's older API or a subscription knows.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { openStripeImports } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports()
 after(() => all.close())

@@ -6,8 +6,8 @@ import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { figuresOf } from '../../../../src/data/ingest/stripe/tally.ts'
 import { line, storeOrder } from '../../../support/imports.ts'
-import { differences, openStripeImports, serveInPlace } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { differences, openStripeImports, serveInPlace } from './stripe-imports.ts'
 
 const all = await openStripeImports()
 after(() => all.close())

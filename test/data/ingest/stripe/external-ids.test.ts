@@ -1,8 +1,8 @@
 // With ids of the client in the metadata of customers: who paid does not change because a customer is deleted or changed at Stripe.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { openStripeImports } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports()
 after(() => all.close())

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { reapply } from '../../../../src/core/erasure/erasure.ts'
 import { until } from '../../../support/cluster.ts'
-import { accountFees, accountSums, openStripeImports, storedSums } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { accountFees, accountSums, openStripeImports, storedSums } from './stripe-imports.ts'
 
 const all = await openStripeImports({ demoCustomers: 25 })
 after(() => all.close())

@@ -1,14 +1,7 @@
 // An import of a Stripe account: what it holds afterwards equals the account, record by record and in its sums.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import {
-  accountFees,
-  accountSums,
-  differences,
-  openStripeImports,
-  reportedFees,
-  storedSums,
-} from '../../../support/stripe-import.ts'
+import { accountFees, accountSums, differences, openStripeImports, reportedFees, storedSums } from './stripe-imports.ts'
 
 const all = await openStripeImports({ demoCustomers: 150 })
 after(() => all.close())

@@ -11,6 +11,7 @@ import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program } from '../../../support/cli.ts'
 import type { Project } from '../../../support/imports.ts'
+import { TEST_KEY } from '../../../support/stripe-simulator.ts'
 import {
   accountFees,
   accountSums,
@@ -18,8 +19,7 @@ import {
   reportedFees,
   storedRecords,
   storedSums,
-} from '../../../support/stripe-import.ts'
-import { TEST_KEY } from '../../../support/stripe-simulator.ts'
+} from './stripe-imports.ts'
 
 const CUSTOMERS = 2000
 const KILLS = 20

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
-import { openStripeImports, storedSums } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { openStripeImports, storedSums } from './stripe-imports.ts'
 
 const all = await openStripeImports()
 after(() => all.close())

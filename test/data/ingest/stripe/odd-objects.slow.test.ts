@@ -6,8 +6,8 @@ import { StripeSource } from '../../../../src/data/ingest/stripe/source.ts'
 import { systemClock } from '../../../../src/lib/clock.ts'
 import type { Project } from '../../../support/imports.ts'
 import { silent } from '../../../support/simulator.ts'
-import { MERCHANT, openStripeImports, serveInPlace } from '../../../support/stripe-import.ts'
 import { savedCard, TEST_KEY } from '../../../support/stripe-simulator.ts'
+import { MERCHANT, openStripeImports, serveInPlace } from './stripe-imports.ts'
 
 const all = await openStripeImports()
 after(() => all.close())

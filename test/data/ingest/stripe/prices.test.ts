@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
-import { openStripeImports } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { openStripeImports } from './stripe-imports.ts'
 
 type PriceParams = Partial<Stripe.PriceCreateParams>
 type Item = { price: PriceParams; quantity?: number; coupon?: Partial<Stripe.CouponCreateParams> }

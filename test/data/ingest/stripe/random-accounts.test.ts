@@ -4,8 +4,8 @@ import { after, test } from 'node:test'
 import { randomAccount } from '../../../random-accounts/account.ts'
 import { checkAccounts } from '../../../random-accounts/check.ts'
 import { deviations } from '../../../random-accounts/published-types.ts'
-import { openStripeImports } from '../../../support/stripe-import.ts'
 import { openStripeSimulator } from '../../../support/stripe-simulator.ts'
+import { openStripeImports } from './stripe-imports.ts'
 
 const ACCOUNTS = 36
 const AT_ONCE = 12

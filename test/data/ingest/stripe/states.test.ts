@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { followProject } from '../../../../src/data/figures/follow.ts'
-import { openStripeImports } from '../../../support/stripe-import.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports()
 after(() => all.close())

@@ -6,8 +6,8 @@ import { recordDispute } from '../../../../src/payments/billing/ledger/disputes.
 import { adoptRefundsOfCharge } from '../../../../src/payments/billing/refund/adopt-of-charge.ts'
 import { refused, startBilling } from '../../../support/billing.ts'
 import { addUnit, stopChecked, withCredits } from '../../../support/credits.ts'
-import { failedRefund } from '../../../support/paid-charge.ts'
-import { scriptedProvider } from '../../../support/scripted-provider.ts'
+import { failedRefund } from '../paid-charge.ts'
+import { scriptedProvider } from '../scripted-provider.ts'
 
 const billing = await startBilling()
 after(() => stopChecked(billing))

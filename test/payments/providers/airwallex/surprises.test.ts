@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { AirwallexProvider } from '../../../../src/payments/providers/airwallex/airwallex.ts'
-import { charging } from '../../../support/charging.ts'
 import { HandClock } from '../../../support/hand-clock.ts'
-import { assertSettled, charged, chargeRequest, refundRequest } from '../../../support/payments.ts'
+import { assertSettled, charged, chargeRequest, charging, refundRequest } from '../charging.ts'
 import { providerSurprises } from '../provider-surprises.ts'
 import { openAirwallex } from './dialect.ts'
 

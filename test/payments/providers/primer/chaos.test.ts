@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openRandom, type Random } from '../../../../src/lib/seeded-random.ts'
 import type { ChargeRequest, Movement } from '../../../../src/payments/providers/provider.ts'
-import { chargeRequest } from '../../../support/payments.ts'
 import { openPrimerAccount } from '../../../support/primer-simulator.ts'
+import { chargeRequest } from '../charging.ts'
 
 // SEEDS is how many seeds run, FIRST the first of them: a run of thousands is made of several.
 const SEEDS = Number(process.env['SEEDS'] ?? 20)

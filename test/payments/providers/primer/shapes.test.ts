@@ -7,7 +7,7 @@ import { openRandom } from '../../../../src/lib/seeded-random.ts'
 import { PrimerProvider } from '../../../../src/payments/providers/primer/primer.ts'
 import type { Movement } from '../../../../src/payments/providers/provider.ts'
 import { HandClock } from '../../../support/hand-clock.ts'
-import { chargeRequest } from '../../../support/payments.ts'
+import { chargeRequest } from '../charging.ts'
 import { type Json, randomPayment } from './primer-payments.ts'
 
 // SEEDS is how many payments are made.

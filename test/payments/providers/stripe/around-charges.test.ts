@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Movement } from '../../../../src/payments/providers/provider.ts'
-import { assertSettled, chargeRequest, refundRequest } from '../../../support/payments.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { assertSettled, chargeRequest, refundRequest } from '../charging.ts'
 import { openStripeAccount } from './stripe-account.ts'
 
 const account = await openStripeAccount()

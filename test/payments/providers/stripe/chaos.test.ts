@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openRandom, type Random } from '../../../../src/lib/seeded-random.ts'
 import type { ChargeRequest } from '../../../../src/payments/providers/provider.ts'
-import { chargeRequest } from '../../../support/payments.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { chargeRequest } from '../charging.ts'
 import { openStripeAccount } from './stripe-account.ts'
 
 // CHAOS_SEEDS is how many seeds run, CHAOS_FIRST the first of them: a run of thousands is made of several.

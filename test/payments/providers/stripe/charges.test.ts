@@ -1,8 +1,8 @@
 // What the Stripe adapter makes of Stripe's responses to charges, beyond the contract that all adapters keep.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { assertSettled, chargeRequest } from '../../../support/payments.ts'
 import { savedCard } from '../../../support/stripe-simulator.ts'
+import { assertSettled, chargeRequest } from '../charging.ts'
 import { openStripeAccount } from './stripe-account.ts'
 
 const account = await openStripeAccount()

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
-import { assertSettled, chargeRequest } from '../../../support/payments.ts'
+import { assertSettled, chargeRequest } from '../charging.ts'
 import { openStripeAccount } from './stripe-account.ts'
 
 const account = await openStripeAccount()

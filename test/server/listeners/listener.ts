@@ -1,7 +1,7 @@
 // One of the two listeners without a database, for tests of its pages, guides and reference.
 import { after, before } from 'node:test'
 import type { FastifyInstance } from 'fastify'
-import { unconnectedListener } from '../../scripts/openapi.ts'
+import { unconnectedListener } from '../../../scripts/openapi.ts'
 
 /** For the tests of a `describe`: the listener, at its own port. */
 export function setUpListener(side: 'public' | 'operator') {

@@ -1,6 +1,6 @@
 // Checks that months tie out: by the operations of figures, of the finance report and of the tie-out, and by its rows.
 import assert from 'node:assert/strict'
-import type { Json, TestServer } from './server.ts'
+import type { Json, TestServer } from '../../support/server.ts'
 
 type Server = Pick<TestServer, 'admin'>
 

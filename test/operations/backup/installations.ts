@@ -4,18 +4,18 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
-import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
-import { type Db, openDb } from '../../src/lib/pg/db.ts'
-import { openSeal } from '../../src/lib/secrets.ts'
-import { type Outcome, tundish } from './cli.ts'
-import { BASICS, insert } from './data.ts'
-import { freshDatabase } from './postgres.ts'
+import { createOrganization, createProject } from '../../../src/core/tenants/tenants.ts'
+import { type Db, openDb } from '../../../src/lib/pg/db.ts'
+import { openSeal } from '../../../src/lib/secrets.ts'
+import { type Outcome, tundish } from '../../support/cli.ts'
+import { BASICS, insert } from '../../support/data.ts'
+import { freshDatabase } from '../../support/postgres.ts'
 
 export const MASTER_KEY = randomBytes(32).toString('base64')
 
 /** A backup that the last program before 1.0 made of what `fill` writes. */
 export const BEFORE_1_0 = {
-  file: join(import.meta.dirname, '../operations/backup/before-1.0.backup'),
+  file: join(import.meta.dirname, 'before-1.0.backup'),
   masterKey: Buffer.alloc(32, 7).toString('base64'),
 }
 

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { reapply } from '../../src/core/erasure/erasure.ts'
-import { type Imports, type Line, line, openImports, type Project, T } from './imports.ts'
+import { reapply } from '../../../src/core/erasure/erasure.ts'
+import { type Imports, type Line, line, openImports, type Project, T } from '../../support/imports.ts'
 
 export const MARKER = 'marker'
 export const personal = {

@@ -1,6 +1,6 @@
 // A person with everything that an erasure removes, marked so that every remaining trace can be found.
-import { fold } from '../../src/lib/text.ts'
-import type { Columns, Rows } from './data.ts'
+import { fold } from '../../../src/lib/text.ts'
+import type { Columns, Rows } from '../../support/data.ts'
 
 export const MARK = 'Zyx@Marker.example'
 

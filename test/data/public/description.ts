@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import type { ApiResponse, Json, TestServer } from './server.ts'
+import type { ApiResponse, Json, TestServer } from '../../support/server.ts'
 
 export interface Operation {
   /** As in the document: `/public/v1/funnels/{id}`. */

@@ -1,6 +1,6 @@
-// A payment provider whose response to each call is set by the test.
-import type { Settled } from '../../src/payments/providers/outcomes.ts'
-import { noDetails, type Provider, type Traits } from '../../src/payments/providers/provider.ts'
+// A payment provider whose response to each call is set by the test, and a fixed list of providers for all organizations.
+import type { Settled } from '../../../src/payments/providers/outcomes.ts'
+import { noDetails, type Provider, type Providers, type Traits } from '../../../src/payments/providers/provider.ts'
 
 export const unknown = { outcome: 'unknown', why: 'set by the test' } as const
 
@@ -48,4 +48,16 @@ export function verdict(outcome: 'succeeded' | 'failed', more: Partial<Settled> 
 export const honest: Partial<Provider> = {
   charge: async ({ reference, amountMinor, currencyCode }) =>
     verdict('succeeded', { reference, amountMinor, currencyCode }),
+}
+
+/** A provider whose merchant id is `*` serves every merchant account of its psp. */
+export function fixedProviders(providers: readonly Provider[]): Providers {
+  return {
+    async of(_organizationId, psp, merchantId) {
+      const ofPsp = providers.filter(({ name }) => name === psp)
+      return ofPsp.find((one) => one.merchantId === merchantId) ?? ofPsp.find((one) => one.merchantId === '*')
+    },
+    opened: () => providers,
+    all: async () => providers.map((provider) => ({ organizationId: null, provider })),
+  }
 }

@@ -1,5 +1,5 @@
 // What a restored backup leaves: merchant accounts to list, and orders that are gone.
-import type { Db } from '../../src/lib/pg/db.ts'
+import type { Db } from '../../../src/lib/pg/db.ts'
 
 /** What `tundish restore` does: the organization's accounts have to be listed since the time of the backup, now if it is left out. */
 export async function markUnlisted(db: Db, organizationId: string, since = 'db_clock()'): Promise<void> {

@@ -6,9 +6,9 @@ import { createKey } from '../../src/core/tenants/secret-keys.ts'
 import { followProject } from '../../src/data/figures/follow.ts'
 import { beginState } from '../../src/data/ingest/stripe/state.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
-import type { Billing, Organization } from './billing.ts'
-import { addUnit } from './credits.ts'
-import { type Columns, insert } from './data.ts'
+import type { Billing, Organization } from '../support/billing.ts'
+import { addUnit } from '../support/credits.ts'
+import { type Columns, insert } from '../support/data.ts'
 
 /** The names of a tenant and its objects. */
 export interface Tenant {

@@ -1,7 +1,7 @@
 // The APIs of both listeners with their keys, the operations in their descriptions, and requests with any key.
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type ApiResponse, type Json, send, type TestServer } from './server.ts'
+import { type ApiResponse, type Json, send, type TestServer } from '../support/server.ts'
 
 export interface Api {
   name: 'open' | 'data' | 'billing' | 'operator'
