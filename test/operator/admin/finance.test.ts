@@ -215,6 +215,35 @@ describe('the finance report', () => {
   })
 })
 
+test('a subscription whose interval no calendar has leaves the end of its period unknown', async () => {
+  const org = await billing.organization('ages')
+  const record = (name: string, data: object) =>
+    JSON.stringify({ record: name, data: { created_at: '2025-10-01T00:00:00Z', ...data } })
+  const plan = { status: 'active', renews: true, price: 100, currency: 'USD', profile_id: 'ada', product_id: 'plan' }
+  const lines = [
+    record('product', { id: 'plan', name: 'Plan', status: 'active' }),
+    record('profile', { id: 'ada' }),
+    ...[1, 2_147_483_647].flatMap((count) => [
+      record('subscription', {
+        ...plan,
+        id: `every-${count}`,
+        billing_interval: 'year',
+        billing_interval_count: count,
+      }),
+      payment('2025-10-02T00:00:00Z', count % 7, { external_id: 'ada', meta_subs_id: `every-${count}` }),
+    ]),
+    JSON.stringify({ record: 'customer', data: { external_id: 'ada', profile_id: 'ada' } }),
+  ]
+  const imported = await tundish(['import', '--project', org.projectId, '-'], billing.server.env, lines.join('\n'))
+  assert.equal(imported.code, 0, imported.stderr)
+  const { status, body } = await get('ages/finance/rows?month=2025-10')
+  assert.equal(status, 200, JSON.stringify(body))
+  assert.deepEqual(body.rows.map(({ subscription_id, service_to }: Json) => [subscription_id, service_to]).sort(), [
+    ['every-1', '2026-10-02T00:00:00.000000Z'],
+    ['every-2147483647', null],
+  ])
+})
+
 describe('tundish report', () => {
   const run = (...args: string[]) => tundishAgain(['report', '--org', 'shop', ...args], billing.server.env)
 

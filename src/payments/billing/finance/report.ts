@@ -11,6 +11,10 @@ import type { Period } from './period.ts'
 import { financeRow, financeRowWithoutPeople, financeTotal } from './shapes.ts'
 import { FINANCE_ZONE } from './zone.ts'
 
+// An interval of more than a century is a mistake of its source, and may lead beyond all dates that PostgreSQL has.
+const IS_LIKELY = `u.billing_interval_count <= case u.billing_interval
+  when 'day' then 36525 when 'week' then 5218 when 'month' then 1200 else 100 end`
+
 // A refund pays back what its order was for. A payment that does not name its subscription has the time of its transaction.
 const DETAILS = `
   left join report_transactions r on r.organization_id = $1 and r.trx_id = m.trx_id
@@ -32,7 +36,7 @@ const DETAILS = `
   left join lateral (
     select case when is_now then u.period_starts_at else sale.paid_at end as from_at,
       case when is_now then u.period_ends_at
-        else sale.paid_at + u.billing_interval_count * ('1 ' || u.billing_interval)::interval end as to_at
+        when ${IS_LIKELY} then sale.paid_at + u.billing_interval_count * ('1 ' || u.billing_interval)::interval end as to_at
     from (select coalesce(sale.paid_at >= u.period_starts_at and sale.paid_at < u.period_ends_at, false) as is_now) now
     where u.id is not null and sale.paid_at is not null) service on true`
 
