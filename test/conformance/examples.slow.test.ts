@@ -11,7 +11,7 @@ import { followAll } from '../../src/data/figures/follow.ts'
 import { until } from '../support/cluster.ts'
 import { tundishAgain } from '../support/resident.ts'
 import { type Json, startTestServer } from '../support/server.ts'
-import { openSimulator } from '../support/simulator.ts'
+import { openSimulator } from '../support/simulators.ts'
 
 const run = promisify(execFile)
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')

@@ -1,8 +1,8 @@
 // The providers of the crash matrix: each with an organization whose customers have cards there, and its ledger.
 import type { Db } from '../../src/lib/pg/db.ts'
 import { type Organization, startBilling } from '../support/billing.ts'
-import { connectPrimer } from '../support/connected-primer.ts'
-import { openPrimerSimulator } from '../support/primer-simulator.ts'
+import { connectPrimer } from '../support/primer-billing.ts'
+import { openPrimerSimulator } from '../support/simulators.ts'
 import { startStripeBilling } from '../support/stripe-billing.ts'
 
 export type ProviderName = 'simulator' | 'stripe' | 'primer'

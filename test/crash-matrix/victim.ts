@@ -2,7 +2,7 @@
 import type { Installation } from '../operations/backup/installations.ts'
 import type { Billing, Organization } from '../support/billing.ts'
 import type { Arrival } from '../support/receiver.ts'
-import type { StripeSimulator } from '../support/stripe-simulator.ts'
+import type { StripeSimulator } from '../support/simulators.ts'
 import type { Subject } from './works.ts'
 
 export interface Ground {

@@ -10,7 +10,7 @@ import { connectAccount, disconnectAccount } from '../../src/payments/providers/
 import { differences, storedRecords } from '../data/ingest/stripe/stripe-imports.ts'
 import { forgetOrders } from '../payments/billing/restored.ts'
 import type { Organization } from '../support/billing.ts'
-import { savedCard, TEST_KEY } from '../support/stripe-simulator.ts'
+import { savedCard, TEST_KEY } from '../support/simulators.ts'
 import type { Ground, Victim } from './victim.ts'
 import { ACTOR, doWork, type Subject } from './works.ts'
 

@@ -9,7 +9,7 @@ import { createOrganization, createProject } from '../../src/core/tenants/tenant
 import { openLog } from '../../src/lib/log.ts'
 import { addPayment } from '../support/billing.ts'
 import { startProcess } from '../support/process.ts'
-import { openSimulator } from '../support/simulator.ts'
+import { openSimulator } from '../support/simulators.ts'
 import type { Shop } from './clients.ts'
 import type { Nodes } from './nodes.ts'
 

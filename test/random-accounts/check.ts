@@ -1,7 +1,7 @@
 // Imports random accounts, and compares what is stored with an independent reading of the same objects.
 import assert from 'node:assert/strict'
 import type { StripeImports } from '../data/ingest/stripe/stripe-imports.ts'
-import { openStripeSimulator } from '../support/stripe-simulator.ts'
+import { openStripeSimulator } from '../support/simulators.ts'
 import { randomAccount } from './account.ts'
 import type { Fields } from './random-object.ts'
 import { type Reading, readAccount } from './reading.ts'

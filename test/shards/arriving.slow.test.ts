@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { until } from '../support/cluster.ts'
 import { type ServerProcess, startProcess } from '../support/process.ts'
-import { openSimulator } from '../support/simulator.ts'
+import { openSimulator } from '../support/simulators.ts'
 import { type Side, setUpPair } from './pair.ts'
 
 const simulator = await openSimulator()

@@ -7,7 +7,7 @@ import { until } from '../support/cluster.ts'
 import { setDatabaseClock } from '../support/database-clock.ts'
 import { type ServerProcess, startProcess } from '../support/process.ts'
 import type { Json } from '../support/server.ts'
-import { openSimulator } from '../support/simulator.ts'
+import { openSimulator } from '../support/simulators.ts'
 import { type Side, setUpPair } from './pair.ts'
 
 const simulator = await openSimulator()

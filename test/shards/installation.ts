@@ -11,7 +11,7 @@ import { type Cluster, openCluster, until } from '../support/cluster.ts'
 import { freePort } from '../support/free-port.ts'
 import { type ServerProcess, startProcess } from '../support/process.ts'
 import { type DatabaseProxy, openProxy } from '../support/proxy.ts'
-import { openSimulator } from '../support/simulator.ts'
+import { openSimulator } from '../support/simulators.ts'
 import { HAPROXY } from './haproxy-path.ts'
 
 const FILES = join(import.meta.dirname, '../../deploy/shards')

@@ -13,7 +13,7 @@ import { PROGRAM_ENV, tundish } from '../support/cli.ts'
 import { type Cluster, until } from '../support/cluster.ts'
 import { type ServerProcess, startProcess } from '../support/process.ts'
 import type { Json } from '../support/server.ts'
-import { openSimulator } from '../support/simulator.ts'
+import { openSimulator } from '../support/simulators.ts'
 import { MAIN, openLogicalCluster, settingsOf } from './installation.ts'
 import { tablesWith } from './traces.ts'
 

@@ -11,7 +11,7 @@ import { until } from '../support/cluster.ts'
 import { type ServerProcess, startProcess } from '../support/process.ts'
 import { startReceiver } from '../support/receiver.ts'
 import type { Json } from '../support/server.ts'
-import { openSimulator } from '../support/simulator.ts'
+import { openSimulator } from '../support/simulators.ts'
 import { freeze } from './frozen-mover.ts'
 import { type Side, setUpPair } from './pair.ts'
 

@@ -14,7 +14,7 @@ import { startSimulator } from '../../src/simulators/server.ts'
 import { assertSettled, chargeRequest } from '../payments/providers/charging.ts'
 import { until } from '../support/cluster.ts'
 import { HandClock } from '../support/hand-clock.ts'
-import { silent } from '../support/simulator.ts'
+import { silent } from '../support/simulators.ts'
 
 // No machine is so busy that the simulator needs longer for a response, or a test longer than until a late charge.
 const DEADLINE_MS = 120_000

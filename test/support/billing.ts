@@ -5,7 +5,7 @@ import { createOrganization, createProject } from '../../src/core/tenants/tenant
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { ServerOptions } from '../../src/server/listeners/server.ts'
 import { type ApiResponse, type Json, startTestServer, type TestServer } from './server.ts'
-import { openSimulator } from './simulator.ts'
+import { openSimulator } from './simulators.ts'
 
 export interface Organization {
   id: string

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
+import { TEST_KEY } from '../../support/simulators.ts'
 import { startStripeBilling } from '../../support/stripe-billing.ts'
-import { TEST_KEY } from '../../support/stripe-simulator.ts'
 
 const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())

@@ -6,7 +6,7 @@ import { after, test } from 'node:test'
 import { assertExact } from '../../support/figures.ts'
 import { line } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import { openStripeSimulator, savedCard, TEST_KEY } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, savedCard, TEST_KEY } from '../../support/simulators.ts'
 import { openImportCommand } from './import-command.ts'
 
 const simulator = await openStripeSimulator()

@@ -7,9 +7,8 @@ import { after, test } from 'node:test'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { tundish } from '../../support/cli.ts'
 import { until } from '../../support/cluster.ts'
-import { openPrimerSimulator } from '../../support/primer-simulator.ts'
 import { type Json, startTestServer } from '../../support/server.ts'
-import { openStripeSimulator } from '../../support/stripe-simulator.ts'
+import { openPrimerSimulator, openStripeSimulator } from '../../support/simulators.ts'
 
 const simulator = await openStripeSimulator()
 const primer = await openPrimerSimulator()

@@ -6,7 +6,7 @@ import { assertTied } from '../../operator/admin/tie-out.ts'
 import { until } from '../../support/cluster.ts'
 import { assertExact } from '../../support/figures.ts'
 import { startTestServer } from '../../support/server.ts'
-import { openStripeSimulator } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator } from '../../support/simulators.ts'
 
 const simulator = await openStripeSimulator()
 const server = await startTestServer({ STRIPE_API_URL: simulator.url })

@@ -7,8 +7,8 @@ import { checkAccounts } from '../../../src/operator/doctor/payments.ts'
 import { addPayment } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
 import { type Line, line, textOf } from '../../support/imports.ts'
+import { savedCard } from '../../support/simulators.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
-import { savedCard } from '../../support/stripe-simulator.ts'
 
 const billing = await startStripeBilling()
 after(() => billing.stop())

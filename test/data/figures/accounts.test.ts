@@ -1,9 +1,13 @@
 // Which payments are test data: as their merchant account was connected, also what was imported before.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { connectStripe, MERCHANT } from '../../support/connected-stripe.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
-import { type StripeBilling, startStripeBilling } from '../../support/stripe-billing.ts'
+import {
+  connectStripe,
+  NOTIFIED_MERCHANT,
+  type StripeBilling,
+  startStripeBilling,
+} from '../../support/stripe-billing.ts'
 
 describe('payments of a merchant account', () => {
   let billing: StripeBilling
@@ -15,14 +19,14 @@ describe('payments of a merchant account', () => {
   test('are test data once it is connected as a sandbox, imported and charged ones alike', async () => {
     const { db } = billing
     const shop = await billing.organization()
-    await shop.customer({ psp: 'stripe', merchantId: MERCHANT, at: '2026-01-05T00:00:00Z' })
+    await shop.customer({ psp: 'stripe', merchantId: NOTIFIED_MERCHANT, at: '2026-01-05T00:00:00Z' })
     await assertExact(db, shop.projectId)
     const seen = async (test: boolean) => {
       const [sums] = await figuresOf(db, shop.projectId, 'sales attempts', { test })
       return sums ?? { sales: 0, attempts: 0 }
     }
     assert.deepEqual(await seen(false), { sales: 1, attempts: 1 })
-    const { customer } = await connectStripe(billing, shop, billing.stripe)
+    const { customerWithCard } = await connectStripe(billing, shop)
     await assertExact(db, shop.projectId, 'after the account was connected')
     assert.deepEqual(
       [await seen(false), await seen(true)],
@@ -31,7 +35,7 @@ describe('payments of a merchant account', () => {
         { sales: 1, attempts: 1 },
       ],
     )
-    const { user } = await customer()
+    const { external_id: user } = await customerWithCard()
     assert.equal((await shop.charge(user)).status, 200)
     await assertExact(db, shop.projectId)
     assert.deepEqual(

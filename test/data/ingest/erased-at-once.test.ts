@@ -6,7 +6,7 @@ import { importRecords } from '../../../src/data/ingest/load.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import { line, textOf } from '../../support/imports.ts'
 import { untilLocked } from '../../support/locks.ts'
-import { silent } from '../../support/simulator.ts'
+import { silent } from '../../support/simulators.ts'
 import { about, MARKER, openErasedImports, personal } from './erased-imports.ts'
 
 const imports = await openErasedImports()

@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { until } from '../../support/cluster.ts'
 import { countsOf, line, openImports } from '../../support/imports.ts'
-import { silent } from '../../support/simulator.ts'
+import { silent } from '../../support/simulators.ts'
 
 const imports = await openImports()
 after(() => imports.stop())

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
-import { PRIMER_MERCHANT, setUpPrimerShop } from '../../support/connected-primer.ts'
+import { PRIMER_MERCHANT, setUpPrimerShop } from '../../support/primer-billing.ts'
 
 const setup = setUpPrimerShop()
 let made = 0

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createProject } from '../../../src/core/tenants/tenants.ts'
 import { startDashboard } from '../../support/dashboard.ts'
-import { openStripeSimulator, TEST_KEY } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, TEST_KEY } from '../../support/simulators.ts'
 
 const ACCOUNT = 'acct_1TundishDialect0'
 const SECRET = 'whsec_ofTheDashboard'

@@ -4,8 +4,8 @@ import { after, describe, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { addPayment } from '../../support/billing.ts'
+import { savedCard } from '../../support/simulators.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
-import { savedCard } from '../../support/stripe-simulator.ts'
 import { forgetOrders, markUnlisted } from './restored.ts'
 
 const billing = await startStripeBilling({}, { worker: false })

@@ -12,7 +12,7 @@ import type { RefundRequest } from '../../../src/payments/billing/refund/request
 import type { Provider } from '../../../src/payments/providers/provider.ts'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { silent } from '../../support/simulator.ts'
+import { silent } from '../../support/simulators.ts'
 import { fixedProviders, scriptedProvider } from './scripted-provider.ts'
 
 /** A charge of 10.50 USD with the key `k`, unless `more` changes it. */

@@ -5,7 +5,7 @@ import { billingContext } from '../../../src/payments/billing/context.ts'
 import { adoptLost } from '../../../src/payments/billing/reconcile/lost.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { until } from '../../support/cluster.ts'
-import { PRIMER_MERCHANT, setUpPrimerShop } from '../../support/connected-primer.ts'
+import { PRIMER_MERCHANT, setUpPrimerShop } from '../../support/primer-billing.ts'
 import { forgetOrders, markUnlisted, unlisted } from './restored.ts'
 
 const setup = setUpPrimerShop()

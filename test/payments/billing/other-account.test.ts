@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { credentialsOf } from '../../../src/payments/providers/account.ts'
+import { TEST_KEY } from '../../support/simulators.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
-import { TEST_KEY } from '../../support/stripe-simulator.ts'
 
 const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())

@@ -7,7 +7,7 @@ import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { type Movement, noDetails } from '../../../src/payments/providers/provider.ts'
 import { startBilling } from '../../support/billing.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import { silent } from '../../support/simulator.ts'
+import { silent } from '../../support/simulators.ts'
 import { fixedProviders, scriptedProvider, verdict } from './scripted-provider.ts'
 
 const billing = await startBilling({}, { worker: false })

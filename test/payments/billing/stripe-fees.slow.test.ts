@@ -3,10 +3,14 @@ import assert from 'node:assert/strict'
 import { after, afterEach, describe, test } from 'node:test'
 import type { Organization } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
-import { connectStripe, MERCHANT, type StripeAccount } from '../../support/connected-stripe.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import type { Json } from '../../support/server.ts'
-import { startStripeBilling } from '../../support/stripe-billing.ts'
+import {
+  connectStripe,
+  NOTIFIED_MERCHANT,
+  type StripeAccount,
+  startStripeBilling,
+} from '../../support/stripe-billing.ts'
 
 const billing = await startStripeBilling()
 after(() => billing.stop())
@@ -43,12 +47,12 @@ const feesBecome = (shop: Organization, expected: string[]) =>
 /** A new organization with the account connected, and a charge of it. */
 async function charged({ token, ...more }: { token?: string; amount?: string; currency_code?: string } = {}) {
   const shop = await billing.organization()
-  const account = await connectStripe(billing, shop, stripe)
+  const account = await connectStripe(billing, shop)
   return { shop, account, ...(await charge(shop, account, token, more)) }
 }
 
 async function charge(shop: Organization, account: StripeAccount, token?: string, more: object = {}) {
-  const { user } = await account.customer(token)
+  const { external_id: user } = await account.customerWithCard(token)
   const { body, text } = await shop.charge(user, more)
   assert.equal(body.checkout_status, 'succeeded', text)
   const movement = (await stripe.ledger()).find(({ metadata }) => metadata['tundish_order'] === body.order_id)
@@ -141,7 +145,7 @@ test('a key without the permission holds up nothing; the fee stays unknown', asy
 test('fees are of their organization and merchant account alone, whatever id of the provider a payment names', async () => {
   const { shop, intent } = await charged()
   const other = await billing.organization()
-  await connectStripe(billing, other, stripe)
+  await connectStripe(billing, other)
   await feesBecome(shop, ['sale 10.5 USD -0.6 USD'])
   const pay = async (into: Organization, merchantId: string | null) => {
     const user = await into.customer({ psp: 'stripe', merchantId, at: new Date().toISOString() })
@@ -150,7 +154,7 @@ test('fees are of their organization and merchant account alone, whatever id of 
       intent,
     ])
   }
-  await pay(other, MERCHANT)
+  await pay(other, NOTIFIED_MERCHANT)
   for (const merchantId of ['stripe-live', null]) await pay(shop, merchantId)
   assert.deepEqual(await fees(other), ['sale 5 USD  '])
   assert.deepEqual(await fees(shop), ['sale 10.5 USD -0.6 USD'])

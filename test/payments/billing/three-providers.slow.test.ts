@@ -7,11 +7,10 @@ import { openRandom, type Random } from '../../../src/lib/seeded-random.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { addPayment, settled } from '../../support/billing.ts'
-import { connectPrimer, PRIMER_MERCHANT, type PrimerSimulator } from '../../support/connected-primer.ts'
-import { openPrimerSimulator } from '../../support/primer-simulator.ts'
+import { connectPrimer, PRIMER_MERCHANT } from '../../support/primer-billing.ts'
 import type { ApiResponse } from '../../support/server.ts'
+import { openPrimerSimulator, type PrimerSimulator, savedCard } from '../../support/simulators.ts'
 import { MERCHANT, type StripeBilling, startStripeBilling } from '../../support/stripe-billing.ts'
-import { savedCard } from '../../support/stripe-simulator.ts'
 
 const SEEDS = Number(process.env['SEEDS'] ?? 1)
 const FIRST = Number(process.env['FIRST'] ?? 1)

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ProviderError } from '../../../src/payments/providers/provider.ts'
 import { SimulatorProvider } from '../../../src/payments/providers/simulator.ts'
 import { HandClock } from '../../support/hand-clock.ts'
-import { openSimulator } from '../../support/simulator.ts'
+import { openSimulator } from '../../support/simulators.ts'
 import { chargeRequest } from './charging.ts'
 import { providerContract } from './provider-contract.ts'
 

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { signature } from '../../../src/simulators/stripe/events.ts'
 import { until } from '../../support/cluster.ts'
-import { setUpStripeShop } from '../../support/connected-stripe.ts'
 import { openWorld, type Purchase, STEPS } from './purchase.ts'
+import { setUpStripeShop } from './stripe-shop.ts'
 
 const RUNS = 5
 const PURCHASES = 12

@@ -5,7 +5,8 @@ import type { Stripe } from 'stripe'
 import { emptyTally } from '../../../src/data/ingest/stripe/tally.ts'
 import { signature } from '../../../src/simulators/stripe/events.ts'
 import { until } from '../../support/cluster.ts'
-import { MERCHANT, setUpStripeShop } from '../../support/connected-stripe.ts'
+import { NOTIFIED_MERCHANT } from '../../support/stripe-billing.ts'
+import { setUpStripeShop } from './stripe-shop.ts'
 
 const setup = setUpStripeShop()
 
@@ -41,7 +42,7 @@ async function followByNotifications(): Promise<void> {
     `insert into stripe_imports (organization_id, project_id, psp_merchant_id, options, background, status, step,
        events_since, tally, started_at, updated_at)
      values ($1, $2, $3, '{"follow": true}', false, 'following', 'events', db_clock(), $4, db_clock(), db_clock())`,
-    [id, projectId, MERCHANT, JSON.stringify(emptyTally())],
+    [id, projectId, NOTIFIED_MERCHANT, JSON.stringify(emptyTally())],
   )
   await until('no reading of the list of events to be under way', async () => {
     const rows = await db.query(`

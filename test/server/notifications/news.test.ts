@@ -4,8 +4,8 @@ import { describe, test } from 'node:test'
 import { ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
 import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import { until } from '../../support/cluster.ts'
-import { setUpStripeShop } from '../../support/connected-stripe.ts'
 import { scrape } from '../../support/server.ts'
+import { setUpStripeShop } from './stripe-shop.ts'
 
 const setup = setUpStripeShop()
 
@@ -26,7 +26,7 @@ const untilHandled = () =>
 
 describe('a notification that arrives during a look-up', () => {
   test('at a pending refund has it looked at again as soon as that look ends', async () => {
-    const { user } = await setup.account.customer(`pm_sim_refund_pending_${MINUTE_MS}ms`)
+    const { external_id: user } = await setup.account.customerWithCard(`pm_sim_refund_pending_${MINUTE_MS}ms`)
     const { order_id } = (await setup.shop.charge(user)).body
     const { refund_id, refund_status } = (await setup.shop.refund(user, order_id)).body
     assert.equal(refund_status, 'processing')
@@ -46,7 +46,7 @@ describe('a notification that arrives during a look-up', () => {
   })
 
   test('at a charge that Stripe is processing, too', async () => {
-    const { user } = await setup.account.customer(`pm_sim_processing_${MINUTE_MS}ms`)
+    const { external_id: user } = await setup.account.customerWithCard(`pm_sim_processing_${MINUTE_MS}ms`)
     const { order_id, checkout_status } = (await setup.shop.charge(user)).body
     assert.equal(checkout_status, 'processing')
     await untilHandled()
@@ -68,7 +68,7 @@ describe('a notification that arrives during a look-up', () => {
 })
 
 test('a dispute of a charge whose outcome cannot be looked up yet is sent again', async () => {
-  const { user } = await setup.account.customer('pm_sim_confirm_drop_after')
+  const { external_id: user } = await setup.account.customerWithCard('pm_sim_confirm_drop_after')
   await setup.stripe.control('/faults', {
     method: 'GET',
     path: '/v1/payment_intents/[^/]+',
@@ -90,7 +90,7 @@ test('a dispute of a charge whose outcome cannot be looked up yet is sent again'
 })
 
 test('a payment whose metadata was removed is known by its id', async () => {
-  const { user } = await setup.account.customer(`pm_sim_processing_${MINUTE_MS}ms`)
+  const { external_id: user } = await setup.account.customerWithCard(`pm_sim_processing_${MINUTE_MS}ms`)
   const { order_id, checkout_status } = (await setup.shop.charge(user)).body
   assert.equal(checkout_status, 'processing')
   const { db } = setup.billing
@@ -113,7 +113,7 @@ test('a payment whose metadata was removed is known by its id', async () => {
 
 test('a dispute of another program’s payment is not looked up', async () => {
   await untilHandled()
-  const { card } = await setup.account.customer()
+  const card = await setup.account.customerWithCard()
   await setup.stripe.control('/faults', { method: 'GET', path: '/v1/disputes', kind: 'error_before', times: 1000 })
   const foreign = await setup.stripe.client().paymentIntents.create({
     ...{ amount: 500, currency: 'usd', confirm: true },

@@ -1,9 +1,10 @@
 // What happens at Primer reaches the report and consumables by its webhooks: signed, repeated, late, and before an order is settled.
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import { afterEach, describe, test } from 'node:test'
 import { settled } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
-import { PRIMER_SECRET, paymentOf, sendWebhook, setUpPrimerShop, signedBy } from '../../support/connected-primer.ts'
+import { PRIMER_SECRET, paymentOf, setUpPrimerShop } from '../../support/primer-billing.ts'
 
 const setup = setUpPrimerShop()
 const { charged, rowsOf, isActive, retry } = setup
@@ -211,3 +212,11 @@ describe('while the order is in progress', () => {
     assert.equal((await charge()).body.checkout_status, 'succeeded')
   })
 })
+
+/** Sends a webhook as Primer signs it: the headers by their names. */
+function sendWebhook(url: string, body: string, signatures: Record<string, string>) {
+  const headers = { 'content-type': 'application/json', ...signatures }
+  return fetch(url, { method: 'POST', headers, body })
+}
+
+const signedBy = (secret: string, body: string) => createHmac('sha256', secret).update(body).digest('base64')

@@ -1,8 +1,8 @@
 // A purchase as Stripe sees it: what happens to it there, the events that tell of it, and what must be here in the end.
 import assert from 'node:assert/strict'
 import type { Organization } from '../../support/billing.ts'
-import type { StripeAccount } from '../../support/connected-stripe.ts'
-import type { StripeSimulator } from '../../support/stripe-simulator.ts'
+import type { StripeSimulator } from '../../support/simulators.ts'
+import type { StripeAccount } from '../../support/stripe-billing.ts'
 
 export const STEPS = ['refund a part', 'refund the rest', 'fail a refund', 'dispute', 'win', 'lose'] as const
 export type Step = (typeof STEPS)[number] | 'settle'
@@ -36,7 +36,7 @@ export function openWorld(stripe: StripeSimulator, shop: Organization, account: 
   return {
     /** A charge that Stripe is still processing. */
     async begin(): Promise<Purchase> {
-      const { user } = await account.customer(`pm_sim_processing_${PROCESSING_MS}ms`)
+      const { external_id: user } = await account.customerWithCard(`pm_sim_processing_${PROCESSING_MS}ms`)
       const { body, text } = await shop.charge(user)
       assert.equal(body.checkout_status, 'processing', text)
       await newEvents()

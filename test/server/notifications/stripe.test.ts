@@ -4,8 +4,8 @@ import { afterEach, describe, test } from 'node:test'
 import { runOperation } from '../../../src/cli/commands/operations.ts'
 import { settled } from '../../support/billing.ts'
 import { until } from '../../support/cluster.ts'
-import { setUpStripeShop } from '../../support/connected-stripe.ts'
 import type { Json } from '../../support/server.ts'
+import { setUpStripeShop } from './stripe-shop.ts'
 
 const setup = setUpStripeShop()
 const { charged, isActive } = setup
@@ -101,7 +101,7 @@ describe('by notification', () => {
   })
 
   test('a card that was detached at Stripe is no longer a saved card', async () => {
-    const { user, card } = await setup.account.customer()
+    const { external_id: user, ...card } = await setup.account.customerWithCard()
     await setup.stripe.client().paymentMethods.detach(card.payment_method)
     await until('the card to be gone', async () => {
       const { body } = await setup.shop.charge(user)
@@ -110,7 +110,7 @@ describe('by notification', () => {
   })
 
   test('the cards of a customer who was deleted at Stripe are no longer saved cards', async () => {
-    const { user, card } = await setup.account.customer()
+    const { external_id: user, ...card } = await setup.account.customerWithCard()
     // By the first charge it is known whose card it is.
     assert.equal((await setup.shop.charge(user)).body.checkout_status, 'succeeded')
     await setup.stripe.client().customers.del(card.customer)
@@ -121,7 +121,7 @@ describe('by notification', () => {
   })
 
   test('a card that was detached while it was being charged does not come back when the charge settles', async () => {
-    const { user, card } = await setup.account.customer('pm_sim_processing_600000ms')
+    const { external_id: user, ...card } = await setup.account.customerWithCard('pm_sim_processing_600000ms')
     const charge = (idempotency_key: string) => setup.shop.charge(user, { idempotency_key })
     assert.equal((await charge('one')).body.checkout_status, 'processing')
     await setup.stripe.client().paymentMethods.detach(card.payment_method)
@@ -134,7 +134,7 @@ describe('by notification', () => {
 
   test('a card that its bank or its owner has renewed is shown as it is now, and reported by the next charge', async () => {
     await setup.stripe.control('/events', { isOff: true })
-    const { user, card } = await setup.account.customer('pm_card_visa', 'renewed')
+    const { external_id: user, ...card } = await setup.account.customerWithCard('pm_card_visa', 'renewed')
     const shown = async () => {
       const params = { project_id: setup.shop.projectId, profile_id: 'renewed' }
       const { customers } = await runOperation('profile', 'getPerson', setup.billing.server.app, { params })

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
-import { savedCard, stripeClient, TEST_KEY } from '../../support/stripe-simulator.ts'
+import { savedCard, stripeClient, TEST_KEY } from '../../support/simulators.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'tundish-stripe-command-'))
 after(() => rm(folder, { recursive: true, force: true }))

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { until } from '../../support/cluster.ts'
-import { openStripeSimulator, savedCard } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, savedCard } from '../../support/simulators.ts'
 
 const simulator = await openStripeSimulator()
 after(() => simulator.cleanUp())

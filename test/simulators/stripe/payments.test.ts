@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Stripe } from 'stripe'
-import { openStripeSimulator, savedCard } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, savedCard } from '../../support/simulators.ts'
 
 const simulator = await openStripeSimulator()
 after(() => simulator.cleanUp())

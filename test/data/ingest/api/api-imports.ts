@@ -21,7 +21,7 @@ import { instantFromPg } from '../../../../src/lib/time.ts'
 import { until } from '../../../support/cluster.ts'
 import { line } from '../../../support/imports.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../../../support/server.ts'
-import { silent } from '../../../support/simulator.ts'
+import { silent } from '../../../support/simulators.ts'
 
 export interface Shop {
   server: TestServer

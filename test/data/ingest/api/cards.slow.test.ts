@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addPayment } from '../../../support/billing.ts'
-import { connectPrimer, PRIMER_MERCHANT } from '../../../support/connected-primer.ts'
-import { openPrimerSimulator } from '../../../support/primer-simulator.ts'
+import { connectPrimer, PRIMER_MERCHANT } from '../../../support/primer-billing.ts'
 import { tundishAgain } from '../../../support/resident.ts'
+import { openPrimerSimulator } from '../../../support/simulators.ts'
 import { MERCHANT, startStripeBilling } from '../../../support/stripe-billing.ts'
 
 // The horizon may lag by a second.

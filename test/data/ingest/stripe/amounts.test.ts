@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { storeRates } from '../../../../src/payments/billing/rates/store-rates.ts'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { differences, openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports()

@@ -9,7 +9,7 @@ import { credentialsOf } from '../../../../src/payments/providers/account.ts'
 import { startAdmin } from '../../../support/admin.ts'
 import { until } from '../../../support/cluster.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../../support/events.ts'
-import { openStripeSimulator, savedCard, TEST_KEY } from '../../../support/stripe-simulator.ts'
+import { openStripeSimulator, savedCard, TEST_KEY } from '../../../support/simulators.ts'
 
 const MERCHANT = 'main'
 const simulator = await openStripeSimulator({ demoCustomers: 30 })

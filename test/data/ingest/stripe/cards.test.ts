@@ -1,7 +1,7 @@
 // Which card of a customer at Stripe is saved here: also those that only Stripe's older API or a subscription knows.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports()

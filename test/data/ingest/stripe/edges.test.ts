@@ -6,7 +6,7 @@ import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { figuresOf } from '../../../../src/data/ingest/stripe/tally.ts'
 import { line, storeOrder } from '../../../support/imports.ts'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { differences, openStripeImports, serveInPlace } from './stripe-imports.ts'
 
 const all = await openStripeImports()

@@ -1,7 +1,7 @@
 // With ids of the client in the metadata of customers: who paid does not change because a customer is deleted or changed at Stripe.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports()

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { reapply } from '../../../../src/core/erasure/erasure.ts'
 import { until } from '../../../support/cluster.ts'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { accountFees, accountSums, openStripeImports, storedSums } from './stripe-imports.ts'
 
 const all = await openStripeImports({ demoCustomers: 25 })

@@ -11,7 +11,7 @@ import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program } from '../../../support/cli.ts'
 import type { Project } from '../../../support/imports.ts'
-import { TEST_KEY } from '../../../support/stripe-simulator.ts'
+import { TEST_KEY } from '../../../support/simulators.ts'
 import {
   accountFees,
   accountSums,

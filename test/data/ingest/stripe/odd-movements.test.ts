@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { openStripeImports, storedSums } from './stripe-imports.ts'
 
 const all = await openStripeImports()

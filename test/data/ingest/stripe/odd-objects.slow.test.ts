@@ -5,8 +5,7 @@ import { dryRun } from '../../../../src/data/ingest/stripe/dry-run.ts'
 import { StripeSource } from '../../../../src/data/ingest/stripe/source.ts'
 import { systemClock } from '../../../../src/lib/clock.ts'
 import type { Project } from '../../../support/imports.ts'
-import { silent } from '../../../support/simulator.ts'
-import { savedCard, TEST_KEY } from '../../../support/stripe-simulator.ts'
+import { savedCard, silent, TEST_KEY } from '../../../support/simulators.ts'
 import { MERCHANT, openStripeImports, serveInPlace } from './stripe-imports.ts'
 
 const all = await openStripeImports()

@@ -7,7 +7,7 @@ import { followProject } from '../../../../src/data/figures/follow.ts'
 import { until } from '../../../support/cluster.ts'
 import { tundishAgain } from '../../../support/resident.ts'
 import type { Json } from '../../../support/server.ts'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { MERCHANT, openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports({ demoCustomers: 12 })

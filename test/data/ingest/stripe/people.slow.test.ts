@@ -5,7 +5,7 @@ import { reapply } from '../../../../src/core/erasure/erasure.ts'
 import { until } from '../../../support/cluster.ts'
 import { assertExact, figuresOf } from '../../../support/figures.ts'
 import { line, type Project, uuid } from '../../../support/imports.ts'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports()

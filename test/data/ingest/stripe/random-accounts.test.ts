@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { randomAccount } from '../../../random-accounts/account.ts'
 import { checkAccounts } from '../../../random-accounts/check.ts'
 import { deviations } from '../../../random-accounts/published-types.ts'
-import { openStripeSimulator } from '../../../support/stripe-simulator.ts'
+import { openStripeSimulator } from '../../../support/simulators.ts'
 import { openStripeImports } from './stripe-imports.ts'
 
 const ACCOUNTS = 36

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { paidAt } from '../../../../src/core/records/payment-time.ts'
 import { DAY_MS } from '../../../../src/lib/days.ts'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports({ demoCustomers: 25 })

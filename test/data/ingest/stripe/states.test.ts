@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { followProject } from '../../../../src/data/figures/follow.ts'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports()

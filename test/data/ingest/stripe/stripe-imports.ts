@@ -14,8 +14,7 @@ import { systemClock } from '../../../../src/lib/clock.ts'
 import type { Db } from '../../../../src/lib/pg/db.ts'
 import { type Imports, openImports, type Project } from '../../../support/imports.ts'
 import { tundishAgain } from '../../../support/resident.ts'
-import { silent } from '../../../support/simulator.ts'
-import { openStripeSimulator, type StripeSimulator, TEST_KEY } from '../../../support/stripe-simulator.ts'
+import { openStripeSimulator, type StripeSimulator, silent, TEST_KEY } from '../../../support/simulators.ts'
 
 export const MERCHANT = 'acct_test'
 

@@ -3,9 +3,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openRandom, type Random } from '../../../../src/lib/seeded-random.ts'
+import { PrimerProvider } from '../../../../src/payments/providers/primer/primer.ts'
 import type { ChargeRequest, Movement } from '../../../../src/payments/providers/provider.ts'
-import { openPrimerAccount } from '../../../support/primer-simulator.ts'
-import { chargeRequest } from '../charging.ts'
+import type { PrimerSimulatorOptions } from '../../../../src/simulators/primer/server.ts'
+import { HandClock } from '../../../support/hand-clock.ts'
+import { openPrimerSimulator, PRIMER_KEY } from '../../../support/simulators.ts'
+import { chargeRequest, charging } from '../charging.ts'
 
 // SEEDS is how many seeds run, FIRST the first of them: a run of thousands is made of several.
 const SEEDS = Number(process.env['SEEDS'] ?? 20)
@@ -169,3 +172,19 @@ async function charges({ request }: Purchase): Promise<number> {
 
 const text = (name: string, value: unknown) =>
   name === 'details' || name === 'failedAttempts' ? undefined : typeof value === 'bigint' ? String(value) : value
+
+/** A Primer account: the simulator and the adapter for it. */
+async function openPrimerAccount(options: Partial<PrimerSimulatorOptions>) {
+  const simulator = await openPrimerSimulator(options)
+  const account = { apiKey: PRIMER_KEY, apiUrl: simulator.url, merchantId: 'primer-1', isSandbox: true }
+  const provider = new PrimerProvider({ ...account, clock: new HandClock() })
+  return {
+    ...simulator,
+    ...charging(provider),
+    provider,
+    cleanUp: async () => {
+      provider.close()
+      await simulator.cleanUp()
+    },
+  }
+}

@@ -1,6 +1,6 @@
 // The Primer adapter keeps the provider contract, against the simulator with Primer's API.
 import { PrimerProvider } from '../../../../src/payments/providers/primer/primer.ts'
-import { openPrimerSimulator, PRIMER_KEY } from '../../../support/primer-simulator.ts'
+import { openPrimerSimulator, PRIMER_KEY } from '../../../support/simulators.ts'
 import { providerContract } from '../provider-contract.ts'
 
 providerContract(

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Movement } from '../../../../src/payments/providers/provider.ts'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { assertSettled, chargeRequest, refundRequest } from '../charging.ts'
 import { openStripeAccount } from './stripe-account.ts'
 

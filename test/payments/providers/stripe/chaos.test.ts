@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openRandom, type Random } from '../../../../src/lib/seeded-random.ts'
 import type { ChargeRequest } from '../../../../src/payments/providers/provider.ts'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { chargeRequest } from '../charging.ts'
 import { openStripeAccount } from './stripe-account.ts'
 

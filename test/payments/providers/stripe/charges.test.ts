@@ -1,7 +1,7 @@
 // What the Stripe adapter makes of Stripe's responses to charges, beyond the contract that all adapters keep.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { savedCard } from '../../../support/stripe-simulator.ts'
+import { savedCard } from '../../../support/simulators.ts'
 import { assertSettled, chargeRequest } from '../charging.ts'
 import { openStripeAccount } from './stripe-account.ts'
 

@@ -1,6 +1,6 @@
 // The Stripe adapter keeps the provider contract, against the simulator with Stripe's API.
 import { StripeProvider } from '../../../../src/payments/providers/stripe/stripe.ts'
-import { openStripeSimulator, TEST_KEY } from '../../../support/stripe-simulator.ts'
+import { openStripeSimulator, TEST_KEY } from '../../../support/simulators.ts'
 import { providerContract } from '../provider-contract.ts'
 
 providerContract(

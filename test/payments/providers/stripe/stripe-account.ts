@@ -2,7 +2,7 @@
 import { StripeProvider } from '../../../../src/payments/providers/stripe/stripe.ts'
 import type { StripeSimulatorOptions } from '../../../../src/simulators/stripe/server.ts'
 import { HandClock } from '../../../support/hand-clock.ts'
-import { openStripeSimulator, TEST_KEY } from '../../../support/stripe-simulator.ts'
+import { openStripeSimulator, TEST_KEY } from '../../../support/simulators.ts'
 import { charging } from '../charging.ts'
 
 export type StripeAccount = Awaited<ReturnType<typeof openStripeAccount>>

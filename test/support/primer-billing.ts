@@ -1,14 +1,11 @@
 // A merchant account at the Primer simulator, connected to an organization, with webhooks to the server.
-import { createHmac } from 'node:crypto'
 import { after, before } from 'node:test'
 import { connectAccount } from '../../src/payments/providers/connect.ts'
 import { type Billing, type Organization, startBilling } from './billing.ts'
-import { openPrimerSimulator, PRIMER_KEY } from './primer-simulator.ts'
+import { openPrimerSimulator, PRIMER_KEY, type PrimerSimulator } from './simulators.ts'
 
 export const PRIMER_MERCHANT = 'primer-test'
 export const PRIMER_SECRET = 'webhook-secret-0001'
-
-export type PrimerSimulator = Awaited<ReturnType<typeof openPrimerSimulator>>
 
 export async function connectPrimer({ server }: Billing, shop: Organization, primer: PrimerSimulator) {
   const name = { organizationId: shop.id, psp: 'primer', merchantId: PRIMER_MERCHANT }
@@ -36,14 +33,6 @@ export async function connectPrimer({ server }: Billing, shop: Organization, pri
     },
   }
 }
-
-/** Sends a webhook as Primer signs it: the headers by their names. */
-export function sendWebhook(url: string, body: string, signatures: Record<string, string>) {
-  const headers = { 'content-type': 'application/json', ...signatures }
-  return fetch(url, { method: 'POST', headers, body })
-}
-
-export const signedBy = (secret: string, body: string) => createHmac('sha256', secret).update(body).digest('base64')
 
 /** For the tests of a file: an organization with such an account, on its own server and simulator. */
 export function setUpPrimerShop() {
