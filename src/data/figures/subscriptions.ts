@@ -11,15 +11,18 @@ export const isTrial = (row: string) =>
 export const isPaidByStatus = (row: string) =>
   `(${row}.status = 'active' or (${row}.status not in ('created', 'trialing') and not ${isTrial(row)}))`
 
-// `paid_from`: the instant of the first payment; null: never paid for.
-const FIRST_PAYMENT = `left join lateral (
+/** SQL: adds `paying.paid_from` to the subscription `u`: the instant of the first payment, or null if it was never paid for. */
+export const FIRST_PAYMENT = `left join lateral (
     select t.created_at as at from transactions t
     where t.project_id = u.project_id and t.subscription_id = u.id and ${pays('t', 'u')}
     order by t.created_at, t.id limit 1) first on true
   cross join lateral (
     select coalesce(first.at, case when ${isPaidByStatus('u')} then u.created_at end) as paid_from) paying`
 
-const END = 'subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paused_at, u.created_at)'
+/** SQL: whether the subscription `u` is in a state in which it ends at `END`. */
+export const HAS_END = `u.status in ('paused', 'cancelled', 'expired', 'unpaid')`
+/** SQL: the instant at which it ends. */
+export const END = 'subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paused_at, u.created_at)'
 
 /** SQL: the fields of a fact about the subscription `u` of the profile `p`. */
 const facts = (day: string, measures: string, where: string, from = `subscriptions u ${FIRST_PAYMENT}`) => `
@@ -58,11 +61,7 @@ const MOVED = [
     FIRST_PAID,
   ),
   facts('u.created_at', BEGAN, `${within('u.created_at')} and first.at is null and paid_from is not null`),
-  facts(
-    END,
-    ENDED,
-    `u.status in ('paused', 'cancelled', 'expired', 'unpaid') and ${within(END)} and paid_from is not null`,
-  ),
+  facts(END, ENDED, `${HAS_END} and ${within(END)} and paid_from is not null`),
 ].join(' union all ')
 
 // What a person pays for before and after the day, read once for each person: read for each subscription, it takes hours for a person

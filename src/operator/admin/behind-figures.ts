@@ -90,6 +90,11 @@ const answerFilter: NonNullable<ListDeclaration['filters']>[string] = {
       and answer.value = coalesce(substring(${value} from '^[^ ]* [^ ]* [^ ]* (.*)$'), ''))`,
 }
 
+const firstFilter = (description: string, isFirst: string): NonNullable<ListDeclaration['filters']>[string] => ({
+  schema: Type.Boolean({ description }),
+  where: (value) => `(not ${value}::boolean or ${isFirst})`,
+})
+
 export const behindFigures = [
   list({
     id: 'listProjectSessions',
@@ -111,6 +116,11 @@ export const behindFigures = [
       locale: valueFilter('s.locale', 'Only those in this language.'),
       experiment: valueFilter('s.experiment_id', 'Only those in this experiment.'),
       answer: answerFilter,
+      first: firstFilter(
+        'Only the first session of each person: `figures show people` counts them.',
+        `not exists (select from sessions e where e.project_id = s.project_id and e.profile_id = s.profile_id
+          and (e.created_at, e.id) < (s.created_at, s.id))`,
+      ),
       test: testFilter(isPreview('s')),
       ...visitFilters('s'),
     },
@@ -137,6 +147,11 @@ export const behindFigures = [
       provider: valueFilter('u.payment_provider', 'Only those at this payment provider.'),
       subscription: equals('t.subscription_id', 'Only those of this subscription.'),
       currency: equals('t.currency', 'Only those in this currency.'),
+      first: firstFilter(
+        'Only the first payment of each person, without free ones: `figures show customers` counts them, and first custom charges.',
+        `t.price > 0 and not exists (select from transactions e where e.project_id = t.project_id
+          and e.profile_id = t.profile_id and e.price > 0 and (e.created_at, e.id) < (t.created_at, t.id))`,
+      ),
       test: testFilter(`(t.sandbox or ${isPreview('t')})`),
       ...firstVisitFilters('t.project_id', 't.profile_id'),
     },
@@ -169,10 +184,11 @@ export const behindFigures = [
       paid_attempt: {
         schema: Type.String({
           description:
-            'Only first declines, as `figures show first_declines` counts them: `any`; those paid at this attempt within 30 days, such as `2`; or `none`, those not paid.',
-          pattern: '^(any|none|[1-9][0-9]{0,5})$',
+            'Only first declines, as `figures show first_declines` counts them: `any`; those paid at this attempt within 30 days, such as `2`; `paid` at any attempt; or `none`, those not paid.',
+          pattern: '^(any|paid|none|[1-9][0-9]{0,5})$',
         }),
-        where: (value) => `${isFirstDecline} and ${value} in ('any', ${paidAttempt})`,
+        where: (value) =>
+          `${isFirstDecline} and (${value} in ('any', ${paidAttempt}) or ${value} = 'paid' and ${paidAttempt} <> 'none')`,
       },
       test: testFilter(IS_TEST),
     },

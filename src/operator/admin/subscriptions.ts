@@ -2,7 +2,7 @@
 
 import { STATUSES } from '../../core/records/subscription.ts'
 import { zoneOf } from '../../core/tenants/reporting.ts'
-import { checkMoved, MOVES, movedIds } from '../../data/figures/behind.ts'
+import { checkMoved, hasMoved, MOVES, readMoved } from '../../data/figures/behind.ts'
 import { DUE } from '../../data/figures/renewals.ts'
 import { addDays, readDay } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -39,9 +39,10 @@ const subscription = shape('SubscriptionSummary', 's', {
   }),
 })
 
-const daysOf = (moved: string): [from: string, to: string] => {
-  const [from = '', to = ''] = moved.split(' ')
-  return [readDay('moved', from), readDay('moved', to)]
+/** Throws a 400 for days that do not exist. */
+function movedOf(text: string) {
+  const { from, to, move } = readMoved(text)
+  return { from: readDay('moved', from), to: readDay('moved', to), move }
 }
 
 export const subscriptions = [
@@ -62,8 +63,8 @@ export const subscriptions = [
       await ofProject.check(app, input)
       const { moved } = input.query as { moved?: string }
       if (moved === undefined) return
-      const [from, to] = daysOf(moved)
-      await checkMoved(app.db, input.params.project_id!, { from, to: addDays(to, 1) })
+      const { from, to, move } = movedOf(moved)
+      await checkMoved(app.db, input.params.project_id!, move, { from, to: addDays(to, 1) })
     },
     filters: {
       status: equals('s.status', 'Only those in this state.', { enum: STATUSES }),
@@ -90,12 +91,12 @@ export const subscriptions = [
       moved: {
         schema: Type.String({
           description:
-            'Only those behind a figure of these days: the first and the last day and the movement of the MRR, or `created`, `started` (to be paid for) or `ended`, as in `2026-10-01 2026-10-31 churn`.',
+            'Only those behind a figure of these days: the first and the last day and the movement of the MRR, or `changed` (any movement), `created`, `trial` (created as one), `converted` (of these trials), `started` (to be paid for), `ended` or `paying` (at the end of the last day), as in `2026-10-01 2026-10-31 churn`.',
           pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{4}-[0-9]{2}-[0-9]{2} (${MOVES.join('|')})$`,
         }),
-        where: (value) => `s.id in (${movedIds(value)})`,
+        where: (value, given) => hasMoved(String(given), value),
         param: (value: string) => {
-          daysOf(value)
+          movedOf(value)
           return value
         },
       },

@@ -20,7 +20,7 @@ interface Tile {
   /** Shown instead of the change. */
   note?: Piece
   /** What the figure leaves out, shown behind the change. */
-  lacks?: Lacking
+  lacks?: Lacking | undefined
   /** The page with the details, to which the label links. */
   href?: string
   /** The list of what the figure counts, to which the tile links. */

@@ -184,12 +184,23 @@ test('a tile leads to the rows that it counts, with the filters of the page', as
     ['/funnels', 'Sessions', 'sessions', 2],
     ['/funnels/funnel', 'Sessions', 'sessions', 2],
     ['/funnels', 'Revenue', 'payments', 2],
+    ['/funnels', 'Conversion', 'payments', 2],
+    ['/acquisition', 'New people', 'sessions', 2],
+    ['/acquisition', 'New customers', 'payments', 2],
+    ['/subscriptions', 'MRR', 'subscriptions', 2],
+    ['/subscriptions', 'Paying', 'subscriptions', 2],
+    ['/movements', 'Change', 'subscriptions', 2],
   ]
   for (const [page, label, list, rows] of tiles) {
     const href = await hrefOf(`${page}?${DAYS}`, label)
     assert.ok(href.endsWith(`#${list}`), href)
     assert.equal(rowsOf(await see(href.split('#')[0]!), list).length, rows, href)
   }
+  for (const [page, label, nothing] of [
+    ['/declines', 'Paid later', /No declined payments of this period match/],
+    ['/churn', 'Trials', /No subscriptions match these filters/],
+  ] as const)
+    assert.match(await see((await hrefOf(`${page}?${DAYS}`, label)).split('#')[0]!), nothing)
   const filtered = await hrefOf(`/funnels?${DAYS}&country=BR`, 'Sessions')
   assert.equal(rowsOf(await see(filtered.split('#')[0]!), 'sessions').length, 1)
   assert.match(await hrefOf('/hours', 'Sales'), /^\/payments\?.*from=(\d{4}-\d\d-\d\d)&to=\1/)
@@ -250,6 +261,36 @@ test('movements, ends, reasons, days of the forecast and variants lead to the ro
   assert.equal((await behind(`/declines?${DAYS}`, 'paid_attempt=none', 'declined')).length, 2)
   const refused = await dashboard.visit(`/subscriptions?${DAYS}&moved=2026-02-31+2026-03-01+churn`, { cookie })
   assert.equal(refused.status, 400)
+})
+
+test('paying are those paid for and not ended on the last day, trials those created as one, first the first of a person', async () => {
+  const { server, project } = dashboard
+  const ids = async (moved: string) => {
+    const text = await see(`/subscriptions?moved=${moved.replaceAll(' ', '+')}`)
+    return /No subscriptions match these filters/.test(text) ? [] : rowsOf(text, 'subscriptions').map(([id]) => id)
+  }
+  // The payments are of the 2nd and the 3rd; the one in Germany ends on the 20th.
+  assert.deepEqual(await ids('2026-01-01 2026-01-01 paying'), [])
+  assert.deepEqual(await ids('2026-01-01 2026-01-02 paying'), ['sub-BR'])
+  assert.deepEqual(await ids('2026-01-01 2026-01-19 paying'), ['sub-DE', 'sub-BR'])
+  assert.deepEqual(await ids('2026-01-20 2026-01-20 paying'), ['sub-BR'])
+  assert.deepEqual(await ids('2026-01-01 2026-01-31 changed'), ['sub-DE', 'sub-BR'])
+  await insert(server.db, project, {
+    subscriptions: [{ id: 'sub-trial', profile_id: 'in-BR', status: 'trialing' }],
+    sessions: [{ id: 'ses-second', profile_id: 'in-BR', created_at: '2026-01-09T12:00:00Z' }],
+    transactions: [{ id: 'trn-second', profile_id: 'in-BR', price: 500, created_at: '2026-01-09T12:00:00Z' }],
+  })
+  assert.deepEqual(await ids('2026-01-01 2026-01-31 trial'), ['sub-trial'])
+  assert.deepEqual(await ids('2026-01-01 2026-01-31 converted'), [])
+  for (const list of ['sessions', 'payments'] as const) {
+    assert.equal(rowsOf(await see(`/${list}?${DAYS}`), list).length, 3, list)
+    assert.equal(rowsOf(await see(`/${list}?${DAYS}&first=true`), list).length, 2, list)
+  }
+  for (const table of ['subscriptions', 'sessions', 'transactions'])
+    await server.db.query(
+      `delete from ${table} where project_id = $1 and id in ('sub-trial', 'ses-second', 'trn-second')`,
+      [project.id],
+    )
 })
 
 test('a line of records without a value leads to those records', async () => {

@@ -60,6 +60,29 @@ test('the subscriptions behind a movement are worth what it says', async () => {
   }
 })
 
+test('a tile leads to as many subscriptions, sessions and payments as it says', async () => {
+  const TILES: [path: string, label: string, list: string][] = [
+    ['/subscriptions', 'Paying', 'subscriptions'],
+    ['/churn', 'Trials', 'subscriptions'],
+    ['/declines', 'Paid later', 'declined'],
+    ['/acquisition', 'New people', 'sessions'],
+    ['/acquisition', 'New customers', 'payments'],
+  ]
+  for (const [path, label, list] of TILES) {
+    const text = await page(path)
+    const [, link] = new RegExp(`href="([^"#]+)#${list}" aria-label="${label}: list"`).exec(text) ?? []
+    assert.ok(link, `${label} of ${path} leads to no list`)
+    const url = new URL(link.replaceAll('&amp;', '&'), 'http://x')
+    const csv = await page(url.pathname, `${url.searchParams}&csv=${list}`)
+    const count = csv.split('\r\n').length - 2
+    const figure = Number(tilesOf(text)[label]!.replaceAll(',', ''))
+    assert.ok(count > 0)
+    // The list has first payments only, and some customers of the demo bought credits first.
+    if (label !== 'New customers') assert.equal(count, figure, `${label} of ${path}`)
+    else assert.ok(count <= figure && count > figure * 0.8, `${count} of ${figure}`)
+  }
+})
+
 test('churn by product and by reason: those who ended, and those who were paying before', async () => {
   const own = `select f.*, u.product_id, coalesce(u.cancellation_reason, '') as reason from (${SUBSCRIPTIONS}) f
     join subscriptions u on u.project_id = 'demo' and u.id = f.id where f.began is not null`

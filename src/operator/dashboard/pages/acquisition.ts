@@ -7,7 +7,7 @@ import { country, money, plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { firstLacking, lackingOf, sumLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
-import { choices, tableSection, tile, tiles } from '../parts.ts'
+import { choices, rowsBehind, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { inCurrency, type View } from '../view.ts'
@@ -35,6 +35,8 @@ export async function acquisition(view: View): Promise<Page> {
   const { key: _key, returned: _returned, returned_unvalued: _left, revenue_unvalued: _out, roas, ...sums } = sum ?? {}
   const values = { ...sums, roas: roas?.at(-1) ?? null }
   const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
+  const newPeople = rowsBehind(view, '/sessions', 'sessions', { first: 'true' })
+  const newCustomers = rowsBehind(view, '/payments', 'payments', { first: 'true' })
   const incomplete = DAYS.filter((day) => all.days_since < day)
   return {
     title,
@@ -45,21 +47,24 @@ export async function acquisition(view: View): Promise<Page> {
     body: html`${unfiltered && html`<p class="note">${unfiltered}People who come have no product yet.</p>`}
       ${tiles(
         tile('Spend', figure, 'spend', 'usd', { isRate: sum?.spend === null, note: spendNote(sum), lacks: spent }),
-        tile('New people', figure, 'people', 'number', { note: 'first session' }),
-        tile('New customers', figure, 'customers', 'number', { note: 'first payment' }),
+        tile('New people', figure, 'people', 'number', { note: 'first session', rows: newPeople }),
+        tile('New customers', figure, 'customers', 'number', { note: 'first payment', rows: newCustomers }),
         tile('Cost of a customer', figure, 'cac', 'usd', {
           isRate: true,
           note: 'spend ÷ new customers',
           lacks: spent,
+          rows: newCustomers,
         }),
         tile('Return at day 90', figure, 'roas', 'percent', {
           note: all.days_since < 90 ? 'still growing' : 'of the spend',
           lacks: firstLacking(sumLacking(sum?.returned_unvalued), spent),
+          rows: newPeople,
         }),
         tile('Revenue per new person', figure, 'revenue_per_new_person', 'usd', {
           isRate: true,
           note: 'of these people',
           lacks: sumLacking(sum?.revenue_unvalued),
+          rows: newPeople,
         }),
       )}
       ${tableSection(view, 'acquisition', returnTable(view, by, each.data, sum, names), {

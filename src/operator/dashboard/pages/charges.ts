@@ -97,7 +97,7 @@ const reasonLink = (view: View, reason: string): Piece =>
     ? html`<a href="${view.href(view.path, { ...allChoices(view), reason: urlValue(reason) })}#declined">${nameOfReason(reason)}</a>`
     : nameOfReason(reason)
 
-const FIRST = { any: 'only these', none: 'not paid', 2: 'paid at the 2nd', 3: 'paid at the 3rd' }
+const FIRST = { any: 'only these', paid: 'paid later', none: 'not paid', 2: 'paid at the 2nd', 3: 'paid at the 3rd' }
 
 /** The declined payments of the period; nothing for those who may not see people. */
 async function declinedOf(view: View): Promise<Piece> {
@@ -146,16 +146,17 @@ async function declinedOf(view: View): Promise<Piece> {
   })
 }
 
+const OF_FIRST: Record<string, string> = {
+  any: '',
+  paid: ' of payments made later',
+  none: ' of payments not made so far',
+}
+
 /** Names the first declines that are listed, with a link to all. */
 function firstNote(view: View): Piece {
   const attempt = view.query.get('paid_attempt')
   if (!attempt) return ''
-  const those =
-    attempt === 'any'
-      ? ''
-      : attempt === 'none'
-        ? ' of payments not made so far'
-        : ` of payments made at the ${ordinal(Number(attempt))} attempt`
+  const those = OF_FIRST[attempt] ?? ` of payments made at the ${ordinal(Number(attempt))} attempt`
   return html`<strong>Only first declines${those}.</strong> <a href="${view.href(view.path, { ...allChoices(view), paid_attempt: null })}#declined">Show all</a>`
 }
 

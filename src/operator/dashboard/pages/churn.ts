@@ -11,7 +11,7 @@ import { choices, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { inCurrency, type View } from '../view.ts'
-import { movedLink } from './subscriptions.ts'
+import { movedLink, movedRows } from './moved.ts'
 
 type Churn = Response<'getChurn'>['data'][number]
 type Due = Exclude<keyof Response<'getRenewalForecast'>['data'][number], 'day'>
@@ -50,16 +50,26 @@ export async function churn(view: View): Promise<Page> {
     question: 'Who leaves, why, and which trials become customers?',
     body: html`${unfiltered && html`<p class="note">${unfiltered}</p>`}
       ${tiles(
-        tile('Churn', figure, 'churn_rate', 'percent', { note: 'ended ÷ paying before' }),
+        tile('Churn', figure, 'churn_rate', 'percent', {
+          note: 'ended ÷ paying before',
+          rows: movedRows(view, 'ended'),
+        }),
         tile('Ended', figure, 'ended', 'number', { note: 'subscriptions', href: movedLink(view, 'ended') }),
         tile('MRR lost', figure, 'mrr_lost', 'usd', {
           note: 'of people who left',
           lacks: without('churn'),
           href: movedLink(view, 'churn'),
         }),
-        tile('MRR churn', figure, 'mrr_churn_rate', 'percent', { note: 'of the MRR before', lacks: without('churn') }),
-        tile('Trials', figure, 'trials', 'number', { note: 'began' }),
-        tile('Trial to paid', figure, 'trial_conversion', 'percent', { note: 'so far' }),
+        tile('MRR churn', figure, 'mrr_churn_rate', 'percent', {
+          note: 'of the MRR before',
+          lacks: without('churn'),
+          rows: movedRows(view, 'churn'),
+        }),
+        tile('Trials', figure, 'trials', 'number', { note: 'began', rows: movedRows(view, 'trial') }),
+        tile('Trial to paid', figure, 'trial_conversion', 'percent', {
+          note: 'so far',
+          rows: movedRows(view, 'converted'),
+        }),
       )}
       ${tableSection(view, 'churn', churnTable(view, by, each.data, sum, names), {
         title: `By ${CHURN_BY[by].toLowerCase()}`,

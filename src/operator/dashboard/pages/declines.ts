@@ -36,10 +36,10 @@ export async function declines(view: View): Promise<Page> {
     question: 'What do declines cost, and how much of it comes back?',
     body: html`${tiles(
       tile('Declined first', sum, 'first_declines', 'number', { bad: true, rows: listed('any') }),
-      tile('Paid later', sum, 'recovered', 'number'),
-      tile('Recovery rate', sum, 'recovery_rate', 'percent'),
+      tile('Paid later', sum, 'recovered', 'number', { rows: listed('paid') }),
+      tile('Recovery rate', sum, 'recovery_rate', 'percent', { rows: listed('paid') }),
       tile('Declined', sum, 'declined_amount', 'usd', { bad: true, lacks: lacks.declined_amount, rows: listed('any') }),
-      tile('Recovered', sum, 'recovered_amount', 'usd', { lacks: lacks.recovered_amount }),
+      tile('Recovered', sum, 'recovered_amount', 'usd', { lacks: lacks.recovered_amount, rows: listed('paid') }),
       tile('Not recovered', figure, 'lost', 'usd', {
         note: 'so far',
         lacks: lacks.declined_amount,

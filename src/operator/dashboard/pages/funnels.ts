@@ -189,14 +189,16 @@ export async function namesOfScreens(view: View, funnel_id: string): Promise<Map
 
 const ofFunnel = ({ params: { funnel_id } }: View): Record<string, string> => (funnel_id ? { funnel: funnel_id } : {})
 
-const tilesOf = (view: View, sum: Figure, lacks: Lacking) =>
-  html`${tiles(
+function tilesOf(view: View, sum: Figure, lacks: Lacking): Html {
+  const payments = rowsBehind(view, '/payments', 'payments', ofFunnel(view))
+  return html`${tiles(
     tile('Sessions', sum, 'sessions', 'number', { rows: rowsBehind(view, '/sessions', 'sessions', ofFunnel(view)) }),
-    tile('Conversion', sum, 'conversion_rate', 'percent'),
-    tile('Revenue', sum, 'revenue', 'usd', { lacks, rows: rowsBehind(view, '/payments', 'payments', ofFunnel(view)) }),
-    tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks }),
+    tile('Conversion', sum, 'conversion_rate', 'percent', { rows: payments }),
+    tile('Revenue', sum, 'revenue', 'usd', { lacks, rows: payments }),
+    tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true, lacks, rows: payments }),
   )}
       ${withoutDollars(view, sum)}`
+}
 
 /** A screen, linked to its answers. */
 function screenCell(view: View, screen: string, name: string | undefined) {

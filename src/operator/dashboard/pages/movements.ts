@@ -10,7 +10,7 @@ import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { inCurrency, type View } from '../view.ts'
 import { hasChosenPeriod, YEAR } from './acquisition.ts'
-import { movedLink } from './subscriptions.ts'
+import { movedLink, movedRows } from './moved.ts'
 
 const MOVEMENTS: Record<string, string> = {
   new: 'New',
@@ -61,16 +61,17 @@ export async function movements(view: View): Promise<Page | string> {
     isCompared: false,
     question: QUESTION,
     body: html`${tiles(
-      tile('MRR', now, 'mrr', 'usd', { note: 'at the end', ...(lacks && { lacks: lacks.mrr }) }),
+      tile('MRR', now, 'mrr', 'usd', { note: 'at the end', rows: movedRows(view, 'paying'), lacks: lacks?.mrr }),
       tile('Change', figure, 'change', 'usd', {
         note: 'sum of all movements',
-        ...(without && { lacks: without('') }),
+        rows: movedRows(view, 'changed'),
+        lacks: without?.(''),
       }),
       ...Object.entries(MOVEMENTS).map(([metric, label]) =>
         tile(label, figure, metric, 'usd', {
           note: NOTES[metric]!,
           href: movedLink(view, metric),
-          ...(without && { lacks: without(metric) }),
+          lacks: without?.(metric),
         }),
       ),
     )}

@@ -34,7 +34,7 @@ export async function sessions(view: View): Promise<Page> {
   const own = ['funnel', 'source', 'campaign', 'country', 'variant', 'locale', 'experiment']
   const list = await listed(view, 'sessions', 'listProjectSessions', {
     params: { project_id: view.project.id },
-    query: { ...daysOf(view), ...chosenFilters(view, ...own, 'answer'), test: view.test },
+    query: { ...daysOf(view), ...chosenFilters(view, ...own, 'answer'), ...firstOf(view), test: view.test },
   })
   const content: Table = {
     caption: 'Sessions',
@@ -70,7 +70,7 @@ export async function sessions(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     body: tableSection(view, 'sessions', content, {
-      note: html`${experimentNote(view, names)}${answerNote(view)}${testNote(view)}`,
+      note: html`${firstNote(view, 'Only the first session of each person.')}${experimentNote(view, names)}${answerNote(view)}${testNote(view)}`,
       above: filters(view, [
         { ...textFilter('funnel'), options: choicesOf(names.funnels) },
         textFilter('source'),
@@ -90,6 +90,13 @@ const short = (text: string | null): Piece => (text === null ? '' : cut(text))
 const testNote = (view: View): Piece =>
   !view.test &&
   html`Without sandbox and preview data. <a href="${view.href(view.path, { ...allChoices(view), test: '1' })}">Include it</a>`
+
+const firstOf = ({ query }: View) => (query.get('first') === 'true' ? { first: true } : {})
+
+/** Says that the list has one row for each person, with a link to all. */
+const firstNote = (view: View, only: string): Piece =>
+  view.query.get('first') === 'true' &&
+  html`${only} <a href="${view.href(view.path, { ...allChoices(view), first: null })}">Show all</a> `
 
 /** Names the experiment that all sessions of the list are of, with a link to all of them. */
 function experimentNote(view: View, { experiments }: Names): Piece {
@@ -117,7 +124,12 @@ export async function payments(view: View): Promise<Page> {
   const names = await namesOf(view)
   const list = await listed(view, 'payments', 'listProjectPayments', {
     params: { project_id: view.project.id },
-    query: { ...daysOf(view), ...chosenFilters(view, ...FILTERED_BY, 'provider', 'currency'), test: view.test },
+    query: {
+      ...daysOf(view),
+      ...chosenFilters(view, ...FILTERED_BY, 'provider', 'currency'),
+      ...firstOf(view),
+      test: view.test,
+    },
   })
   const content: Table = {
     caption: 'Payments',
@@ -145,7 +157,7 @@ export async function payments(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     body: tableSection(view, 'payments', content, {
-      note: html`What revenue is made of. Payments of customers without a profile are in Charges; what went back is in Refunds and disputes. ${testNote(view)}`,
+      note: html`${firstNote(view, 'Only the first payment of each person.')}What revenue is made of. Payments of customers without a profile are in Charges; what went back is in Refunds and disputes. ${testNote(view)}`,
       above: filters(view, [
         { ...textFilter('product'), options: choicesOf(names.products) },
         { ...textFilter('funnel'), options: choicesOf(names.funnels) },

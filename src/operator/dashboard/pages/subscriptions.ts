@@ -1,5 +1,5 @@
 // Subscriptions: created, ended and paying over time, MRR, trials, retention by cohort, and the list.
-import { addDays, dateOf, FIRST_DAY, readDay } from '../../../lib/days.ts'
+import { addDays, FIRST_DAY, readDay } from '../../../lib/days.ts'
 import type { Item } from '../call.ts'
 import { country, cut, day, id, number, status, time, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
@@ -11,6 +11,7 @@ import { amountColumns, cell, minorCells, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { inCurrency, pathOf, projectOf, type View } from '../view.ts'
+import { behindNote, isBehind, movedLink, movedRows } from './moved.ts'
 import { cohorts } from './retention.ts'
 
 type Terms = Pick<
@@ -66,12 +67,15 @@ export async function subscriptions(view: View): Promise<Page> {
     hasPeriod: true,
     question: 'How many people pay, is it growing, and who stays?',
     body: html`${tiles(
-      tile('MRR', now, 'mrr', 'usd', { lacks }),
-      tile('Paying', now, 'paying', 'number'),
+      tile('MRR', now, 'mrr', 'usd', { lacks, rows: movedRows(view, 'paying') }),
+      tile('Paying', now, 'paying', 'number', { rows: movedRows(view, 'paying') }),
       tile('Created', sum, 'new_subscriptions', 'number', { href: movedLink(view, 'created') }),
       tile('Started paying', sum, 'began_paying', 'number', { href: movedLink(view, 'started') }),
       tile('Ended', sum, 'ended', 'number', { bad: true, href: movedLink(view, 'ended') }),
-      tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
+      tile('Trial conversion', sum, 'trial_conversion', 'percent', {
+        note: 'so far',
+        rows: movedRows(view, 'converted'),
+      }),
     )}
       <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs.${isWhole && html` By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.`}</p>
       ${lacks.currencies.length > 0 && html`<p class="note">The MRR is ${lacks.shown} of subscriptions: they have no value ${inCurrency(view)}. ${howToValue(view)}</p>`}
@@ -177,38 +181,6 @@ function filtersOf(view: View): Record<string, unknown> {
     ...(isBehind(view) && { test: view.test }),
     ...(day && { created_after: `${addDays(readDay('created_after', day), 1)}T00:00:00Z` }),
   }
-}
-
-/** The subscriptions behind a figure of the page: the same days, without those in the future. */
-export function movedLink(view: View, move: string, more: Record<string, string> = {}): string {
-  const { from, to, today } = view.span
-  const days = `${from} ${[addDays(to, -1), today].sort()[0]}`
-  return `${view.href('/subscriptions', { ...more, moved: `${days} ${move}` })}#subscriptions`
-}
-
-const isBehind = ({ query }: View) => query.has('moved') || query.has('due')
-
-const MOVED: Record<string, string> = {
-  created: 'were created',
-  started: 'were first paid for',
-  ended: 'ended',
-  new: 'are of new customers',
-  reactivation: 'are of customers who came back',
-  expansion: 'are of customers who began to pay more',
-  contraction: 'are of customers who began to pay less',
-  churn: 'are of customers who left',
-  paused: 'were paused',
-}
-
-/** Names the figure whose subscriptions are listed, with a link to all. */
-function behindNote(view: View): Piece {
-  if (!isBehind(view)) return ''
-  const { query } = view
-  const [from = '', to = '', move = ''] = (query.get('moved') ?? '').split(' ')
-  const due = query.get('due')
-  const reason = query.get('reason')
-  const days = from === to ? `on ${dateOf(from)}` : `from ${dateOf(from)} to ${dateOf(to)}`
-  return html`Only those${due ? ` of which a payment is due on ${dateOf(due)}` : ''}${move && ` that ${MOVED[move] ?? move}, ${days}`}${reason && `, for the reason “${words(reason)}”`}. <a href="${view.href(view.path)}#subscriptions">Show all</a>`
 }
 
 function statusCounts(counts: Record<string, number>, view: View): Piece {
