@@ -25,7 +25,22 @@ const VALUES: Readonly<Record<string, string[]>> = {
     'settings.RATE_LIMIT=100',
   ],
 }
-const REFUSED: readonly string[][] = [['replicas=3'], ['workers.replicas=1'], ['replica=3'], ['ingress.enabled=true']]
+const REFUSED: readonly string[][] = [
+  ['replicas=3'],
+  ['workers.replicas=1'],
+  ['replica=3'],
+  ['ingress.enabled=true'],
+  ['settings.PORT=9000'],
+]
+
+// Numbers of a file are floats to helm, those of --set are not.
+const SETTINGS = 'settings: { MAX_BODY_BYTES: 2097152, WEBHOOK_ALLOW_PRIVATE: true, LOG_LEVEL: warn, ADMIN_HOST: "::" }'
+const WRITTEN: Readonly<Record<string, string>> = {
+  MAX_BODY_BYTES: '2097152',
+  WEBHOOK_ALLOW_PRIVATE: 'true',
+  LOG_LEVEL: 'warn',
+  ADMIN_HOST: '::',
+}
 
 export async function tryChart(out: string, version: string): Promise<string> {
   const programs = join(ROOT, '.cache/release/go')
@@ -53,7 +68,20 @@ export async function tryChart(out: string, version: string): Promise<string> {
     }
     if (!refused) throw new Error(`The chart accepted ${values.join(', ')}.`)
   }
+  checkSettings(
+    run(join(programs, 'helm'), ['template', 'demo', chart, ...KUBERNETES, '--values', '-'], { input: SETTINGS }),
+  )
   return Object.keys(VALUES)
     .map((name, n) => `${name}: ${counts[n]}`)
     .join('; ')
+}
+
+/** Throws unless each setting of the file is in the server's environment once, as the program reads it. */
+function checkSettings(rendered: Buffer): void {
+  for (const [name, value] of Object.entries(WRITTEN)) {
+    const found = [...rendered.toString().matchAll(new RegExp(`- name: ${name}\\n\\s+value: (.+)`, 'g'))].map(
+      ([, text]) => text,
+    )
+    if (found.join() !== `"${value}"`) throw new Error(`The chart wrote ${name}: ${value} as ${found.join(', ')}.`)
+  }
 }

@@ -24,11 +24,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - name: ADMIN_HOST_NAMES
   {{- $admin := printf "%s-admin" (include "tundish.name" .) }}
   value: {{ concat (list $admin (printf "%s.%s.svc" $admin .Release.Namespace)) .Values.admin.hostNames | join "," | quote }}
+{{- if not (hasKey .Values.settings "ADMIN_HOST") }}
 - name: ADMIN_HOST
   value: 0.0.0.0
+{{- end }}
+{{- /* A number of a values file is a float, which "quote" alone writes as 2.097152e+06. */}}
 {{- range $name, $value := .Values.settings }}
 - name: {{ $name }}
-  value: {{ $value | quote }}
+  value: {{ ternary (toJson $value) (toString $value) (kindIs "float64" $value) | quote }}
 {{- end }}
 {{- end -}}
 
@@ -48,20 +51,15 @@ capabilities:
 {{- end -}}
 
 {{- define "tundish.pod" -}}
-serviceAccountName: {{ include "tundish.name" . }}
 automountServiceAccountToken: false
+{{- /* A Service called "admin" would set ADMIN_PORT to its address. */}}
+enableServiceLinks: false
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 10001
-  runAsGroup: 10001
-  fsGroup: 10001
-  fsGroupChangePolicy: OnRootMismatch
-  seccompProfile:
-    type: RuntimeDefault
+  {{- toYaml .Values.podSecurityContext | nindent 2 }}
 {{- with .Values.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
