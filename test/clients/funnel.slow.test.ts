@@ -10,10 +10,9 @@ import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { readerOf } from '../data/sync/copies.ts'
 import { noBrowser, type OpenBrowser, openBrowser } from '../support/browser.ts'
-import { PROGRAM_ENV, tundish } from '../support/cli.ts'
-import { until } from '../support/cluster.ts'
-import { freePort } from '../support/free-port.ts'
+import { freePort, PROGRAM_ENV, tundish } from '../support/cli.ts'
 import type { Json } from '../support/server.ts'
+import { until } from '../support/time.ts'
 import { titled } from '../support/titled.ts'
 
 const ROOT = join(import.meta.dirname, '../..')

@@ -10,8 +10,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, test } from 'node:test'
 import { openRandom } from '../../src/lib/seeded-random.ts'
-import { until } from '../support/cluster.ts'
 import { type Json, startTestServer } from '../support/server.ts'
+import { until } from '../support/time.ts'
 import { install } from './packed.ts'
 
 const PROFILES = 100

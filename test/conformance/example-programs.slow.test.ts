@@ -10,7 +10,7 @@ import { webhookSecret } from '../../src/core/tenants/key-text.ts'
 import { createOperator } from '../../src/core/tenants/operator-keys.ts'
 import { startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
-import { until } from '../support/cluster.ts'
+import { until } from '../support/time.ts'
 import { titled } from '../support/titled.ts'
 
 const EXAMPLES = join(import.meta.dirname, '../../examples')

@@ -8,10 +8,10 @@ import { after, test } from 'node:test'
 import { promisify } from 'node:util'
 import { prepareDemo } from '../../src/cli/demo/demo.ts'
 import { followAll } from '../../src/data/figures/follow.ts'
-import { until } from '../support/cluster.ts'
 import { tundishAgain } from '../support/resident.ts'
 import { type Json, startTestServer } from '../support/server.ts'
 import { openSimulator } from '../support/simulators.ts'
+import { until } from '../support/time.ts'
 
 const run = promisify(execFile)
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')

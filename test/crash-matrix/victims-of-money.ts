@@ -1,7 +1,7 @@
 // Charges and refunds whose outcome is unknown.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { until } from '../support/cluster.ts'
+import { until } from '../support/time.ts'
 import type { Ground, Victim } from './victim.ts'
 
 /** Charges successfully, so that the failing charges of many victims do not open the circuit of the account. */

@@ -17,7 +17,7 @@ import { restore } from '../../src/operations/backup/restore.ts'
 import { billingContext } from '../../src/payments/billing/context.ts'
 import { reconcile } from '../../src/payments/billing/reconcile/reconcile.ts'
 import { startSettling } from '../../src/payments/billing/settling.ts'
-import { until } from '../support/cluster.ts'
+import { until } from '../support/time.ts'
 
 export const ACTOR = { kind: 'tundish', id: 'crash matrix', source: 'here' } as const
 const PATIENCE_MS = 180_000

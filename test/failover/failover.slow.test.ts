@@ -8,9 +8,9 @@ import { after, before, describe, test } from 'node:test'
 import { readerOf } from '../data/sync/copies.ts'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
-import { until } from '../support/cluster.ts'
 import { openReplicated, type Replicated } from '../support/replicated.ts'
 import { type Json, scrape } from '../support/server.ts'
+import { until } from '../support/time.ts'
 
 interface Pair extends Replicated {
   billing: Billing

@@ -4,7 +4,7 @@ import { chownSync, closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, re
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { until } from '../support/cluster.ts'
+import { until } from '../support/time.ts'
 
 const FILES = join(import.meta.dirname, '../../deploy/high-availability')
 const NAMES = ['node1', 'node2', 'node3'] as const

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tundish } from '../support/cli.ts'
-import { until } from '../support/cluster.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { openProxy } from '../support/proxy.ts'
 import { type Json, startTestServer, type TestServer } from '../support/server.ts'
+import { until } from '../support/time.ts'
 
 const found = async ({ env }: TestServer) => {
   const { stdout } = await tundish(['doctor', '--json'], env)

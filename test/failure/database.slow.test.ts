@@ -1,11 +1,13 @@
 // What PostgreSQL may do to us, on a real server under reads and charges: 503 at worst, nothing lost, well again by itself.
 import assert from 'node:assert/strict'
-import { appendFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, mkdtempSync, realpathSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { mountSmallDisk, until } from '../support/cluster.ts'
+import { until } from '../support/time.ts'
 import { titled } from '../support/titled.ts'
 import { openScene, type Scene } from './trouble.ts'
 
@@ -165,4 +167,24 @@ function fill(file: string): void {
   } catch (error) {
     assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC')
   }
+}
+
+/** A small disk in memory with a function that removes it; or why there is none. */
+function mountSmallDisk(megabytes: number): { folder: string; unmount(): void } | { why: string } {
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-disk-'))
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder], { stdio: 'pipe' })
+  } catch {
+    rmSync(folder, { recursive: true, force: true })
+    return { why: 'no small disk can be mounted here' }
+  }
+  let mounted = true
+  const unmount = () => {
+    if (mounted) execFileSync('umount', ['-l', folder])
+    mounted = false
+    rmSync(folder, { recursive: true, force: true })
+  }
+  // Otherwise the disk would outlive the test.
+  process.once('exit', unmount)
+  return { folder, unmount }
 }

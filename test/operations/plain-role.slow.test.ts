@@ -6,8 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { chargeDemo, serving } from '../../scripts/release/checks/serving.ts'
-import { type Outcome, PROGRAM_ENV, program, tundish } from '../support/cli.ts'
-import { freePort } from '../support/free-port.ts'
+import { freePort, type Outcome, PROGRAM_ENV, program, tundish } from '../support/cli.ts'
 import { freshDatabase, runStatement } from '../support/postgres.ts'
 
 const ROLE = `plain_${process.pid}`

@@ -1,9 +1,9 @@
 // Charges of an organization that is being copied to a shard: only the old shard settles them until the move is complete.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { until } from '../support/cluster.ts'
-import { type ServerProcess, startProcess } from '../support/process.ts'
+import { type ServerProcess, startProcess } from '../support/cli.ts'
 import { openSimulator } from '../support/simulators.ts'
+import { until } from '../support/time.ts'
 import { type Side, setUpPair } from './pair.ts'
 
 const simulator = await openSimulator()

@@ -3,11 +3,10 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import { move } from '../../src/operations/shards/move.ts'
-import { until } from '../support/cluster.ts'
-import { setDatabaseClock } from '../support/database-clock.ts'
-import { type ServerProcess, startProcess } from '../support/process.ts'
+import { type ServerProcess, startProcess } from '../support/cli.ts'
 import type { Json } from '../support/server.ts'
 import { openSimulator } from '../support/simulators.ts'
+import { setDatabaseClock, until } from '../support/time.ts'
 import { type Side, setUpPair } from './pair.ts'
 
 const simulator = await openSimulator()

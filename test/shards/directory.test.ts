@@ -10,8 +10,8 @@ import { createProject } from '../../src/core/tenants/tenants.ts'
 import { follow } from '../../src/operations/shards/follow.ts'
 import { readShards } from '../../src/operations/shards/shard.ts'
 import { tundish } from '../support/cli.ts'
-import { until } from '../support/cluster.ts'
 import { runStatement } from '../support/postgres.ts'
+import { until } from '../support/time.ts'
 import { setUpShards } from './databases.ts'
 
 const { folder, settings, masterKey, databases, write, create, withApp } = setUpShards()

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { after, test } from 'node:test'
 import { move } from '../../src/operations/shards/move.ts'
-import { type ServerProcess, startProcess } from '../support/process.ts'
+import { type ServerProcess, startProcess } from '../support/cli.ts'
 import type { Json } from '../support/server.ts'
 import { type Side, setUpPair } from './pair.ts'
 

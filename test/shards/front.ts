@@ -15,9 +15,9 @@ import type { NamedRow, Query } from '../../src/lib/pg/types.ts'
 import { directoryOf, readPart, stateOf } from '../../src/operations/shards/directory.ts'
 import { loadMaps, writeMaps } from '../../src/operations/shards/haproxy.ts'
 import { startServer } from '../../src/server/listeners/server.ts'
-import { until } from '../support/cluster.ts'
-import { freePort } from '../support/free-port.ts'
+import { freePort } from '../support/cli.ts'
 import { freshDatabase } from '../support/postgres.ts'
+import { until } from '../support/time.ts'
 import { HAPROXY } from './haproxy-path.ts'
 
 const FILES = join(import.meta.dirname, '../../deploy/shards')

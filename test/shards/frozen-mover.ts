@@ -6,7 +6,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { PROGRAM_ENV } from '../support/cli.ts'
-import { type Cluster, until } from '../support/cluster.ts'
+import type { Cluster } from '../support/cluster.ts'
+import { until } from '../support/time.ts'
 
 /** The steps, by the statement before which the mover stands still; the number is that of the statement among its like. */
 export const STEPS = {

@@ -6,12 +6,11 @@ import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { PROGRAM_ENV } from '../support/cli.ts'
-import { type Cluster, openCluster, until } from '../support/cluster.ts'
-import { freePort } from '../support/free-port.ts'
-import { type ServerProcess, startProcess } from '../support/process.ts'
+import { freePort, PROGRAM_ENV, type ServerProcess, startProcess } from '../support/cli.ts'
+import { type Cluster, openCluster } from '../support/cluster.ts'
 import { type DatabaseProxy, openProxy } from '../support/proxy.ts'
 import { openSimulator } from '../support/simulators.ts'
+import { until } from '../support/time.ts'
 import { HAPROXY } from './haproxy-path.ts'
 
 const FILES = join(import.meta.dirname, '../../deploy/shards')

@@ -8,7 +8,7 @@ import { readConfig } from '../../src/config.ts'
 import { refuseLeaving } from '../../src/core/tenants/leaving.ts'
 import { regenerateKey, within } from '../../src/core/tenants/tenants.ts'
 import { openLog } from '../../src/lib/log.ts'
-import { until } from '../support/cluster.ts'
+import { until } from '../support/time.ts'
 import { freeze, untilDisconnected } from './frozen-mover.ts'
 import { type Side, setUpPair } from './pair.ts'
 

@@ -1,7 +1,7 @@
 // Outages under load: of a shard, of its network and of HAProxy; what others notice meanwhile, and whether each shop is served again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clients } from '../failover/clients.ts'
-import { until } from '../support/cluster.ts'
+import { until } from '../support/time.ts'
 import type { Installation, Name } from './installation.ts'
 
 export type Loads = { name: Name; clients: Clients }[]

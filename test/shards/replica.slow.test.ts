@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { move } from '../../src/operations/shards/move.ts'
-import { until } from '../support/cluster.ts'
-import { type ServerProcess, startProcess } from '../support/process.ts'
+import { type ServerProcess, startProcess } from '../support/cli.ts'
 import { openReplica, type Replica } from '../support/replica.ts'
+import { until } from '../support/time.ts'
 import { type Side, setUpPair } from './pair.ts'
 
 // While its replay is paused, the replica may serve the whole test what it has.

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import pg from 'pg'
 import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
-import { until } from '../support/cluster.ts'
 import { runStatement } from '../support/postgres.ts'
 import { type DatabaseProxy, openProxy } from '../support/proxy.ts'
+import { until } from '../support/time.ts'
 import { setUpShards } from './databases.ts'
 
 const { folder, settings, databases, envOf, write, create } = setUpShards({}, cutIn)

@@ -8,7 +8,7 @@ import { table } from '../../bench/table.ts'
 import { lastServer } from '../../src/lib/embedded/server.ts'
 import type { Shop } from '../failover/clients.ts'
 import { fillShop } from '../failover/shop.ts'
-import { until } from '../support/cluster.ts'
+import { until } from '../support/time.ts'
 import { type Installation, NAMES, type Name } from './installation.ts'
 
 // Divisible by one, two and three.

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tenantTables } from '../../src/operations/shards/tenant-tables.ts'
-import { setUpDb } from '../support/db.ts'
+import { setUpDb } from '../support/database.ts'
 
 // Of the whole installation. Each shard has its own.
 const OF_NO_TENANT: Record<string, string> = {

@@ -12,9 +12,8 @@ import type { ChargeRequest } from '../../src/payments/providers/provider.ts'
 import { SimulatorProvider } from '../../src/payments/providers/simulator.ts'
 import { startSimulator } from '../../src/simulators/server.ts'
 import { assertSettled, chargeRequest } from '../payments/providers/charging.ts'
-import { until } from '../support/cluster.ts'
-import { HandClock } from '../support/hand-clock.ts'
 import { silent } from '../support/simulators.ts'
+import { HandClock, until } from '../support/time.ts'
 
 // No machine is so busy that the simulator needs longer for a response, or a test longer than until a late charge.
 const DEADLINE_MS = 120_000

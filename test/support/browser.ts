@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Browser, chromium } from 'playwright-core'
-import { until } from './cluster.ts'
+import { until } from './time.ts'
 
 export interface OpenBrowser {
   browser: Browser

@@ -1,6 +1,15 @@
-// The command line as a user runs it: a separate process, with only the environment that the test gives it.
-import { spawn } from 'node:child_process'
+// The program as users run it: commands, also on a terminal or frozen, and servers, as separate processes with only the environment
+// that the test gives them.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import type { Db } from '../../src/lib/pg/db.ts'
+import { untilLocked } from './database.ts'
+import { until } from './time.ts'
 
 export interface Outcome {
   code: number | null
@@ -30,24 +39,107 @@ export const program = (...args: string[]): [string, string[]] => [
 ]
 
 /** Runs `tundish ARGUMENTS...`, with `input` as its standard input, until it ends. */
-export function tundish(
+export async function tundish(
   args: string[],
   env: Record<string, string> = {},
   input: string | Buffer = '',
 ): Promise<Outcome> {
   const child = spawn(...program(...args), { env: { ...PROGRAM_ENV, ...env }, timeout: PATIENCE_MS })
-  const outcome: Outcome = { code: null, stdout: '', stderr: '' }
-  child.stdout.setEncoding('utf8').on('data', (text) => {
-    outcome.stdout += text
-  })
-  child.stderr.setEncoding('utf8').on('data', (text) => {
-    outcome.stderr += text
-  })
   // A program that ends without reading breaks the pipe.
   child.stdin.on('error', () => {})
   child.stdin.end(input)
-  return new Promise((resolve, reject) => {
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ ...outcome, code }))
+  const [[code], stdout, stderr] = await Promise.all([once(child, 'close'), text(child.stdout), text(child.stderr)])
+  return { code, stdout, stderr }
+}
+
+/**
+ * Starts `tundish ARGUMENTS...` and freezes it when it waits for a lock in a statement with `part` in its text. The returned
+ * function lets it go on, and returns how it ended.
+ */
+export async function freezeAtLock(db: Db, args: string[], env: Record<string, string>, part: string) {
+  const child = spawn(...program(...args), {
+    env: { ...PROGRAM_ENV, ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: PATIENCE_MS,
   })
+  const ended = Promise.all([once(child, 'close'), text(child.stderr)])
+  await untilLocked(db.query, part)
+  child.kill('SIGSTOP')
+  return async () => {
+    child.kill('SIGCONT')
+    const [[code], stderr] = await ended
+    return { code: code as number | null, stderr }
+  }
+}
+
+/** Why no terminal can be opened here, or undefined. */
+export const noTerminal =
+  existsSync('/usr/bin/script') && process.platform === 'linux' ? undefined : 'there is no script(1) for a terminal'
+
+export const CTRL_C = '\x03'
+
+/** Starts `tundish ARGUMENTS...` on its own terminal, by default of no particular width. */
+export function openTerminal(args: string[], env: Record<string, string>, columns?: number) {
+  const [node, given] = program(...args)
+  const command = [node, ...given].join(' ')
+  const sized = columns === undefined ? command : `stty cols ${columns}; ${command}`
+  const child = spawn('script', ['-qfec', sized, '/dev/null'], { env: { ...PROGRAM_ENV, ...env } })
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    output += text
+  })
+  return {
+    process: child,
+    /** Everything that was printed so far. */
+    output: () => output,
+    untilPrinted: (pattern: RegExp) => until(`${pattern} on the terminal`, () => pattern.test(output)),
+    press: (keys: string) => void child.stdin.write(keys),
+    /** Resolves with the exit code of the command. */
+    ended: once(child, 'close').then(([code]) => code as number | null),
+  }
+}
+
+export type ServerProcess = Awaited<ReturnType<typeof startProcess>>
+export type LogLine = { msg?: string; worker?: number; pid?: number; [field: string]: unknown }
+
+/** Starts `tundish serve` with only these settings, and waits until it is ready. `command` may be the launcher. */
+export async function startProcess(
+  env: Record<string, string>,
+  args: string[] = [],
+  [command, ...first]: [string, ...string[]] = [process.execPath, MAIN],
+) {
+  const child = spawn(command, [...first, 'serve', ...args], {
+    env: { ...PROGRAM_ENV, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = once(child, 'exit').then(([code, signal]) => ({ code, signal }))
+  const log: LogLine[] = []
+  const ready = Promise.withResolvers<{ url: string; adminUrl: string }>()
+  createInterface({ input: child.stdout }).on('line', (text) => {
+    const line = JSON.parse(text) as LogLine
+    log.push(line)
+    if (line.msg === 'Tundish is ready.') ready.resolve({ url: String(line.url), adminUrl: String(line.admin_url) })
+  })
+  void ended.then((how) => ready.reject(new Error(`The server ended before it was ready: ${JSON.stringify(how)}`)))
+  return {
+    ...(await ready.promise),
+    process: child as ChildProcess,
+    /** The lines of its log so far, as objects. */
+    log,
+    /** Resolves with its exit code and signal. */
+    ended,
+    async stop() {
+      child.kill('SIGTERM')
+      await ended
+    },
+  }
+}
+
+/** A port of this machine that is free at the moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await once(server.close(), 'close')
+  return port
 }

@@ -1,13 +1,13 @@
-// A PostgreSQL of a test's own that can be stopped, killed, frozen and restarted; and a folder on a disk that can be full.
+// A PostgreSQL of a test's own that can be stopped, killed, frozen and restarted.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { makeCluster } from '../../src/lib/embedded/cluster.ts'
 import { openHome } from '../../src/lib/embedded/home.ts'
 import { isServerOf, lastServer, startServer } from '../../src/lib/embedded/server.ts'
+import { until } from './time.ts'
 
 export interface Cluster {
   url: string
@@ -24,8 +24,6 @@ export interface Cluster {
   query(text: string): Promise<Record<string, string>[]>
   remove(): Promise<void>
 }
-
-const PATIENCE_MS = 120_000
 
 /** Creates and starts a cluster, by default in its own folder. */
 export async function openCluster(given?: string): Promise<Cluster> {
@@ -89,34 +87,6 @@ export async function openCluster(given?: string): Promise<Cluster> {
   }
   await start()
   return cluster
-}
-
-/** A small disk in memory with a function that removes it; or why there is none. */
-export function mountSmallDisk(megabytes: number): { folder: string; unmount(): void } | { why: string } {
-  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-disk-'))
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder], { stdio: 'pipe' })
-  } catch {
-    rmSync(folder, { recursive: true, force: true })
-    return { why: 'no small disk can be mounted here' }
-  }
-  let mounted = true
-  const unmount = () => {
-    if (mounted) execFileSync('umount', ['-l', folder])
-    mounted = false
-    rmSync(folder, { recursive: true, force: true })
-  }
-  // Otherwise the disk would outlive the test.
-  process.once('exit', unmount)
-  return { folder, unmount }
-}
-
-export async function until(what: string, done: () => Promise<boolean> | boolean, ms = PATIENCE_MS): Promise<void> {
-  const giveUpAt = performance.now() + ms
-  while (!(await done())) {
-    if (performance.now() > giveUpAt) throw new Error(`Waited ${ms} ms for ${what}.`)
-    await sleep(20)
-  }
 }
 
 function backends(parent: number | undefined): number[] {

@@ -41,13 +41,3 @@ export async function startReceiver(respond: Respond = () => 204, port = 0) {
     },
   }
 }
-
-/** Waits until `done` returns true, for `maxMs` at most; returns whether it did. */
-export async function eventually(done: () => boolean | Promise<boolean>, maxMs = 120_000): Promise<boolean> {
-  const end = performance.now() + maxMs
-  for (;;) {
-    if (await done()) return true
-    if (performance.now() > end) return false
-    await new Promise((resolve) => setTimeout(resolve, 15))
-  }
-}

@@ -13,7 +13,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import pg from 'pg'
-import { type Cluster, openCluster, until } from './cluster.ts'
+import { type Cluster, openCluster } from './cluster.ts'
+import { until } from './time.ts'
 
 export interface Replica extends Cluster {
   /** Pauses the replay of the primary's log, so that the replica falls behind. */

@@ -1,9 +1,10 @@
 // A primary with a replica and a server that reads from it; further servers; and which server each read used.
 import { randomBytes } from 'node:crypto'
 import { migrate } from '../../src/lib/pg/migrate.ts'
-import { type Cluster, openCluster, until } from './cluster.ts'
+import { type Cluster, openCluster } from './cluster.ts'
 import { openReplica, type Replica } from './replica.ts'
 import { type Project, scrape, startTestServer, type TestServer } from './server.ts'
+import { until } from './time.ts'
 
 export interface Replicated {
   primary: Cluster

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { program } from '../../support/cli.ts'
-import { until } from '../../support/cluster.ts'
+import { untilLocked } from '../../support/database.ts'
 import { line, type Project, textOf } from '../../support/imports.ts'
-import { untilLocked } from '../../support/locks.ts'
+import { until } from '../../support/time.ts'
 import { openImportCommand } from './import-command.ts'
 
 // No machine is so busy that PostgreSQL needs longer to notice that a client is gone.

@@ -13,7 +13,7 @@ import { openLog } from '../../../src/lib/log.ts'
 import { makeMasterKeyIn } from '../../../src/lib/secrets.ts'
 import type { Finding } from '../../../src/operator/doctor/doctor.ts'
 import { tundish } from '../../support/cli.ts'
-import { untilLocked } from '../../support/locks.ts'
+import { untilLocked } from '../../support/database.ts'
 
 describe('master.key', () => {
   let env: { DATA_DIR: string }

@@ -11,8 +11,9 @@ import { operationsOf } from '../../../src/operator/admin/groups.ts'
 import { operations } from '../../../src/operator/admin/operations.ts'
 import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
-import { eventually, startReceiver } from '../../support/receiver.ts'
+import { startReceiver } from '../../support/receiver.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { eventually } from '../../support/time.ts'
 
 const events = await openEvents()
 after(() => events.close())

@@ -8,9 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { readConfig } from '../../../src/config.ts'
-import { tundish } from '../../support/cli.ts'
+import { CTRL_C, noTerminal, openTerminal, tundish } from '../../support/cli.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
-import { CTRL_C, noTerminal, openTerminal } from '../../support/terminal.ts'
 import { titled } from '../../support/titled.ts'
 
 async function occupy(): Promise<{ server: Server; port: number }> {

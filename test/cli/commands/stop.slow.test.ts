@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { lastServer } from '../../../src/lib/embedded/server.ts'
 import { PROGRAM_ENV, tundish } from '../../support/cli.ts'
-import { until } from '../../support/cluster.ts'
+import { until } from '../../support/time.ts'
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts')
 

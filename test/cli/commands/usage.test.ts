@@ -4,10 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { tundish } from '../../support/cli.ts'
+import { CTRL_C, noTerminal, openTerminal, tundish } from '../../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import { CTRL_C, noTerminal, openTerminal } from '../../support/terminal.ts'
 import { titled } from '../../support/titled.ts'
 
 const events = await openEvents()

@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { tundish } from '../../support/cli.ts'
-import { until } from '../../support/cluster.ts'
 import { type Json, startTestServer } from '../../support/server.ts'
 import { openPrimerSimulator, openStripeSimulator } from '../../support/simulators.ts'
+import { until } from '../../support/time.ts'
 
 const simulator = await openStripeSimulator()
 const primer = await openPrimerSimulator()

@@ -11,10 +11,10 @@ import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { demoRecords } from '../../../src/cli/demo/records.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { PROGRAM_ENV } from '../../support/cli.ts'
-import { until } from '../../support/cluster.ts'
-import { untilLocked } from '../../support/locks.ts'
+import { untilLocked } from '../../support/database.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { startTestServer, type TestServer } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 const STATUSES = ['active', 'cancelled', 'created', 'expired', 'paused', 'trialing', 'unpaid']
 const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Arabic', 'Hebrew', 'Devanagari', 'Han', 'Hiragana']

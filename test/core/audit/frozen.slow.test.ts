@@ -8,8 +8,8 @@ import { auditHeadsPath } from '../../../src/core/audit/audit.ts'
 import { verifyAudit } from '../../../src/core/audit/verify.ts'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { type Organization, startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
 import type { ApiResponse } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 // Five seconds, and what a busy machine takes for what follows. Without that limit the others would wait for as long as the
 // process is frozen.

@@ -5,10 +5,10 @@ import { after, test } from 'node:test'
 import { setOrganization } from '../../../src/core/tenants/tenants.ts'
 import { checkAccounts } from '../../../src/operator/doctor/payments.ts'
 import { addPayment } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
 import { type Line, line, textOf } from '../../support/imports.ts'
 import { savedCard } from '../../support/simulators.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
+import { until } from '../../support/time.ts'
 
 const billing = await startStripeBilling()
 after(() => billing.stop())

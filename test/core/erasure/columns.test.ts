@@ -1,7 +1,7 @@
 // Every text column of the database is wiped by an erasure or was decided not to be: a new one fails here until it is decided.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setUpDb } from '../../support/db.ts'
+import { setUpDb } from '../../support/database.ts'
 import { PERSONAL } from './person.ts'
 
 // What an erasure keeps on purpose in the tables with people: with what is personal, every text column of them.

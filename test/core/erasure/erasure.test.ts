@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { BASICS, insert } from '../../support/data.ts'
-import { differences, dump } from '../../support/dump.ts'
+import { differences, dump } from '../../support/database.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../../support/server.ts'
 import { MARK, PERSONAL, person } from './person.ts'
 

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import { insert } from '../../support/data.ts'
-import { dump } from '../../support/dump.ts'
+import { dump } from '../../support/database.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
 
 const ROUNDS = 10

@@ -5,7 +5,7 @@ import { eraseAtProviders } from '../../../src/core/erasure/at-provider.ts'
 import type { Provider } from '../../../src/payments/providers/provider.ts'
 import { scriptedProvider } from '../../payments/billing/scripted-provider.ts'
 import { startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
+import { until } from '../../support/time.ts'
 
 const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())

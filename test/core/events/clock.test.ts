@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { deliverEvents } from '../../../src/core/events/dispatcher.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
-import { setDatabaseClock } from '../../support/database-clock.ts'
 import { openEvents } from '../../support/events.ts'
-import { eventually, startReceiver } from '../../support/receiver.ts'
+import { startReceiver } from '../../support/receiver.ts'
+import { eventually, setDatabaseClock } from '../../support/time.ts'
 
 // Longer than the pause before a second attempt, and much shorter than what the clock is set back by.
 const PATIENCE_MS = 60_000

@@ -4,7 +4,8 @@ import { removeEndpoint } from '../../../src/core/events/endpoints.ts'
 import { deleteSome } from '../../../src/core/events/retention.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { openEvents, PROJECT } from '../../support/events.ts'
-import { eventually, type Respond, startReceiver } from '../../support/receiver.ts'
+import { type Respond, startReceiver } from '../../support/receiver.ts'
+import { eventually } from '../../support/time.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof openDeliveries>>
 

@@ -8,7 +8,7 @@ import { type Event, write } from '../../../src/core/events/outbox.ts'
 import { createProject, regenerateKey } from '../../../src/core/tenants/tenants.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
-import { eventually } from '../../support/receiver.ts'
+import { eventually } from '../../support/time.ts'
 import { openDeliveries } from './deliveries.ts'
 
 const EVENT: Event = { type: 'charge.succeeded', object_id: 'an-order', profile_id: null, data: {} }

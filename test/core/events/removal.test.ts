@@ -10,7 +10,8 @@ import { Json } from '../../../src/lib/json/json.ts'
 import { type Operation, perform } from '../../../src/operator/admin/operation.ts'
 import { operations } from '../../../src/operator/admin/operations.ts'
 import { startBilling } from '../../support/billing.ts'
-import { eventually, startReceiver } from '../../support/receiver.ts'
+import { startReceiver } from '../../support/receiver.ts'
+import { eventually } from '../../support/time.ts'
 
 const billing = await startBilling({ WEBHOOK_ALLOW_PRIVATE: 'true', LOG_LEVEL: 'silent' }, { worker: false })
 const shop = await billing.organization()

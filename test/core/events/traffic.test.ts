@@ -5,7 +5,8 @@ import { Webhook } from 'standardwebhooks'
 import { eventTypes } from '../../../src/core/events/catalogue.ts'
 import { deliverEvents } from '../../../src/core/events/dispatcher.ts'
 import { openEvents, PROJECT } from '../../support/events.ts'
-import { eventually, type Respond, startReceiver } from '../../support/receiver.ts'
+import { type Respond, startReceiver } from '../../support/receiver.ts'
+import { eventually } from '../../support/time.ts'
 
 const EVENTS = 300
 const SEED = 20260131

@@ -4,9 +4,9 @@ import { connect, type Socket } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readConfig } from '../../../src/config.ts'
-import { until } from '../../support/cluster.ts'
 import { BASICS, insert } from '../../support/data.ts'
 import { countOf, type Project, startTestServer, type TestServer, times } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 // No machine is so busy that a connection is closed later.
 const PATIENCE_MS = 60_000

@@ -8,9 +8,8 @@ import { readConfig } from '../../../src/config.ts'
 import { openRateLimiter } from '../../../src/core/limits/rate.ts'
 import { openLog } from '../../../src/lib/log.ts'
 import { startServer } from '../../../src/server/listeners/server.ts'
-import { until } from '../../support/cluster.ts'
-import { HandClock } from '../../support/hand-clock.ts'
 import { countOf, type Project, startTestServer, type TestServer, times } from '../../support/server.ts'
+import { HandClock, until } from '../../support/time.ts'
 
 const WAIT = /^[1-9][0-9]*$/
 

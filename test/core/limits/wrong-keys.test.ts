@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createUnauthorizedThrottle } from '../../../src/core/limits/unauthorized-throttle.ts'
-import { HandClock } from '../../support/hand-clock.ts'
 import { countOf, startTestServer, times } from '../../support/server.ts'
+import { HandClock } from '../../support/time.ts'
 
 const WAIT = /^[1-9][0-9]*$/
 

@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sweepCounts } from '../../../src/core/lists/counts.ts'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
-import { until } from '../../support/cluster.ts'
 import { addCounts } from '../../support/data.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 const T = '2026-01-02T03:04:05Z'
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']

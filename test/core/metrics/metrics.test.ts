@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Billing, startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { openProxy } from '../../support/proxy.ts'
 import { startTestServer } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')

@@ -4,14 +4,13 @@ import { after, test } from 'node:test'
 import { reapply } from '../../../src/core/erasure/erasure.ts'
 import { readLedgers } from '../../../src/core/erasure/ledger-files.ts'
 import { createOrganization, createProject } from '../../../src/core/tenants/tenants.ts'
-import { tundish } from '../../support/cli.ts'
-import { until } from '../../support/cluster.ts'
+import { noTerminal, openTerminal, tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { countsOf, type Line, line, textOf, uuid } from '../../support/imports.ts'
 import type { Project } from '../../support/server.ts'
-import { noTerminal, openTerminal } from '../../support/terminal.ts'
+import { until } from '../../support/time.ts'
 
 const dashboard = await startDashboard()
 after(() => dashboard.stop())

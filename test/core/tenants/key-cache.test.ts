@@ -4,8 +4,8 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import { type KeyCache, openKeyCache } from '../../../src/core/tenants/key-cache.ts'
 import { regenerateKey } from '../../../src/core/tenants/tenants.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
-import { HandClock } from '../../support/hand-clock.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { HandClock } from '../../support/time.ts'
 
 describe('the key cache', () => {
   let server: TestServer

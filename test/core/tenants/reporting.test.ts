@@ -1,7 +1,7 @@
 // The first instant of a day in a time zone.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setUpDb } from '../../support/db.ts'
+import { setUpDb } from '../../support/database.ts'
 
 const database = setUpDb()
 

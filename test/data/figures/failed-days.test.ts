@@ -4,11 +4,11 @@ import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { followFigures } from '../../../src/data/figures/follow.ts'
 import { tundish } from '../../support/cli.ts'
-import { until } from '../../support/cluster.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert, type Rows } from '../../support/data.ts'
 import { assertExact } from '../../support/figures.ts'
 import { line, openImports } from '../../support/imports.ts'
+import { until } from '../../support/time.ts'
 
 let key: string
 const dashboard = await startDashboard()

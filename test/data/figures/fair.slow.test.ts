@@ -4,8 +4,8 @@ import { after, before, describe, test } from 'node:test'
 import { createProject } from '../../../src/core/tenants/tenants.ts'
 import { followAll, followFigures } from '../../../src/data/figures/follow.ts'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
+import { until } from '../../support/time.ts'
 
 describe('figures of several projects', () => {
   let billing: Billing

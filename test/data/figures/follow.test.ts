@@ -6,9 +6,8 @@ import { createProject } from '../../../src/core/tenants/tenants.ts'
 import { figuresAsOf } from '../../../src/data/figures/as-of.ts'
 import { followAll } from '../../../src/data/figures/follow.ts'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
-import { setDatabaseClock } from '../../support/database-clock.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
+import { setDatabaseClock, until } from '../../support/time.ts'
 
 describe('following', () => {
   let billing: Billing

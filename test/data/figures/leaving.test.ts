@@ -4,9 +4,9 @@ import { after, before, describe, test } from 'node:test'
 import { type Churn, type ChurnQuestion, readChurn } from '../../../src/data/figures/churn.ts'
 import { readForecast } from '../../../src/data/figures/forecast.ts'
 import { readHours } from '../../../src/data/figures/hours.ts'
-import { setDatabaseClock } from '../../support/database-clock.ts'
 import { assertExact } from '../../support/figures.ts'
 import { type Line, line, type Project } from '../../support/imports.ts'
+import { setDatabaseClock } from '../../support/time.ts'
 import { openErasedImports } from '../ingest/erased-imports.ts'
 
 const imports = await openErasedImports()

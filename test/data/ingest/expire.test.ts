@@ -4,9 +4,9 @@ import { after, test } from 'node:test'
 import { expireSubscriptions } from '../../../src/data/ingest/expire.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
-import { until } from '../../support/cluster.ts'
 import { countsOf, line, openImports } from '../../support/imports.ts'
 import { silent } from '../../support/simulators.ts'
+import { until } from '../../support/time.ts'
 
 const imports = await openImports()
 after(() => imports.stop())

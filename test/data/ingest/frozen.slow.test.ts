@@ -7,10 +7,11 @@ import { Readable } from 'node:stream'
 import { after, test } from 'node:test'
 import { readHorizon } from '../../../src/core/lists/horizon.ts'
 import { importRecords } from '../../../src/data/ingest/load.ts'
-import { until } from '../../support/cluster.ts'
-import { freezeAtLock, holding } from '../../support/frozen.ts'
+import { freezeAtLock } from '../../support/cli.ts'
+import { holding } from '../../support/database.ts'
 import { type Line, line, textOf } from '../../support/imports.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 const STOOD_STILL =
   'The import stood still for seconds while others waited for it, so the database ended it: nothing was written. Import again.\n'

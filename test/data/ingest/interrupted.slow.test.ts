@@ -7,9 +7,9 @@ import { importRecords } from '../../../src/data/ingest/load.ts'
 import type { Progress } from '../../../src/data/ingest/progress.ts'
 import { Refusal } from '../../../src/lib/errors.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
-import { until } from '../../support/cluster.ts'
+import { untilLocked } from '../../support/database.ts'
 import { countsOf, line, openImports, textOf } from '../../support/imports.ts'
-import { untilLocked } from '../../support/locks.ts'
+import { until } from '../../support/time.ts'
 
 const log = pino({ level: 'silent' })
 const ABORTED = new Refusal('The import was aborted: nothing was written.')

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startAdmin } from '../../support/admin.ts'
+import { untilLocked } from '../../support/database.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
 import { line, textOf } from '../../support/imports.ts'
-import { untilLocked } from '../../support/locks.ts'
 
 const events = await openEvents({ DATABASE_CONNECTIONS: '4', LOG_LEVEL: 'silent' })
 const other = await events.another({ DATABASE_CONNECTIONS: '12' })

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Query } from '../../../src/lib/pg/types.ts'
-import { until } from '../../support/cluster.ts'
 import { BASICS, insert } from '../../support/data.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 describe('a statement that takes too long', () => {
   let server: TestServer

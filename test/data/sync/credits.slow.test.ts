@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
 import { withCredits } from '../../support/credits.ts'
 import { line, textOf } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import type { Json } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 import { readerOf } from './copies.ts'
 
 const billing = await startBilling()

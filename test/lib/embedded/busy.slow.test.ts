@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openEmbedded } from '../../../src/lib/embedded/embedded.ts'
 import { lastServer } from '../../../src/lib/embedded/server.ts'
-import { until } from '../../support/cluster.ts'
+import { until } from '../../support/time.ts'
 
 // A frozen server is what one looks like that gets no time at all.
 const FROZEN_MS = 20_000

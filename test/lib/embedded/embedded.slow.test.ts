@@ -6,7 +6,7 @@ import { chownSync, existsSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { until } from '../../support/cluster.ts'
+import { until } from '../../support/time.ts'
 import { clusterOf, firstValue, hold, isStopped, newFolder, open, pidOf, ROOT } from './embedded.ts'
 
 test('the first start makes the database, and the second finds what was written', async () => {

@@ -16,7 +16,7 @@ import {
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { UsageError } from '../../../src/lib/errors.ts'
-import { startProcess } from '../../support/process.ts'
+import { startProcess } from '../../support/cli.ts'
 import { titled, without } from '../../support/titled.ts'
 import {
   base,

@@ -7,7 +7,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { type Db, openDb } from '../../../src/lib/pg/db.ts'
 import { sqlState } from '../../../src/lib/pg/errors.ts'
 import type { Query } from '../../../src/lib/pg/types.ts'
-import { setUpDb } from '../../support/db.ts'
+import { setUpDb } from '../../support/database.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { openProxy } from '../../support/proxy.ts'
 

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import pg from 'pg'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { isUnavailable, sqlState } from '../../../src/lib/pg/errors.ts'
-import { setUpDb } from '../../support/db.ts'
+import { setUpDb } from '../../support/database.ts'
 
 const fresh = setUpDb({ connections: 1 })
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type GivenRow, onGivenRows } from '../../../src/lib/pg/given-rows.ts'
-import { setUpDb } from '../../support/db.ts'
+import { setUpDb } from '../../support/database.ts'
 
 // Everything that an array of PostgreSQL or a list of values could take for its own syntax.
 const TEXTS = ['plain', '', 'NULL', '{a,b}', 'a "quoted" \\ one', "it's, $1", 'Zoë\n☃', null]

@@ -4,9 +4,9 @@ import { after, before, describe, test } from 'node:test'
 import { mistakesIn } from '../../../src/lib/pg/database-url.ts'
 import { readHosts } from '../../../src/lib/pg/hosts.ts'
 import { tundish } from '../../support/cli.ts'
-import { until } from '../../support/cluster.ts'
 import { openReplicated, type Replicated } from '../../support/replicated.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 describe('an address with several hosts', () => {
   for (const [address, hosts, target, first] of [

@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { migrate, migrations } from '../../../src/lib/pg/migrate.ts'
-import { until } from '../../support/cluster.ts'
-import { setUpDb } from '../../support/db.ts'
-import { untilLocked } from '../../support/locks.ts'
+import { setUpDb, untilLocked } from '../../support/database.ts'
+import { until } from '../../support/time.ts'
 
 const fresh = setUpDb({ connections: 4 })
 

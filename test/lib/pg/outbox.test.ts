@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { sqlState } from '../../../src/lib/pg/errors.ts'
-import { setUpDb } from '../../support/db.ts'
+import { setUpDb } from '../../support/database.ts'
 
 /** The beginning of the transaction that a read was done in. */
 const NOW = 'select extract(epoch from now())::text'

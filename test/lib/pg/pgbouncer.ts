@@ -5,8 +5,8 @@ import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, statSync, writeF
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import pg from 'pg'
-import { until } from '../../support/cluster.ts'
-import { freePort } from '../../support/free-port.ts'
+import { freePort } from '../../support/cli.ts'
+import { until } from '../../support/time.ts'
 
 export interface PgBouncer {
   /** The URL of the database through PgBouncer. */

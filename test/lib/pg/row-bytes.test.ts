@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type Db, openDb } from '../../../src/lib/pg/db.ts'
 import { boolean, instant, integer, json, object, shape, text } from '../../../src/lib/shape/shape.ts'
-import { setUpDb } from '../../support/db.ts'
+import { setUpDb } from '../../support/database.ts'
 
 const nullableText = text('A text.', { sql: '$1::text', nullable: true })
 

@@ -8,10 +8,10 @@ import { runOperation } from '../../../src/cli/commands/operations.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { tundish } from '../../support/cli.ts'
-import { until } from '../../support/cluster.ts'
-import { dump } from '../../support/dump.ts'
+import { dump } from '../../support/database.ts'
 import { startTestServer, type TestServer } from '../../support/server.ts'
 import { startStripeBilling } from '../../support/stripe-billing.ts'
+import { until } from '../../support/time.ts'
 
 const MASTER_KEY = randomBytes(32).toString('base64')
 const HOUR_MS = 3_600_000

@@ -1,7 +1,7 @@
 // The instant of a backup lies before its snapshot, and the restore names an earlier one to compare with the provider from.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { untilLocked } from '../../support/locks.ts'
+import { untilLocked } from '../../support/database.ts'
 import { openInstallations } from './installations.ts'
 
 const { source, target, file } = await openInstallations('instant.backup')

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Billing, settled, startBilling } from '../../support/billing.ts'
 import { tundish } from '../../support/cli.ts'
-import { until } from '../../support/cluster.ts'
 import { startTestServer } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 import { type Installation, MASTER_KEY, openInstallations } from './installations.ts'
 
 const { source, target, file } = await openInstallations('clocks.backup')

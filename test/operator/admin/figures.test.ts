@@ -4,8 +4,8 @@ import { after, before, describe, test } from 'node:test'
 import { followProject } from '../../../src/data/figures/follow.ts'
 import { checkFigures } from '../../../src/operator/doctor/figures.ts'
 import { startAdmin } from '../../support/admin.ts'
-import { until } from '../../support/cluster.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
+import { until } from '../../support/time.ts'
 
 type Values = { revenue?: number }
 

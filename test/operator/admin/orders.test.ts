@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createEndpoint } from '../../../src/core/events/endpoints.ts'
 import { startBilling } from '../../support/billing.ts'
-import { eventually, startReceiver } from '../../support/receiver.ts'
+import { startReceiver } from '../../support/receiver.ts'
+import { eventually } from '../../support/time.ts'
 
 const billing = await startBilling({ WEBHOOK_ALLOW_PRIVATE: 'true' })
 const receiver = await startReceiver()

@@ -6,8 +6,8 @@ import { billingContext } from '../../../src/payments/billing/context.ts'
 import { recordDispute } from '../../../src/payments/billing/ledger/disputes.ts'
 import { payCharge } from '../../payments/billing/paid-charge.ts'
 import { startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
 import { insert } from '../../support/data.ts'
+import { until } from '../../support/time.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())

@@ -8,9 +8,9 @@ import { addDays } from '../../../src/lib/days.ts'
 import { sendMail } from '../../../src/operator/alerts/mail.ts'
 import { alertsOnce } from '../../../src/operator/alerts/run.ts'
 import { insert } from '../../support/data.ts'
-import { setDatabaseClock } from '../../support/database-clock.ts'
 import { startReceiver } from '../../support/receiver.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
+import { setDatabaseClock } from '../../support/time.ts'
 import { startMailServer } from './mail-server.ts'
 
 let status = 204

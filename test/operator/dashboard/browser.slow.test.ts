@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { noBrowser } from '../../support/browser.ts'
-import { until } from '../../support/cluster.ts'
+import { until } from '../../support/time.ts'
 import { titled } from '../../support/titled.ts'
 import { DESKTOP, PHONE, setUpDemoBrowser } from './demo-browser.ts'
 

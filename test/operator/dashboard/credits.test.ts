@@ -5,7 +5,7 @@ import { openDb } from '../../../src/lib/pg/db.ts'
 import { addUnit, stopChecked } from '../../support/credits.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
-import { untilLocked } from '../../support/locks.ts'
+import { untilLocked } from '../../support/database.ts'
 import { rowsOf } from './page-numbers.ts'
 
 const dashboard = await startDashboard()

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { noBrowser, openBrowser } from '../../support/browser.ts'
-import { until } from '../../support/cluster.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
+import { until } from '../../support/time.ts'
 import { titled } from '../../support/titled.ts'
 import { DARK_DESKTOP, setUpDemoBrowser } from './demo-browser.ts'
 

@@ -1,8 +1,8 @@
 // Links between the dashboards of several shards; without shards there are none.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { freePort } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
-import { freePort } from '../../support/free-port.ts'
 
 type Dashboard = Awaited<ReturnType<typeof startDashboard>>
 

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { until } from '../../support/cluster.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { line, textOf, uuid } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { until } from '../../support/time.ts'
 
 const dashboard = await startDashboard()
 after(() => dashboard.stop())

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { settled, startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
-import { untilLocked } from '../../support/locks.ts'
+import { untilLocked } from '../../support/database.ts'
 import type { ApiResponse } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 const billing = await startBilling({ PROVIDER_TIMEOUT_MS: '8000' })
 // The server's own connections are what it is about.

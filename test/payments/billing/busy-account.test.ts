@@ -6,7 +6,7 @@ import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { type Claiming, refund } from '../../../src/payments/billing/refund/refund.ts'
 import { SimulatorProvider } from '../../../src/payments/providers/simulator.ts'
 import { startBilling } from '../../support/billing.ts'
-import { HandClock } from '../../support/hand-clock.ts'
+import { HandClock } from '../../support/time.ts'
 import { chargeOf, contextOf, refundOf } from './in-process.ts'
 
 const MANY = 6

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { addPayment, refused, startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
+import { until } from '../../support/time.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())

@@ -8,7 +8,7 @@ import { REFUND } from '../../../src/payments/billing/refund/check.ts'
 import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import type { Provider } from '../../../src/payments/providers/provider.ts'
-import { HandClock } from '../../support/hand-clock.ts'
+import { HandClock } from '../../support/time.ts'
 import { refundOf, setUpCharges } from './in-process.ts'
 import { fixedProviders, honest, verdict } from './scripted-provider.ts'
 

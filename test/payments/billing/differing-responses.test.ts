@@ -11,7 +11,7 @@ import { checkStatus } from '../../../src/payments/billing/movement/check-status
 import { findEither, resolve } from '../../../src/payments/billing/reconcile/resolve.ts'
 import type { Provider } from '../../../src/payments/providers/provider.ts'
 import type { Organization } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
+import { until } from '../../support/time.ts'
 import { setUpCharges } from './in-process.ts'
 import { honest, verdict } from './scripted-provider.ts'
 

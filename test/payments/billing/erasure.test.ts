@@ -7,11 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import { lockOutErasure } from '../../../src/payments/billing/lock-out-erasure.ts'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
 import { addUnit } from '../../support/credits.ts'
+import { untilLocked } from '../../support/database.ts'
 import { line } from '../../support/imports.ts'
-import { untilLocked } from '../../support/locks.ts'
 import type { ApiResponse } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 const MARKER = 'marker-of-a-person'
 const metadata = { client_metadata: { name: MARKER } }

@@ -11,8 +11,8 @@ import { checkStatus } from '../../../src/payments/billing/movement/check-status
 import type { RefundRequest } from '../../../src/payments/billing/refund/request.ts'
 import type { Provider } from '../../../src/payments/providers/provider.ts'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
-import { HandClock } from '../../support/hand-clock.ts'
 import { silent } from '../../support/simulators.ts'
+import { HandClock } from '../../support/time.ts'
 import { fixedProviders, scriptedProvider } from './scripted-provider.ts'
 
 /** A charge of 10.50 USD with the key `k`, unless `more` changes it. */

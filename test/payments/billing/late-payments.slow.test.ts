@@ -4,8 +4,8 @@ import { beforeEach, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { adoptLost } from '../../../src/payments/billing/reconcile/lost.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
-import { until } from '../../support/cluster.ts'
 import { PRIMER_MERCHANT, setUpPrimerShop } from '../../support/primer-billing.ts'
+import { until } from '../../support/time.ts'
 import { forgetOrders, markUnlisted, unlisted } from './restored.ts'
 
 const setup = setUpPrimerShop()

@@ -1,7 +1,7 @@
 // A successful charge with its consumable, rows and events, for tests of later refunds and disputes.
 import { noDetails, type RefundAtProvider } from '../../../src/payments/providers/provider.ts'
 import type { Billing, Organization } from '../../support/billing.ts'
-import { untilLocked } from '../../support/locks.ts'
+import { untilLocked } from '../../support/database.ts'
 
 export type PaidCharge = Awaited<ReturnType<typeof payCharge>>
 

@@ -1,9 +1,9 @@
 // A refund that the provider decides days later: it waits for nobody, and is told apart from one whose outcome nobody knows.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { eventually } from '../../support/receiver.ts'
 import { type Json, scrape } from '../../support/server.ts'
 import { startStripeBilling } from '../../support/stripe-billing.ts'
+import { eventually } from '../../support/time.ts'
 
 const billing = await startStripeBilling()
 after(() => billing.stop())

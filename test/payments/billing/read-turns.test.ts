@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import { type Organization, startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
+import { until } from '../../support/time.ts'
 
 const MANY = 60
 

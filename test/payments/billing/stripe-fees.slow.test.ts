@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, describe, test } from 'node:test'
 import type { Organization } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import type { Json } from '../../support/server.ts'
 import {
@@ -11,6 +10,7 @@ import {
   type StripeAccount,
   startStripeBilling,
 } from '../../support/stripe-billing.ts'
+import { until } from '../../support/time.ts'
 
 const billing = await startStripeBilling()
 after(() => billing.stop())

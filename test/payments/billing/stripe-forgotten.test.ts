@@ -4,8 +4,8 @@ import { after, describe, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { disconnectAccount } from '../../../src/payments/providers/connect.ts'
-import { until } from '../../support/cluster.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
+import { until } from '../../support/time.ts'
 import { forgetOrders, markUnlisted, unlisted } from './restored.ts'
 
 const DAY_MS = 86_400_000

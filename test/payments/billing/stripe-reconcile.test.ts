@@ -5,8 +5,8 @@ import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { findEither, resolve } from '../../../src/payments/billing/reconcile/resolve.ts'
 import { adoptRefundsOfCharge } from '../../../src/payments/billing/refund/adopt-of-charge.ts'
-import { HandClock } from '../../support/hand-clock.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
+import { HandClock } from '../../support/time.ts'
 
 // Only the reconciliation finds what was done there.
 const billing = await startStripeBilling({}, { worker: false })

@@ -1,8 +1,8 @@
 // Charges and refunds through Stripe, from the billing API to the simulator with Stripe's API.
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
-import { until } from '../../support/cluster.ts'
 import { startStripeBilling } from '../../support/stripe-billing.ts'
+import { until } from '../../support/time.ts'
 
 const billing = await startStripeBilling()
 after(() => billing.stop())

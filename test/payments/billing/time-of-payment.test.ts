@@ -5,10 +5,10 @@ import { Readable } from 'node:stream'
 import { after, describe, test } from 'node:test'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import { settled, startBilling } from '../../support/billing.ts'
-import { setDatabaseClock } from '../../support/database-clock.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { type Line, line, textOf } from '../../support/imports.ts'
 import type { Json } from '../../support/server.ts'
+import { setDatabaseClock } from '../../support/time.ts'
 
 const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { Agent } from 'node:http'
 import { after, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
-import { untilLocked } from '../../support/locks.ts'
+import { untilLocked } from '../../support/database.ts'
 import { type Json, send } from '../../support/server.ts'
 
 const agent = new Agent({ keepAlive: true, maxSockets: 100 })

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
 import type { Json } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 // As the specification lists them.
 const REPORT_FIELDS = `order_id trx_id amount amount_usd pp_id pp_version is_cit is_fallback threeds_challenge_issued is_vaulted

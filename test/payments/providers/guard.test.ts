@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { Circuit } from '../../../src/payments/providers/circuit.ts'
 import { Guard } from '../../../src/payments/providers/guard.ts'
 import { ProviderError } from '../../../src/payments/providers/provider.ts'
-import { HandClock } from '../../support/hand-clock.ts'
+import { HandClock } from '../../support/time.ts'
 
 const forEver = () => new Promise<never>(() => {})
 const trouble = async () => {

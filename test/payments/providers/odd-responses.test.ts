@@ -8,7 +8,7 @@ import { PrimerProvider } from '../../../src/payments/providers/primer/primer.ts
 import { type Provider, ProviderError } from '../../../src/payments/providers/provider.ts'
 import { StripeProvider } from '../../../src/payments/providers/stripe/stripe.ts'
 import { Transport } from '../../../src/payments/providers/transport.ts'
-import { HandClock } from '../../support/hand-clock.ts'
+import { HandClock } from '../../support/time.ts'
 
 let body: string
 /** What is returned before `body`, to so many calls. */

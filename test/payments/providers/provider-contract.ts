@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { Settled } from '../../../src/payments/providers/outcomes.ts'
 import type { Movement, Provider } from '../../../src/payments/providers/provider.ts'
-import { HandClock } from '../../support/hand-clock.ts'
+import { HandClock } from '../../support/time.ts'
 import { assertSettled, type Charging, charged, chargeRequest, charging, refundRequest } from './charging.ts'
 import { type Faults, troubleTests } from './provider-trouble.ts'
 

@@ -5,7 +5,7 @@ import { Agent } from 'node:http'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
-import { type ServerProcess, startProcess } from '../../support/process.ts'
+import { type ServerProcess, startProcess } from '../../support/cli.ts'
 import { type ApiResponse, scrape, send } from '../../support/server.ts'
 
 const LAUNCHER = fileURLToPath(new URL('../../../bin/tundish', import.meta.url))

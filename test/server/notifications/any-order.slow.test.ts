@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { signature } from '../../../src/simulators/stripe/events.ts'
-import { until } from '../../support/cluster.ts'
+import { until } from '../../support/time.ts'
 import { openWorld, type Purchase, STEPS } from './purchase.ts'
 import { setUpStripeShop } from './stripe-shop.ts'
 

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { emptyTally } from '../../../src/data/ingest/stripe/tally.ts'
 import { signature } from '../../../src/simulators/stripe/events.ts'
-import { until } from '../../support/cluster.ts'
 import { NOTIFIED_MERCHANT } from '../../support/stripe-billing.ts'
+import { until } from '../../support/time.ts'
 import { setUpStripeShop } from './stripe-shop.ts'
 
 const setup = setUpStripeShop()

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { signature } from '../../../src/simulators/stripe/events.ts'
-import { until } from '../../support/cluster.ts'
+import { until } from '../../support/time.ts'
 import { setUpStripeShop } from './stripe-shop.ts'
 
 const setup = setUpStripeShop()

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
 import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
-import { until } from '../../support/cluster.ts'
 import { scrape } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 import { setUpStripeShop } from './stripe-shop.ts'
 
 const setup = setUpStripeShop()

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { afterEach, describe, test } from 'node:test'
 import { settled } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
 import { PRIMER_SECRET, paymentOf, setUpPrimerShop } from '../../support/primer-billing.ts'
+import { until } from '../../support/time.ts'
 
 const setup = setUpPrimerShop()
 const { charged, rowsOf, isActive, retry } = setup

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { runOperation } from '../../../src/cli/commands/operations.ts'
 import { settled } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
 import type { Json } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 import { setUpStripeShop } from './stripe-shop.ts'
 
 const setup = setUpStripeShop()

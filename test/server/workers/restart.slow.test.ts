@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { until } from '../../support/cluster.ts'
-import { startProcess } from '../../support/process.ts'
+import { startProcess } from '../../support/cli.ts'
+import { until } from '../../support/time.ts'
 import { openClient, openWorkers, sendUntilStopped } from './workers.ts'
 
 const workers = await openWorkers(2)

@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { isAlive } from '../../../src/lib/embedded/account.ts'
 import { PROGRAM_ENV } from '../../support/cli.ts'
-import { until } from '../../support/cluster.ts'
 import { freshDatabase } from '../../support/postgres.ts'
+import { until } from '../../support/time.ts'
 import { titled, without } from '../../support/titled.ts'
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts')

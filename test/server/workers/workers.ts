@@ -3,9 +3,9 @@ import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isAlive } from '../../../src/lib/embedded/account.ts'
 import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
-import { until } from '../../support/cluster.ts'
-import { type LogLine, type ServerProcess, startProcess } from '../../support/process.ts'
+import { type LogLine, type ServerProcess, startProcess } from '../../support/cli.ts'
 import { type ApiResponse, type Call, send } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 export interface Workers extends ServerProcess {
   billing: Billing

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
-import { until } from '../../support/cluster.ts'
 import { openStripeSimulator, savedCard } from '../../support/simulators.ts'
+import { until } from '../../support/time.ts'
 
 const simulator = await openStripeSimulator()
 after(() => simulator.cleanUp())

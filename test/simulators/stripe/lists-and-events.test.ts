@@ -4,8 +4,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
-import { until } from '../../support/cluster.ts'
 import { openStripeSimulator, savedCard } from '../../support/simulators.ts'
+import { until } from '../../support/time.ts'
 
 const simulator = await openStripeSimulator()
 after(() => simulator.cleanUp())

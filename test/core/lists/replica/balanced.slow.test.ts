@@ -1,11 +1,11 @@
 // Two replicas behind one address, of which one stands still: no promise may rest on what the other has shown.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { until } from '../../../support/cluster.ts'
 import { BASICS, insert } from '../../../support/data.ts'
 import { openReplica, type Replica } from '../../../support/replica.ts'
 import { openReplicated, type Replicated, readsOf, seenBy } from '../../../support/replicated.ts'
 import { type Project, startTestServer, type TestServer } from '../../../support/server.ts'
+import { until } from '../../../support/time.ts'
 import { walk } from '../../../support/walk.ts'
 import { type Balancer, openBalancer } from './balancer.ts'
 

@@ -4,10 +4,10 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import { createProject } from '../../../../src/core/tenants/tenants.ts'
 import type { Finding } from '../../../../src/operator/doctor/doctor.ts'
 import { tundish } from '../../../support/cli.ts'
-import { until } from '../../../support/cluster.ts'
 import { BASICS, insert } from '../../../support/data.ts'
 import { openReplicated, type Replicated, readsOf, seenBy, untilUsable } from '../../../support/replicated.ts'
 import type { Project, TestServer } from '../../../support/server.ts'
+import { until } from '../../../support/time.ts'
 import { walk } from '../../../support/walk.ts'
 
 // While the replay is paused, it may serve the whole test what it has.

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { until } from '../../../support/cluster.ts'
 import { BASICS, insert } from '../../../support/data.ts'
 import { openReplicated, type Replicated, readsOf, seenBy, untilUsable } from '../../../support/replicated.ts'
 import type { Project, TestServer } from '../../../support/server.ts'
+import { until } from '../../../support/time.ts'
 
 const READERS = 4
 const MAX_LAG_MS = 500

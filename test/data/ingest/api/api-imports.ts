@@ -18,10 +18,10 @@ import { ApiSource } from '../../../../src/data/ingest/api/source.ts'
 import { beginState, takeTurn } from '../../../../src/data/ingest/api/state.ts'
 import { importRecords } from '../../../../src/data/ingest/load.ts'
 import { instantFromPg } from '../../../../src/lib/time.ts'
-import { until } from '../../../support/cluster.ts'
 import { line } from '../../../support/imports.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../../../support/server.ts'
 import { silent } from '../../../support/simulators.ts'
+import { until } from '../../../support/time.ts'
 
 export interface Shop {
   server: TestServer

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, test } from 'node:test'
 import { PROGRAM_ENV, program, tundish } from '../../../support/cli.ts'
-import { until } from '../../../support/cluster.ts'
+import { until } from '../../../support/time.ts'
 import { checkCopied, openShop, openTarget } from './api-imports.ts'
 
 const shop = await openShop(20)

@@ -7,9 +7,9 @@ import type { Query } from '../../../../src/lib/pg/types.ts'
 import { checkImports } from '../../../../src/operator/doctor/imports.ts'
 import { credentialsOf } from '../../../../src/payments/providers/account.ts'
 import { startAdmin } from '../../../support/admin.ts'
-import { until } from '../../../support/cluster.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../../support/events.ts'
 import { openStripeSimulator, savedCard, TEST_KEY } from '../../../support/simulators.ts'
+import { until } from '../../../support/time.ts'
 
 const MERCHANT = 'main'
 const simulator = await openStripeSimulator({ demoCustomers: 30 })

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { reapply } from '../../../../src/core/erasure/erasure.ts'
-import { until } from '../../../support/cluster.ts'
 import { savedCard } from '../../../support/simulators.ts'
+import { until } from '../../../support/time.ts'
 import { accountFees, accountSums, openStripeImports, storedSums } from './stripe-imports.ts'
 
 const all = await openStripeImports({ demoCustomers: 25 })

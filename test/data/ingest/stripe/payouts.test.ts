@@ -4,10 +4,10 @@ import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { followProject } from '../../../../src/data/figures/follow.ts'
-import { until } from '../../../support/cluster.ts'
 import { tundishAgain } from '../../../support/resident.ts'
 import type { Json } from '../../../support/server.ts'
 import { savedCard } from '../../../support/simulators.ts'
+import { until } from '../../../support/time.ts'
 import { MERCHANT, openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports({ demoCustomers: 12 })

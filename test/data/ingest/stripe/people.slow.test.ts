@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { reapply } from '../../../../src/core/erasure/erasure.ts'
-import { until } from '../../../support/cluster.ts'
 import { assertExact, figuresOf } from '../../../support/figures.ts'
 import { line, type Project, uuid } from '../../../support/imports.ts'
 import { savedCard } from '../../../support/simulators.ts'
+import { until } from '../../../support/time.ts'
 import { openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports()

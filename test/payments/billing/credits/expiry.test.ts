@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { expireDue } from '../../../../src/payments/billing/credits/expiry.ts'
 import { refused, startBilling } from '../../../support/billing.ts'
 import { stopChecked, withCredits } from '../../../support/credits.ts'
-import { setDatabaseClock } from '../../../support/database-clock.ts'
+import { setDatabaseClock } from '../../../support/time.ts'
 
 // The test runs the clockwork by hand.
 const billing = await startBilling({}, { worker: false })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { AirwallexProvider } from '../../../../src/payments/providers/airwallex/airwallex.ts'
-import { HandClock } from '../../../support/hand-clock.ts'
+import { HandClock } from '../../../support/time.ts'
 import { assertSettled, charged, chargeRequest, charging, refundRequest } from '../charging.ts'
 import { providerSurprises } from '../provider-surprises.ts'
 import { openAirwallex } from './dialect.ts'

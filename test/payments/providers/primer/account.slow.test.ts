@@ -9,9 +9,9 @@ import { reconcile } from '../../../../src/payments/billing/reconcile/reconcile.
 import { connectAccount } from '../../../../src/payments/providers/connect.ts'
 import { addPayment } from '../../../support/billing.ts'
 import { tundish } from '../../../support/cli.ts'
-import { until } from '../../../support/cluster.ts'
 import { PRIMER_MERCHANT, PRIMER_SECRET, setUpPrimerShop } from '../../../support/primer-billing.ts'
 import { PRIMER_KEY } from '../../../support/simulators.ts'
+import { until } from '../../../support/time.ts'
 
 const setup = setUpPrimerShop()
 const { charged, isActive, rowsOf } = setup

@@ -6,8 +6,8 @@ import { openRandom, type Random } from '../../../../src/lib/seeded-random.ts'
 import { PrimerProvider } from '../../../../src/payments/providers/primer/primer.ts'
 import type { ChargeRequest, Movement } from '../../../../src/payments/providers/provider.ts'
 import type { PrimerSimulatorOptions } from '../../../../src/simulators/primer/server.ts'
-import { HandClock } from '../../../support/hand-clock.ts'
 import { openPrimerSimulator, PRIMER_KEY } from '../../../support/simulators.ts'
+import { HandClock } from '../../../support/time.ts'
 import { chargeRequest, charging } from '../charging.ts'
 
 // SEEDS is how many seeds run, FIRST the first of them: a run of thousands is made of several.

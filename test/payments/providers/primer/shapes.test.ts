@@ -6,7 +6,7 @@ import { after, test } from 'node:test'
 import { openRandom } from '../../../../src/lib/seeded-random.ts'
 import { PrimerProvider } from '../../../../src/payments/providers/primer/primer.ts'
 import type { Movement } from '../../../../src/payments/providers/provider.ts'
-import { HandClock } from '../../../support/hand-clock.ts'
+import { HandClock } from '../../../support/time.ts'
 import { chargeRequest } from '../charging.ts'
 import { type Json, randomPayment } from './primer-payments.ts'
 

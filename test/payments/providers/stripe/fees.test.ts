@@ -4,8 +4,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { StripeProvider } from '../../../../src/payments/providers/stripe/stripe.ts'
-import { HandClock } from '../../../support/hand-clock.ts'
 import { TEST_KEY } from '../../../support/simulators.ts'
+import { HandClock } from '../../../support/time.ts'
 
 const charge = { id: 'py_1', object: 'charge', payment_intent: null }
 const dispute = { id: 'du_1', object: 'dispute', payment_intent: 'pi_1' }

@@ -1,8 +1,8 @@
 // A Stripe account: the simulator with Stripe's API, the adapter for it, and the official client.
 import { StripeProvider } from '../../../../src/payments/providers/stripe/stripe.ts'
 import type { StripeSimulatorOptions } from '../../../../src/simulators/stripe/server.ts'
-import { HandClock } from '../../../support/hand-clock.ts'
 import { openStripeSimulator, TEST_KEY } from '../../../support/simulators.ts'
+import { HandClock } from '../../../support/time.ts'
 import { charging } from '../charging.ts'
 
 export type StripeAccount = Awaited<ReturnType<typeof openStripeAccount>>

@@ -3,8 +3,8 @@ import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { until } from '../../../support/cluster.ts'
-import { freePort } from '../../../support/free-port.ts'
+import { freePort } from '../../../support/cli.ts'
+import { until } from '../../../support/time.ts'
 
 // The version whose embedded document is closest to the API version of the adapter.
 const STRIPE_MOCK = 'github.com/stripe/stripe-mock@v0.203.0'

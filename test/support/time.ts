@@ -1,6 +1,33 @@
-// Moves the clock of a test's database forward and back.
+// Time: waiting until something holds, a clock that only the test moves, and moving the clock of a test's database.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../../src/lib/clock.ts'
 import { openDb } from '../../src/lib/pg/db.ts'
-import { until } from './cluster.ts'
+
+const PATIENCE_MS = 120_000
+
+/** Waits until `done` returns true, for `maxMs` at most; returns whether it did. */
+export async function eventually(done: () => boolean | Promise<boolean>, maxMs = PATIENCE_MS): Promise<boolean> {
+  const end = performance.now() + maxMs
+  while (!(await done())) {
+    if (performance.now() > end) return false
+    await sleep(20)
+  }
+  return true
+}
+
+/** The same, and throws if it did not. */
+export async function until(what: string, done: () => boolean | Promise<boolean>, ms = PATIENCE_MS): Promise<void> {
+  if (!(await eventually(done, ms))) throw new Error(`Waited ${ms} ms for ${what}.`)
+}
+
+export class HandClock implements Clock {
+  #now = 0
+  monotonicMs = () => this.#now
+  sleep = async (ms: number) => this.advance(ms)
+  advance(ms: number): void {
+    this.#now += ms
+  }
+}
 
 /** Sets the database's clock ahead by an interval; `undefined` corrects it. Ends all sessions of the database. */
 export async function setDatabaseClock(url: string, ahead: string | undefined): Promise<void> {

@@ -1,0 +1,77 @@
+// A test's own database: opened as the program opens it, locks held and waited for in it, and its content.
+import { after, before } from 'node:test'
+import { type Db, type DbOptions, openDb } from '../../src/lib/pg/db.ts'
+import type { Query } from '../../src/lib/pg/types.ts'
+import { type FreshDatabase, freshDatabase } from './postgres.ts'
+import { until } from './time.ts'
+
+/** For the tests of a file or a `describe`: a fresh database, opened with these options. */
+export function setUpDb(options: Partial<DbOptions> = {}) {
+  let database: FreshDatabase
+  let db: Db
+  before(async () => {
+    database = await freshDatabase()
+    db = openDb({ url: database.url, applicationName: 'test', ...options })
+  })
+  after(async () => {
+    await db.close()
+    await database.drop()
+  })
+  return {
+    get url() {
+      return database.url
+    },
+    get db() {
+      return db
+    },
+  }
+}
+
+/** Runs `lock` in a transaction that is committed when the returned function is called. */
+export async function holding(db: Db, lock: string, params: string[]): Promise<() => Promise<void>> {
+  const { query, release } = await db.connect()
+  await query('begin')
+  await query(lock, params)
+  return async () => {
+    await query('commit')
+    release()
+  }
+}
+
+/** Waits until a statement of this database, with `part` in its text, has waited for a lock for so many seconds. */
+export async function untilLocked(query: Query, part = '', seconds = 0): Promise<void> {
+  await until(`a statement with "${part}" to wait for a lock`, async () => {
+    const waiting = await query(
+      `select 1 from pg_stat_activity
+       where datname = current_database() and wait_event_type = 'Lock' and strpos(query, $1) > 0
+         and clock_timestamp() - query_start >= make_interval(secs => $2)`,
+      [part, seconds],
+    )
+    return waiting.length > 0
+  })
+}
+
+// The rate buckets of keys change with every request.
+const USAGE = 'key_usage'
+
+/** Every row of every table of ours as `table: {columns as JSON}` lines. */
+export async function dump(db: Db): Promise<string> {
+  const tables = await db.query(
+    `select table_name as name from information_schema.tables
+     where table_schema not in ('pg_catalog', 'information_schema') and table_type = 'BASE TABLE' and table_name <> '${USAGE}'
+     order by 1`,
+  )
+  const lines: string[] = []
+  for (const { name } of tables) {
+    const rows = await db.query(`select row_to_json(t)::text as row from "${name}" t`)
+    for (const { row } of rows) lines.push(`${name}: ${row}`)
+  }
+  return lines.join('\n')
+}
+
+/** The lines that only one of two dumps has, except those of some tables. */
+export function differences(before: string, after: string, except: string[] = []): string[] {
+  const [had, has] = [new Set(before.split('\n')), new Set(after.split('\n'))]
+  const changed = [...[...had].filter((line) => !has.has(line)), ...[...has].filter((line) => !had.has(line))]
+  return changed.filter((line) => !except.includes(line.slice(0, line.indexOf(':'))))
+}
