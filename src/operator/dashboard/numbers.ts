@@ -119,6 +119,8 @@ interface Rows {
   span?: Span
   /** Whether the values are those at the end of each period, and not sums over it: then no period is marked incomplete. */
   atEnd?: boolean
+  /** The values of rates over all periods. */
+  ofAll?: Figure['values']
 }
 
 /** A table with a row for each period and a column for each metric. */
@@ -127,7 +129,7 @@ export function seriesTable(
   caption: string,
   found: Figure[],
   series: Series[],
-  { span = view.span, atEnd = false }: Rows = {},
+  { span = view.span, atEnd = false, ofAll = {} }: Rows = {},
 ): Table {
   const byPeriod = new Map(found.map((figure) => [figure.period, figure]))
   const left = leftOf(found)
@@ -142,10 +144,14 @@ export function seriesTable(
       }),
     }
   })
-  const columns = series.flatMap(({ label, unit, isRate = unit === 'percent', sum = false, earlier = false }) => {
-    const column: Column = { label, sum, total: !atEnd && !isRate }
-    return earlier ? [column, { ...column, sum: false, label: `${label} ${EARLIER[span.compare]}`, earlier }] : [column]
-  })
+  const columns = series.flatMap(
+    ({ label, metric, unit, isRate = unit === 'percent', sum = false, earlier = false }) => {
+      const column: Column = { label, sum, total: !atEnd && !isRate, ...(isRate && { ofAll: ofAll[metric] ?? null }) }
+      return earlier
+        ? [column, { ...column, sum: false, label: `${label} ${EARLIER[span.compare]}`, earlier }]
+        : [column]
+    },
+  )
   const shown = (all: PeriodRow[]) => (series.every(({ metric }) => left.has(metric)) ? [] : all)
   return periodTable(caption, span, columns, shown(atEnd ? rows.map(markComplete) : rows), zoomOf(view, span))
 }

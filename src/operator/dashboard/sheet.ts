@@ -22,6 +22,8 @@ export interface Column {
   total?: boolean
   /** Of a rate: the labels of the two columns whose sums the last row divides. */
   ratio?: readonly [part: string, whole: string]
+  /** Of a rate of other numbers: its value in the last row. */
+  ofAll?: number | null
   /** The value in the earlier period, which a chart draws as a faint line. */
   earlier?: boolean
 }

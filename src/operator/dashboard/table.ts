@@ -118,11 +118,11 @@ function totalRow({ reporting }: View, { columns, rows }: Table, shown: number[]
     return whole === 0 ? null : part / whole
   }
   return html`<tfoot><tr>${shown.map((n, at) => {
-    const { total, ratio, number, bar } = columns[n]!
+    const { total, ratio, ofAll = null, number, bar } = columns[n]!
     if (at === 0) return html`<th scope="row">Total</th>`
-    if (!total && !ratio) return html`<td class="${number ? 'number' : bar ? 'bars' : ''}"></td>`
+    if (!total && !ratio && ofAll === null) return html`<td class="${number ? 'number' : bar ? 'bars' : ''}"></td>`
     const unit = cellsOf(n).find((one) => one.unit)?.unit ?? (ratio ? 'percent' : 'number')
-    const value = ratio ? rateOf(ratio) : sumOf(n)
+    const value = total ? sumOf(n) : ratio ? rateOf(ratio) : ofAll
     return html`<td class="number">${value === 0 ? ZERO : show(unit, value, reporting.currency)}</td>`
   })}</tr></tfoot>`
 }

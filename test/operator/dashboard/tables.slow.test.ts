@@ -58,6 +58,18 @@ describe('tables of the demo', () => {
     }
   })
 
+  test('the last row of a table by month has the rates of the whole period', async () => {
+    for (const [path, id, tile] of [
+      ['/subscriptions', 'trials', 'Trial conversion'],
+      ['/charges', 'acceptance', 'Acceptance rate'],
+      ['/funnels', 'conversion', 'Conversion'],
+    ] as const) {
+      const text = await demo.page(path)
+      const foot = text.split(`<table id="${id}">`)[1]!.split('<tfoot>')[1]!.split('</tfoot>')[0]!
+      assert.equal([...foot.matchAll(/<t[dh][^>]*>([^<]*)</g)].at(-1)![1], tilesOf(text)[tile], path)
+    }
+  })
+
   test('the total of funnels has the rates of all their sessions', async () => {
     const sessions = (await demo.facts(SESSIONS)).filter(({ funnel }) => funnel !== '')
     const text = await demo.page('/funnels')

@@ -2,7 +2,7 @@
 import type { Item, Response } from '../call.ts'
 import { urlValue } from '../dimensions.ts'
 import { unfiltered } from '../filter.ts'
-import { bar, id, moment, money, nameOfReason, number, ordinal, percent, status, time, words } from '../format.ts'
+import { bar, id, moment, money, nameOfReason, number, percent, status } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
@@ -11,7 +11,7 @@ import { amountCells, amountColumns, cell, named, type Table } from '../sheet.ts
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { allChoices, pathOf, type View } from '../view.ts'
-import { daysOf } from './sessions.ts'
+import { declinedPayments } from './declined.ts'
 
 const ATTEMPTS = 'attempts,accepted,declined,acceptance_rate'
 const STATUSES = { processing: 'In progress', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled' }
@@ -33,7 +33,7 @@ export async function charges(view: View): Promise<Page> {
     figures(view, ATTEMPTS, { by: 'account' }),
     orders('in-progress', { status: 'processing' }, { cursor: 'cursor_in_progress' }),
     orders('charges', filter),
-    declinedOf(view),
+    declinedPayments(view),
   ])
   return {
     title: 'Charges',
@@ -54,10 +54,16 @@ export async function charges(view: View): Promise<Page> {
         chart(
           view,
           'acceptance',
-          seriesTable(view, `Attempts and the share that succeeded, by ${view.span.by}`, lines, [
-            { label: 'Attempts', metric: 'attempts', unit: 'number' },
-            { label: 'Accepted', metric: 'acceptance_rate', unit: 'percent' },
-          ]),
+          seriesTable(
+            view,
+            `Attempts and the share that succeeded, by ${view.span.by}`,
+            lines,
+            [
+              { label: 'Attempts', metric: 'attempts', unit: 'number' },
+              { label: 'Accepted', metric: 'acceptance_rate', unit: 'percent' },
+            ],
+            { ofAll: sum.values },
+          ),
           { kind: 'bar', lines: ['Accepted'] },
         ),
         { note: 'All payments in the payment report, including imported ones.' },
@@ -96,69 +102,6 @@ const reasonLink = (view: View, reason: string): Piece =>
   view.may('listDeclinedPayments')
     ? html`<a href="${view.href(view.path, { ...allChoices(view), reason: urlValue(reason) })}#declined">${nameOfReason(reason)}</a>`
     : nameOfReason(reason)
-
-const FIRST = { any: 'only these', paid: 'paid later', none: 'not paid', 2: 'paid at the 2nd', 3: 'paid at the 3rd' }
-
-/** The declined payments of the period; nothing for those who may not see people. */
-async function declinedOf(view: View): Promise<Piece> {
-  if (!view.may('listDeclinedPayments')) return ''
-  const list = await listed(
-    view,
-    'declined',
-    'listDeclinedPayments',
-    {
-      params: { organization_id: view.organization!.id },
-      query: {
-        ...daysOf(view),
-        ...(view.project && { project_id: view.project.id }),
-        ...chosenFilters(view, 'reason', 'decline', 'paid_attempt'),
-        test: view.test,
-      },
-    },
-    { cursor: 'cursor_declined' },
-  )
-  const content: Table = {
-    caption: 'Declined payments',
-    columns: [
-      { label: 'Customer' },
-      ...amountColumns('Amount'),
-      ...['Reason', 'Declined', 'Decline type', 'Provider', 'Order'].map((label) => ({ label })),
-    ],
-    rows: list.data.map((one) => [
-      customerLink(view, one.external_id),
-      ...amountCells(one),
-      one.psp_reason_message ?? (one.psp_reason_code ? words(one.psp_reason_code) : ''),
-      time(one.paid_at),
-      one.psp_reason_decline_type ?? '',
-      one.psp,
-      cell(id(one.order_id), one.order_id),
-    ]),
-  }
-  return tableSection(view, 'declined', content, {
-    note: html`${unfiltered(view)}Renewals and custom charges of this period, in all currencies. ${firstNote(view)}`,
-    above: filters(view, [
-      { name: 'reason', label: 'Reason code' },
-      { name: 'paid_attempt', label: 'First declines', options: FIRST },
-      { name: 'decline', label: 'Decline type', options: { soft: 'soft', hard: 'hard' } },
-    ]),
-    empty: html`<p>No declined payments of this period match.</p>`,
-    below: pageLinks(view, list),
-  })
-}
-
-const OF_FIRST: Record<string, string> = {
-  any: '',
-  paid: ' of payments made later',
-  none: ' of payments not made so far',
-}
-
-/** Names the first declines that are listed, with a link to all. */
-function firstNote(view: View): Piece {
-  const attempt = view.query.get('paid_attempt')
-  if (!attempt) return ''
-  const those = OF_FIRST[attempt] ?? ` of payments made at the ${ordinal(Number(attempt))} attempt`
-  return html`<strong>Only first declines${those}.</strong> <a href="${view.href(view.path, { ...allChoices(view), paid_attempt: null })}#declined">Show all</a>`
-}
 
 /** The most common reason first, each with its share of all declined payments. */
 function reasonTable(view: View, reasons: Figure[], all: number): Table {

@@ -54,7 +54,7 @@ export async function funnels(view: View): Promise<Page> {
     hasPeriod: true,
     question: 'How many visitors become customers, and in which funnel?',
     body: html`${tilesOf(view, sum, lacks)}
-      ${conversionChart(view, lines)}
+      ${conversionChart(view, lines, sum)}
       ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Sessions that began in this period. Their later steps are counted whenever they happened.' })}
       ${tableSection(view, 'funnels', content, { empty, note: rows.length > 0 && html`${FEW}${left}` })}`,
   }
@@ -106,16 +106,22 @@ function countCells({ values }: Figure) {
 
 const FEW = `Rates are of all sessions. “few”: fewer than ${FEW_SESSIONS} sessions, of which a share says little.`
 
-const conversionChart = (view: View, lines: Figure[]): Html =>
+const conversionChart = (view: View, lines: Figure[], { values: ofAll }: Figure): Html =>
   section(
     `Conversion by ${view.span.by}`,
     chart(
       view,
       'conversion',
-      seriesTable(view, `Sessions and the share that paid, by ${view.span.by}`, lines, [
-        { label: 'Sessions', metric: 'sessions', unit: 'number', earlier: true },
-        { label: 'Conversion', metric: 'conversion_rate', unit: 'percent' },
-      ]),
+      seriesTable(
+        view,
+        `Sessions and the share that paid, by ${view.span.by}`,
+        lines,
+        [
+          { label: 'Sessions', metric: 'sessions', unit: 'number', earlier: true },
+          { label: 'Conversion', metric: 'conversion_rate', unit: 'percent' },
+        ],
+        { ofAll },
+      ),
       { kind: 'bar', lines: ['Conversion'] },
     ),
     { note: 'Bars: sessions, the faint line those of the earlier period. Line: the share that paid.' },
@@ -149,7 +155,7 @@ export async function funnel(view: View): Promise<Page> {
     question: 'Where do people leave this funnel, and who becomes a customer?',
     body: html`${tilesOf(view, sum, lacks)}
       ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum))}
-      ${conversionChart(view, lines)}
+      ${conversionChart(view, lines, sum)}
       ${section('Screens', screensOf(view, sum, screens, known), { actions: screens.length > 0 && csvLink(view, 'screens'), note: 'Answered: sessions with an answer on the screen. Dropped off: sessions whose last answer is on it.' })}
       ${parts.filter(([title]) => title !== 'Language' || !repeats(locales!, countries!)).map(([title, found, name]) => partTable(view, title, found, name))}`,
   }

@@ -83,8 +83,8 @@ export async function subscriptions(view: View): Promise<Page> {
       ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, ${inCurrency(view)}`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd', earlier: true }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
       ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number', earlier: true }], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
       </div>
-      ${section('New and ended subscriptions', flowChart(view, flow, level), { note: `Churn: ended subscriptions, divided by those that were paying at the start of the ${view.span.by}.` })}
-      ${(sum.values.trials ?? 0) > 0 && section('Trials', trialChart(view, flow), { note: 'By the day on which the trial began. Conversion: the share that was paid for later, so far.' })}
+      ${section('New and ended subscriptions', flowChart(view, flow, level, sum), { note: `Churn: ended subscriptions, divided by those that were paying at the start of the ${view.span.by}, in the last row at the start of all.` })}
+      ${(sum.values.trials ?? 0) > 0 && section('Trials', trialChart(view, flow, sum), { note: 'By the day on which the trial began. Conversion: the share that was paid for later, so far.' })}
       ${section(
         'By status',
         html`${isWhole && statusCounts(state.subscriptions, view)}
@@ -139,28 +139,44 @@ const choices = (found: Figure[], nameOf: (key: string) => string): Record<strin
       .slice(0, 200),
   )
 
-function flowChart(view: View, flow: Figure[], level: Figure[]): Html {
+function flowChart(view: View, flow: Figure[], level: Figure[], sum: Figure): Html {
   const flowIn = new Map(flow.map(({ period, values }) => [period, values]))
+  const atStartOf = (figure: Figure): number => {
+    const { began_paying, ended } = flowIn.get(figure.period) ?? {}
+    return (figure.values.paying ?? 0) - (began_paying ?? 0) + (ended ?? 0)
+  }
+  const churnOf = (ended: number | null | undefined, atStart: number) => (atStart > 0 ? (ended ?? 0) / atStart : null)
   const withChurn = level.map((figure) => {
     const values = flowIn.get(figure.period) ?? {}
-    const ended = values.ended ?? 0
-    const atStart = (figure.values.paying ?? 0) - (values.began_paying ?? 0) + ended
-    return { ...figure, values: { ...values, churn: atStart > 0 ? ended / atStart : null } }
+    return { ...figure, values: { ...values, churn: churnOf(values.ended, atStartOf(figure)) } }
   })
-  const content = seriesTable(view, `Subscriptions by ${view.span.by}`, withChurn, [
-    { label: 'Created', metric: 'new_subscriptions', unit: 'number' },
-    { label: 'Started paying', metric: 'began_paying', unit: 'number' },
-    { label: 'Ended', metric: 'ended', unit: 'number' },
-    { label: 'Churn', metric: 'churn', unit: 'percent' },
-  ])
+  const ofAll = { churn: level[0] ? churnOf(sum.values.ended, atStartOf(level[0])) : null }
+  const content = seriesTable(
+    view,
+    `Subscriptions by ${view.span.by}`,
+    withChurn,
+    [
+      { label: 'Created', metric: 'new_subscriptions', unit: 'number' },
+      { label: 'Started paying', metric: 'began_paying', unit: 'number' },
+      { label: 'Ended', metric: 'ended', unit: 'number' },
+      { label: 'Churn', metric: 'churn', unit: 'percent' },
+    ],
+    { ofAll },
+  )
   return chart(view, 'flow', content, { kind: 'bar', lines: ['Churn'] })
 }
 
-function trialChart(view: View, flow: Figure[]): Html {
-  const content = seriesTable(view, `Trials by ${view.span.by}`, flow, [
-    { label: 'Trials', metric: 'trials', unit: 'number' },
-    { label: 'Conversion', metric: 'trial_conversion', unit: 'percent' },
-  ])
+function trialChart(view: View, flow: Figure[], { values: ofAll }: Figure): Html {
+  const content = seriesTable(
+    view,
+    `Trials by ${view.span.by}`,
+    flow,
+    [
+      { label: 'Trials', metric: 'trials', unit: 'number' },
+      { label: 'Conversion', metric: 'trial_conversion', unit: 'percent' },
+    ],
+    { ofAll },
+  )
   return chart(view, 'trials', content, { kind: 'bar', lines: ['Conversion'] })
 }
 
