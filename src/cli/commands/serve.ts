@@ -3,6 +3,7 @@ import cluster from 'node:cluster'
 import { type Command, Option } from 'commander'
 import { type App, openApp } from '../../app.ts'
 import { readConfig } from '../../config.ts'
+import { unwritableFiles } from '../../operator/doctor/files.ts'
 import { checkPorts } from '../../server/listeners/ports.ts'
 import type { Running } from '../../server/listeners/server.ts'
 import { readWorkers } from '../../server/workers/shares.ts'
@@ -44,6 +45,8 @@ async function serve(options: Options): Promise<void> {
     // From here on the log says it.
     stopping.signal.removeEventListener('abort', sayStopping)
     warnAsProcessOne(app.log)
+    // The doctor, which runs outside of the service's sandbox, may be able to write what the service cannot.
+    for (const { message, fix } of await unwritableFiles(app.config)) app.log.error(`${message} ${fix}`)
     try {
       const running = await (options.workers === undefined
         ? serveAlone(app, options)

@@ -1,7 +1,7 @@
 // The doctor: checks an installation without changing it, and says how to fix what it finds.
-import { constants, existsSync } from 'node:fs'
-import { access, stat, statfs } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Config } from '../../config.ts'
 import { auditHeadsPath } from '../../core/audit/audit.ts'
 import { systemClock } from '../../lib/clock.ts'
@@ -18,6 +18,7 @@ import { checkAlerts } from './alerts.ts'
 import { checkClock, checkMigrations, checkReplication, checkServer, checkSync } from './database.ts'
 import { checkFailovers } from './failover.ts'
 import { checkFigures } from './figures.ts'
+import { checkFiles, checkOwners } from './files.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 import { checkImports } from './imports.ts'
 import { checkMoves } from './moves.ts'
@@ -91,45 +92,6 @@ async function checkDisk({ dataDir }: Config): Promise<Finding> {
   if (free >= ENOUGH_DISK_BYTES) return ok('disk', message)
   const fix = 'Free some space, or move DATA_DIR to another disk.'
   return free >= MIN_DISK_BYTES ? warning('disk', message, fix) : failed('disk', message, fix)
-}
-
-/** Erasures and operators' changes are written to files before the database commits, so both fail without these files. */
-async function checkFiles(config: Config): Promise<Finding[]> {
-  const findings: Finding[] = []
-  for (const path of [config.erasureLedger, auditHeadsPath(config)]) {
-    const code = await whyNotWritable(path)
-    const fix =
-      'Without it, erasures or operators’ changes fail: set DATA_DIR or ERASURE_LEDGER to a persistent, writable disk.'
-    if (code) findings.push(failed('files', `${path} cannot be written (${code}).`, fix))
-  }
-  return findings
-}
-
-/** The error code if the file cannot be written. Missing folders are no error: they are created when needed. */
-async function whyNotWritable(path: string): Promise<string | undefined> {
-  try {
-    await access(path, constants.W_OK)
-    return undefined
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    return code === 'ENOENT' && dirname(path) !== path ? whyNotWritable(dirname(path)) : code
-  }
-}
-
-/** A file created by root cannot be used by the service, which runs as the owner of the folder. */
-async function checkOwners({ databaseUrl, masterKey, dataDir, ...config }: Config): Promise<Finding[]> {
-  const paths = [config.erasureLedger, auditHeadsPath({ dataDir })]
-  if (!masterKey) paths.push(masterKeyPath(dataDir))
-  if (!databaseUrl) paths.push(join(dataDir, 'postgres.password'))
-  const findings: Finding[] = []
-  for (const path of paths) {
-    const [file, folder] = await Promise.all([path, dirname(path)].map((one) => stat(one).catch(() => undefined)))
-    // A folder of root, such as a mounted volume, does not show which user the service runs as.
-    if (!file || !folder || folder.uid === 0 || file.uid === folder.uid) continue
-    const message = `${path} belongs to user ${file.uid} and its folder to user ${folder.uid}, who may not be able to use it.`
-    findings.push(failed('files', message, `Run, as root: chown ${folder.uid}:${folder.gid} ${path}`))
-  }
-  return findings
 }
 
 async function checkMasterKeyFile({ masterKey, dataDir }: Config): Promise<Finding[]> {
