@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { readerOf } from '../data/sync/copies.ts'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
-import { openReplicated, type Replicated } from '../support/replicated.ts'
+import { openReplicated, type Replicated } from '../support/replica.ts'
 import { type Json, scrape } from '../support/server.ts'
 import { until } from '../support/time.ts'
 

@@ -1,34 +1,22 @@
 // An app on its own database with a project, for tests of events.
-import { randomBytes, randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
 import { type App, openApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { createEndpoint } from '../../src/core/events/endpoints.ts'
 import { type Event, write } from '../../src/core/events/outbox.ts'
 import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
-import { inFront } from '../shards/in-front.ts'
-import { freshDatabase } from './postgres.ts'
+import { freshSettings } from './server.ts'
 
 export const ORGANIZATION = 'acme'
 export const PROJECT = 'shop'
 
 /** Opens the app and its project; `close` removes both. */
 export async function openEvents(env: Record<string, string> = {}) {
-  const database = await freshDatabase()
-  const dataDir = mkdtempSync(join(tmpdir(), 'tundish-events-'))
-  const settings: Record<string, string> = {
-    DATABASE_URL: database.url,
-    MASTER_KEY: randomBytes(32).toString('base64'),
-    DATA_DIR: dataDir,
-    PORT: '0',
-    ADMIN_PORT: '0',
+  const { settings, dataDir, remove } = await freshSettings({
     LOG_LEVEL: 'error',
     WEBHOOK_ALLOW_PRIVATE: 'true',
-    ...inFront?.BEHIND,
     ...env,
-  }
+  })
   const apps: App[] = []
   /** Another program on the same database. */
   async function another(more: NodeJS.ProcessEnv = {}) {
@@ -66,8 +54,7 @@ export async function openEvents(env: Record<string, string> = {}) {
     },
     async close() {
       for (const one of apps) await one.close()
-      await database.drop()
-      rmSync(dataDir, { recursive: true, force: true })
+      await remove()
     },
   }
 }

@@ -1,5 +1,6 @@
-// A streaming replica of a test's cluster: its data folder is copied while the primary runs, then started as a standby.
+// A primary with a streaming replica and servers that read from it; and which of the two each read used.
 import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import {
   appendFileSync,
   chmodSync,
@@ -13,7 +14,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import pg from 'pg'
+import { migrate } from '../../src/lib/pg/migrate.ts'
 import { type Cluster, openCluster } from './cluster.ts'
+import { type Project, scrape, startTestServer, type TestServer } from './server.ts'
 import { until } from './time.ts'
 
 export interface Replica extends Cluster {
@@ -26,6 +29,7 @@ export interface Replica extends Cluster {
   catchUp(): Promise<void>
 }
 
+/** Copies the primary's data folder while it runs, and starts the copy as a standby. */
 export async function openReplica(primary: Cluster): Promise<Replica> {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-replica-'))
   await copy(primary, folder)
@@ -90,4 +94,63 @@ function owned(data: string, name: string, content: string): void {
   writeFileSync(path, content)
   chmodSync(path, 0o600)
   chownSync(path, uid, gid)
+}
+
+export interface Replicated {
+  primary: Cluster
+  replica: Replica
+  /** A server that reads from the replica while it is at most `maxLagMs` behind; without `maxLagMs`, from the primary only. */
+  serve(maxLagMs?: number): Promise<TestServer>
+  close(): Promise<void>
+}
+
+export async function openReplicated(): Promise<Replicated> {
+  const primary = await openCluster()
+  await migrate(primary.url)
+  const replica = await openReplica(primary)
+  const masterKey = randomBytes(32).toString('base64')
+  const servers: TestServer[] = []
+  return {
+    primary,
+    replica,
+    async serve(maxLagMs) {
+      const server = await startTestServer({
+        DATABASE_URL: primary.url,
+        MASTER_KEY: masterKey,
+        ...(maxLagMs && { READ_DATABASE_URL: replica.url, READ_MAX_LAG_MS: String(maxLagMs) }),
+      })
+      servers.push(server)
+      if (maxLagMs) await untilUsable(server)
+      return server
+    },
+    async close() {
+      for (const server of servers) await server.stop()
+      await replica.remove()
+      await primary.remove()
+    },
+  }
+}
+
+export const untilUsable = (server: TestServer, usable = true) =>
+  until(`the replica to be ${usable ? '' : 'un'}usable`, async () => {
+    const text = await scrape(server)
+    return text.includes(`\ntundish_replica_usable ${usable ? 1 : 0}\n`)
+  })
+
+/** Where the reads of `work` went and why: `['replica fresh']`. */
+export async function readsOf(server: TestServer, work: () => Promise<unknown>): Promise<string[]> {
+  const before = counted(await scrape(server))
+  await work()
+  const after = counted(await scrape(server))
+  return [...after].flatMap(([name, n]) => Array.from({ length: n - (before.get(name) ?? 0) }, () => name)).sort()
+}
+
+/** The project, served by another server. */
+export const seenBy = (server: TestServer, { key }: Project): Pick<Project, 'get'> => ({
+  get: (path, query) => server.api(query ? `${path}?${new URLSearchParams(query)}` : path, { key }),
+})
+
+function counted(text: string): Map<string, number> {
+  const samples = text.matchAll(/^tundish_reads_total\{target="(\w+)",why="(\w+)"\} (\d+)$/gm)
+  return new Map([...samples].map(([, target, why, n]) => [`${target} ${why}`, Number(n)]))
 }

@@ -1,4 +1,5 @@
 // The real server in this process, on a port and its own fresh database, and requests to it.
+import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
@@ -7,13 +8,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type App, openApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
+import { OPERATOR_CODES, PUBLIC_CODES } from '../../src/core/records/error-codes.ts'
 import { createOperator } from '../../src/core/tenants/operator-keys.ts'
 import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
 import { openLog } from '../../src/lib/log.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { type ServerOptions, startServer } from '../../src/server/listeners/server.ts'
 import { inFront } from '../shards/in-front.ts'
-import { checkErrorCode } from './error-codes.ts'
 import { freshDatabase } from './postgres.ts'
 
 export interface ApiResponse {
@@ -68,50 +69,67 @@ export interface TestServer {
   stop(): Promise<void>
 }
 
-/**
- * Serves a fresh database, or that of `DATABASE_URL` in `env`, which may contain further settings. The server uses the database
- * wrapped by `view`.
- */
-export async function startTestServer(
-  env: Record<string, string> = {},
-  options: ServerOptions = {},
-  view = (db: Db) => db,
-): Promise<TestServer> {
+/** Settings with a data folder and a fresh database, unless `env` has one; `env` may contain further settings. */
+export async function freshSettings(env: Record<string, string>) {
   const database = env.DATABASE_URL ? undefined : await freshDatabase()
-  const folder = mkdtempSync(join(tmpdir(), 'tundish-test-server-'))
-  const settings = {
+  const dataDir = mkdtempSync(join(tmpdir(), 'tundish-server-'))
+  const settings: Record<string, string> & { DATABASE_URL: string } = {
     DATABASE_URL: database?.url ?? '',
-    DATA_DIR: folder,
+    DATA_DIR: dataDir,
     MASTER_KEY: randomBytes(32).toString('base64'),
     PORT: '0',
     ADMIN_PORT: '0',
     ...inFront?.BEHIND,
     ...env,
   }
+  return {
+    settings,
+    dataDir,
+    async remove() {
+      await database?.drop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Both listeners of an app. */
+export async function serve(app: App, options: ServerOptions) {
+  const running = await startServer(app, options)
+  const between = await inFront?.openFront(running, app.config.databaseUrl!)
+  return {
+    url: between?.url ?? running.url,
+    adminUrl: between?.adminUrl ?? running.adminUrl!,
+    /** Without a proxy in front of it. */
+    ownAdminUrl: running.adminUrl!,
+    refresh: async () => between?.refresh(),
+    async stop() {
+      await running.stop()
+      await between?.stop()
+    },
+  }
+}
+
+/** Serves the database of `freshSettings`, wrapped by `view`. */
+export async function startTestServer(
+  env: Record<string, string> = {},
+  options: ServerOptions = {},
+  view = (db: Db) => db,
+): Promise<TestServer> {
+  const { settings, remove } = await freshSettings(env)
   const lines: string[] = []
   const log = openLog('info', { write: (line) => lines.push(line) })
   const app = await openApp(readConfig(settings), { log })
-  const running = await startServer({ ...app, db: view(app.db) }, options)
-  const between = await inFront?.openFront(running, settings.DATABASE_URL)
-  const url = between?.url ?? running.url
-  const adminUrl = between?.adminUrl ?? running.adminUrl!
+  const { url, adminUrl, refresh, stop } = await serve({ ...app, db: view(app.db) }, options)
   const agent = new Agent({ keepAlive: true })
-  const call = async (path: string, given: Call = {}) => {
-    await between?.refresh()
-    const response = await send(agent, url, path, given)
-    checkErrorCode('public', response.status, response.headers['x-error-code'] as string | undefined)
+  const ask = async (listener: 'public' | 'operator', path: string, given: Call) => {
+    await refresh()
+    const response = await send(agent, listener === 'public' ? url : adminUrl, path, given)
+    checkErrorCode(listener, response.status, response.headers['x-error-code'] as string | undefined)
     return response
   }
+  const call = (path: string, given: Call = {}) => ask('public', path, given)
   const api = (path: string, given?: Call) => call(`/public/v1${path}`, given)
-  let operatorKey: Promise<string> | undefined
-  const admin: TestServer['admin'] = async (path, given = {}) => {
-    operatorKey ??= makeOperatorKey(app.db)
-    const headers = ['Authorization', `Bearer ${await operatorKey}`, ...(given.headers ?? [])]
-    await between?.refresh()
-    const response = await send(agent, adminUrl, `/admin/v1${path}`, { ...given, headers })
-    checkErrorCode('operator', response.status, response.headers['x-error-code'] as string | undefined)
-    return response
-  }
+  let operatorKey: Promise<{ key: string }> | undefined
   return {
     app,
     db: app.db,
@@ -122,26 +140,31 @@ export async function startTestServer(
     logLines: () => lines,
     call,
     api,
-    admin,
+    async admin(path, given = {}) {
+      operatorKey ??= app.db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))
+      const headers = ['Authorization', `Bearer ${(await operatorKey).key}`, ...(given.headers ?? [])]
+      return ask('operator', `/admin/v1${path}`, { ...given, headers })
+    },
     project: (organizationId) => makeProject(app, api, organizationId),
     async stop() {
       agent.destroy()
-      await running.stop()
-      await between?.stop()
+      await stop()
       await app.close()
-      await database?.drop()
-      rmSync(folder, { recursive: true, force: true })
+      await remove()
     },
   }
 }
 
+const CODES = { public: PUBLIC_CODES, operator: OPERATOR_CODES }
+
+/** Fails if a response is an error without an `X-Error-Code` that is described for its status, or a success with one. */
+export function checkErrorCode(listener: keyof typeof CODES, status: number, code: string | undefined): void {
+  const described = status < 400 ? code === undefined : CODES[listener][code ?? '']?.status === status
+  assert.ok(described, `a ${status} has the error code ${code}`)
+}
+
 /** The metrics of a server, from the operator's listener. */
 export const scrape = async ({ adminUrl }: { adminUrl: string }) => (await fetch(`${adminUrl}/metrics`)).text()
-
-async function makeOperatorKey(db: Db): Promise<string> {
-  const { key } = await db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))
-  return key
-}
 
 let made = 0
 

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { mistakesIn } from '../../../src/lib/pg/database-url.ts'
 import { readHosts } from '../../../src/lib/pg/hosts.ts'
 import { tundish } from '../../support/cli.ts'
-import { openReplicated, type Replicated } from '../../support/replicated.ts'
+import { openReplicated, type Replicated } from '../../support/replica.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 

@@ -2,8 +2,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { BASICS, insert } from '../../../support/data.ts'
-import { openReplica, type Replica } from '../../../support/replica.ts'
-import { openReplicated, type Replicated, readsOf, seenBy } from '../../../support/replicated.ts'
+import {
+  openReplica,
+  openReplicated,
+  type Replica,
+  type Replicated,
+  readsOf,
+  seenBy,
+} from '../../../support/replica.ts'
 import { type Project, startTestServer, type TestServer } from '../../../support/server.ts'
 import { until } from '../../../support/time.ts'
 import { walk } from '../../../support/walk.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openReplicated, readsOf, seenBy } from '../../../support/replicated.ts'
+import { openReplicated, readsOf, seenBy } from '../../../support/replica.ts'
 import type { Project } from '../../../support/server.ts'
 import { Follower, Written, writeSlowly } from '../follower.ts'
 

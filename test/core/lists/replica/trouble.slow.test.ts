@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BASICS, insert } from '../../../support/data.ts'
-import { openReplicated, type Replicated, readsOf, seenBy, untilUsable } from '../../../support/replicated.ts'
+import { openReplicated, type Replicated, readsOf, seenBy, untilUsable } from '../../../support/replica.ts'
 import type { Project, TestServer } from '../../../support/server.ts'
 import { until } from '../../../support/time.ts'
 
