@@ -85,7 +85,9 @@ export function exports(app: FastifyInstance, { db, reads }: PublicContext): voi
     if (voidFrom !== undefined) reply.header(VOID_HEADER, voidFrom)
     // The framework would read the stream to its end and drop it.
     if (request.method === 'HEAD') return reply.send()
-    return reply.send(Readable.from(lines(db, reads, window, place), { objectMode: false, highWaterMark: 1 }))
+    // A key that is revoked while an export is sent ends it, as one whose rows are gone: without the last line.
+    const confirm = () => request.confirmKey()
+    return reply.send(Readable.from(lines(db, reads, window, place, confirm), { objectMode: false, highWaterMark: 1 }))
   })
 }
 
@@ -110,12 +112,22 @@ async function begin(db: Db, reads: Reads, projectId: string, given: { from?: st
 
 type Export = Window & { binding: string }
 
-/** Reads a page when the page before has been sent, so that a slow reader occupies neither a connection nor memory. */
-async function* lines(db: Db, reads: Reads, window: Export, begun: Place): AsyncIterable<Buffer> {
+/**
+ * Reads a page when the page before has been sent, so that a slow reader occupies neither a connection nor memory. `confirm` throws
+ * when no more may be read.
+ */
+async function* lines(
+  db: Db,
+  reads: Reads,
+  window: Export,
+  begun: Place,
+  confirm: () => Promise<void>,
+): AsyncIterable<Buffer> {
   const number = await numberOf(db, window.projectId)
   let place = begun
   while (place.kind < EXPORT_KINDS.length) {
     const kind = EXPORT_KINDS[place.kind]!
+    await confirm()
     const rows = await reads.run(window.projectId, (source) => readPage(source, kind, window, place))
     const last = rows.at(-1)
     if (last) place = { ...place, at: instantFromPg(last.text(0)!), id: last.text(1)! }

@@ -1,7 +1,10 @@
-// A key that is revoked while the body of a request arrives: 401 when the body ends, and nothing is done.
+// A key that is revoked while the body of a request arrives: 401 when the body ends, and nothing is done. And while an export is sent.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { get } from 'node:http'
 import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sendWhileRevoked } from '../../conformance/apis.ts'
 import { startBilling } from '../../support/billing.ts'
 import { line } from '../../support/imports.ts'
@@ -68,4 +71,30 @@ test('401 and nothing is charged when the key is revoked while the body of a cha
   )
   assert.equal(status, 401)
   assert.deepEqual(await billing.ledger(), [])
+})
+
+test('an export ends without its last line when its key is revoked while it is sent', async () => {
+  const project = await server.project()
+  // More than the buffers of a connection hold.
+  await server.db.query(
+    `insert into profiles (project_id, id, created_at, updated_at, email, locale)
+     select $1, 'p-' || n, '2026-01-01', '2026-01-01', repeat('x', 300) || n || '@example.com', 'en' from generate_series(1, 40000) n`,
+    [project.id],
+  )
+  const keys = `/projects/${project.id}/keys`
+  const { body: made } = await server.admin(keys, { method: 'POST', body: { name: 'reader', scope: ['read'] } })
+  const request = get(`${server.url}/public/v1/export`, { headers: { 'Service-Secret': made.secret_key } })
+  const [response] = await once(request, 'response')
+  assert.equal(response.statusCode, 200)
+  await server.admin(`${keys}/${made.id}`, { method: 'DELETE' })
+  // A key that was looked up is trusted for a second.
+  await sleep(1_100)
+  let text = ''
+  await assert.rejects(async () => {
+    for await (const part of response) text += part
+  }, /aborted/)
+  assert.doesNotMatch(text, /"horizon"/)
+  assert.ok(text.split('\n').length < 40_000)
+  const { status } = await project.get('/export')
+  assert.equal(status, 200)
 })
