@@ -136,7 +136,7 @@ export async function sendAgain(
   return rows.length
 }
 
-// A delivery in progress is sent again at once; the outcome of the earlier attempt is ignored.
+// A delivery in progress is sent again; the outcome of the earlier attempt is ignored, as that of another `scheduled_at`.
 const SEND_AGAIN = `
   insert into webhook_deliveries (project_id, event_id, endpoint_id, created_at, next_attempt_at)
   select e.project_id, $2, e.id, now.at, now.at from (select db_clock() as at) now, webhook_endpoints e
@@ -145,7 +145,8 @@ const SEND_AGAIN = `
     when $3 = 'endpoint.test' then e.id::text = $4
     else e.kinds = '[]' or e.kinds ? $3 end
   on conflict (project_id, event_id, endpoint_id) do update
-  set status = 'pending', next_attempt_at = excluded.next_attempt_at, failures = 0, finished_at = null
+  set status = 'pending', next_attempt_at = excluded.next_attempt_at, scheduled_at = excluded.created_at, failures = 0,
+    finished_at = null
   returning 1`
 
 /** The endpoint's row, locked against other changes, or a 404. Deliveries to it can still be made. */

@@ -16,6 +16,8 @@ export interface Taken {
   attempt: number
   /** How often it failed since it was last sent. */
   failures: number
+  /** When it was taken, as the database has it. It is another when the event is sent again, or the delivery is taken again. */
+  scheduledAt: string
   /** The database's time, which is sent to receivers. */
   nowSeconds: number
   body: string
@@ -76,6 +78,7 @@ export async function take(db: Db, { failing, limit, perEndpoint, busy }: Lane):
     url: row.url!,
     attempt: Number(row.attempts),
     failures: Number(row.failures),
+    scheduledAt: row.scheduled_at!,
     nowSeconds: Number(row.now_seconds),
     body: eventBody(row),
     data: row.data!,
@@ -130,7 +133,7 @@ const TAKE: Statement = {
       scheduled_at = (select at from now)
     from mine
     where w.project_id = mine.project_id and w.event_id = mine.event_id and w.endpoint_id = mine.endpoint_id
-    returning w.project_id, w.event_id, w.endpoint_id, w.attempts, w.failures
+    returning w.project_id, w.event_id, w.endpoint_id, w.attempts, w.failures, w.scheduled_at
   )
   select t.*, p.url, v.type, v.created_at, v.sequence, v.data,
     floor(extract(epoch from (select at from now)))::bigint as now_seconds
@@ -167,6 +170,7 @@ export async function settle(db: Db, taken: Taken, outcome: Outcome, durationMs:
     PATIENCE,
     taken.data,
     taken.url,
+    taken.scheduledAt,
   ])
 }
 
@@ -190,7 +194,7 @@ const SETTLE: Statement = {
       finished_at = case when $9 or $10::float8 is null then db_clock() end,
       next_attempt_at = case when not $9 then db_clock() + make_interval(secs => $10::float8) end,
       scheduled_at = db_clock()
-    where project_id = $1 and event_id = $2 and endpoint_id = $3 and attempts = $4 and status = 'pending'
+    where project_id = $1 and event_id = $2 and endpoint_id = $3 and scheduled_at = $15 and status = 'pending'
   ), attempt as (
     insert into webhook_attempts
       (project_id, event_id, endpoint_id, number, attempted_at, duration_ms, status, error, answer)
@@ -220,10 +224,10 @@ export async function makeDue(db: Db): Promise<void> {
 }
 
 /** Returns a delivery to the queue without an attempt, for another process or the next start. */
-export async function giveBack(db: Db, { project_id, event_id, endpoint_id, attempt }: Taken): Promise<void> {
+export async function giveBack(db: Db, { project_id, event_id, endpoint_id, scheduledAt }: Taken): Promise<void> {
   await db.query(
     `update webhook_deliveries set next_attempt_at = db_clock(), scheduled_at = db_clock()
-     where project_id = $1 and event_id = $2 and endpoint_id = $3 and attempts = $4 and status = 'pending'`,
-    [project_id, event_id, endpoint_id, attempt],
+     where project_id = $1 and event_id = $2 and endpoint_id = $3 and scheduled_at = $4 and status = 'pending'`,
+    [project_id, event_id, endpoint_id, scheduledAt],
   )
 }

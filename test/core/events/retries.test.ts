@@ -68,6 +68,30 @@ test('a delivery that fails at the end of the schedule has failed; it can be sen
   await events.remove(id)
 })
 
+test('an event that is sent again during its last attempt is sent again, whatever that attempt ends with', async () => {
+  let end: (() => void) | undefined
+  const target = await events.receiver((_arrival, response) => {
+    if (target.arrivals.length === 1) return 500
+    if (target.arrivals.length > 2) return 200
+    end = () => response.writeHead(500).end()
+    return undefined
+  })
+  const id = await events.endpoint(target.url)
+  const eventId = await events.event()
+  assert.ok(await events.attempted(eventId, 1))
+  await events.query('update webhook_deliveries set failures = 9 where event_id = $1', [eventId])
+  await events.hurry(eventId)
+  assert.ok(await events.arrived(target, 2))
+  // The endpoint is failing, so it gets nothing more until it has responded.
+  assert.equal(await events.app.db.tx((q) => sendAgain(q, PROJECT, eventId)), 1)
+  end!()
+  assert.ok(await events.attempted(eventId, 2))
+  assert.notEqual((await events.deliveryOf(eventId))!.status, 'failed')
+  assert.ok(await events.became(eventId, 'succeeded'))
+  assert.equal(target.arrivals.length, 3)
+  await events.remove(id)
+})
+
 test('Retry-After puts off the next attempt', async () => {
   const target = await events.receiver((_arrival, response) => {
     response.writeHead(429, { 'retry-after': '600' }).end('later')
