@@ -46,3 +46,6 @@ export async function resealAddresses(query: Query, from: Seal, to: Seal): Promi
   }
   return rows.length
 }
+
+/** SQL: whether the destination `d` receives these messages. */
+export const receives = (what: 'alert' | 'digest') => `(d.receives = '[]' or d.receives ? '${what}')`

@@ -26,6 +26,20 @@ export function shown(metric: MetricName, value: number | null, currency: string
   return (unit === 'money' ? money() : unit === 'ratio' ? PERCENT : NUMBER).format(value)
 }
 
+/** A threshold with all of its digits, of which it has at most six behind the point: 0.0075 is 0.75%, and not 0.8%. */
+export function exactly(metric: MetricName, value: number, currency: string): string {
+  const { unit } = metrics[metric]
+  const style: Intl.NumberFormatOptions =
+    unit === 'money' ? { style: 'currency', currency } : { style: unit === 'ratio' ? 'percent' : 'decimal' }
+  return new Intl.NumberFormat('en-US', { ...style, maximumFractionDigits: unit === 'ratio' ? 4 : 6 }).format(value)
+}
+
+/** The figure of a rule; with more digits where it would look like the threshold that it is below or above. */
+const found = ({ metric, condition, threshold }: Rule, value: number | null, currency: string): string =>
+  value !== null && condition !== 'change' && shown(metric, value, currency) === shown(metric, threshold, currency)
+    ? exactly(metric, value, currency)
+    : shown(metric, value, currency)
+
 /** `net_revenue` is `net revenue`. */
 export const nameOf = (metric: MetricName): string =>
   metric.replaceAll('_', ' ').replace(/\b(mrr|cac|arpu|arppu)\b/, (word) => word.toUpperCase())
@@ -39,11 +53,11 @@ export function ruleContent(state: State, rule: Rule, reading: Reading): Content
   if (condition === 'change') lines.push(`The same weekday a week earlier: ${shown(metric, before, state.currency)}.`)
   if (without > 0) lines.push(withoutLine(without))
   lines.push(
-    `Rule ${rule.id}: ${condition === 'change' ? `a change of ${signed(threshold)}` : `${condition} ${shown(metric, threshold, state.currency)}`}.`,
+    `Rule ${rule.id}: ${condition === 'change' ? `a change of ${signed(threshold)}` : `${condition} ${exactly(metric, threshold, state.currency)}`}.`,
   )
-  const found = `${shown(metric, value, state.currency)} on ${when}, ${comparison(state, rule, reading)}`
+  const figure = `${found(rule, value, state.currency)} on ${when}, ${comparison(state, rule, reading)}`
   return {
-    title: `${state.name}: ${what} ${metrics[metric].unit === 'count' ? 'were' : 'was'} ${found}`,
+    title: `${state.name}: ${what} ${metrics[metric].unit === 'count' ? 'were' : 'was'} ${figure}`,
     lines,
     path: pagePath(state.projectId, metric, day),
     data: {
@@ -59,7 +73,7 @@ export function ruleContent(state: State, rule: Rule, reading: Reading): Content
 }
 
 function comparison({ currency }: State, { metric, condition, threshold }: Rule, reading: Reading): string {
-  if (condition !== 'change') return `${condition} ${shown(metric, threshold, currency)}`
+  if (condition !== 'change') return `${condition} ${exactly(metric, threshold, currency)}`
   const change = changeOf(reading)!
   return `${NUMBER.format(Math.abs(change))}% ${change < 0 ? 'less' : 'more'} than a week earlier`
 }

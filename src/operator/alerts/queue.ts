@@ -1,5 +1,6 @@
 // The queue of messages, in SQL: add, take those that are due, record outcomes.
 
+import { receives } from '../../core/events/alert-addresses.ts'
 import { readRetryAfter } from '../../core/events/schedule.ts'
 import type { Outcome } from '../../core/events/send.ts'
 import { LEAVING_PROJECTS } from '../../core/tenants/leaving.ts'
@@ -13,12 +14,12 @@ const LEASE = '2 minutes'
 const BATCH = 16
 
 /** SQL: adds a message for each destination that receives it, if `claimed` has a row. */
-export const addMessages = (kind: string, receives: 'alert' | 'digest', rule: string, day: string, content: string) => `
+export const addMessages = (kind: string, what: 'alert' | 'digest', rule: string, day: string, content: string) => `
   insert into alert_messages
     (project_id, id, destination_id, kind, rule_id, day, content, created_at, next_attempt_at, scheduled_at)
   select d.project_id, gen_random_uuid(), d.id, '${kind}', ${rule}, ${day}, ${content}, at, at, at
   from claimed, alert_destinations d, (select db_clock() as at) now
-  where d.project_id = $1 and (d.receives = '[]' or d.receives ? '${receives}')
+  where d.project_id = $1 and ${receives(what)}
   on conflict do nothing`
 
 /** A message that this process sends. */

@@ -1,4 +1,5 @@
 // Decides the rules of a project: reads the figure of each, and makes its messages, once for a rule and day.
+import { receives } from '../../core/events/alert-addresses.ts'
 import { readHours } from '../../data/figures/hours.ts'
 import { type MetricName, metrics } from '../../data/figures/metrics.ts'
 import { isStoredFilter } from '../../data/figures/read.ts'
@@ -58,7 +59,8 @@ async function decide(db: Db, state: State, rule: Rule, updatedAt: string): Prom
 const DECIDE = `
   with decided as (
     update alert_rules set checked_day = $3::date, last_value = $4::float8::numeric,
-      fired_at = case when $5 then db_clock() else fired_at end
+      fired_at = case when $5 and exists (
+        select from alert_destinations d where d.project_id = $1 and ${receives('alert')}) then db_clock() else fired_at end
     where project_id = $1 and id = $2 and updated_at = $6::timestamptz and (checked_day is null or checked_day < $3::date)
     returning $5::boolean as is_met
   ), claimed as (select from decided where is_met)

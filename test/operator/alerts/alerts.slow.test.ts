@@ -7,6 +7,7 @@ import { rebuildFigures } from '../../../src/data/figures/follow.ts'
 import { addDays } from '../../../src/lib/days.ts'
 import { sendMail } from '../../../src/operator/alerts/mail.ts'
 import { alertsOnce } from '../../../src/operator/alerts/run.ts'
+import { tundish } from '../../support/cli.ts'
 import { insert } from '../../support/data.ts'
 import { startReceiver } from '../../support/receiver.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
@@ -116,6 +117,36 @@ test('a rule that is met sends one message to each destination, once for the day
   await setClock('05:00:00')
   await again()
   assert.equal(receiver.arrivals.length, 4)
+})
+
+test('a threshold is written with all of its digits', async () => {
+  await put('alerts/rate', { metric: 'conversion_rate', condition: 'below', threshold: 0.0004 })
+  await twice()
+  const { title, lines } = JSON.parse(arrived('/hook')[0]!.body)
+  assert.match(title, /: conversion rate was 0% on 9 Mar 2027, below 0\.04%$/)
+  assert.equal(lines.at(-1), 'Rule rate: below 0.04%.')
+})
+
+test('a rule without a destination has sent no message, and the doctor says so', async () => {
+  const warnings = async () => {
+    const { stdout } = await tundish(['doctor', '--json'], server.env)
+    const { findings } = JSON.parse(stdout) as { findings: { check: string; project_id?: string; message: string }[] }
+    return findings
+      .filter((one) => one.check === 'alerts' && one.project_id === project.id)
+      .map(({ message }) => message)
+  }
+  await put('alerts/low', low)
+  await put('alert-destinations/owner', { kind: 'email', address: 'owner@example.com', receives: ['digest'] })
+  for (const id of ['hook', 'chat'])
+    await server.admin(`/projects/${project.id}/alert-destinations/${id}`, { method: 'DELETE' })
+  await twice()
+  const [rule] = await list('alerts')
+  assert.deepEqual([rule.checked_day, rule.last_value, rule.fired_at], ['2027-03-09', 3, null])
+  assert.deepEqual(await warnings(), [
+    `The alerts of project ${project.id} are sent to nobody: no destination receives them.`,
+  ])
+  await put('alert-destinations/owner', { kind: 'email', address: 'owner@example.com' })
+  assert.deepEqual(await warnings(), [])
 })
 
 test('a digest is sent once at its hour, and not at once when it is set later', async () => {

@@ -56,6 +56,16 @@ test('what the forms set is shown, and a digest that is sent now with its error;
   await alertsOnce(dashboard.server.app)
   assert.equal(receiver.arrivals.length, arrived)
 
+  const rate = { alert_id: 'rate', metric: 'conversion_rate', condition: 'below', threshold: '0.0075', from_hour: '' }
+  assert.equal((await submit('/new', rate)).status, 303)
+  assert.match(await see(), /conversion rate: below 0\.75%/)
+  assert.equal((await submit('/rate/remove', {})).status, 303)
+
+  const noDestination = /No destination receives alerts/
+  assert.doesNotMatch(await see(), noDestination)
+  assert.equal((await submit('/destinations/new', { ...chat, receives: 'digest' })).status, 303)
+  assert.match(await see(), noDestination)
+
   assert.equal((await submit('/drop/remove', {})).status, 303)
   assert.equal((await submit('/destinations/team/remove', {})).status, 303)
   const after = await see()

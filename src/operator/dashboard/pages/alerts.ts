@@ -1,19 +1,16 @@
 // Alerts: rules on figures, the morning digest, where messages go, and what became of them.
 
-import { type MetricName, metricNames, metrics } from '../../../data/figures/metrics.ts'
 import { clockOf, dateOf } from '../../../lib/days.ts'
-import { pageOf } from '../../alerts/content.ts'
 import { allOf, type Item, type Response } from '../call.ts'
 import { id, status, time } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
-import { show } from '../numbers.ts'
 import { actionForm, facts, section, selectField, tableSection, textField } from '../parts.ts'
-import { type Cell, cell, type Table } from '../sheet.ts'
+import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { inCurrency, pathOf, projectOf, type View } from '../view.ts'
+import { pathOf, projectOf, type View } from '../view.ts'
+import { ruleForm, ruleTable } from './alert-rules.ts'
 
-type Rule = Item<'listAlerts'>
 type Destination = Item<'listAlertDestinations'>
 
 export async function alerts(view: View): Promise<Page> {
@@ -31,6 +28,10 @@ export async function alerts(view: View): Promise<Page> {
     question: html`Which figures cause a message, and where is it sent? <a href="/docs/guides/alerts">How alerts work</a>.`,
     body: html`${tableSection(view, 'rules', ruleTable(view, rules), {
       empty: html`<h3>No rules yet</h3><p>A rule sends a message when a figure of the day before is too low, too high, or far from that of the same weekday.</p>`,
+      note:
+        rules.length > 0 &&
+        !destinations.some(receivesAlerts) &&
+        'No destination receives alerts: nobody gets these messages.',
       below: ruleForm(view),
     })}
       ${tableSection(view, 'destinations', destinationTable(view, destinations), {
@@ -46,73 +47,7 @@ export async function alerts(view: View): Promise<Page> {
   }
 }
 
-const CONDITIONS: Record<string, string> = { below: 'below', above: 'above', change: 'change in percent' }
-
-function ruleTable(view: View, rules: Rule[]): Table {
-  return {
-    caption: 'Rules',
-    columns: [
-      ...['Rule', 'Condition'].map((label) => ({ label })),
-      { label: 'Last figure', number: true },
-      ...['Day', 'Last message', 'Problem'].map((label) => ({ label })),
-      { label: 'Actions', actions: ['/alerts/one/remove'] },
-    ],
-    rows: rules.map((one) => [
-      cell(id(one.id), one.id),
-      whenOf(view, one),
-      lastFigure(view, one),
-      one.checked_day ? dateOf(one.checked_day) : '',
-      time(one.fired_at),
-      one.problem ?? '',
-      actionForm(view, {
-        action: view.href(`${pathOf('alerts', one.id)}/remove`),
-        button: 'Remove',
-        danger: true,
-        explanation: `The rule ${one.id} is no longer checked.`,
-      }),
-    ]),
-  }
-}
-
-const UNITS = { money: 'usd', ratio: 'percent', count: 'number' } as const
-/** Whether there is such a metric: an update may have removed it. */
-const isMetric = (name: string): name is MetricName => Object.hasOwn(metrics, name)
-
-/** A figure with the unit of its metric. */
-const figureOf = ({ reporting }: View, metric: string, value: number | null): Piece =>
-  show(UNITS[isMetric(metric) ? metrics[metric].unit : 'count'], value, reporting.currency)
-
-/** The last figure, linked to the page with its day. */
-function lastFigure(view: View, { metric, last_value, checked_day }: Rule): Cell {
-  const shown = figureOf(view, metric, last_value)
-  if (last_value === null || !isMetric(metric) || !view.mayOpen(pageOf(metric))) return cell(shown, last_value)
-  const href = view.href(pageOf(metric), { from: checked_day, to: checked_day })
-  return cell(html`<a href="${href}">${shown}</a>`, last_value)
-}
-
-function whenOf(view: View, { metric, condition, threshold, today, from_hour, dimension, value }: Rule): Piece {
-  const what = `${metric.replaceAll('_', ' ')}${dimension ? ` of ${dimension} ${value}` : ''}`
-  const limit =
-    condition === 'change'
-      ? `a ${threshold < 0 ? 'drop' : 'rise'} of ${Math.abs(threshold)}% in a week`
-      : html`${condition} ${figureOf(view, metric, threshold)}`
-  return html`${what}: ${limit}${today && `, today from ${clockOf(from_hour)}`}`
-}
-
-const metricOptions = Object.fromEntries(metricNames.map((name) => [name, name.replaceAll('_', ' ')]))
-
-const ruleForm = (view: View): Piece =>
-  actionForm(view, {
-    action: view.href('/alerts/new'),
-    button: 'Add a rule',
-    explanation:
-      'The rule is checked at once on the figures of yesterday, and then every day. A rule with the same name is replaced.',
-    fields: html`${textField('alert_id', 'Name', { required: true, hint: 'For example low-revenue.' })}
-      ${selectField('metric', 'Metric', metricOptions, 'revenue')}
-      ${selectField('condition', 'Condition', CONDITIONS, 'below')}
-      ${textField('threshold', 'Threshold', { required: true, hint: `Money ${inCurrency(view)}, rates from 0 to 1. A change in percent against the same weekday: −30 for a drop.` })}
-      ${textField('from_hour', 'Check today, from this hour', { hint: 'Leave empty to check whole days.' })}`,
-  })
+const receivesAlerts = ({ receives }: Destination) => receives.length === 0 || receives.includes('alert')
 
 function destinationTable(view: View, destinations: Destination[]): Table {
   return {
