@@ -52,6 +52,23 @@ test('the sums are those of the operation, and what has no rate is named with ho
   assert.match(text, /From finance to the dashboard/)
 })
 
+test('fees are shown with how many movements they lack', async () => {
+  const { text } = await see(MONTH)
+  assert.match(text, /<dt>Fees<\/dt><dd><strong>–<\/strong> <span class="quiet">none is known</)
+  await db.query(
+    `insert into provider_fees (organization_id, psp, psp_merchant_id, transaction_id, move, entry_id, fee, currency_code, entered_at, stored_at)
+     select $1, 'elsewhere', 'main', 'ch_1', 'sale', 'txn_1', 0.42, 'USD', db_clock(), db_clock()`,
+    [organizationId],
+  )
+  await db.query(
+    `update report_transactions set psp_transaction_id = 'ch_1'
+     where trx_id = (select trx_id from report_transactions where organization_id = $1 and psp_transaction_type = 'sale'
+       and amount_usd is not null order by trx_created_at desc limit 1)`,
+    [organizationId],
+  )
+  assert.match((await see(MONTH)).text, /−\$0\.42<\/strong> <span class="quiet">not known of 29 movements</)
+})
+
 test('an account leads to its movements, and from there to all', async () => {
   const { text } = await see(MONTH)
   const link = /href="([^"]*psp=elsewhere[^"]*)#rows"/.exec(text)![1]!.replaceAll('&amp;', '&')

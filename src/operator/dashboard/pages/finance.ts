@@ -76,9 +76,10 @@ function monthChooser(view: View, month: string): Piece {
     </form>`
 }
 
-function sumTiles({ reporting, reporting_currency, fees, currencies }: Response<'getFinanceReport'>): Piece {
+function sumTiles({ reporting, reporting_currency, fees, currencies, totals }: Response<'getFinanceReport'>): Piece {
   const sum = (value: number) => money(value, reporting_currency)
   const payments = currencies.reduce((total, one) => total + one.payments, 0)
+  const unknownFees = totals.reduce((sum, { fees_unknown }) => sum + fees_unknown, 0)
   const one = (label: string, value: Piece, note: Piece) =>
     html`<div class="tile"><dt>${label}</dt><dd><strong>${value}</strong> <span class="quiet">${note}</span></dd></div>`
   const share = (part: number) => reporting.gross > 0 && html`${percent(-part / reporting.gross)} of gross`
@@ -90,7 +91,7 @@ function sumTiles({ reporting, reporting_currency, fees, currencies }: Response<
     one(
       'Fees',
       fees.length === 0 ? '–' : fees.map(({ fee, fee_currency }, n) => [n > 0 && html`<br>`, money(fee, fee_currency)]),
-      fees.length === 0 && 'none is known',
+      fees.length === 0 ? 'none is known' : unknownFees > 0 && `not known of ${plural(unknownFees, 'movement')}`,
     ),
   )
 }
