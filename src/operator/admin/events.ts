@@ -5,7 +5,7 @@ import { isUuid } from '../../lib/ids.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
 import { notFound } from './exist.ts'
-import { equals, list, ofProject } from './list.ts'
+import { equals, type Filter, list, ofProject } from './list.ts'
 import { change, reading } from './operation.ts'
 
 const TAG = 'Events'
@@ -52,13 +52,22 @@ const attempt = shape('Attempt', 'a', {
   }),
 })
 
+/** SQL: a text as a UUID, which an index finds; null if it is none. */
+const asUuid = (text: string) =>
+  `case when ${text}::text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then ${text}::text::uuid end`
+
+const equalsId = (column: string, description: string): Filter => ({
+  ...equals(column, description),
+  where: (value) => `${column} = ${asUuid(value)}`,
+})
+
 const DELIVERIES = `webhook_deliveries d
   join webhook_endpoints e on e.project_id = d.project_id and e.id = d.endpoint_id and e.removed_at is null
   join events v on v.project_id = d.project_id and v.id = d.event_id`
 
 const FIND = {
   name: 'find event',
-  text: `select ${event.columns} from events v where v.project_id = $1 and v.id::text = $2`,
+  text: `select ${event.columns} from events v where v.project_id = $1 and v.id = $2::uuid`,
 }
 
 const get = reading({
@@ -150,7 +159,7 @@ export const events = [
       join webhook_endpoints e on e.project_id = a.project_id and e.id = a.endpoint_id and e.removed_at is null`,
     at: 'a.attempted_at',
     key: `a.endpoint_id || '/' || a.number`,
-    where: 'a.project_id = $1 and a.event_id::text = $2',
+    where: `a.project_id = $1 and a.event_id = ${asUuid('$2')}`,
     params: ['project_id', 'event_id'],
     check: ofProject.check,
   }),
@@ -169,8 +178,8 @@ export const events = [
     where: 'd.project_id = $1',
     ...ofProject,
     filters: {
-      event_id: equals('d.event_id::text', 'Only deliveries of this event.'),
-      endpoint_id: equals('d.endpoint_id::text', 'Only deliveries to this endpoint.'),
+      event_id: equalsId('d.event_id', 'Only deliveries of this event.'),
+      endpoint_id: equalsId('d.endpoint_id', 'Only deliveries to this endpoint.'),
       status: equals('d.status', 'Only deliveries in this state.', { enum: ['pending', 'succeeded', 'failed'] }),
     },
   }),

@@ -45,7 +45,7 @@ interface Parts {
   others: string
 }
 
-interface Filter {
+export interface Filter {
   schema: Schema
   /** SQL for the placeholder of the given value. */
   where: (placeholder: string, given: unknown) => string
