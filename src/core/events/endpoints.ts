@@ -8,6 +8,7 @@ import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { isPublicAddress } from './address.ts'
 import { eventTypes } from './catalogue.ts'
 import { write } from './outbox.ts'
+import { LEASE_SECONDS } from './queue.ts'
 
 export interface EndpointSettings {
   url: string
@@ -62,7 +63,7 @@ export async function createEndpoint(
   return id
 }
 
-/** Changes the given settings. Enabling it, or another address, resets its failures; enabling it delivers its pending events. */
+/** Changes the given settings. Enabling it, or another address, resets its failures; enabling it delivers its pending events at once. */
 export async function setEndpoint(
   query: Query,
   projectId: string,
@@ -70,7 +71,7 @@ export async function setEndpoint(
   change: Partial<EndpointSettings>,
   rules: UrlRules,
 ): Promise<void> {
-  await findEndpoint(query, projectId, id)
+  const before = await findEndpoint(query, projectId, id)
   const url = change.url === undefined ? null : checkEndpointUrl(change.url, rules)
   const kinds = change.kinds === undefined ? null : JSON.stringify(checkKinds(change.kinds))
   await query(
@@ -83,7 +84,14 @@ export async function setEndpoint(
      where project_id = $1 and id = $2`,
     [projectId, id, url, kinds, change.enabled ?? null],
   )
+  if (change.enabled && before.enabled !== 't') await query(HURRY, [projectId, id, LEASE_SECONDS])
 }
+
+// What failed before may wait for a day. What is due within a lease may be an attempt in progress, and is due soon.
+const HURRY = `
+  update webhook_deliveries set next_attempt_at = db_clock(), scheduled_at = db_clock()
+  where project_id = $1 and endpoint_id = $2 and status = 'pending'
+    and next_attempt_at > db_clock() + make_interval(secs => $3::int)`
 
 /**
  * Removes an endpoint: from now on nothing is delivered to it, and nothing of it is shown. Its deliveries, which may be millions,
