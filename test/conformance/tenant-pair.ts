@@ -8,7 +8,7 @@ import { beginState } from '../../src/data/ingest/stripe/state.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Billing, Organization } from '../support/billing.ts'
 import { addUnit } from '../support/credits.ts'
-import { type Columns, insert } from '../support/data.ts'
+import { addRow, type Columns, insert } from '../support/data.ts'
 
 /** The names of a tenant and its objects. */
 export interface Tenant {
@@ -42,79 +42,51 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
   await insert(db, { id: project, organizationId: mark }, records(mark))
   const customer = await organization.customer({ merchantId: mark })
   const { body } = await organization.charge(customer, { amount: '400', client_metadata: { mark } })
-  const ofOrder = [mark, body.order_id as string, customer]
-  await db.query(
-    `insert into refunds (organization_id, order_id, external_id, refund_id, amount, currency_code, status, provider_key,
-       created_at, settled_at, updated_at)
-     select $1, $2, $3, gen_random_uuid(), 1, 'USD', 'failed', 'key of ' || $1, t.now, t.now, t.now
-     from (select db_clock() as now) t`,
-    ofOrder,
-  )
-  await db.query(
-    `insert into disputes (organization_id, order_id, dispute_id, amount, currency_code, status, opened_at, created_at,
-       updated_at)
-     select $1, $2, 'dispute of ' || $1, 1, 'USD', 'won', t.now, t.now, t.now from (select db_clock() as now) t`,
-    ofOrder.slice(0, 2),
-  )
-  await db.query(
-    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, currencies, created_at, updated_at)
-     values ($1, 'simulator', $1, '[]', db_clock(), db_clock())`,
-    [mark],
-  )
-  await db.query(
-    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
-       connected_at, created_at, updated_at)
-     values ($1, $1, $1, true, 'sealed', '0000', db_clock(), db_clock(), db_clock())`,
-    [mark],
-  )
-  await db.query(
-    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
-       connected_at, created_at, updated_at)
-     values ($1, 'stripe', $1, true, 'sealed', '0000', db_clock(), db_clock(), db_clock())`,
-    [mark],
-  )
-  await addCredits(billing, organization, ofOrder)
-  await db.query(
-    `insert into lost_movements (organization_id, psp, psp_merchant_id, transaction_id, type, state, provider_key, amount,
-       currency_code, moved_at, found_at)
-     values ($1, $1, $1, $1, 'charge', 'moved', $1, 1, 'USD', db_clock(), db_clock())`,
-    [mark],
-  )
-  await db.query(
-    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
-       amount, currency_code, status, psp, psp_transaction_type, psp_reason_code)
-     values ($1, $2, true, db_clock(), gen_random_uuid(), gen_random_uuid(), db_clock(), 1, 'USD', 'failed', $1, 'sale', $1)`,
-    [mark, customer],
-  )
-  await db.query(
-    `insert into finance_months (organization_id, month, closed_at) values ($1, '2025-11-01', db_clock())`,
-    [mark],
-  )
-  await db.query(
-    `insert into provider_payouts (organization_id, psp, psp_merchant_id, payout_id, amount, currency_code, status, is_automatic,
-       arrives_on, created_at)
-     values ($1, $1, $1, $1, 5, 'USD', 'paid', true, '2026-01-02', db_clock())`,
-    [mark],
-  )
-  await db.query(
-    `insert into balance_entries (organization_id, psp, psp_merchant_id, entry_id, type, amount, fee, net, currency_code, entered_at)
-     values ($1, $1, $1, $1, 'stripe_fee', -1, 0, -1, 'USD', db_clock())`,
-    [mark],
-  )
+  const order_id = body.order_id as string
+  const organization_id = mark
+  const refund = {
+    amount: 1,
+    currency_code: 'USD',
+    status: 'failed',
+    provider_key: `key of ${mark}`,
+    settled_at: 'now',
+  }
+  const dispute = { dispute_id: `dispute of ${mark}`, amount: 1, currency_code: 'USD', status: 'won' }
+  await addRow(db, 'refunds', { organization_id, order_id, external_id: customer, ...refund, updated_at: 'now' })
+  await addRow(db, 'disputes', { organization_id, order_id, ...dispute })
+  const connected = { is_sandbox: true, credentials: 'sealed', credentials_last4: '0000', connected_at: 'now' }
+  for (const [psp, more] of Object.entries({ simulator: { currencies: [] }, [mark]: connected, stripe: connected }))
+    await addRow(db, 'merchant_accounts', { organization_id, psp, psp_merchant_id: mark, ...more })
+  await addCredits(billing, organization, [mark, order_id, customer])
+  const account = { organization_id, psp: mark, psp_merchant_id: mark }
+  const lost = { transaction_id: mark, type: 'charge', state: 'moved', provider_key: mark, amount: 1 }
+  await addRow(db, 'lost_movements', { ...account, ...lost, currency_code: 'USD' })
+  const payment = {
+    amount: 1,
+    currency_code: 'USD',
+    status: 'failed',
+    psp_transaction_type: 'sale',
+    psp_reason_code: mark,
+  }
+  await addRow(db, 'report_transactions', {
+    organization_id,
+    psp: mark,
+    external_id: customer,
+    imported: true,
+    ...payment,
+  })
+  await addRow(db, 'finance_months', { organization_id, month: '2025-11-01' })
+  const payout = { payout_id: mark, amount: 5, status: 'paid', is_automatic: true, arrives_on: '2026-01-02' }
+  await addRow(db, 'provider_payouts', { ...account, ...payout, currency_code: 'USD' })
+  const fee = { entry_id: mark, type: 'stripe_fee', amount: -1, fee: 0, net: -1, currency_code: 'USD' }
+  await addRow(db, 'balance_entries', { ...account, ...fee })
   const imported = { organizationId: mark, projectId: project, merchantId: mark }
   await beginState(db.query, imported, { external_id_key: mark }, { background: false, firstStep: 'products' })
-  const names = { mark, organization: mark, project, customer, order: body.order_id as string }
+  const names = { mark, organization: mark, project, customer, order: order_id }
   await followProject(db, project)
-  await db.query(
-    `insert into waiting_links (project_id, record, id, field, named, created_at)
-     values ($1, 'profile', $2, 'session_id', 'session of ' || $2, db_clock())`,
-    [project, mark],
-  )
-  await db.query(
-    `insert into sync_readers (project_id, key_id, list, last_seen_at, window_to, rows_of_day)
-     values ($1, gen_random_uuid(), 'profiles', db_clock(), db_clock(), 1)`,
-    [project],
-  )
+  const waiting = { record: 'profile', id: mark, field: 'session_id', named: `session of ${mark}` }
+  await addRow(db, 'waiting_links', { project_id: project, ...waiting })
+  await addRow(db, 'sync_readers', { project_id: project, list: 'profiles', rows_of_day: 1 })
   await db.query(
     `insert into record_writers (project_id, key_id, day, record, code, n, last_seen_at)
      select $1, id, current_date, 'session', '', 1, db_clock() from secret_keys where project_id = $1 limit 1`,
@@ -131,36 +103,38 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
 async function addCredits(
   { db }: Billing,
   { post }: Pick<Organization, 'post'>,
-  [mark, orderId, external_id]: string[],
+  [mark, orderId, external_id]: [string, string, string],
 ): Promise<void> {
-  await addUnit(db, mark!, mark!)
-  await db.query(
-    `insert into charge_caps (organization_id, scope, per, currency_code, most, created_at)
-     values ($1, 'customer', 'month', '', 1000000, db_clock())`,
-    [mark!],
-  )
-  await db.query(
-    `insert into credit_rules (organization_id, currency_code, charged, unit, amount, created_at)
-     values ($1, 'USD', 5, $1, 1, db_clock())`,
-    [mark!],
-  )
+  const organization_id = mark
+  await addUnit(db, mark, mark)
+  const cap = { scope: 'customer', per: 'month', currency_code: '', most: 1_000_000 }
+  await addRow(db, 'charge_caps', { organization_id, ...cap })
+  await addRow(db, 'credit_rules', { organization_id, currency_code: 'USD', charged: 5, unit: mark, amount: 1 })
   await post('/credits/grant', { external_id, unit: mark, amount: 1000, idempotency_key: 'first' })
   // Of two top-ups one is left when the other is removed.
-  await addUnit(db, mark!, `${mark}-too`)
+  await addUnit(db, mark, `${mark}-too`)
   await post('/credits/grant', { external_id, unit: `${mark}-too`, amount: 1, idempotency_key: 'second' })
-  await db.query(
-    `insert into credit_top_ups (organization_id, external_id, unit, top_up_id, status, below, amount, currency_code, grants,
-       most_per_day, most_per_month, created_at, updated_at)
-     select $1, $2, unit, gen_random_uuid(), 'off', 1, 5, 'USD', 1, 1, 1, db_clock(), db_clock()
-     from credit_accounts where organization_id = $1`,
-    [mark!, external_id!],
-  )
-  await db.query(
-    `insert into credit_holds (organization_id, hold_id, external_id, unit, amount, expires_at, created_at)
-     values ($1, $2, $3, $1, 1, db_clock() + interval '1 day', db_clock())`,
-    [mark!, orderId!, external_id!],
-  )
-  await db.query('update credit_accounts set held = 1 where organization_id = $1', [mark!])
+  const topUp = {
+    status: 'off',
+    below: 1,
+    amount: 5,
+    currency_code: 'USD',
+    grants: 1,
+    most_per_day: 1,
+    most_per_month: 1,
+  }
+  for (const unit of [mark, `${mark}-too`])
+    await addRow(db, 'credit_top_ups', { organization_id, external_id, unit, ...topUp })
+  const expires_at = new Date(Date.now() + 86_400_000)
+  await addRow(db, 'credit_holds', {
+    organization_id,
+    hold_id: orderId,
+    external_id,
+    unit: mark,
+    amount: 1,
+    expires_at,
+  })
+  await db.query('update credit_accounts set held = 1 where organization_id = $1', [mark])
 }
 
 /** The same tenant with a new endpoint, event or key, if the path names one. */
@@ -223,28 +197,16 @@ function records(mark: string) {
 async function addAlerts(db: Db, { project, mark }: Pick<Tenant, 'project' | 'mark'>): Promise<void> {
   for (const table of ['alert_messages', 'alert_destinations', 'alert_rules'])
     await db.query(`delete from ${table} where project_id = $1`, [project])
-  for (const [table, columns, values] of [
-    ['alert_settings', 'next_check_at', `db_clock() + interval '5 minutes'`],
-    [
-      'alert_rules',
-      'id, metric, condition, threshold, today, from_hour, created_at, updated_at',
-      `$2, 'sessions', 'below', 0, false, 0, db_clock(), db_clock()`,
-    ],
-    [
-      'alert_destinations',
-      'id, kind, address, shown, created_at, updated_at',
-      `$2, 'webhook', '', 'http://127.0.0.1:9/' || $2, db_clock(), db_clock()`,
-    ],
-    [
-      'alert_messages',
-      'id, destination_id, kind, day, content, status, created_at, scheduled_at, finished_at',
-      `gen_random_uuid(), $2, 'digest', '2026-01-02', jsonb_build_object('title', $2::text), 'sent', db_clock(), db_clock(), db_clock()`,
-    ],
-  ] as const)
-    await db.query(
-      `insert into ${table} (project_id, ${columns}) select $1, ${values} where $2::text is not null on conflict do nothing`,
-      [project, mark],
-    )
+  const message = { destination_id: mark, kind: 'digest', day: '2026-01-02', content: { title: mark }, status: 'sent' }
+  await db.query(
+    `insert into alert_settings (project_id, next_check_at) values ($1, db_clock() + interval '5 minutes') on conflict do nothing`,
+    [project],
+  )
+  const rule = { metric: 'sessions', condition: 'below', threshold: 0, today: false, from_hour: 0 }
+  await addRow(db, 'alert_rules', { project_id: project, id: mark, ...rule })
+  const destination = { kind: 'webhook', address: '', shown: `http://127.0.0.1:9/${mark}` }
+  await addRow(db, 'alert_destinations', { project_id: project, id: mark, ...destination })
+  await addRow(db, 'alert_messages', { project_id: project, ...message, scheduled_at: 'now', finished_at: 'now' })
 }
 
 const makeWebhook = (db: Db, { project, mark }: Pick<Tenant, 'project' | 'mark'>) =>
@@ -262,16 +224,9 @@ async function makeEvent(db: Db, { project, mark }: Pick<Tenant, 'project' | 'ma
   const told = { type: 'charge.succeeded', object_id: mark, profile_id: mark, data: { mark } } as const
   await db.tx((query) => write(query, project, [told]))
   const [row] = await db.query('select id from events where project_id = $1 and object_id = $2', [project, mark])
-  const names = [project, row!.id!, webhook]
-  await db.query(
-    `insert into webhook_deliveries (project_id, event_id, endpoint_id, created_at, next_attempt_at, attempts, failures)
-     values ($1, $2, $3, db_clock(), db_clock() + interval '1 hour', 2, 2)`,
-    names,
-  )
-  await db.query(
-    `insert into webhook_attempts (project_id, event_id, endpoint_id, number, attempted_at, duration_ms, status, answer)
-     values ($1, $2, $3, 1, db_clock(), 5, 500, $4)`,
-    [...names, mark],
-  )
+  const names = { project_id: project, event_id: row!.id!, endpoint_id: webhook }
+  const next_attempt_at = new Date(Date.now() + 3_600_000)
+  await addRow(db, 'webhook_deliveries', { ...names, next_attempt_at, attempts: 2, failures: 2 })
+  await addRow(db, 'webhook_attempts', { ...names, number: 1, duration_ms: 5, status: 500, answer: mark })
   return row!.id!
 }

@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { readerOf } from '../data/sync/copies.ts'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
+import { addRow } from '../support/data.ts'
 import { openReplicated, type Replicated } from '../support/replica.ts'
 import { type Json, scrape } from '../support/server.ts'
 import { until } from '../support/time.ts'
@@ -146,11 +147,7 @@ describe('a failover to a standby that has not received the last commits', { tim
     pair = await openPair()
     folder = mkdtempSync(join(tmpdir(), 'tundish-failover-'))
     const { primary, replica, billing, shop } = pair
-    await billing.db.query(
-      `insert into webhook_endpoints (project_id, id, url, kinds, enabled, created_at, updated_at)
-       values ($1, $2, 'https://example.com/', '[]', true, db_clock(), db_clock())`,
-      [shop.projectId, randomUUID()],
-    )
+    await addRow(billing.db, 'webhook_endpoints', { project_id: shop.projectId, url: 'https://example.com/' })
     await replica.catchUp()
     await replica.query(`alter system set primary_conninfo = ''`)
     await replica.query('select pg_reload_conf()')

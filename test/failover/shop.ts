@@ -9,6 +9,7 @@ import { createOrganization, createProject } from '../../src/core/tenants/tenant
 import { openLog } from '../../src/lib/log.ts'
 import { addPayment } from '../support/billing.ts'
 import { startProcess } from '../support/cli.ts'
+import { addRow } from '../support/data.ts'
 import { openSimulator } from '../support/simulators.ts'
 import type { Shop } from './clients.ts'
 import type { Nodes } from './nodes.ts'
@@ -62,15 +63,9 @@ export async function fillShop(env: Record<string, string>, organizationId: stri
     await app.db.query('update organizations set one_off_charge_enabled = true')
     const customers = Array.from({ length: CUSTOMERS }, (_, n) => `user-${n}`)
     for (const id of customers) {
-      await app.db.query(
-        'insert into profiles (project_id, id, created_at, updated_at) values ($1, $2, db_clock(), db_clock())',
-        [project.id, id],
-      )
-      await app.db.query(
-        `insert into customers (organization_id, external_id, project_id, profile_id, created_at, updated_at)
-         values ($1, $2, $3, $2, db_clock(), db_clock())`,
-        [organizationId, id, project.id],
-      )
+      const names = { organization_id: organizationId, project_id: project.id }
+      await addRow(app.db, 'profiles', { project_id: project.id, id })
+      await addRow(app.db, 'customers', { ...names, external_id: id, profile_id: id })
       await addPayment(app.db, organizationId, id, {})
     }
     return { organizationId, billingKey, projectKey: project.secret_key, customers }

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { ServerOptions } from '../../src/server/listeners/server.ts'
+import { addRow } from './data.ts'
 import { type ApiResponse, type Json, startTestServer, type TestServer } from './server.ts'
 import { openSimulator } from './simulators.ts'
 
@@ -122,44 +123,30 @@ let customers = 0
 
 async function addCustomer(db: Db, organization: string, project: string, given: CustomerGiven = {}): Promise<string> {
   const externalId = `user-${++customers}`
-  const { profileId, psp = 'simulator', merchantId = 'merchant-1', status = 'succeeded', type = 'sale' } = given
-  if (profileId !== undefined) {
-    await db.query(
-      'insert into profiles (project_id, id, created_at, updated_at) values ($1, $2, db_clock(), db_clock())',
-      [project, profileId],
-    )
-  }
-  await db.query(
-    `insert into customers (organization_id, external_id, project_id, profile_id, created_at, updated_at)
-     values ($1, $2, $3, $4, db_clock(), db_clock())`,
-    [organization, externalId, project, profileId ?? null],
-  )
-  await addPayment(db, organization, externalId, { ...given, psp, merchantId, status, type })
+  const { profileId } = given
+  if (profileId !== undefined) await addRow(db, 'profiles', { project_id: project, id: profileId })
+  const names = { organization_id: organization, external_id: externalId, project_id: project }
+  await addRow(db, 'customers', { ...names, profile_id: profileId })
+  await addPayment(db, organization, externalId, given)
   return externalId
 }
 
-/** An imported payment of long ago. */
+/** An imported payment, of some day in 2001 unless `given` has a time. */
 export async function addPayment(db: Db, organization: string, externalId: string, given: CustomerGiven) {
   const { token = 'pm_card_visa', psp = 'simulator', merchantId = 'merchant-1', status = 'succeeded' } = given
+  const { type = 'sale', at = new Date(Date.UTC(2001, 0, 1 + Math.random() * 300)) } = given
   const orderId = randomUUID()
-  await db.query(
-    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
-       amount, currency_code, status, psp, psp_merchant_id, region, psp_transaction_type, payment_method_token)
-     values ($1, $2, true, db_clock(), $3, $4, coalesce($9, timestamptz '2001-01-01' + random() * interval '300 days'), 5, 'USD',
-       $5, $6, $7, 'eu', $10, $8)`,
-    [
-      organization,
-      externalId,
-      orderId,
-      randomUUID(),
-      status,
-      psp,
-      merchantId,
-      token,
-      given.at ?? null,
-      given.type ?? 'sale',
-    ],
-  )
+  await addRow(db, 'report_transactions', {
+    ...{
+      organization_id: organization,
+      external_id: externalId,
+      imported: true,
+      order_id: orderId,
+      trx_created_at: at,
+    },
+    ...{ amount: 5, currency_code: 'USD', status, psp, psp_merchant_id: merchantId, region: 'eu' },
+    ...{ psp_transaction_type: type, payment_method_token: token },
+  })
   return orderId
 }
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Organization } from './billing.ts'
+import { addRow } from './data.ts'
 import type { ApiResponse, Json } from './server.ts'
 
 export interface Shop extends Organization {
@@ -30,19 +31,9 @@ export async function withCredits(db: Db, organization: Organization): Promise<S
   }
 }
 
-export async function addUnit(
-  db: Db,
-  organization: string,
-  unit: string,
-  decimals = 0,
-  lowBelow: string | null = null,
-) {
-  await db.query('insert into credit_clocks (organization_id) values ($1) on conflict do nothing', [organization])
-  await db.query(
-    `insert into credit_units (organization_id, unit, name, decimals, low_below, created_at)
-     values ($1, $2, $2, $3, $4, db_clock())`,
-    [organization, unit, decimals, lowBelow],
-  )
+export async function addUnit(db: Db, organization_id: string, unit: string, decimals = 0) {
+  await db.query('insert into credit_clocks (organization_id) values ($1) on conflict do nothing', [organization_id])
+  await addRow(db, 'credit_units', { organization_id, unit, name: unit, decimals })
 }
 
 /** Asserts what holds at every instant: balances are the sums of their entries, and of what is left of grants. */

@@ -110,6 +110,33 @@ export async function insert(db: Db, project: { id: string; organizationId: stri
   })
 }
 
+/** Inserts a row into any table. Times and ids that must not be null are now and random if omitted; other times can be 'now'. */
+export async function addRow(db: Pick<Db, 'query'>, table: string, columns: Columns): Promise<void> {
+  const given = Object.entries(columns).map(([name, value]) => ({ name, value: value === 'now' ? 'db_clock()' : name }))
+  const missing = (await requiredOf(db, table)).filter(({ name }) => !(name in columns))
+  const all = [...given, ...missing]
+  await db.query(
+    `insert into ${table} (${all.map(({ name }) => name)}) select ${all.map(({ value }) => value)}
+     from json_populate_record(null::${table}, $1)`,
+    [JSON.stringify(columns)],
+  )
+}
+
+const required = new Map<string, { name: string; value: string }[]>()
+
+async function requiredOf({ query }: Pick<Db, 'query'>, table: string) {
+  const known = required.get(table)
+  if (known) return known
+  const found = await query<{ name: string; value: string }>(
+    `select attname as name, case when atttypid = 'uuid'::regtype then 'gen_random_uuid()' else 'db_clock()' end as value
+     from pg_attribute where attrelid = $1::regclass and attnum > 0 and attnotnull and not atthasdef
+       and atttypid in ('timestamptz'::regtype, 'uuid'::regtype)`,
+    [table],
+  )
+  required.set(table, found)
+  return found
+}
+
 /** The records to which most others refer, with plain ids: `funnel`, `experiment`, `profile`, `session`, `product`. */
 export const BASICS: Rows = {
   funnels: [{ id: 'funnel' }],

@@ -7,6 +7,7 @@ import { type ImportOptions, type ImportResult, importRecords } from '../../src/
 import { type Db, openDb } from '../../src/lib/pg/db.ts'
 import type { NamedRow, Param } from '../../src/lib/pg/types.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
+import { addRow } from './data.ts'
 import { type FreshDatabase, freshDatabase } from './postgres.ts'
 
 export type Line = { record: string; data: object } | string
@@ -187,21 +188,16 @@ function fields(table: string, ...columns: string[]): string {
 
 /** Stores an order that Tundish made, of a new customer. */
 export async function storeOrder(
-  { rows }: Pick<Imports, 'rows'>,
+  db: Pick<Db, 'query'>,
   { id, organizationId }: Project,
   order: string,
   providerKey: string,
   psp = 'stripe',
 ) {
-  await rows(
-    `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
-     values ($1, 'ada', $2, db_clock(), db_clock())`,
-    [organizationId, id],
-  )
-  await rows(
-    `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
-       status, psp, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
-     values ($1, $3, 'ada', $2, 'key', 10, 'USD', 'failed', $5, 'pm', $3, $4, db_clock(), db_clock())`,
-    [organizationId, id, order, providerKey, psp],
-  )
+  const names = { organization_id: organizationId, project_id: id, external_id: 'ada' }
+  await addRow(db, 'customers', names)
+  await addRow(db, 'orders', {
+    ...{ ...names, order_id: order, source_trx_id: order, psp, provider_key: providerKey, idempotency_key: 'key' },
+    ...{ amount: 10, currency_code: 'USD', status: 'failed', payment_method_token: 'pm', settled_at: 'now' },
+  })
 }

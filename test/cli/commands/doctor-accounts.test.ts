@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
 import { tundish } from '../../support/cli.ts'
+import { addRow } from '../../support/data.ts'
 
 const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())
@@ -50,11 +51,8 @@ test('fails for credentials that the master key does not open', async () => {
 })
 
 test('warns of external_ids that look like e-mail addresses', async () => {
-  await billing.db.query(
-    `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
-     values ($1, 'ada@example.com', $2, db_clock(), db_clock())`,
-    [shop.id, shop.projectId],
-  )
+  const names = { organization_id: shop.id, project_id: shop.projectId, external_id: 'ada@example.com' }
+  await addRow(billing.db, 'customers', names)
   assert.match(await examine(), /^warning +erasures +At least 1 external_id looks like an e-mail address, which/m)
 })
 

@@ -63,7 +63,7 @@ test('a charge that another organization made with the same account is not calle
   const { customer, payment_method } = await savedCard(client)
   const other = await imports.project()
   const [order, key] = [randomUUID(), 'a key of the other organization']
-  await storeOrder(imports, other, order, key)
+  await storeOrder(imports.db, other, order, key)
   const how = { confirm: true, off_session: true, metadata: { tundish_order: order, tundish_key: key } }
   await client.paymentIntents.create({ ...how, amount: 700, currency: 'usd', customer, payment_method })
   assert.doesNotMatch((await run('--key-file', keyFile)).stdout, /no order here/)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { startDashboard } from '../../support/dashboard.ts'
-import { insert, type Rows } from '../../support/data.ts'
+import { addRow, insert, type Rows } from '../../support/data.ts'
 import type { Project } from '../../support/server.ts'
 
 const dashboard = await startDashboard()
@@ -122,12 +122,11 @@ test('X-Same-Person names the profile of a customer whose payments the provider 
     profiles: [{ id: 'cus_ada' }],
     customers: [{ external_id: 'user-1', profile_id: 'ada' }],
   })
-  await dashboard.server.db.query(
-    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
-       amount, currency_code, status, psp, psp_transaction_type, psp_customer_id)
-     values ($1, 'user-1', true, db_clock(), $2, $2, db_clock(), 5, 'USD', 'succeeded', 'stripe', 'sale', 'cus_ada')`,
-    [shop.organizationId, ORDER],
-  )
+  await addRow(dashboard.server.db, 'report_transactions', {
+    ...{ organization_id: shop.organizationId, external_id: 'user-1', imported: true, order_id: ORDER },
+    ...{ amount: 5, currency_code: 'USD', status: 'succeeded', psp: 'stripe', psp_transaction_type: 'sale' },
+    psp_customer_id: 'cus_ada',
+  })
   assert.equal(await named(shop, 'cus_ada'), 'ada')
   assert.equal(await named(shop, 'ada'), undefined)
 })

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { reapply } from '../../../src/core/erasure/erasure.ts'
-import { BASICS, insert } from '../../support/data.ts'
+import { addRow, BASICS, insert } from '../../support/data.ts'
 import { untilLocked } from '../../support/database.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
 import { eventually } from '../../support/time.ts'
@@ -39,10 +39,7 @@ test('the first 2 KiB of a response are kept, as text that the database can stor
 
 test('no response about an erased person is kept', async () => {
   const profile = `pro_${randomUUID()}`
-  await events.query(
-    `insert into profiles (project_id, id, created_at, updated_at) values ($1, $2, db_clock(), db_clock())`,
-    [PROJECT, profile],
-  )
+  await addRow(events.app.db, 'profiles', { project_id: PROJECT, id: profile })
   const target = await events.receiver((_arrival, response) => {
     response.writeHead(200).end('hello ada@example.com')
     return undefined

@@ -7,6 +7,7 @@ import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBilling } from '../../support/billing.ts'
 import { withCredits } from '../../support/credits.ts'
+import { addRow } from '../../support/data.ts'
 import { line, textOf } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import type { Json } from '../../support/server.ts'
@@ -72,11 +73,7 @@ test('an entry whose commit is late is in the export or in the next one', async 
 })
 
 test('a copy has every entry and the balances, and what spends, erasures, merges and imports change', async () => {
-  for (const id of ['ada', 'into', 'third'])
-    await db.query(
-      'insert into profiles (project_id, id, created_at, updated_at) values ($1, $2, db_clock(), db_clock())',
-      [shop.projectId, id],
-    )
+  for (const id of ['ada', 'into', 'third']) await addRow(db, 'profiles', { project_id: shop.projectId, id })
   const external_id = await shop.customer()
   assert.equal((await bring(line.customer({ external_id, profile_id: 'ada' }))).status, 200)
   const moved = await shop.customer()

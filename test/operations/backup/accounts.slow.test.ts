@@ -1,16 +1,18 @@
 // A restore marks the merchant accounts that may have charged since the backup, also those that the backup does not know.
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { addRow } from '../../support/data.ts'
 import { type Installation, openInstallations } from './installations.ts'
 
 const { source, target, file } = await openInstallations('accounts.backup')
 
 const connect = ({ db }: Installation, account: string) =>
-  db.query(
-    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, created_at, updated_at)
-     values ('shop', 'stripe', $1, true, db_clock(), db_clock())`,
-    [account],
-  )
+  addRow(db, 'merchant_accounts', {
+    organization_id: 'shop',
+    psp: 'stripe',
+    psp_merchant_id: account,
+    is_sandbox: true,
+  })
 const ACCOUNTS = "select psp_merchant_id as id from unlisted_accounts where psp <> 'simulator' order by 1"
 const names = async ({ db }: Installation) => (await db.query(ACCOUNTS)).map(({ id }) => id)
 const restore = (...more: string[]) => target.run('restore', file, '--without-erasures', '--replace', ...more)

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { tundish } from '../../support/cli.ts'
+import { addRow } from '../../support/data.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { startTestServer } from '../../support/server.ts'
 import { BEFORE_1_0, contents, install, kept, openInstallations } from './installations.ts'
@@ -207,10 +208,8 @@ describe('data in the way', () => {
   })
 
   test('is one of all the reasons that are known before the file is read, each in a line', async () => {
-    await target.db.query(
-      `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, created_at, updated_at)
-       values ('other', 'stripe', 'acct_1', true, db_clock(), db_clock())`,
-    )
+    const account = { organization_id: 'other', psp: 'stripe', psp_merchant_id: 'acct_1', is_sandbox: true }
+    await addRow(target.db, 'merchant_accounts', account)
     const before = await contents(target.db)
     const env = { ...target.env, MASTER_KEY: randomBytes(32).toString('base64') }
     const { code, stdout, stderr } = await tundish(['restore', file, '--erasures', '/nowhere/a', '/nowhere/b'], env)

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { instantFromPg } from '../../../src/lib/time.ts'
 import { keepAccounts, markUnlisted } from '../../../src/operations/backup/accounts.ts'
+import { addRow } from '../../support/data.ts'
 import { install } from './installations.ts'
 
 const { db, remove } = await install()
@@ -16,12 +17,8 @@ beforeEach(async () => {
   await db.query(`insert into organizations (id, name) values ('shop', '')`)
 })
 
-const account = (psp: string, id: string, isSandbox: boolean | null) =>
-  db.query(
-    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, created_at, updated_at)
-     values ('shop', $1, $2, $3, db_clock(), db_clock())`,
-    [psp, id, isSandbox],
-  )
+const account = (psp: string, psp_merchant_id: string, is_sandbox: boolean | null) =>
+  addRow(db, 'merchant_accounts', { organization_id: 'shop', psp, psp_merchant_id, is_sandbox })
 
 /** Marks as for a backup of `MADE_AT` that replaces this database. */
 const mark = () =>

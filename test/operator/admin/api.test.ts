@@ -308,7 +308,7 @@ const insertConnectedAccount = (merchantId: string) =>
 
 async function orderId() {
   const id = '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55'
-  await storeOrder({ rows: events.app.db.query }, { id: PROJECT, organizationId: ORGANIZATION }, id, 'k', 'simulator')
+  await storeOrder(events.app.db, { id: PROJECT, organizationId: ORGANIZATION }, id, 'k', 'simulator')
   return id
 }
 

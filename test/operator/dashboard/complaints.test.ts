@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startDashboard } from '../../support/dashboard.ts'
-import { insert } from '../../support/data.ts'
+import { addRow, insert } from '../../support/data.ts'
 import { rowsOf } from './page-numbers.ts'
 
 const [DECLINED, PAID, EVENT, ENDPOINT] = [6, 7, 8, 9].map((n) => `01900000-0000-7000-8000-00000000000${n}`)
@@ -46,21 +46,13 @@ before(async () => {
       { id: ENDPOINT, type: 'profile.updated', object_id: 'profile', profile_id: 'profile', data: { id: 'profile' } },
     ],
   })
-  await server.db.query(
-    `insert into webhook_endpoints (project_id, id, url, enabled, failing_since, created_at, updated_at)
-     values ($1, $2, 'https://shop.example/hooks', true, $3, $3, $3)`,
-    [project.id, ENDPOINT!, T],
-  )
-  await server.db.query(
-    `insert into webhook_deliveries (project_id, event_id, endpoint_id, status, attempts, failures, created_at, next_attempt_at)
-     values ($1, $2, $3, 'pending', 1, 1, $4, $4)`,
-    [project.id, EVENT!, ENDPOINT!, T],
-  )
-  await server.db.query(
-    `insert into webhook_attempts (project_id, event_id, endpoint_id, number, attempted_at, duration_ms, status)
-     values ($1, $2, $3, 1, $4, 5, 500)`,
-    [project.id, EVENT!, ENDPOINT!, T],
-  )
+  const names = { project_id: project.id, event_id: EVENT, endpoint_id: ENDPOINT }
+  const endpoint = { id: ENDPOINT, url: 'https://shop.example/hooks', enabled: true, failing_since: T }
+  await addRow(server.db, 'webhook_endpoints', { project_id: project.id, ...endpoint, created_at: T, updated_at: T })
+  const delivery = { status: 'pending', attempts: 1, failures: 1, created_at: T, next_attempt_at: T }
+  await addRow(server.db, 'webhook_deliveries', { ...names, ...delivery })
+  const attempt = { number: 1, attempted_at: T, duration_ms: 5, status: 500 }
+  await addRow(server.db, 'webhook_attempts', { ...names, ...attempt })
 })
 after(() => dashboard?.stop())
 

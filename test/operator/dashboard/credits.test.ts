@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { addUnit, stopChecked } from '../../support/credits.ts'
 import { startDashboard } from '../../support/dashboard.ts'
-import { insert } from '../../support/data.ts'
+import { addRow, insert } from '../../support/data.ts'
 import { untilLocked } from '../../support/database.ts'
 import { rowsOf } from './page-numbers.ts'
 
@@ -80,12 +80,16 @@ test('the forms of a person grant and correct once, ask first, and are audited',
 
 test('the page of the organization adds up, by unit and day, to the entries behind it', async () => {
   const { db } = dashboard.server
-  await db.query(
-    `insert into credit_top_ups (organization_id, external_id, unit, top_up_id, status, off_reason, below, amount, currency_code,
-       grants, most_per_day, most_per_month, created_at, updated_at)
-     values ($1, 'cus-ada', 'tokens', gen_random_uuid(), 'off', 'expired_card', 50, '9.99', 'USD', 100, 1, 5, db_clock(), db_clock())`,
-    [organization],
-  )
+  await addRow(db, 'credit_top_ups', {
+    ...{
+      organization_id: organization,
+      external_id: 'cus-ada',
+      unit: 'tokens',
+      status: 'off',
+      off_reason: 'expired_card',
+    },
+    ...{ below: 50, amount: 9.99, currency_code: 'USD', grants: 100, most_per_day: 1, most_per_month: 5 },
+  })
   const page = await see('/credits')
   assert.deepEqual(rowsOf(page, 'units'), [['tokens', '70', '100', '0', '0', '0', '-30', '0', '1']])
   assert.deepEqual(rowsOf(page, 'days'), [[today, 'tokens', '70', '100', '0', '0', '0', '-30', '2']])

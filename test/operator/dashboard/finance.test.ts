@@ -4,6 +4,7 @@ import { after, test } from 'node:test'
 import { FULL_ACCESS } from '../../../src/core/tenants/access.ts'
 import { openCall } from '../../../src/operator/dashboard/call.ts'
 import { startDashboard } from '../../support/dashboard.ts'
+import { addRow } from '../../support/data.ts'
 import type { Json } from '../../support/server.ts'
 
 const dashboard = await startDashboard()
@@ -14,11 +15,8 @@ const [project] = await db.query('select id, organization_id from projects limit
 const [projectId, organizationId] = [project!.id!, project!.organization_id!]
 const cookie = await signIn((await operator('write')).key)
 
-await db.query(
-  `insert into customers (organization_id, external_id, project_id, email, created_at, updated_at)
-   values ($1, 'ada', $2, 'ada@example.com', db_clock(), db_clock())`,
-  [organizationId, projectId],
-)
+const owner = { organization_id: organizationId, project_id: projectId }
+await addRow(db, 'customers', { ...owner, external_id: 'ada', email: 'ada@example.com' })
 // 30 payments in two currencies, of which one has no rate, and a refund.
 await db.query(
   `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, psp_date,

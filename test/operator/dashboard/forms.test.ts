@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createProject } from '../../../src/core/tenants/tenants.ts'
 import { startDashboard } from '../../support/dashboard.ts'
+import { addRow } from '../../support/data.ts'
 import { openStripeSimulator, TEST_KEY } from '../../support/simulators.ts'
 
 const ACCOUNT = 'acct_1TundishDialect0'
@@ -95,15 +96,9 @@ test('settings of charges, erasures and rates are saved, each with its audit ent
 test('a receipt says what became of the erasure at the payment provider', async () => {
   const { server, project } = dashboard
   await send('/settings/erasures', { erase_at_provider: 'delete' })
-  await server.db.query(
-    `insert into profiles (project_id, id, created_at, updated_at) values ($1, 'pro_1', db_clock(), db_clock())`,
-    [project.id],
-  )
-  await server.db.query(
-    `insert into customers (organization_id, external_id, project_id, profile_id, created_at, updated_at)
-     values ($1, 'cus_OfTheReceipt', $2, 'pro_1', db_clock(), db_clock())`,
-    [organization, project.id],
-  )
+  const customer = { organization_id: organization, external_id: 'cus_OfTheReceipt', profile_id: 'pro_1' }
+  await addRow(server.db, 'profiles', { project_id: project.id, id: 'pro_1' })
+  await addRow(server.db, 'customers', { project_id: project.id, ...customer })
   assert.match((await see('/people/pro_1')).text, /asked to delete the customer/)
   await send('/people/pro_1/erase', { confirm: 'pro_1' })
   assert.match((await see('/erasures')).text, /pending<\/span> 1 of 1/)

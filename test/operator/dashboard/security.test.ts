@@ -6,6 +6,7 @@ import { endOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { actions, pages } from '../../../src/operator/dashboard/routes.ts'
 import { makeLink } from '../../../src/operator/dashboard/sessions.ts'
 import { startDashboard } from '../../support/dashboard.ts'
+import { insert } from '../../support/data.ts'
 
 const dashboard = await startDashboard()
 after(() => dashboard.stop())
@@ -189,21 +190,11 @@ test('names and other data are escaped', async () => {
 
 test('an erasure needs the typed ID, and no page shows what it removed', async () => {
   const { server, project, visit } = dashboard
-  await server.db.query(
-    `insert into profiles (project_id, id, created_at, updated_at, email, email_folded, phone)
-     values ($1, 'pro_1', db_clock(), db_clock(), 'ada@example.com', 'ada@example.com', '+49123')`,
-    [project.id],
-  )
-  await server.db.query(
-    `insert into sessions (project_id, id, created_at, updated_at, profile_id, ip)
-     values ($1, 'ses_1', db_clock(), db_clock(), 'pro_1', '192.0.2.77')`,
-    [project.id],
-  )
-  await server.db.query(
-    `insert into replies (project_id, session_id, screen_id, element_id, screen_index, element_type, value)
-     values ($1, 'ses_1', 'wish', 'wish', 0, 'input', '"to sleep like an owl"')`,
-    [project.id],
-  )
+  await insert(server.db, project, {
+    profiles: [{ id: 'pro_1', email: 'ada@example.com', phone: '+49123' }],
+    sessions: [{ id: 'ses_1', profile_id: 'pro_1', ip: '192.0.2.77' }],
+    replies: [{ session_id: 'ses_1', screen_id: 'wish', element_id: 'wish', value: 'to sleep like an owl' }],
+  })
   const page = `/people/pro_1?project=${project.id}`
   const { cookie } = writer
   for (const text of [/ada@example\.com/, /192\.0\.2\.77/, /to sleep like an owl/])

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { addPayment, refused, startBilling } from '../../support/billing.ts'
+import { addRow } from '../../support/data.ts'
 import { until } from '../../support/time.ts'
 
 const billing = await startBilling()
@@ -50,13 +51,8 @@ describe('the checks, each before the next', () => {
     const unsaved = await shop.customer({ token: null })
     const elsewhere = await shop.customer({ psp: 'elsewhere', merchantId: 'narrow' })
     const narrow = await shop.customer({ merchantId: 'narrow' })
-    for (const psp of ['simulator', 'elsewhere']) {
-      await billing.db.query(
-        `insert into merchant_accounts (organization_id, psp, psp_merchant_id, currencies, created_at, updated_at)
-         values ($1, $2, 'narrow', '["EUR"]', db_clock(), db_clock())`,
-        [shop.id, psp],
-      )
-    }
+    const account = { organization_id: shop.id, psp_merchant_id: 'narrow', currencies: ['EUR'] }
+    for (const psp of ['simulator', 'elsewhere']) await addRow(billing.db, 'merchant_accounts', { ...account, psp })
     const bad = { external_id: 'nobody', amount: 0, currency_code: 'ZZZ' }
     await shop.set('one_off_charge_enabled', false)
     refused(await shop.charge('nobody', { ...bad, idempotency_key: '' }), /idempotency_key must not be empty/)

@@ -8,6 +8,7 @@ import { adoptLost } from '../../../src/payments/billing/reconcile/lost.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { IS_LOST } from '../../../src/payments/providers/lost-movements.ts'
 import { addPayment, type Organization, startBilling } from '../../support/billing.ts'
+import { addRow } from '../../support/data.ts'
 import { chargeOf, contextOf } from './in-process.ts'
 import { forgetOrders, markUnlisted, unlisted } from './restored.ts'
 import { fixedProviders } from './scripted-provider.ts'
@@ -25,12 +26,13 @@ let user: string
 let days = 0
 beforeEach(async () => {
   shop = await billing.organization()
-  for (const account of ['a', 'b'])
-    await db.query(
-      `insert into merchant_accounts (organization_id, psp, psp_merchant_id, created_at, updated_at, is_sandbox)
-       values ($1, 'stripe', $2, db_clock(), db_clock(), true)`,
-      [shop.id, account],
-    )
+  for (const psp_merchant_id of ['a', 'b'])
+    await addRow(db, 'merchant_accounts', {
+      organization_id: shop.id,
+      psp: 'stripe',
+      psp_merchant_id,
+      is_sandbox: true,
+    })
   there = {
     a: twoStepProvider({ name: 'stripe', merchantId: 'a' }),
     b: twoStepProvider({ name: 'stripe', merchantId: 'b' }),

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { startBilling } from '../../support/billing.ts'
+import { addRow } from '../../support/data.ts'
 
 const PLACES: Record<string, number> = { USD: 2, EUR: 2, JPY: 0, KWD: 3 }
 /** Merchant accounts and the currencies they name; `unknown` is described by nobody. */
@@ -30,11 +31,8 @@ users.set('elsewhere', await shop.customer({ psp: 'elsewhere', merchantId: 'narr
 for (const [offer, currencies] of Object.entries(OFFERS)) {
   users.set(offer as Offer, await shop.customer({ merchantId: offer }))
   if (!currencies) continue
-  await billing.db.query(
-    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, currencies, created_at, updated_at)
-     select $1, psp, $2, $3::json, db_clock(), db_clock() from unnest(array['simulator', 'elsewhere']) psp`,
-    [shop.id, offer, JSON.stringify(currencies)],
-  )
+  for (const psp of ['simulator', 'elsewhere'])
+    await addRow(billing.db, 'merchant_accounts', { organization_id: shop.id, psp, psp_merchant_id: offer, currencies })
 }
 
 /** The rules once more, in whole numbers: thousandths of a unit. */

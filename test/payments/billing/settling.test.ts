@@ -6,6 +6,7 @@ import type { ApiError } from '../../../src/lib/errors.ts'
 import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { findEither, resolve } from '../../../src/payments/billing/reconcile/resolve.ts'
+import { addRow } from '../../support/data.ts'
 import { lookInto, never, setUpCharges } from './in-process.ts'
 import { verdict } from './scripted-provider.ts'
 
@@ -56,10 +57,7 @@ describe('an outcome that cannot be settled', () => {
   const absurd = verdict('succeeded', { amountMinor: 10n ** 24n })
   const told = () => context({ lookUp: async () => absurd })
   const begin = async () => {
-    await setup.db.query(
-      `insert into profiles (project_id, id, created_at, updated_at) values ($1, $2, db_clock(), db_clock())`,
-      [setup.shop.projectId, setup.user],
-    )
+    await addRow(setup.db, 'profiles', { project_id: setup.shop.projectId, id: setup.user })
     await setup.db.query('update customers set profile_id = external_id where external_id = $1', [setup.user])
     await oneOffCharge(context({}), setup.shop.id, request())
     await setup.db.query('update orders set next_look_at = db_clock() where external_id = $1', [setup.user])

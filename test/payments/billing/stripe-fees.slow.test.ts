@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, describe, test } from 'node:test'
 import type { Organization } from '../../support/billing.ts'
+import { addRow } from '../../support/data.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import type { Json } from '../../support/server.ts'
 import {
@@ -167,10 +168,7 @@ test('fees are of their organization and merchant account alone, whatever id of 
 test('an erasure of the customer changes no fee', async () => {
   const { shop, user } = await charged()
   await feesBecome(shop, ['sale 10.5 USD -0.6 USD'])
-  await billing.db.query(
-    `insert into profiles (project_id, id, created_at, updated_at) values ($1, 'ada', db_clock(), db_clock())`,
-    [shop.projectId],
-  )
+  await addRow(billing.db, 'profiles', { project_id: shop.projectId, id: 'ada' })
   await billing.db.query(`update customers set profile_id = 'ada' where external_id = $1`, [user])
   const call = { key: shop.projectKey, method: 'POST', body: { profile_ids: ['ada'] } }
   assert.equal((await billing.server.api('/profiles/anonymize', call)).status, 200)

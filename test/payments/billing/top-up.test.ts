@@ -9,6 +9,7 @@ import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { topUpDue } from '../../../src/payments/billing/top-up/run.ts'
 import { refused, startBilling } from '../../support/billing.ts'
 import { checkLedger, withCredits } from '../../support/credits.ts'
+import { addRow } from '../../support/data.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import type { Json } from '../../support/server.ts'
 import { setDatabaseClock } from '../../support/time.ts'
@@ -149,10 +150,8 @@ test('a refusal that cannot pass switches it off; a cap only delays it', async (
     { external_id: cardless, unit: 'tokens', reason: 'no_saved_card', order_id: null },
   ])
   const capped = await withCredits(db, await billing.organization())
-  await db.query(
-    `insert into charge_caps (organization_id, scope, per, currency_code, most, created_at) values ($1, 'customer', 'day', '', 1, db_clock())`,
-    [capped.id],
-  )
+  const cap = { scope: 'customer', per: 'day', currency_code: '', most: 1 }
+  await addRow(db, 'charge_caps', { organization_id: capped.id, ...cap })
   const user = await capped.customer()
   await capped.post('/credits/top_up/set', { external_id: user, ...RULE, ...MOST, grants: 1 })
   await untilDone()
@@ -222,11 +221,8 @@ test('a key that a caller has used is left out', async () => {
 test('after a restore nothing is charged before the accounts are listed, and then what was charged is found', async () => {
   const there = twoStepProvider({ name: 'stripe', merchantId: 'a' })
   const { provider } = there
-  await db.query(
-    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, created_at, updated_at, is_sandbox)
-     values ($1, 'stripe', 'a', db_clock(), db_clock(), true)`,
-    [shop.id],
-  )
+  const account = { organization_id: shop.id, psp: 'stripe', psp_merchant_id: 'a', is_sandbox: true }
+  await addRow(db, 'merchant_accounts', account)
   const user = await shop.customer({ psp: 'stripe', merchantId: 'a' })
   const providers = {
     ...fixedProviders([provider]),
@@ -265,11 +261,8 @@ test('refusals of the rule, and none after it was removed', async () => {
   refused(await setRule(user, { below: 0 }), /below must be greater than 0/)
   refused(await setRule(user, { grants: undefined }), /No rule says what a charge of 9.99 USD grants in tokens/)
   refused(await shop.post('/credits/top_up/remove', { external_id: user, unit: 'tokens' }), /no automatic top-up/)
-  await db.query(
-    `insert into credit_rules (organization_id, currency_code, charged, unit, amount, expires_after, created_at)
-     values ($1, 'USD', 9.99, 'tokens', 70, 48, db_clock())`,
-    [shop.id],
-  )
+  const granted = { currency_code: 'USD', charged: 9.99, unit: 'tokens', amount: 70, expires_after: 48 }
+  await addRow(db, 'credit_rules', { organization_id: shop.id, ...granted })
   const { body } = await setRule(user, { grants: undefined })
   assert.deepEqual([body.grants, body.expires_after], [70, '48h'])
   assert.equal((await shop.post('/credits/top_up/remove', { external_id: user, unit: 'tokens' })).status, 200)

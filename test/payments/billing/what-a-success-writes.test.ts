@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
+import { addRow } from '../../support/data.ts'
 import type { Json } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
@@ -201,11 +202,8 @@ test('my_assets: newest first; an unknown customer, and another organization’s
 
 test('the transaction of a merchant account that is no sandbox is not one either', async () => {
   const real = await shop.customer({ profileId: 'pro_real', merchantId: 'real-money' })
-  await billing.db.query(
-    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, created_at, updated_at, is_sandbox)
-     values ($1, 'simulator', 'real-money', db_clock(), db_clock(), false)`,
-    [shop.id],
-  )
+  const account = { organization_id: shop.id, psp: 'simulator', psp_merchant_id: 'real-money', is_sandbox: false }
+  await addRow(billing.db, 'merchant_accounts', account)
   await shop.charge(real)
   const rows = await billing.db.query(`select sandbox from transactions where profile_id = 'pro_real'`)
   assert.deepEqual(rows, [{ sandbox: 'f' }])

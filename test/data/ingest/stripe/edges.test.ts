@@ -157,7 +157,7 @@ test('charges that Tundish made are left out; those of another installation are 
   const project = await imports.project()
   const { customer, payment_method } = await savedCard(stripe)
   const [ours, others] = [randomUUID(), randomUUID()]
-  await storeOrder(imports, project, ours, 'k')
+  await storeOrder(imports.db, project, ours, 'k')
   const own = await pay(customer, payment_method, { metadata: { tundish_order: ours } })
   const foreign = await pay(customer, payment_method, { metadata: { tundish_order: others } })
   const lost = await pay(customer, payment_method, { metadata: { tundish_order: randomUUID(), tundish_key: 'a key' } })
