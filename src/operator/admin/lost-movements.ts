@@ -3,7 +3,7 @@ import { Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { billingContext } from '../../payments/billing/context.ts'
 import { adoptLost } from '../../payments/billing/reconcile/lost.ts'
-import { IS_LOST } from '../../payments/providers/lost-movements.ts'
+import { IS_LOST, IS_OPEN } from '../../payments/providers/lost-movements.ts'
 import { notFound, requireOrganization } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
 import { act, change, type Input } from './operation.ts'
@@ -86,7 +86,7 @@ const accept = change({
   tag: TAG,
   summary: 'Accept that a lost movement was made elsewhere',
   description:
-    'For movements that another installation made with the same merchant account: they are no longer listed, and `reconcile` does not report them. A charge of the same key is still never made again.',
+    'For movements that another installation made with the same merchant account: they are no longer listed, and `reconcile` does not report them, nor the refunds of such a charge. A charge of the same key is still never made again.',
   body: Type.Object(
     { because: Type.String({ description: 'How you know; stored with it.', minLength: 1, maxLength: 1000 }) },
     { title: 'LostMovementAcceptance', additionalProperties: false },
@@ -133,7 +133,7 @@ export const lostMovements = [
     at: 'l.found_at',
     // A name may be too long for a cursor.
     key: `md5(l.psp || ' ' || l.psp_merchant_id || ' ' || l.type || ' ' || l.transaction_id)`,
-    where: `l.organization_id = $1 and l.accepted_at is null and ${IS_LOST}`,
+    where: `l.organization_id = $1 and ${IS_OPEN}`,
     ...ofOrganization,
   }),
   adopt,

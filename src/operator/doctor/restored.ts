@@ -4,7 +4,7 @@ import { openMarks, type RestoredMark, sentenceOf } from '../../core/tenants/res
 import type { Db } from '../../lib/pg/db.ts'
 import { count } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import { IS_LOST } from '../../payments/providers/lost-movements.ts'
+import { IS_OPEN } from '../../payments/providers/lost-movements.ts'
 import { type Finding, failed, warning } from './finding.ts'
 
 /** Returns no finding if everything was listed and nothing is lost. */
@@ -48,7 +48,7 @@ async function checkLost(db: Db): Promise<Finding[]> {
 // Declined charges moved no money.
 const LOST = `
   select l.organization_id, sum(count(*)) over () as lost from lost_movements l
-  where l.accepted_at is null and l.state <> 'failed' and ${IS_LOST} group by 1 order by 1`
+  where l.state <> 'failed' and ${IS_OPEN} group by 1 order by 1`
 
 async function checkSettings(db: Db): Promise<Finding[]> {
   const marks = await openMarks(db.query)

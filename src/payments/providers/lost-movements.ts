@@ -36,20 +36,23 @@ const STORE: Statement = {
     on conflict (organization_id, psp, psp_merchant_id, type, transaction_id) do update set state = excluded.state`,
 }
 
-/** Whether an operator has accepted that another installation made the movement. */
+/** Whether an operator has accepted that another installation made the movement, or the charge that it pays back. */
 export async function isAccepted(
   query: Query,
   account: AccountName,
-  { type, transactionId }: Movement,
+  { type, transactionId, chargeTransactionId }: Movement,
 ): Promise<boolean> {
   const { organizationId, psp, merchantId } = account
-  return (await query(IS_ACCEPTED, [organizationId, psp, merchantId, type, transactionId])).length > 0
+  return (
+    (await query(IS_ACCEPTED, [organizationId, psp, merchantId, type, transactionId, chargeTransactionId ?? null]))
+      .length > 0
+  )
 }
 
 const IS_ACCEPTED: Statement = {
   name: 'is lost movement accepted',
-  text: `select 1 from lost_movements where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and type = $4
-           and transaction_id = $5 and accepted_at is not null`,
+  text: `select 1 from lost_movements where organization_id = $1 and psp = $2 and psp_merchant_id = $3
+           and (type = $4 and transaction_id = $5 or type = 'charge' and transaction_id = $6) and accepted_at is not null`,
 }
 
 /**
@@ -61,6 +64,12 @@ export const IS_LOST = `case l.type
   else not exists (select from refunds r join orders o using (organization_id, order_id)
     where o.charge_transaction_id = l.charge_transaction_id
       and (r.provider_transaction_id = l.transaction_id or r.provider_key = l.provider_key)) end`
+
+/** SQL: whether an operator has not decided about a stored movement `l` that is lost. A refund goes by its charge, too. */
+export const IS_OPEN = `l.accepted_at is null and ${IS_LOST} and not exists (
+  select from lost_movements c where c.organization_id = l.organization_id and c.psp = l.psp
+    and c.psp_merchant_id = l.psp_merchant_id and c.type = 'charge' and c.transaction_id = l.charge_transaction_id
+    and c.accepted_at is not null)`
 
 /** How many of these charges have no order here, and were not accepted. */
 export async function countLost(
@@ -77,5 +86,5 @@ export async function countLost(
 const COUNT_LOST: Statement = {
   name: 'count lost charges',
   text: `select count(*) as n from lost_movements l where l.organization_id = $1 and l.psp = $2 and l.psp_merchant_id = $3
-           and l.type = 'charge' and l.transaction_id = any($4) and l.accepted_at is null and ${IS_LOST}`,
+           and l.type = 'charge' and l.transaction_id = any($4) and ${IS_OPEN}`,
 }

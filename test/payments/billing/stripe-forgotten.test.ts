@@ -239,6 +239,29 @@ describe('a charge that the backup does not have', () => {
     assert.deepEqual([again.body.idempotent_replay, (await paymentsOf(customer)).length], [true, 1])
   })
 
+  test('that an operator accepted leaves no refund of it to decide about, also one that is found later', async () => {
+    const { external_id, customer } = await shop.customerWithCard()
+    const first = await shop.charge(external_id, { idempotency_key: 'k', amount: '9.00' })
+    const paidBack = await shop.refund(external_id, first.body.order_id, { amount: '2.00', idempotency_key: 'r' })
+    assert.equal(paidBack.status, 200, paidBack.text)
+    const path = `/organizations/${shop.id}/lost-movements`
+    const listed = async () => (await billing.server.admin(`${path}?limit=100`)).body.data as Record<string, string>[]
+    const others = new Set((await listed()).map(({ transaction_id }) => transaction_id))
+    const open = async () => (await listed()).filter(({ transaction_id }) => !others.has(transaction_id))
+    await forget([first.body.order_id])
+    const [payment] = (await billing.client.paymentIntents.list({ customer })).data
+    assert.deepEqual((await open()).map(({ type }) => type).sort(), ['charge', 'refund'])
+    // Other organizations of this file have the same account, and have accepted nothing.
+    const reported = async () =>
+      (await compare()).findings.filter(({ reference }) => reference === paidBack.body.refund_id).length
+    const before = await reported()
+    const accepted = `${path}/stripe/${MERCHANT}/${payment!.id}/accept`
+    const body = { because: 'the old server' }
+    assert.equal((await billing.server.admin(accepted, { method: 'POST', body })).status, 200)
+    await billing.client.refunds.create({ payment_intent: payment!.id, amount: 300 })
+    assert.deepEqual([await reported(), await open()], [before - 1, []])
+  })
+
   test('a new purchase of the same customer is charged', async () => {
     const { external_id, customer } = await shop.customerWithCard()
     const first = await shop.charge(external_id, { idempotency_key: 'k' })
