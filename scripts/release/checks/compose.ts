@@ -95,7 +95,7 @@ function start(name: string, service: Service, more: string[]): void {
     ...settings,
     ...(program ? ['--entrypoint', JSON.stringify([program])] : []),
     ...more,
-    `localhost/${image}`,
+    `localhost/${defaultOf(image)}`,
     ...args,
     // Compose reads two dollars as one.
     ...command.map((line) => line.replaceAll('$$', '$')),

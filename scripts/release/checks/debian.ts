@@ -1,7 +1,7 @@
 // The .deb: apt installs it in a bare root; it makes user and folders, and starts nothing.
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { has, run } from '../run.ts'
+import { run } from '../run.ts'
 import { withRoot } from './roots.ts'
 import { chargeDemo, serving } from './serving.ts'
 
@@ -9,6 +9,7 @@ const PORT = '18280'
 const MASTER_KEY = Buffer.alloc(32, 'k').toString('base64')
 // 0 is a sandbox, 10 is none. Without the sandbox of the unit it is above 9.
 const MOST_EXPOSED = 4
+const UNIT = '/usr/lib/systemd/system/tundish.service'
 const URL = `http://127.0.0.1:${PORT}`
 
 export async function tryDebian(out: string, version: string): Promise<string> {
@@ -28,7 +29,7 @@ export async function tryDebian(out: string, version: string): Promise<string> {
     const owner = inside('stat', '-c', '%U:%G %a', '/var/lib/tundish', '/etc/tundish.env').trim().split('\n').join(', ')
     if (owner !== 'tundish:tundish 750, root:tundish 640') throw new Error(`The owners and modes are ${owner}.`)
     if (existsSync(join(root, 'var/lib/tundish/data'))) throw new Error('The package started the service.')
-    const unit = checkUnit(root)
+    checkUnit(inside)
     const command = [
       'setpriv',
       '--reuid=tundish',
@@ -55,15 +56,13 @@ export async function tryDebian(out: string, version: string): Promise<string> {
     if (kept !== 'root 600' || !readFileSync(join(root, 'var/backups/tundish.env'), 'utf8').includes(MASTER_KEY))
       throw new Error(`The purge did not keep the master key: ${kept}.`)
     if (!existsSync(join(root, 'var/lib/tundish/data'))) throw new Error('The purge removed the data.')
-    return `installed by apt, not started; ${unit}; a charge made as the user tundish; removed and purged, the data and the master key stay`
+    return `installed by apt, not started; the unit accepted and confined; a charge made as the user tundish; removed and purged, the data and the master key stay`
   })
 }
 
-/** Throws unless systemd accepts the unit, with its program, and finds that it is confined. */
-function checkUnit(root: string): string {
-  if (!has('systemd-analyze')) return 'the unit not checked, without systemd-analyze'
-  const unit = '/usr/lib/systemd/system/tundish.service'
-  run('systemd-analyze', ['verify', `--root=${root}`, unit])
-  run('systemd-analyze', ['security', '--offline=true', `--root=${root}`, `--threshold=${MOST_EXPOSED * 10}`, unit])
-  return 'the unit accepted and confined'
+/** Throws unless systemd accepts the unit, with its programs, and finds that it is confined. */
+function checkUnit(inside: (...args: string[]) => string): void {
+  inside('apt-get', 'install', '-y', '--no-install-recommends', 'systemd', 'procps')
+  inside('systemd-analyze', 'verify', UNIT)
+  inside('systemd-analyze', 'security', '--offline=true', `--threshold=${MOST_EXPOSED * 10}`, UNIT)
 }
