@@ -14,6 +14,7 @@ import { type Period, type PeriodGiven, readPeriod } from '../../payments/billin
 import { closedMonths, financeRows, financeTotals, type Place } from '../../payments/billing/finance/report.ts'
 import { financeRow, financeTotal } from '../../payments/billing/finance/shapes.ts'
 import { feesIn, sumsOf, withoutRate } from '../../payments/billing/finance/sums.ts'
+import { financeZone } from '../../payments/billing/finance/zone.ts'
 import { action, type Result } from './command.ts'
 import { table } from './text.ts'
 
@@ -60,6 +61,7 @@ async function report({ db }: App, options: Options): Promise<Result> {
   const reporting_currency = await financeCurrency(db.query, org)
   const whole = {
     ...which,
+    time_zone: await financeZone(db.query, org),
     reporting_currency,
     closed,
     ...sums,

@@ -285,7 +285,8 @@ describe('tundish report', () => {
     const { body } = await get(OCTOBER)
     for (const args of [['--json'], ['--format', 'json']]) {
       const { stdout } = await run('--month', '2025-10', ...args)
-      assert.deepEqual(JSON.parse(stdout).totals, body.totals)
+      const printed = JSON.parse(stdout)
+      assert.deepEqual([printed.totals, printed.time_zone], [body.totals, 'UTC'])
     }
   })
 
