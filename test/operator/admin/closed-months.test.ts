@@ -152,6 +152,22 @@ test('the command asks first, and closes in another process; corrections are boo
   assert.ok(entries.length >= 2)
 })
 
+test('the fee of a payment that came late is unknown until it is known', async () => {
+  await load(payment(8, '2025-10-20T10:00:00Z', 12))
+  const fees = async () => {
+    const [total] = (await get('?month=2025-11')).totals.filter((one: Json) => one.currency_code === 'USD')
+    return [total.corrected, total.fees, total.fees_unknown]
+  }
+  assert.deepEqual(await fees(), [10.5, [{ fee: 0, fee_currency: 'USD' }], 2])
+  await db.query(
+    `insert into provider_fees (organization_id, psp, psp_merchant_id, transaction_id, move, entry_id, fee, currency_code, entered_at)
+     values ('books', 'elsewhere', 'main', 'ch_8', 'sale', 'txn_8', 0.5, 'USD', '2025-10-20T10:00:00Z'),
+       ('books', 'elsewhere', 'main', 'ch_5', 'sale', 'txn_5', 1, 'USD', '2025-11-05T10:00:00Z')`,
+  )
+  const [total] = (await get('?month=2025-11')).totals
+  assert.deepEqual([total.net, total.fees_unknown, total.net_after_fees], [60.5, 0, 59])
+})
+
 test('two closings at once: one closes, the other is refused', async () => {
   const both = await Promise.all([close('2025-11'), close('2025-11')])
   assert.deepEqual(both.map(({ status }) => status).sort(), [200, 409])

@@ -20,6 +20,8 @@ const sumsIn = (column: string) => ({
 const [OWN_SUMS, DOLLARS, REPORTED] = [sumsIn('amount'), sumsIn('amount_usd'), sumsIn('amount_reported')]
 const countOf = (kind: string) => `count(*) filter (where ${OWN} = '${kind}')`
 const moved = (condition: string) => `count(*) filter (where m.kind is not null and ${condition})`
+// The correction of a value in US dollars alone moves no money; a payment that came late has a fee, as any other.
+const UNKNOWN_FEE = 'm.fee is null and not (m.is_correction and m.amount = 0)'
 
 const feeSum = Type.Object(
   {
@@ -81,11 +83,11 @@ export const financeTotal = shape('FinanceTotal', 'm', {
     },
   ),
   fees_unknown: integer('How many of these movements have a fee that is not known; 0.00 is a known fee.', {
-    sql: moved('m.fee is null and not m.is_correction'),
+    sql: moved(UNKNOWN_FEE),
     example: 0,
   }),
   net_after_fees: decimal('`net` + `fees`; null unless every fee is known and in `currency_code`.', {
-    sql: `case when ${moved('(m.fee_currency = m.currency_code) is not true and not (m.is_correction and m.fee is null)')} = 0
+    sql: `case when ${moved(`${UNKNOWN_FEE} or m.fee_currency <> m.currency_code`)} = 0
       then coalesce(sum(m.amount + coalesce(m.fee, 0)) filter (where m.kind is not null), 0) end`,
     nullable: true,
     example: 1158.2,
