@@ -1,14 +1,14 @@
 // The dlt source with DuckDB: everything, then nothing, then an erasure, then commits that the server lost. It needs a Python with dlt: PYTHON names one.
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { EXPORT_KINDS } from '../../src/data/public/export-kinds.ts'
 import { BASICS, insert } from '../support/data.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { type Json, startTestServer } from '../support/server.ts'
 import { titled } from '../support/titled.ts'
 
@@ -18,7 +18,7 @@ const CLIENTS = join(import.meta.dirname, '../../clients')
 
 const server = await startTestServer()
 const project = await server.project()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-dlt-'))
+const folder = temporaryFolder()
 const refers = { profile_id: 'profile', session_id: 'session' }
 await insert(server.db, project, {
   ...BASICS,
@@ -31,10 +31,7 @@ await insert(server.db, project, {
   credit_accounts: [{ external_id: 'customer', granted: '1000000000000.000001' }],
   credit_entries: [{ external_id: 'customer', amount: '1000000000000.000001', metadata: { rate: 0.5 } }],
 })
-after(async () => {
-  await server.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+after(() => server.stop())
 
 async function load(...more: string[]): Promise<Json> {
   // The horizon may lag by a second.

@@ -3,21 +3,21 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { readerOf } from '../data/sync/copies.ts'
 import { noBrowser, type OpenBrowser, openBrowser } from '../support/browser.ts'
 import { freePort, PROGRAM_ENV, tundish } from '../support/cli.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import type { Json } from '../support/server.ts'
 import { until } from '../support/time.ts'
 import { titled } from '../support/titled.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const EMAIL = 'ada.example@example.com'
-const folder = mkdtempSync(join(tmpdir(), 'tundish-example-'))
+const folder = temporaryFolder()
 const copy = join(folder, 'copy.sqlite')
 const readCopy = readerOf(`sqlite:${copy}`)
 
@@ -56,7 +56,6 @@ after(async () => {
     example.kill('SIGTERM')
     await once(example, 'exit')
   }
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const api = async (path: string): Promise<Json> =>

@@ -1,11 +1,11 @@
 // scripts/floors.ts finds every planted breach, and fails for a tree that it cannot read.
 import assert from 'node:assert/strict'
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { breaches } from '../../scripts/floors.ts'
+import { temporaryFolder } from '../support/folder.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -56,14 +56,13 @@ describe('the floors', () => {
   let root: string
   let found: string[]
   before(async () => {
-    root = await mkdtemp(join(tmpdir(), 'tundish-floors-'))
+    root = temporaryFolder()
     await cp(join(ROOT, 'package.json'), join(root, 'package.json'))
     await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'))
     await cp(join(ROOT, 'src'), join(root, 'src'), { recursive: true })
     for (const [, files] of PLANTED) await plant(files)
     found = await breaches(root)
   })
-  after(() => rm(root, { recursive: true, force: true }))
 
   async function plant(files: Record<string, string>): Promise<void> {
     for (const [path, text] of Object.entries(files)) {

@@ -1,16 +1,15 @@
 // npm run new-provider: the copy has the new name everywhere, and a name that is taken or cannot be used changes nothing.
 import assert from 'node:assert/strict'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { copyProvider } from '../../scripts/new-provider.ts'
+import { temporaryFolder } from '../support/folder.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const root = mkdtempSync(join(tmpdir(), 'tundish-new-provider-'))
+const root = temporaryFolder()
 for (const folder of ['src/payments/providers/airwallex', 'test/payments/providers/airwallex'])
   cpSync(join(ROOT, folder), join(root, folder), { recursive: true })
-after(() => rmSync(root, { recursive: true }))
 
 test('the adapter and its tests are there under the new name, which is in every place of the old one', () => {
   const files = copyProvider(root, 'acmepay')

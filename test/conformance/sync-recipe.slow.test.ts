@@ -1,13 +1,13 @@
 // Runs the sync recipe of docs/data-api.md unchanged: first everything, then the changes, then nothing.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { BASICS, insert } from '../support/data.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { startTestServer } from '../support/server.ts'
 
 const run = promisify(execFile)
@@ -15,12 +15,9 @@ const PAGE = readFileSync(join(import.meta.dirname, '../../docs/data-api.md'), '
 
 const server = await startTestServer()
 const project = await server.project()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-recipe-'))
+const folder = temporaryFolder()
 writeFileSync(join(folder, 'sync.mjs'), /```js\n([\s\S]+?)```/.exec(PAGE)![1]!)
-after(async () => {
-  await server.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+after(() => server.stop())
 
 test('the recipe brings everything once, then each change once', async () => {
   const profiles = Array.from({ length: 1100 }, (_, n) => ({ id: `profile-${n}` }))

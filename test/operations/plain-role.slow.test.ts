@@ -1,23 +1,21 @@
 // Everything works with a role that may do nothing but own its database: as on a hosted PostgreSQL, see docs/managed-postgresql.md.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { chargeDemo, serving } from '../../scripts/release/checks/serving.ts'
 import { freePort, type Outcome, PROGRAM_ENV, program, tundish } from '../support/cli.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { freshDatabase, runStatement } from '../support/postgres.ts'
 
 const ROLE = `plain_${process.pid}`
-const folder = mkdtempSync(join(tmpdir(), 'tundish-plain-role-'))
+const folder = temporaryFolder()
 const server = await freshDatabase()
 const databases = [`${ROLE}_a`, `${ROLE}_b`]
 after(async () => {
   for (const name of databases) await runStatement(server.url, `drop database if exists ${name} with (force)`)
   await runStatement(server.url, `drop role if exists ${ROLE}`)
   await server.drop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 test('serves, charges, syncs, erases, backs up and restores without any right beyond its database', async () => {

@@ -1,13 +1,13 @@
 // Two shards as the command line sees them: a folder of settings, with a database of the test's server for each.
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before } from 'node:test'
 import { type App, openApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
 import { openLog } from '../../src/lib/log.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
 
 export type ShardName = 'north' | 'south'
@@ -15,7 +15,7 @@ export type ShardName = 'north' | 'south'
 /** For the tests of a file. `more` is in the settings of each shard; `prepare` is run before the first test. */
 export function setUpShards(more: Record<string, string> = {}, prepare = async () => {}) {
   const masterKey = randomBytes(32).toString('base64')
-  const folder = mkdtempSync(join(tmpdir(), 'tundish-shards-'))
+  const folder = temporaryFolder()
   const settings = join(folder, 'settings')
   const databases = {} as Record<ShardName, FreshDatabase>
   const envOf = (name: ShardName): Record<string, string> => ({
@@ -45,7 +45,6 @@ export function setUpShards(more: Record<string, string> = {}, prepare = async (
   })
   after(async () => {
     for (const database of Object.values(databases)) await database.drop()
-    rmSync(folder, { recursive: true, force: true })
   })
   return {
     folder,

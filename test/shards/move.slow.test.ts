@@ -3,21 +3,21 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Shop } from '../failover/clients.ts'
 import { fillShop } from '../failover/shop.ts'
 import { PROGRAM_ENV, type ServerProcess, startProcess, tundish } from '../support/cli.ts'
 import type { Cluster } from '../support/cluster.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import type { Json } from '../support/server.ts'
 import { openSimulator } from '../support/simulators.ts'
 import { until } from '../support/time.ts'
 import { MAIN, openLogicalCluster, settingsOf } from './installation.ts'
 import { tablesWith } from './traces.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'tundish-move-'))
+const folder = temporaryFolder()
 const settings = join(folder, 'settings')
 const clusters: Record<string, Cluster> = {}
 const servers: Record<string, ServerProcess> = {}
@@ -40,7 +40,6 @@ after(async () => {
   for (const server of Object.values(servers)) await server.stop()
   for (const cluster of Object.values(clusters)) await cluster.remove()
   await simulator.cleanUp()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const wordsOfMove = (from: string, to: string, folderOfSettings = settings) => [

@@ -1,8 +1,7 @@
 // Two shards on their own servers, each with a shop, and moves of the first one between them.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before } from 'node:test'
 import { move } from '../../src/operations/shards/move.ts'
@@ -11,6 +10,7 @@ import type { Shop } from '../failover/clients.ts'
 import { fillShop } from '../failover/shop.ts'
 import { tundish } from '../support/cli.ts'
 import type { Cluster } from '../support/cluster.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { openLogicalCluster, settingsOf } from './installation.ts'
 
 export type Side = 'a' | 'b'
@@ -25,7 +25,7 @@ interface PairOptions {
 
 /** For the tests of a file: the shop "shop" is on a, and "other" on b. */
 export function setUpPair({ env: moreEnv = async () => ({}), ready = async () => {} }: PairOptions = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'tundish-pair-'))
+  const folder = temporaryFolder()
   const settings = join(folder, 'settings')
   const clusters = {} as Record<Side, Cluster>
   const shops = {} as Record<Side, Omit<Shop, 'url'>>
@@ -45,7 +45,6 @@ export function setUpPair({ env: moreEnv = async () => ({}), ready = async () =>
   })
   after(async () => {
     for (const cluster of Object.values(clusters)) await cluster.remove()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   /** A move of the shop. */

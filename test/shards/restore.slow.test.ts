@@ -1,17 +1,17 @@
 // All shards backed up and restored: every organization is on one shard again, and who was erased on any of them stays erased.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fillShop } from '../failover/shop.ts'
 import { tundish } from '../support/cli.ts'
 import type { Cluster } from '../support/cluster.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import type { Json } from '../support/server.ts'
 import { openLogicalCluster, settingsOf } from './installation.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'tundish-restore-shards-'))
+const folder = temporaryFolder()
 const settings = join(folder, 'settings')
 const clusters: Record<string, Cluster> = {}
 const SHOPS = { north: 'shop', south: 'other' } as const
@@ -34,7 +34,6 @@ before(async () => {
 })
 after(async () => {
   for (const cluster of Object.values(clusters)) await cluster.remove()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 async function succeed(...words: string[]): Promise<string> {

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,6 +11,7 @@ import type { ChargeRequest } from '../../src/payments/providers/provider.ts'
 import { SimulatorProvider } from '../../src/payments/providers/simulator.ts'
 import { startSimulator } from '../../src/simulators/server.ts'
 import { assertSettled, chargeRequest } from '../payments/providers/charging.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { silent } from '../support/simulators.ts'
 import { HandClock, until } from '../support/time.ts'
 
@@ -23,13 +23,12 @@ let folder: string
 let ledgerFile: string
 const children: ChildProcess[] = []
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'tundish-ledger-'))
+beforeEach(() => {
+  folder = temporaryFolder()
   ledgerFile = join(folder, 'ledger.ndjson')
 })
 afterEach(async () => {
   for (const child of children.splice(0)) if (child.exitCode === null && child.signalCode === null) await kill(child)
-  await rm(folder, { recursive: true })
 })
 
 test('what was acknowledged before a kill -9 is there after it, refusals and late charges too', async () => {

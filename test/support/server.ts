@@ -1,11 +1,8 @@
 // The real server in this process, on a port and its own fresh database, and requests to it.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type App, openApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { OPERATOR_CODES, PUBLIC_CODES } from '../../src/core/records/error-codes.ts'
@@ -15,6 +12,7 @@ import { openLog } from '../../src/lib/log.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { type ServerOptions, startServer } from '../../src/server/listeners/server.ts'
 import { inFront } from '../shards/in-front.ts'
+import { temporaryFolder } from './folder.ts'
 import { freshDatabase } from './postgres.ts'
 
 export interface ApiResponse {
@@ -72,7 +70,7 @@ export interface TestServer {
 /** Settings with a data folder and a fresh database, unless `env` has one; `env` may contain further settings. */
 export async function freshSettings(env: Record<string, string>) {
   const database = env.DATABASE_URL ? undefined : await freshDatabase()
-  const dataDir = mkdtempSync(join(tmpdir(), 'tundish-server-'))
+  const dataDir = temporaryFolder()
   const settings: Record<string, string> & { DATABASE_URL: string } = {
     DATABASE_URL: database?.url ?? '',
     DATA_DIR: dataDir,
@@ -85,10 +83,7 @@ export async function freshSettings(env: Record<string, string>) {
   return {
     settings,
     dataDir,
-    async remove() {
-      await database?.drop()
-      rmSync(dataDir, { recursive: true, force: true })
-    },
+    remove: async () => database?.drop(),
   }
 }
 

@@ -1,6 +1,4 @@
 // The providers' simulators, each with its own ledger; they can be stopped, and restarted at the same address.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
 import { Stripe } from 'stripe'
@@ -8,6 +6,7 @@ import { type PrimerSimulatorOptions, startPrimerSimulator } from '../../src/sim
 import type { Simulator } from '../../src/simulators/run.ts'
 import { type SimulatorOptions, startSimulator } from '../../src/simulators/server.ts'
 import { type StripeSimulatorOptions, startStripeSimulator } from '../../src/simulators/stripe/server.ts'
+import { temporaryFolder } from './folder.ts'
 
 export const silent = pino({ level: 'silent' })
 export const PRIMER_KEY = 'simulated-primer-key-0001'
@@ -67,8 +66,7 @@ export async function openPrimerSimulator(more: Partial<PrimerSimulatorOptions> 
 
 /** The ledger is not synced to disk, because in tests it has to survive only the end of the process. */
 async function open(begin: (given: SimulatorOptions & { fsync: boolean }) => Promise<Simulator>) {
-  const folder = await mkdtemp(join(tmpdir(), 'tundish-simulator-'))
-  const ledgerFile = join(folder, 'ledger.ndjson')
+  const ledgerFile = join(temporaryFolder(), 'ledger.ndjson')
   const start = (port: number) => begin({ ledgerFile, port, log: silent, fsync: false })
   let running = await start(0)
   const { url } = running
@@ -79,10 +77,7 @@ async function open(begin: (given: SimulatorOptions & { fsync: boolean }) => Pro
     start: async () => {
       running = await start(Number(new URL(url).port))
     },
-    cleanUp: async () => {
-      await running.close()
-      await rm(folder, { recursive: true })
-    },
+    cleanUp: () => running.close(),
   }
 }
 

@@ -4,14 +4,14 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Tundish } from '../../clients/js/src/client.ts'
 import type * as Demo from '../../src/cli/demo/records.ts'
 import { freePort, PROGRAM_ENV } from '../support/cli.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { freshDatabase, runStatement } from '../support/postgres.ts'
 import { titled } from '../support/titled.ts'
 
@@ -19,7 +19,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const CUSTOMERS = 6
 const BESIDE_MS = 8000
 const ALONE_MS = 4000
-const folder = mkdtempSync(join(tmpdir(), 'tundish-beside-'))
+const folder = temporaryFolder()
 const server = await freshDatabase()
 const database = `tundish_beside_${process.pid}`
 const children: ChildProcess[] = []
@@ -29,7 +29,6 @@ after(async () => {
   await load?.stop()
   await runStatement(server.url, `drop database if exists ${database} with (force)`)
   await server.drop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 /** A checkout of the commit that begins the schema of 1.0; undefined without the history. */

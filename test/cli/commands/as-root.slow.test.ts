@@ -1,22 +1,12 @@
 // Commands that root runs on the data folder of a service with its own user: what they make is that user's.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import {
-  chmodSync,
-  chownSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Finding } from '../../../src/operator/doctor/doctor.ts'
 import { tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { titled } from '../../support/titled.ts'
 
@@ -26,11 +16,10 @@ const NOBODY = 65534
 describe(titled('as root', notRoot), { skip: notRoot }, () => {
   let base: string
   before(() => {
-    base = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-as-root-'))
+    base = temporaryFolder()
     // PostgreSQL's account has to pass.
     chmodSync(base, 0o711)
   })
-  after(() => rmSync(base, { recursive: true, force: true }))
 
   function folderOfNobody(name: string): string {
     const folder = join(base, name)

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import { PROGRAM_ENV, tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { titled, without } from '../../support/titled.ts'
@@ -18,9 +18,8 @@ const KEY = randomBytes(32).toString('base64')
 describe('the command line', () => {
   let folder: string
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'tundish-cli-'))
+    folder = temporaryFolder()
   })
-  after(() => rm(folder, { recursive: true, force: true }))
 
   test('help names every command, and opens nothing', async () => {
     const { code, stdout } = await tundish(['--help'], { DATA_DIR: join(folder, 'untouched') })

@@ -9,7 +9,7 @@ import { openImportCommand } from './import-command.ts'
 const EMAIL = 'a\u001b[2J\u009b31m\u0007\r\n\u202eعb@x'
 const SHOWN = 'a\\u001b[2J\\u009b31m\\u0007\\u000d\\n\\u202eعb@x'
 
-const { imports, env, stop } = await openImportCommand('controls')
+const { imports, env, stop } = await openImportCommand()
 const project = await imports.project()
 const { written } = await imports.run(project, [
   line.profile({ id: 'visitor', email: EMAIL }),

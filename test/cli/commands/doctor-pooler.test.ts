@@ -1,19 +1,17 @@
 // The doctor names the cause of a failure behind a pooler: a missing address, the other database, the other role, an old setting.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Finding } from '../../../src/operator/doctor/doctor.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase, runStatement } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
 const role = `pooled_${randomBytes(4).toString('hex')}`
 
 const database = await freshDatabase()
-const folder = await mkdtemp(join(tmpdir(), 'tundish-doctor-'))
+const folder = temporaryFolder()
 await runStatement(database.url, `create role ${role} login superuser password 'pooled'`)
 // Refuses each client as PgBouncer in transaction mode does.
 const fields = 'SFATAL\0C08P01\0Munsupported startup parameter: options\0\0'
@@ -27,7 +25,6 @@ after(async () => {
   await runStatement(database.url, `drop owned by ${role}`)
   await runStatement(database.url, `drop role ${role}`)
   await database.drop()
-  await rm(folder, { recursive: true, force: true })
 })
 
 function lengthOf(text: string): Buffer {

@@ -1,8 +1,7 @@
 // The doctor finds what was broken on purpose, says what to do, and corrects the counters when asked.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type App, openApp } from '../../../src/app.ts'
@@ -12,6 +11,7 @@ import { openLog } from '../../../src/lib/log.ts'
 import type { Finding } from '../../../src/operator/doctor/doctor.ts'
 import { tundish } from '../../support/cli.ts'
 import { BASICS, insert } from '../../support/data.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
@@ -22,7 +22,7 @@ describe('doctor', () => {
   let app: App
   before(async () => {
     database = await freshDatabase()
-    folder = await mkdtemp(join(tmpdir(), 'tundish-doctor-'))
+    folder = temporaryFolder()
     env = { DATABASE_URL: database.url, MASTER_KEY: randomBytes(32).toString('base64'), DATA_DIR: folder }
     app = await openApp(readConfig(env), { log: openLog('silent') })
     await createOrganization(app.db, app.seal, { id: 'acme' })
@@ -32,7 +32,6 @@ describe('doctor', () => {
   after(async () => {
     await app.close()
     await database.drop()
-    await rm(folder, { recursive: true, force: true })
   })
 
   async function examine(more: Record<string, string> = {}, ...args: string[]) {

@@ -1,17 +1,17 @@
 // figures spend: what it prints of a CSV that is loaded, and loaded again.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
 const HEAD = 'day,source,campaign,currency,amount'
 
 describe('figures spend', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tundish-spend-'))
+  const folder = temporaryFolder()
   const file = join(folder, 'ads.csv')
   let database: FreshDatabase
   let env: Record<string, string>
@@ -21,10 +21,7 @@ describe('figures spend', () => {
     await tundishAgain(['org', 'create', 'acme'], env)
     await tundishAgain(['project', 'create', 'shop', '--org', 'acme'], env)
   })
-  after(async () => {
-    await database.drop()
-    rmSync(folder, { recursive: true })
-  })
+  after(() => database.drop())
 
   async function load(...lines: string[]) {
     writeFileSync(file, [HEAD, ...lines, ''].join('\n'))

@@ -1,14 +1,12 @@
 // What tests of imports by the command line need: a database with imports, a data folder, and the environment of the command.
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { PROGRAM_ENV } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { openImports } from '../../support/imports.ts'
 
-export async function openImportCommand(name: string, more: Record<string, string> = {}) {
+export async function openImportCommand(more: Record<string, string> = {}) {
   const imports = await openImports()
-  const folder = mkdtempSync(join(tmpdir(), `tundish-test-${name}-`))
+  const folder = temporaryFolder()
   const env: Record<string, string> = {
     ...PROGRAM_ENV,
     DATABASE_URL: imports.url,
@@ -16,9 +14,5 @@ export async function openImportCommand(name: string, more: Record<string, strin
     MASTER_KEY: randomBytes(32).toString('base64'),
     ...more,
   }
-  async function stop(): Promise<void> {
-    await imports.stop()
-    rmSync(folder, { recursive: true, force: true })
-  }
-  return { imports, folder, env, stop }
+  return { imports, folder, env, stop: imports.stop }
 }

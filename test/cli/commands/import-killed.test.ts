@@ -15,7 +15,7 @@ import { openImportCommand } from './import-command.ts'
 // No machine is so busy that PostgreSQL needs longer to notice that a client is gone.
 const PATIENCE_MS = 120_000
 
-const { imports, folder, env, stop } = await openImportCommand('killed')
+const { imports, folder, env, stop } = await openImportCommand()
 after(stop)
 
 /** Feeds lines without end to an import, until `stop` has ended it. */

@@ -11,7 +11,7 @@ import { openStripeSimulator, savedCard, TEST_KEY } from '../../support/simulato
 import { openImportCommand } from './import-command.ts'
 
 const simulator = await openStripeSimulator({ demoCustomers: 20 })
-const { imports, folder, env, stop } = await openImportCommand('stripe', { STRIPE_API_URL: simulator.url })
+const { imports, folder, env, stop } = await openImportCommand({ STRIPE_API_URL: simulator.url })
 const project = await imports.project()
 const keyFile = join(folder, 'key')
 writeFileSync(keyFile, `${TEST_KEY}\n`)

@@ -11,7 +11,7 @@ import { line, textOf } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { openImportCommand } from './import-command.ts'
 
-const { imports, folder, env, stop } = await openImportCommand('import')
+const { imports, folder, env, stop } = await openImportCommand()
 const project = await imports.project()
 after(stop)
 

@@ -8,7 +8,6 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -18,8 +17,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { temporaryFolder } from '../../support/folder.ts'
 
 const PLATFORM = `${process.platform}-${process.arch}`
 const PINNED = ['linux-x64', 'linux-arm64', 'darwin-x64'].includes(PLATFORM)
@@ -40,9 +40,8 @@ echo "installed with $*" >node_modules/.package-lock.json
 `
 
 /** A checkout of nothing but the launcher and a program that prints what it was given. */
-function checkout(t: TestContext) {
-  const root = mkdtempSync(join(tmpdir(), 'tundish-launcher-'))
-  t.after(() => rmSync(root, { recursive: true, force: true }))
+function checkout() {
+  const root = temporaryFolder()
   cpSync(join(import.meta.dirname, '../../../bin'), join(root, 'bin'), { recursive: true })
   mkdirSync(join(root, 'src'))
   writeFileSync(
@@ -61,8 +60,8 @@ function checkout(t: TestContext) {
   return { root, env, run, installs }
 }
 
-test('the first start installs without the development tools, the second installs nothing', { skip: !PINNED }, (t) => {
-  const { run, installs } = checkout(t)
+test('the first start installs without the development tools, the second installs nothing', { skip: !PINNED }, () => {
+  const { run, installs } = checkout()
   const first = run(['import', 'a b', '*'])
   assert.equal(first.status, 0, first.stderr)
   assert.deepEqual(JSON.parse(first.stdout).slice(1), [tmpdir(), 'import', 'a b', '*'])
@@ -74,8 +73,8 @@ test('the first start installs without the development tools, the second install
 
 test('another lockfile or an install by hand is checked again; installed tools stay', {
   skip: !PINNED,
-}, (t) => {
-  const { root, env, run, installs } = checkout(t)
+}, () => {
+  const { root, env, run, installs } = checkout()
   run([])
   appendFileSync(join(root, 'package-lock.json'), '\n')
   run([])
@@ -89,23 +88,23 @@ test('another lockfile or an install by hand is checked again; installed tools s
   assert.match(installs()[3]!, /--include=dev/)
 })
 
-test('a long installation prints every few seconds how much is installed', { skip: !PINNED }, (t) => {
-  const { run } = checkout(t)
+test('a long installation prints every few seconds how much is installed', { skip: !PINNED }, () => {
+  const { run } = checkout()
   const { status, stderr } = run([], { NPM_TAKES: '4' })
   assert.equal(status, 0)
   assert.match(stderr, /\n(tundish: \d+ MB so far\.\n)+$/)
 })
 
-test('two first starts at once install once', { skip: !PINNED }, async (t) => {
-  const { root, env, installs } = checkout(t)
+test('two first starts at once install once', { skip: !PINNED }, async () => {
+  const { root, env, installs } = checkout()
   const start = () => spawn(join(root, 'bin/tundish'), [], { env: { ...env, NPM_TAKES: '1' } })
   const codes = await Promise.all([start(), start(), start()].map(async (program) => (await once(program, 'exit'))[0]))
   assert.deepEqual(codes, [0, 0, 0])
   assert.equal(installs().length, 1)
 })
 
-test('the lock of a killed start is broken once, whichever process finds it', { skip: !PINNED }, async (t) => {
-  const { root, env, installs } = checkout(t)
+test('the lock of a killed start is broken once, whichever process finds it', { skip: !PINNED }, async () => {
+  const { root, env, installs } = checkout()
   mkdirSync(join(root, 'node_modules'))
   const dead = spawnSync('true').pid
   symlinkSync(String(dead), join(root, 'node_modules/.tundish-installing'))
@@ -119,8 +118,8 @@ test('the lock of a killed start is broken once, whichever process finds it', { 
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   test(`${signal} ends an installation at once; the next start removes what it left and installs again`, {
     skip: !PINNED,
-  }, async (t) => {
-    const { root, env, run, installs } = checkout(t)
+  }, async () => {
+    const { root, env, run, installs } = checkout()
     mkdirSync(join(root, 'clients/js/node_modules/half'), { recursive: true })
     const program = spawn(join(root, 'bin/tundish'), [], { env: { ...env, NPM_TAKES: '600' }, detached: true })
     const stderr = text(program.stderr)
@@ -138,8 +137,8 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     assert.ok(!existsSync(join(root, 'clients/js/node_modules')))
   })
 
-test('the package for DuckDB that was installed by hand is kept', { skip: !PINNED }, (t) => {
-  const { root, run, installs } = checkout(t)
+test('the package for DuckDB that was installed by hand is kept', { skip: !PINNED }, () => {
+  const { root, run, installs } = checkout()
   run([])
   mkdirSync(join(root, 'node_modules/@duckdb/node-api'), { recursive: true })
   appendFileSync(join(root, 'node_modules/.package-lock.json'), 'by hand')
@@ -148,8 +147,8 @@ test('the package for DuckDB that was installed by hand is kept', { skip: !PINNE
   assert.match(installs()[1]!, /^install --no-save --omit=dev --include=optional @duckdb\/node-api --ignore-scripts /)
 })
 
-test('npm that fails by itself has restored what was there, and it stays', { skip: !PINNED }, (t) => {
-  const { root, run } = checkout(t)
+test('npm that fails by itself has restored what was there, and it stays', { skip: !PINNED }, () => {
+  const { root, run } = checkout()
   run([])
   writeFileSync(join(root, 'node_modules/begun/by-hand'), '')
   appendFileSync(join(root, 'package-lock.json'), '\n')
@@ -158,16 +157,16 @@ test('npm that fails by itself has restored what was there, and it stays', { ski
   assert.ok(existsSync(join(root, 'node_modules/begun/by-hand')))
 })
 
-test('2 and a sentence after the output of npm when npm fails', (t) => {
-  const { run } = checkout(t)
+test('2 and a sentence after the output of npm when npm fails', () => {
+  const { run } = checkout()
   const { status, stderr, stdout } = run([], { NPM_FAILS: 'yes' })
   assert.equal(status, 2)
   assert.equal(stdout, '')
   assert.match(stderr, /npm error network down\ntundish: npm could not install the dependencies/)
 })
 
-test('without npm the sentence says what to install', (t) => {
-  const { root, env, run } = checkout(t)
+test('without npm the sentence says what to install', () => {
+  const { root, env, run } = checkout()
   for (const tool of ['sh', 'uname', 'cksum', 'cat', 'readlink'])
     symlinkSync(`/usr/bin/${tool}`, join(root, 'path', tool))
   rmSync(join(root, 'path/npm'))
@@ -176,8 +175,8 @@ test('without npm the sentence says what to install', (t) => {
   assert.match(stderr, /npm is not on the PATH: install Node.js with npm/)
 })
 
-test('where npm brings no Node, one of the PATH serves if it is 24 or newer', (t) => {
-  const { root, run } = checkout(t)
+test('where npm brings no Node, one of the PATH serves if it is 24 or newer', () => {
+  const { root, run } = checkout()
   writeFileSync(join(root, 'path/npm'), '#!/bin/sh\nmkdir -p node_modules; echo >node_modules/.package-lock.json\n', {
     mode: 0o755,
   })
@@ -192,8 +191,8 @@ test('where npm brings no Node, one of the PATH serves if it is 24 or newer', (t
   assert.equal(JSON.parse(stdout)[2], 'doctor')
 })
 
-test('it works through symlinks, and the program takes the launcher’s place', { skip: !PINNED }, async (t) => {
-  const { root, env, run } = checkout(t)
+test('it works through symlinks, and the program takes the launcher’s place', { skip: !PINNED }, async () => {
+  const { root, env, run } = checkout()
   run([])
   symlinkSync('bin/tundish', join(root, 'first'))
   symlinkSync(join(root, 'first'), join(root, 'path/tundish'))

@@ -1,14 +1,14 @@
 // A command whose database is lost while it works ends with a sentence and exit code 1, not with a stack trace.
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { openProxy } from '../../support/proxy.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'tundish-lost-'))
+const folder = temporaryFolder()
 const rates = join(folder, 'rates.csv')
 writeFileSync(rates, 'date,currency,per_euro\n2026-01-02,USD,1.1\n')
 
@@ -19,7 +19,6 @@ const env: Record<string, string> = { ...events.settings, DATABASE_URL: proxy.ur
 after(async () => {
   await proxy.cut()
   await events.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const ORDER = '0191d0a3-6a1f-7c44-9a50-0a4a3c7e1f01'

@@ -2,12 +2,10 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, test } from 'node:test'
 import { PROGRAM_ENV, program } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { titled } from '../../support/titled.ts'
 
@@ -20,11 +18,8 @@ const noNamespaces =
 const KEY = randomBytes(32).toString('base64')
 
 const database = await freshDatabase()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-process-one-'))
-after(async () => {
-  await database.drop()
-  rmSync(folder, { recursive: true, force: true })
-})
+const folder = temporaryFolder()
+after(() => database.drop())
 
 /** The messages that `tundish worker` logs until it works. */
 async function messagesOf(...before: string[]): Promise<string[]> {

@@ -10,7 +10,7 @@ import { openStripeSimulator, savedCard, TEST_KEY } from '../../support/simulato
 import { openImportCommand } from './import-command.ts'
 
 const simulator = await openStripeSimulator()
-const { imports, folder, env, stop } = await openImportCommand('link', { STRIPE_API_URL: simulator.url })
+const { imports, folder, env, stop } = await openImportCommand({ STRIPE_API_URL: simulator.url })
 const project = await imports.project()
 writeFileSync(join(folder, 'key'), `${TEST_KEY}\n`)
 const bought: { customer: string; subscription: string; charge: string; other: string } = await buyWithoutNames()

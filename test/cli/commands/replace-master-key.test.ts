@@ -1,9 +1,6 @@
 // The master key of a server's settings is replaced: what it sealed opens with the new one, and nothing else changes.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { type App, openApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
@@ -20,6 +17,7 @@ import {
   webhookSecretsOf,
 } from '../../../src/payments/providers/account.ts'
 import { tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
@@ -31,13 +29,10 @@ const run = (masterKey: string, args: string[], input = '') =>
   input ? tundish(args, settings(masterKey), input) : tundishAgain(args, settings(masterKey))
 const sealOf = (masterKey: string) => openSeal(Buffer.from(masterKey, 'base64'))
 const database = await freshDatabase()
-const folder = await mkdtemp(join(tmpdir(), 'tundish-replace-'))
+const folder = temporaryFolder()
 await run(FIRST, ['org', 'create', 'acme'])
 await run(FIRST, ['project', 'create', 'shop', '--org', 'acme'])
-after(async () => {
-  await database.drop()
-  await rm(folder, { recursive: true, force: true })
-})
+after(() => database.drop())
 
 /** What the database holds sealed, opened with this key. */
 async function secretsOf({ db }: App, masterKey: string) {

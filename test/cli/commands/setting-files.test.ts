@@ -1,10 +1,10 @@
 // Settings from files (NAME_FILE), as containers mount secrets.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
@@ -13,7 +13,7 @@ describe('settings from files', () => {
   let database: FreshDatabase
   const file = (name: string) => join(folder, name)
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'tundish-settings-'))
+    folder = temporaryFolder()
     database = await freshDatabase()
     await writeFile(file('database_url'), `${database.url}\n`)
     await writeFile(file('master_key'), `${randomBytes(32).toString('base64')}\r\n`)
@@ -21,10 +21,7 @@ describe('settings from files', () => {
     await writeFile(file('empty'), '\n')
     await mkdir(file('folder'))
   })
-  after(async () => {
-    await database.drop()
-    await rm(folder, { recursive: true, force: true })
-  })
+  after(() => database.drop())
 
   test('0 for a command whose database and master key come from files', async () => {
     const env = { DATABASE_URL_FILE: file('database_url'), MASTER_KEY_FILE: file('master_key'), DATA_DIR: folder }

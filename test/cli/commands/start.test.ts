@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { readConfig } from '../../../src/config.ts'
 import { CTRL_C, noTerminal, openTerminal, tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { titled } from '../../support/titled.ts'
 
@@ -21,9 +21,8 @@ async function occupy(): Promise<{ server: Server; port: number }> {
 describe('a start', () => {
   let folder: string
   before(() => {
-    folder = mkdtempSync(join(tmpdir(), 'tundish-start-'))
+    folder = temporaryFolder()
   })
-  after(() => rmSync(folder, { recursive: true, force: true }))
 
   test('2 and a sentence for each port that is taken, before a database is made', async () => {
     const [one, other] = await Promise.all([occupy(), occupy()])
@@ -63,12 +62,9 @@ describe(titled('on a terminal', noTerminal), { skip: noTerminal }, () => {
   const masterKey = randomBytes(32).toString('base64')
   before(async () => {
     database = await freshDatabase()
-    folder = mkdtempSync(join(tmpdir(), 'tundish-terminal-'))
+    folder = temporaryFolder()
   })
-  after(async () => {
-    await database.drop()
-    rmSync(folder, { recursive: true, force: true })
-  })
+  after(() => database.drop())
 
   for (const [name, setting, colored] of [
     ['readable lines in colour', { TERM: 'xterm-256color' }, true],

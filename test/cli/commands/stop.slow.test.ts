@@ -2,22 +2,21 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { lastServer } from '../../../src/lib/embedded/server.ts'
 import { PROGRAM_ENV, tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { until } from '../../support/time.ts'
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts')
 
-const base = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-stop-'))
+const base = temporaryFolder()
 // As root, PostgreSQL's account has to pass.
 chmodSync(base, 0o711)
-after(() => rmSync(base, { recursive: true, force: true }))
 
 /** Starts a command whose standard input stays open, and sends SIGINT when `moment` has come. */
 async function interrupted(dataDir: string, args: string[], moment: () => Promise<boolean> | boolean) {

@@ -2,22 +2,18 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, test } from 'node:test'
 import { PROGRAM_ENV, program } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 
 const MASTER_KEY = randomBytes(32).toString('base64')
 
 const database = await freshDatabase()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-unwritable-'))
-after(async () => {
-  await database.drop()
-  rmSync(folder, { recursive: true, force: true })
-})
+const folder = temporaryFolder()
+after(() => database.drop())
 
 /** The errors that `tundish serve` logs until it is ready. */
 async function errorsOf(settings: Record<string, string>): Promise<string[]> {

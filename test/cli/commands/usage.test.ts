@@ -1,11 +1,11 @@
 // What commands print where, the file their settings come from, and how they refuse bad usage.
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { CTRL_C, noTerminal, openTerminal, tundish } from '../../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { titled } from '../../support/titled.ts'
 
@@ -30,18 +30,13 @@ test(titled('a list is a table where it fits the terminal, else lines; no value 
 })
 
 test('settings come from --env-file, unless the environment has them', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tundish-env-file-'))
-  try {
-    const file = join(folder, 'tundish.env')
-    const { LOG_LEVEL: _level, ...settings } = env
-    const lines = Object.entries({ ...settings, LOG_LEVEL: 'loud' }).map(([name, value]) => `${name}=${value}`)
-    writeFileSync(file, `# The service's settings\n${lines.join('\n')}\n`)
-    assert.match((await tundish(['org', 'list', `--env-file=${file}`])).stderr, /^LOG_LEVEL must be one of/)
-    const { stdout, stderr } = await tundish(['--env-file', file, 'org', 'list'], { LOG_LEVEL: 'error' })
-    assert.match(stdout, new RegExp(`^${ORGANIZATION} `, 'm'), stderr)
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  const file = join(temporaryFolder(), 'tundish.env')
+  const { LOG_LEVEL: _level, ...settings } = env
+  const lines = Object.entries({ ...settings, LOG_LEVEL: 'loud' }).map(([name, value]) => `${name}=${value}`)
+  writeFileSync(file, `# The service's settings\n${lines.join('\n')}\n`)
+  assert.match((await tundish(['org', 'list', `--env-file=${file}`])).stderr, /^LOG_LEVEL must be one of/)
+  const { stdout, stderr } = await tundish(['--env-file', file, 'org', 'list'], { LOG_LEVEL: 'error' })
+  assert.match(stdout, new RegExp(`^${ORGANIZATION} `, 'm'), stderr)
 })
 
 test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () => {

@@ -2,8 +2,6 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -12,6 +10,7 @@ import { demoRecords } from '../../../src/cli/demo/records.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { PROGRAM_ENV } from '../../support/cli.ts'
 import { untilLocked } from '../../support/database.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { startTestServer, type TestServer } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
@@ -145,11 +144,10 @@ test('a start that waits for another one has more time than a statement', async 
 
 test('serve --demo makes its DATA_DIR on its own database address', { timeout: 120_000 }, async () => {
   const database = await freshDatabase()
-  const folder = mkdtempSync(join(tmpdir(), 'tundish-demo-'))
   const MASTER_KEY = Buffer.alloc(32, 1).toString('base64')
   const env = {
     DATABASE_URL: database.url,
-    DATA_DIR: join(folder, 'not', 'there'),
+    DATA_DIR: join(temporaryFolder(), 'not', 'there'),
     MASTER_KEY,
     PORT: '0',
     ADMIN_PORT: '0',
@@ -163,7 +161,6 @@ test('serve --demo makes its DATA_DIR on its own database address', { timeout: 1
   child.kill('SIGTERM')
   assert.deepEqual(await ended, [0, null], output)
   await database.drop()
-  rmSync(folder, { recursive: true })
 })
 
 test('the demo data is the same each time, and payments agree with their subscriptions', () => {

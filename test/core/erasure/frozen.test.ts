@@ -1,21 +1,18 @@
 // A command that is frozen while it erases holds up other erasures of these people for seconds only.
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { freezeAtLock } from '../../support/cli.ts'
 import { insert } from '../../support/data.ts'
 import { holding } from '../../support/database.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { startTestServer } from '../../support/server.ts'
 import { people } from './ledgers.ts'
 
 const server = await startTestServer()
-const folder = await mkdtemp(join(tmpdir(), 'tundish-frozen-'))
-after(async () => {
-  await server.stop()
-  await rm(folder, { recursive: true })
-})
+const folder = temporaryFolder()
+after(() => server.stop())
 
 test('a frozen reapply of a ledger', async () => {
   const { id, organizationId, post } = await server.project()

@@ -1,12 +1,12 @@
 // The ledgers of erasures: the file is never behind the database. Erasing again by them: reapply.test.ts.
 import assert from 'node:assert/strict'
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { insert } from '../../support/data.ts'
 import { differences, dump } from '../../support/database.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { openProxy } from '../../support/proxy.ts'
 import { tundishAgain } from '../../support/resident.ts'
@@ -19,9 +19,8 @@ const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
 describe('the ledgers of erasures', () => {
   let folder: string
   before(() => {
-    folder = mkdtempSync(join(tmpdir(), 'tundish-test-ledger-'))
+    folder = temporaryFolder()
   })
-  after(() => rmSync(folder, { recursive: true, force: true }))
 
   describe('of a server', () => {
     let server: TestServer

@@ -1,11 +1,11 @@
 // After an old copy was restored, people are erased again by the ledger, also those whom only the ledger knows as erased.
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { before, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
 import { insert } from '../../support/data.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
@@ -13,9 +13,8 @@ import { emailOf, erase, people, read } from './ledgers.ts'
 
 let folder: string
 before(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tundish-test-ledger-'))
+  folder = temporaryFolder()
 })
-after(() => rmSync(folder, { recursive: true, force: true }))
 
 test('after an old copy was restored, reapplying erases again, for good', async () => {
   const original = await freshDatabase()

@@ -1,9 +1,8 @@
 // What is kept of the responses of receivers: the first 2 KiB, and nothing about an erased person.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { reapply } from '../../../src/core/erasure/erasure.ts'
+import { reapplyErasure } from '../../data/ingest/erased-imports.ts'
 import { addRow, BASICS, insert } from '../../support/data.ts'
 import { untilLocked } from '../../support/database.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
@@ -83,7 +82,7 @@ test('no response is kept for an event that an erasure has emptied in between', 
   const data = { id: 'bought', session: { id: 'session-of-ada', user_agent: 'of ada' } }
   const eventId = await events.event({ type: 'subscription.created', object_id: 'bought', profile_id: 'bob', data })
   assert.ok(await arrived(eventId))
-  await reapply(db, join(events.dataDir, 'ledger'), entries())
+  await reapplyErasure(db, PROJECT, 'ada')
   release()
   assert.ok(await events.attempted(eventId, 1))
   const attempts = await events.query('select status, answer from webhook_attempts where event_id = $1', [eventId])
@@ -92,10 +91,6 @@ test('no response is kept for an event that an erasure has emptied in between', 
     [['200', null]],
   )
   await events.remove(id)
-
-  async function* entries() {
-    yield { project_id: PROJECT, profile_id: 'ada', erased_at: '2026-01-02T03:04:05Z' }
-  }
 })
 
 test('a response waits for an erasure that is emptying its event', async () => {

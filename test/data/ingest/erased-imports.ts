@@ -1,9 +1,9 @@
 // Imports about an erased person: lines full of personal data, an erasure without a request, and the tables with remains.
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { reapply } from '../../../src/core/erasure/erasure.ts'
+import type { Db } from '../../../src/lib/pg/db.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type Imports, type Line, line, openImports, type Project, T } from '../../support/imports.ts'
 
 export const MARKER = 'marker'
@@ -38,13 +38,8 @@ export interface ErasedImports extends Imports {
 
 export async function openErasedImports(): Promise<ErasedImports> {
   const imports = await openImports()
-  const folder = mkdtempSync(join(tmpdir(), 'tundish-test-erased-'))
-  const carryOut = ({ id: project_id }: Project, profile_id: string) => {
-    return reapply(imports.db, join(folder, 'erasures'), entries())
-    async function* entries() {
-      yield { project_id, profile_id, erased_at: T }
-    }
-  }
+  const ledger = join(temporaryFolder(), 'erasures')
+  const carryOut = ({ id }: Project, profileId: string) => reapplyErasure(imports.db, id, profileId, ledger)
   return {
     ...imports,
     async erase(project, profileId) {
@@ -54,10 +49,19 @@ export async function openErasedImports(): Promise<ErasedImports> {
       assert.equal((await carryOut(project, profileId)).already_erased, 1)
     },
     found: (project) => tablesWithMarker(imports, project),
-    async stop() {
-      await imports.stop()
-      rmSync(folder, { recursive: true, force: true })
-    },
+  }
+}
+
+/** Erases as after a restored backup. */
+export function reapplyErasure(
+  db: Db,
+  project_id: string,
+  profile_id: string,
+  ledger = join(temporaryFolder(), 'ledger'),
+) {
+  return reapply(db, ledger, entries())
+  async function* entries() {
+    yield { project_id, profile_id, erased_at: T }
   }
 }
 

@@ -1,7 +1,6 @@
 // An import whose process is frozen holds up erasures, syncs and other imports for seconds only, and writes nothing.
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { after, test } from 'node:test'
@@ -9,6 +8,7 @@ import { readHorizon } from '../../../src/core/lists/horizon.ts'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import { freezeAtLock } from '../../support/cli.ts'
 import { holding } from '../../support/database.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type Line, line, textOf } from '../../support/imports.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
@@ -17,11 +17,8 @@ const STOOD_STILL =
   'The import stood still for seconds while others waited for it, so the database ended it: nothing was written. Import again.\n'
 
 const server = await startTestServer()
-const folder = await mkdtemp(join(tmpdir(), 'tundish-frozen-'))
-after(async () => {
-  await server.stop()
-  await rm(folder, { recursive: true })
-})
+const folder = temporaryFolder()
+after(() => server.stop())
 
 const importHere = ({ id }: Project, lines: Line[]) =>
   importRecords(server.app, { projectId: id }, [{ name: 'file', stream: () => Readable.from([textOf(lines)]) }])

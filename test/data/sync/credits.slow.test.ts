@@ -1,13 +1,13 @@
 // Credits in the export and in a copy: every entry once, also of late commits, and what erasures, merges and imports change.
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBilling } from '../../support/billing.ts'
 import { withCredits } from '../../support/credits.ts'
 import { addRow } from '../../support/data.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { line, textOf } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import type { Json } from '../../support/server.ts'
@@ -15,11 +15,8 @@ import { until } from '../../support/time.ts'
 import { readerOf } from './copies.ts'
 
 const billing = await startBilling()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-credits-'))
-after(async () => {
-  await billing.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+const folder = temporaryFolder()
+after(() => billing.stop())
 const { db, server } = billing
 const shop = await withCredits(db, await billing.organization())
 const headers = ['Content-Type', 'application/x-ndjson']

@@ -1,22 +1,19 @@
 // tundish sync is killed again and again while the project changes: the copy is equal to it at the end.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
 import { readerOf } from './copies.ts'
 import { checkEqual, filled, PROFILES, syncEnv } from './source.ts'
 
 const server = await startTestServer()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-test-'))
-after(async () => {
-  await server.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+const folder = temporaryFolder()
+after(() => server.stop())
 
 test('a run that is killed again and again loses nothing and repeats nothing', async () => {
   const project = await filled(server)

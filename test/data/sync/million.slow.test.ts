@@ -3,13 +3,14 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Query } from '../../../src/lib/pg/types.ts'
 import { PROGRAM_ENV } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../../support/server.ts'
 import { readerOf } from './copies.ts'
@@ -30,14 +31,11 @@ describe(`a sync of ${RECORDS} records`, { timeout: 3_600_000 }, () => {
   before(async () => {
     server = await startTestServer({ RATE_LIMIT: '0' })
     project = await server.project()
-    folder = mkdtempSync(join(tmpdir(), 'tundish-million-'))
+    folder = temporaryFolder()
     await fill(server, project, RECORDS)
     copied = Math.round(RECORDS / (await copySeconds(server)))
   })
-  after(async () => {
-    await server.stop()
-    rmSync(folder, { recursive: true, force: true })
-  })
+  after(() => server.stop())
 
   const targets: Record<string, () => Promise<string>> = {
     sqlite: async () => `sqlite:${join(folder, 'killed.sqlite')}`,

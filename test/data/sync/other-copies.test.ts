@@ -1,12 +1,11 @@
 // tundish sync into a copy that lost a table, that is of another project, or of an older version.
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, describe, test } from 'node:test'
 import { TABLES } from '../../../src/data/sync/tables.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase, runStatement } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
@@ -16,11 +15,10 @@ import { checkEqual, filled, PROFILES, syncEnv } from './source.ts'
 
 const server = await startTestServer()
 const warehouse = await freshDatabase()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-test-'))
+const folder = temporaryFolder()
 after(async () => {
   await warehouse.drop()
   await server.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const inSqlite = (file: string) => async (statement: string) => {

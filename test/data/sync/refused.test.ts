@@ -1,12 +1,12 @@
 // tundish sync: what is refused, and with which sentence.
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { startTestServer } from '../../support/server.ts'
 import { titled } from '../../support/titled.ts'
@@ -14,11 +14,8 @@ import { noDuckDb } from './copies.ts'
 import { filled } from './source.ts'
 
 const server = await startTestServer()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-test-'))
-after(async () => {
-  await server.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+const folder = temporaryFolder()
+after(() => server.stop())
 
 describe('a sync that is refused', () => {
   const refused = async (args: string[], settings: Record<string, string>, code: number, sentence: RegExp) => {

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
@@ -16,11 +16,8 @@ import { metadataTexts, noDuckDb, readerOf } from './copies.ts'
 import { checkEqual, EMAIL, filled, METADATA, PROFILES, syncEnv } from './source.ts'
 
 const server = await startTestServer()
-const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-test-'))
-after(async () => {
-  await server.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+const folder = temporaryFolder()
+after(() => server.stop())
 
 async function sync(project: Project, to: string, ...more: string[]) {
   // The horizon may lag by a second.

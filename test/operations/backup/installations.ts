@@ -1,7 +1,5 @@
 // Installations to back up and restore: each its own database and data folder, commands on them, and their content.
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { createOrganization, createProject } from '../../../src/core/tenants/tenants.ts'
@@ -9,6 +7,7 @@ import { type Db, openDb } from '../../../src/lib/pg/db.ts'
 import { openSeal } from '../../../src/lib/secrets.ts'
 import { type Outcome, tundish } from '../../support/cli.ts'
 import { BASICS, insert } from '../../support/data.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 
 export const MASTER_KEY = randomBytes(32).toString('base64')
@@ -33,7 +32,7 @@ export interface Installation {
 /** An empty, migrated database; with `from`, it uses that data folder, as on a machine that has lost only its database. */
 export async function install(from?: Installation): Promise<Installation> {
   const { url, drop } = await freshDatabase()
-  const folder = from?.folder ?? mkdtempSync(join(tmpdir(), 'tundish-backup-'))
+  const folder = from?.folder ?? temporaryFolder()
   const env = { DATABASE_URL: url, DATA_DIR: folder, MASTER_KEY }
   const db = openDb({ url, applicationName: 'test', connections: 4, readConnections: 1 })
   const run = (...args: string[]) => tundish(args, env)
@@ -51,7 +50,6 @@ export async function install(from?: Installation): Promise<Installation> {
     async remove() {
       await db.close()
       await drop()
-      if (!from) rmSync(folder, { recursive: true, force: true })
     },
   }
 }

@@ -1,17 +1,7 @@
 // With PostgreSQL's own tools: an archive that pg_restore reads as well, restored here into a newer PostgreSQL.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { newOwner, run } from '../../../src/lib/embedded/account.ts'
@@ -19,6 +9,7 @@ import { openDb } from '../../../src/lib/pg/db.ts'
 import { migrate } from '../../../src/lib/pg/migrate.ts'
 import { toolVersion } from '../../../src/operations/backup/tools.ts'
 import { tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { contents, fill, type Installation, install, kept } from './installations.ts'
 
 const version = await toolVersion('pg_dump')
@@ -41,7 +32,7 @@ describe('with pg_dump on the PATH', { skip }, () => {
   let target: Installation
   let file: string
   before(async () => {
-    folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-tools-'))
+    folder = temporaryFolder()
     stop = await startServer(folder)
     const url = `postgresql://tundish:${encodeURIComponent(PASSWORD)}@localhost/postgres?host=${folder}`
     await migrate(url)
@@ -55,7 +46,6 @@ describe('with pg_dump on the PATH', { skip }, () => {
     await source?.db.close()
     await stop?.()
     await target?.remove()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   test('a backup is an archive that pg_restore reads', async () => {

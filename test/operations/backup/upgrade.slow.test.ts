@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { demoRecords } from '../../../src/cli/demo/records.ts'
@@ -16,14 +15,14 @@ import { joinServer } from '../../../src/lib/embedded/join.ts'
 import { majorVersion } from '../../../src/lib/embedded/programs.ts'
 import { stopServer } from '../../../src/lib/embedded/server.ts'
 import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { titled } from '../../support/titled.ts'
 
 const OLD = '17'
 const VERSION = '17.10.0-beta.17'
-const base = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-upgrade-'))
+const base = temporaryFolder()
 // When run as root, PostgreSQL's account has to traverse the folder.
 chmodSync(base, 0o711)
-after(() => rmSync(base, { recursive: true, force: true }))
 
 /** An installation with the PostgreSQL of the older version, from npm; undefined where it cannot be had. */
 const installation = (() => {

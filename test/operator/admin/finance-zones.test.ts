@@ -1,23 +1,20 @@
 // The finance report by the time zone and the reporting currency of the projects: months, sums, closing, and the tie-out with the dashboard.
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
 import { tundish } from '../../support/cli.ts'
 import { assertExact } from '../../support/figures.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { uuid } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import type { Json } from '../../support/server.ts'
 import { assertTied } from './tie-out.ts'
 
 const billing = await startBilling()
-const folder = await mkdtemp(join(tmpdir(), 'tundish-rates-'))
-after(async () => {
-  await billing.stop()
-  await rm(folder, { recursive: true })
-})
+const folder = temporaryFolder()
+after(() => billing.stop())
 const { server, db } = billing
 const shop = await billing.organization('down-under')
 

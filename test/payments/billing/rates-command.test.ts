@@ -1,20 +1,17 @@
 // tundish rates load: exchange rates for one organization or all of them, all or none.
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
 import { tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
 const billing = await startBilling({}, { worker: false })
 const shop = await billing.organization()
-const folder = await mkdtemp(join(tmpdir(), 'tundish-billing-'))
-after(async () => {
-  await billing.stop()
-  await rm(folder, { recursive: true })
-})
+const folder = temporaryFolder()
+after(() => billing.stop())
 
 const run = (...args: string[]) => tundish(args, billing.server.env)
 

@@ -2,15 +2,12 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { savedCard, stripeClient, TEST_KEY } from '../../support/simulators.ts'
 
-const folder = await mkdtemp(join(tmpdir(), 'tundish-stripe-command-'))
-after(() => rm(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 async function start(...more: string[]): Promise<{ child: ChildProcess; url: string }> {
   const args = ['simulator', '--dialect', 'stripe', '--port', '0', ...more]

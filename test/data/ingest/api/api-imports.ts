@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict'
 import { hash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
@@ -18,6 +17,7 @@ import { ApiSource } from '../../../../src/data/ingest/api/source.ts'
 import { beginState, takeTurn } from '../../../../src/data/ingest/api/state.ts'
 import { importRecords } from '../../../../src/data/ingest/load.ts'
 import { instantFromPg } from '../../../../src/lib/time.ts'
+import { temporaryFolder } from '../../../support/folder.ts'
 import { line } from '../../../support/imports.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../../../support/server.ts'
 import { silent } from '../../../support/simulators.ts'
@@ -38,7 +38,7 @@ export interface Shop {
 /** A server with the data of so many people in one project: those of the demo, then plain ones. */
 export async function openShop(people: number): Promise<Shop> {
   const server = await startTestServer({ RATE_LIMIT: '0' })
-  const folder = mkdtempSync(join(tmpdir(), 'tundish-test-api-'))
+  const folder = temporaryFolder()
   const { secret_key: organizationKey } = await createOrganization(server.db, server.app.seal, { id: 'shop' })
   const source = { ...(await server.project('shop')), organizationKey }
   const stream = () => Readable.from(linesOf(people))
@@ -56,10 +56,7 @@ export async function openShop(people: number): Promise<Shop> {
     billingFrom: `${server.url}/shop`,
     keyFile,
     billingKeyFile,
-    async stop() {
-      await server.stop()
-      rmSync(folder, { recursive: true, force: true })
-    },
+    stop: server.stop,
   }
 }
 

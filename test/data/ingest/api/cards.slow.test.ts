@@ -1,11 +1,11 @@
 // A person with cards at Stripe and at Primer moves here with `tundish import api`: each card is charged here, at the account that has it.
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addPayment } from '../../../support/billing.ts'
+import { temporaryFolder } from '../../../support/folder.ts'
 import { connectPrimer, PRIMER_MERCHANT } from '../../../support/primer-billing.ts'
 import { tundishAgain } from '../../../support/resident.ts'
 import { openPrimerSimulator } from '../../../support/simulators.ts'
@@ -15,7 +15,7 @@ import { MERCHANT, startStripeBilling } from '../../../support/stripe-billing.ts
 const HORIZON_MS = 1100
 const TOKEN = 'tok_visa~mover'
 
-const folder = mkdtempSync(join(tmpdir(), 'tundish-test-cards-'))
+const folder = temporaryFolder()
 const primer = await openPrimerSimulator()
 const billing = await startStripeBilling({ PRIMER_API_URL: primer.url, RATE_LIMIT: '0' })
 const there = await billing.shop('there')
@@ -24,7 +24,6 @@ await connectPrimer(billing, there, primer)
 after(async () => {
   await billing.stop()
   await primer.cleanUp()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const file = (name: string, text: string) => {

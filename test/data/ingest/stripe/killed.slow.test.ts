@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program } from '../../../support/cli.ts'
+import { temporaryFolder } from '../../../support/folder.ts'
 import type { Project } from '../../../support/imports.ts'
 import { TEST_KEY } from '../../../support/simulators.ts'
 import {
@@ -25,7 +25,7 @@ const CUSTOMERS = 2000
 const KILLS = 20
 
 const all = await openStripeImports({ demoCustomers: CUSTOMERS })
-const folder = mkdtempSync(join(tmpdir(), 'tundish-test-killed-'))
+const folder = temporaryFolder()
 writeFileSync(join(folder, 'key'), TEST_KEY)
 const env: Record<string, string> = {
   DATABASE_URL: all.imports.url,
@@ -34,10 +34,7 @@ const env: Record<string, string> = {
   STRIPE_API_URL: all.simulator.url,
 }
 const account: string[] = await accountSums(all.stripe)
-after(async () => {
-  await all.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+after(() => all.close())
 
 const commandFor = ({ id, organizationId }: Project) => [
   ...['import', 'stripe', '--json', '--org', organizationId, '--project', id, '--key-file', join(folder, 'key')],

@@ -1,11 +1,11 @@
 // One person, one profile: a customer of Stripe is put together with the profile that the project has of the same person.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { reapply } from '../../../../src/core/erasure/erasure.ts'
 import { assertExact, figuresOf } from '../../../support/figures.ts'
 import { line, type Project, uuid } from '../../../support/imports.ts'
 import { savedCard } from '../../../support/simulators.ts'
 import { until } from '../../../support/time.ts'
+import { reapplyErasure } from '../erased-imports.ts'
 import { openStripeImports } from './stripe-imports.ts'
 
 const all = await openStripeImports()
@@ -203,10 +203,7 @@ test('a customer who names an erased profile is erased with it, before and after
   const project = await imports.project()
   await imports.run(project, visit('eve'))
   const { customer } = await subscriber({ tundish_session: 'ses_eve' })
-  const entries = (async function* () {
-    yield { project_id: project.id, profile_id: 'pro_eve', erased_at: '2026-02-01T00:00:00.000000Z' }
-  })()
-  await reapply(imports.db, `/tmp/ledger-${project.id}`, entries)
+  await reapplyErasure(imports.db, project.id, 'pro_eve')
   await all.run(project)
   assert.equal(await imports.column(project, 'profiles', 'id', customer), undefined)
   const billed = await imports.row(
