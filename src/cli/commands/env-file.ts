@@ -1,5 +1,6 @@
 // The option --env-file: settings from a file such as that of the service, for commands that are run by hand.
-import { loadEnvFile } from 'node:process'
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
 import { UsageError } from '../../lib/errors.ts'
 import { whyNot } from '../../lib/files.ts'
 
@@ -21,8 +22,22 @@ export function takeEnvFile(words: string[]): string[] {
 function load(file: string | undefined): void {
   if (!file) throw new UsageError(`${OPTION} needs the name of a file.`)
   try {
-    loadEnvFile(file)
+    const settings = parseEnv(readFileSync(file, 'utf8').replace(UNQUOTED, quoted))
+    for (const [name, value] of Object.entries(settings)) process.env[name] ??= value
   } catch (error) {
     throw new UsageError(`${file} cannot be read: ${whyNot(error as NodeJS.ErrnoException)}.`)
   }
+}
+
+// A line with a value that does not begin with a quote.
+const UNQUOTED = /^([ \t]*(?:export[ \t]+)?\w+[ \t]*=[ \t]*)([^\s'"`#].*)$/gm
+
+/**
+ * A "#" within a word, as in a password, belongs to the value: so systemd reads the same file for the service, but Node
+ * takes it for the beginning of a comment.
+ */
+function quoted(line: string, name: string, text: string): string {
+  const value = text.replace(/\s+(#.*)?$/, '')
+  const quote = ["'", '"', '`'].find((one) => !value.includes(one))
+  return value.includes('#') && quote ? `${name}${quote}${value}${quote}` : line
 }

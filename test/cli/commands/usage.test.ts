@@ -39,6 +39,21 @@ test('settings come from --env-file, unless the environment has them', async () 
   assert.match(stdout, new RegExp(`^${ORGANIZATION} `, 'm'), stderr)
 })
 
+test('a # within an unquoted value of --env-file belongs to it, as systemd reads the file', async () => {
+  const file = join(temporaryFolder(), 'tundish.env')
+  const { LOG_LEVEL: _level, ...rest } = env
+  for (const [text, value] of [
+    ['a#b', 'a#b'],
+    ['a"#b # a comment', 'a"#b'],
+    ["'a#b'", 'a#b'],
+    ['a # a comment', 'a'],
+  ]) {
+    writeFileSync(file, `LOG_LEVEL=${text}\n`)
+    const { stderr } = await tundish(['--env-file', file, 'org', 'list'], rest)
+    assert.match(stderr, new RegExp(`^LOG_LEVEL must be one of .*, got "${value}"\\.`), text)
+  }
+})
+
 test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () => {
   const cases: [args: string[], code: number, sentence: RegExp][] = [
     [['webhook', 'create', '--project', PROJECT, '--url', 'ftp://x'], 2, /^url must be a URL/],
