@@ -88,6 +88,11 @@ test('the CSV has every row of the operation, with a byte order mark and a name 
     lines.map((line) => Number(line.split(',')[at])),
     rows.map(({ amount }: Json) => amount),
   )
+  const booked = head!.split(',').indexOf('Booked')
+  assert.deepEqual(
+    lines.map((line) => line.split(',')[booked]),
+    rows.map(({ booked_at }: Json) => booked_at),
+  )
 })
 
 test('a page reads the objects that the API returns as text, by the ids of operations only', async () => {
@@ -118,6 +123,28 @@ test('an operator without the right sees no button; the button closes the month,
   )
   const again = await visit(`/finance/close?project=${projectId}`, { cookie, form: { month: '2025-10' } })
   assert.match(again.text, /2025-10 is closed already/)
+})
+
+test('a correction is in the CSV with the month that it is booked in; times in UTC are told from days in another zone', async () => {
+  await db.query(
+    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, psp_date,
+       amount, currency_code, status, psp, psp_merchant_id, psp_transaction_type)
+     select $1, 'ada', true, db_clock(), gen_random_uuid(), gen_random_uuid(), at, at, 3, 'USD', 'succeeded', 'elsewhere', 'main', 'sale'
+     from (select timestamptz '2025-10-01T06:00:00Z' as at) t`,
+    [organizationId],
+  )
+  const november = MONTH.replace('2025-10', '2025-11')
+  const { text } = await see(`${november}&csv=rows`)
+  const [head, first] = text.split('\r\n').map((line) => line.split(','))
+  const of = (name: string) => first![head!.findIndex((label) => label.endsWith(name))]
+  assert.deepEqual(
+    [of('When'), of('Kind'), of('Booked')],
+    ['2025-10-01T06:00:00.000000Z', 'correction of sale', '2025-11-01T00:00:00.000000Z'],
+  )
+  const inUtc = /Times are in UTC, days and months in/
+  assert.doesNotMatch((await see(november)).text, inUtc)
+  await db.query(`update finance_months set time_zone = 'Europe/Madrid' where organization_id = $1`, [organizationId])
+  assert.match((await see(november)).text, /Times are in UTC, days and months in Europe\/Madrid\./)
 })
 
 test('a month that does not exist is refused in a sentence', async () => {

@@ -102,6 +102,7 @@ export function rowTable(view: View, rows: Row[], reported: string): Table {
       { label: 'E-mail', right: 'people' },
       ...['Country', 'Product', 'Subscription', 'Service from', 'Service to'].map((label) => ({ label })),
       { label: 'Provider’s ID' },
+      { label: 'Booked', csvOnly: true },
       { label: 'Project', csvOnly: true },
       { label: 'Order', csvOnly: true },
       { label: 'Report ID', csvOnly: true },
@@ -128,7 +129,8 @@ export function rowTable(view: View, rows: Row[], reported: string): Table {
       cell(one.service_from && dateOf(one.service_from), one.service_from),
       cell(one.service_to && dateOf(one.service_to), one.service_to),
       cell(one.psp_transaction_id && id(one.psp_transaction_id), one.psp_transaction_id),
-      ...[one.project_id, one.order_id, one.trx_id],
+      // Of a correction, another month than that of its payment.
+      ...[one.booked_at, one.project_id, one.order_id, one.trx_id],
     ]),
   }
 }

@@ -46,6 +46,7 @@ export async function finance(view: View): Promise<Page> {
       ${typeof tied === 'string' ? html`<p class="note">No tie-out with the dashboard: ${tied}</p>` : tied && tieOut(view, tied, month)}
       ${tableSection(view, 'rows', rowTable(view, rows.data, report.reporting_currency), {
         title: 'Movements',
+        note: report.time_zone !== 'UTC' && `Times are in UTC, days and months in ${report.time_zone}.`,
         above: ofAccount(view),
         empty: html`<p>No movements.</p>`,
         below: pageLinks(view, rows),
