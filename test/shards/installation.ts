@@ -14,7 +14,7 @@ import { until } from '../support/time.ts'
 import { HAPROXY } from './haproxy-path.ts'
 
 const FILES = join(import.meta.dirname, '../../deploy/shards')
-export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 export const NAMES = ['a', 'b', 'c'] as const
 export type Name = (typeof NAMES)[number]
 

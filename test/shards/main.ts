@@ -1,7 +1,6 @@
 // npm run test:deep shards: three shards behind HAProxy; moves an organization under charges, reads and a copy, makes outages, and judges.
 // npm run test:deep shards -- suite [FILES]: the tests of the APIs through HAProxy.
 // npm run test:deep shards -- spread: the CPU of pages and charges at each place, on one, two and three shards.
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,10 +9,10 @@ import { type Shop, startClients } from '../failover/clients.ts'
 import type { Copy } from '../failover/copy.ts'
 import { judge } from '../failover/judge.ts'
 import { fillShop } from '../failover/shop.ts'
-import { PROGRAM_ENV } from '../support/cli.ts'
+import { spawnTundish } from '../support/cli.ts'
 import { until } from '../support/time.ts'
 import { HAPROXY, WITHOUT_HAPROXY } from './haproxy-path.ts'
-import { type Installation, MAIN, type Name, openInstallation } from './installation.ts'
+import { type Installation, type Name, openInstallation } from './installation.ts'
 import { afterOutage, type Loads, makeOutages } from './outages.ts'
 import { measureSpread } from './spread.ts'
 import { runSuite } from './suite.ts'
@@ -107,9 +106,9 @@ async function moveShop(installation: Installation, { organizationId }: Shop) {
 
 /** What a command prints, however long it takes. */
 async function output(words: string[]): Promise<string> {
-  const program = spawn(process.execPath, [MAIN, ...words], { env: PROGRAM_ENV, stdio: ['ignore', 'pipe', 'inherit'] })
+  const program = spawnTundish(words, {}, ['ignore', 'pipe', 'inherit'])
   let text = ''
-  program.stdout.setEncoding('utf8').on('data', (piece) => {
+  program.stdout!.setEncoding('utf8').on('data', (piece) => {
     text += piece
   })
   const [code] = await once(program, 'close')

@@ -1,6 +1,5 @@
 // Moves an organization between two servers under charges: nothing is lost or charged twice, and a move that was killed goes on.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -8,13 +7,13 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Shop } from '../failover/clients.ts'
 import { fillShop } from '../failover/shop.ts'
-import { PROGRAM_ENV, type ServerProcess, startProcess, tundish } from '../support/cli.ts'
+import { type ServerProcess, spawnTundish, startProcess, tundish } from '../support/cli.ts'
 import type { Cluster } from '../support/cluster.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import type { Json } from '../support/server.ts'
 import { openSimulator } from '../support/simulators.ts'
 import { until } from '../support/time.ts'
-import { MAIN, openLogicalCluster, settingsOf } from './installation.ts'
+import { openLogicalCluster, settingsOf } from './installation.ts'
 import { tablesWith } from './traces.ts'
 
 const folder = temporaryFolder()
@@ -209,10 +208,7 @@ test('a role that may not leave out the checks of foreign keys moves with them, 
 })
 
 test('a move that was killed is begun anew, and the first shard accepts the keys if it cannot be', async () => {
-  const mover = spawn(process.execPath, [MAIN, ...wordsOfMove('a', 'b')], {
-    env: PROGRAM_ENV,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  const mover = spawnTundish(wordsOfMove('a', 'b'), {}, ['ignore', 'ignore', 'pipe'])
   // Its keys have ended by then.
   const ended = async () => {
     const [row] = await clusters['a']!.query(`select value from instance where name = 'move shop'`)

@@ -1,12 +1,11 @@
 // A shard that does not respond: the others get their entries and their commands, its own entries stay, and it is named.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import pg from 'pg'
-import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
+import { spawnTundish, tundish } from '../support/cli.ts'
 import { runStatement } from '../support/postgres.ts'
 import { type DatabaseProxy, openProxy } from '../support/proxy.ts'
 import { until } from '../support/time.ts'
@@ -28,8 +27,8 @@ const words = (...more: string[]) => ['shards', 'directory', '--in', settings, '
 
 test('--follow continues for the other shards, whenever one stops responding', async () => {
   const log: string[] = []
-  const follower = spawn(...program(...words('--follow')), { env: PROGRAM_ENV, stdio: ['ignore', 'pipe', 'inherit'] })
-  follower.stdout.setEncoding('utf8').on('data', (text) => log.push(text))
+  const follower = spawnTundish(words('--follow'), {}, ['ignore', 'pipe', 'inherit'])
+  follower.stdout!.setEncoding('utf8').on('data', (text) => log.push(text))
   const ended = once(follower, 'close')
   await until('the first maps', () => log.join('').includes('The maps are current.'))
   way.freeze()

@@ -1,15 +1,13 @@
 // Moves that wait for their replication slot, which PostgreSQL creates when all transactions that write have ended.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import pg from 'pg'
 import { giveUpBroken } from '../../src/operations/shards/give-up.ts'
 import { move } from '../../src/operations/shards/move.ts'
-import { PROGRAM_ENV } from '../support/cli.ts'
+import { spawnTundish } from '../support/cli.ts'
 import type { Cluster } from '../support/cluster.ts'
 import { until } from '../support/time.ts'
-import { MAIN } from './installation.ts'
 import { SIDES, setUpPair } from './pair.ts'
 
 const { settings, clusters, between, numberOf, assertServedBy, assertNothingLeft } = setUpPair()
@@ -33,7 +31,7 @@ const isWaiting = async ({ query }: Cluster) =>
 test('a mover that is killed while it waits has no locks: the move can be given up at once', async () => {
   const writing = await writeOn(clusters.a)
   const words = ['shards', 'move', 'shop', '--in', settings, '--from', 'a', '--to', 'b']
-  const mover = spawn(process.execPath, [MAIN, ...words], { env: PROGRAM_ENV, stdio: 'ignore' })
+  const mover = spawnTundish(words, {}, 'ignore')
   await until('the slot to be waited for', () => isWaiting(clusters.a))
   mover.kill('SIGKILL')
   await once(mover, 'close')

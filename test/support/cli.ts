@@ -1,6 +1,6 @@
 // The program as users run it: commands, also on a terminal or frozen, and servers, as separate processes with only the environment
 // that the test gives them.
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessWithoutNullStreams, type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -37,6 +37,13 @@ export const program = (...args: string[]): [string, string[]] => [
   process.execPath,
   ['--disable-warning=ExperimentalWarning', '--', MAIN, ...args],
 ]
+
+/** Starts `tundish ARGUMENTS...`. */
+export function spawnTundish(args: string[], env?: Record<string, string>): ChildProcessWithoutNullStreams
+export function spawnTundish(args: string[], env: Record<string, string>, stdio: StdioOptions): ChildProcess
+export function spawnTundish(args: string[], env: Record<string, string> = {}, stdio: StdioOptions = 'pipe') {
+  return spawn(...program(...args), { env: { ...PROGRAM_ENV, ...env }, stdio })
+}
 
 /** Runs `tundish ARGUMENTS...`, with `input` as its standard input, until it ends. */
 export async function tundish(

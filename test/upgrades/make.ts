@@ -1,14 +1,14 @@
 // Makes the file of a version that later programs are tried on: its schema with data. In the checkout of that version, with an empty
 // database on PostgreSQL 15 and pg_dump of it on the PATH:
 //   DATABASE_URL=postgresql://… bin/pinned-node --dev test/upgrades/make.ts
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { demoRecords } from '../../src/cli/demo/records.ts'
-import { freePort, PROGRAM_ENV, program, tundish } from '../support/cli.ts'
+import { freePort, PROGRAM_ENV, spawnTundish, tundish } from '../support/cli.ts'
 import { type Kept, MASTER_KEY } from './kept.ts'
 
 const VERSION = '1.0.0'
@@ -36,7 +36,7 @@ async function run(...args: string[]): Promise<string> {
 }
 
 function start(...args: string[]) {
-  const child = spawn(...program(...args), { env, stdio: 'ignore' })
+  const child = spawnTundish(args, env, 'ignore')
   return async () => {
     child.kill('SIGTERM')
     await once(child, 'exit')

@@ -1,12 +1,12 @@
 // tundish import, killed or interrupted: nothing is left of it, in the database or in the way of the next one.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { program } from '../../support/cli.ts'
+import { spawnTundish } from '../../support/cli.ts'
 import { untilLocked } from '../../support/database.ts'
 import { line, type Project, textOf } from '../../support/imports.ts'
 import { until } from '../../support/time.ts'
@@ -23,10 +23,7 @@ async function feed(
   project: Project,
   stop: (child: ChildProcess) => void,
 ): Promise<{ code: number | null; signal: string | null; stderr: string }> {
-  const child = spawn(...program('import', '--project', project.id, '-'), {
-    env,
-    stdio: ['pipe', 'ignore', 'pipe'],
-  })
+  const child = spawnTundish(['import', '--project', project.id, '-'], env, ['pipe', 'ignore', 'pipe'])
   let stderr = ''
   child.stderr!.on('data', (text) => {
     stderr += text
@@ -69,7 +66,7 @@ test('an import that is killed while it writes leaves nothing behind, and does n
   await query('select 1 from profiles where project_id = $1 for update', [fresh.id])
   const path = join(folder, 'kill.ndjson')
   writeFileSync(path, textOf([line.funnel(), line.profile({ id: 'locked' }), line.profile()]))
-  const child = spawn(...program('import', '--project', fresh.id, path), { env, stdio: 'ignore' })
+  const child = spawnTundish(['import', '--project', fresh.id, path], env, 'ignore')
   await untilLocked(imports.db.query, 'import_concerned')
   child.kill('SIGKILL')
   await once(child, 'exit')

@@ -1,6 +1,5 @@
 // A day's work of an operator, with commands alone: each operation of the API is a command, and each change is audited.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +8,7 @@ import { Webhook } from 'standardwebhooks'
 import { webhookSecret } from '../../../src/core/tenants/key-text.ts'
 import { operationsOf } from '../../../src/operator/admin/groups.ts'
 import { operations } from '../../../src/operator/admin/operations.ts'
-import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { spawnTundish, tundish } from '../../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
 import { startReceiver } from '../../support/receiver.ts'
 import { tundishAgain } from '../../support/resident.ts'
@@ -86,9 +85,7 @@ test('webhook listen forwards each new event of its kinds once, signed, without 
   const receiver = await startReceiver(({ body }) => (body.includes('first') ? 204 : 500))
   await events.event({ data: { old: true } })
   const args = ['webhook', 'listen', '--project', PROJECT, '--forward-to', `${receiver.url}/hooks`]
-  const listener = spawn(...program(...args, '--kinds', 'charge.succeeded'), {
-    env: { ...PROGRAM_ENV, ...env, WEBHOOK_ALLOW_PRIVATE: 'false' },
-  })
+  const listener = spawnTundish([...args, '--kinds', 'charge.succeeded'], { ...env, WEBHOOK_ALLOW_PRIVATE: 'false' })
   let output = ''
   listener.stdout.setEncoding('utf8').on('data', (text) => {
     output += text

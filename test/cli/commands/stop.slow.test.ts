@@ -1,6 +1,5 @@
 // Ctrl-C during a command on an embedded database: neither a half-made database nor a PostgreSQL is left behind.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,11 +7,9 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { lastServer } from '../../../src/lib/embedded/server.ts'
-import { PROGRAM_ENV, tundish } from '../../support/cli.ts'
+import { spawnTundish, tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { until } from '../../support/time.ts'
-
-const MAIN = join(import.meta.dirname, '../../../src/main.ts')
 
 const base = temporaryFolder()
 // As root, PostgreSQL's account has to pass.
@@ -20,9 +17,7 @@ chmodSync(base, 0o711)
 
 /** Starts a command whose standard input stays open, and sends SIGINT when `moment` has come. */
 async function interrupted(dataDir: string, args: string[], moment: () => Promise<boolean> | boolean) {
-  const program = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, ...args], {
-    env: { ...PROGRAM_ENV, DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' },
-  })
+  const program = spawnTundish(args, { DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' })
   const [stdout, stderr] = [text(program.stdout), text(program.stderr)]
   const ended = once(program, 'exit')
   await until('the moment', () => moment() || program.exitCode !== null, 120_000)
@@ -116,9 +111,7 @@ test('while the command runs: 1 and a sentence, and PostgreSQL is stopped', asyn
 /** Serves until the log, whose reader has ended, cannot be written. */
 async function serveUnread(name: string, workers: string[], signal?: NodeJS.Signals) {
   const dataDir = join(base, name)
-  const program = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, 'serve', ...workers], {
-    env: { ...PROGRAM_ENV, DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' },
-  })
+  const program = spawnTundish(['serve', ...workers], { DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' })
   const stderr = text(program.stderr)
   const ended = once(program, 'exit')
   let url: string | undefined

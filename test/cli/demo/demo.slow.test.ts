@@ -1,6 +1,6 @@
 // The demo: what it holds, that the printed calls work, and that a second start changes nothing.
 import assert from 'node:assert/strict'
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { demoRecords } from '../../../src/cli/demo/records.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
-import { PROGRAM_ENV } from '../../support/cli.ts'
+import { spawnTundish } from '../../support/cli.ts'
 import { untilLocked } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
@@ -152,8 +152,7 @@ test('serve --demo makes its DATA_DIR on its own database address', { timeout: 1
     PORT: '0',
     ADMIN_PORT: '0',
   }
-  const MAIN = join(import.meta.dirname, '../../../src/main.ts')
-  const child = spawn(process.execPath, [MAIN, 'serve', '--demo'], { env: { ...PROGRAM_ENV, ...env } })
+  const child = spawnTundish(['serve', '--demo'], env)
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
   const ended = once(child, 'exit')

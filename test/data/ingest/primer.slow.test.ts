@@ -1,9 +1,8 @@
 // tundish import primer: the payments of an account with their people, cards and refunds; twice, killed, and with odd payments.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
-import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { spawnTundish, tundish } from '../../support/cli.ts'
 import { PRIMER_MERCHANT, setUpPrimerShop } from '../../support/primer-billing.ts'
 
 const setup = setUpPrimerShop()
@@ -131,8 +130,7 @@ describe('import primer', () => {
     for (let n = 0; n < 5; n++) await paid('tok_visa', { customerId: `killed-${n}` })
     // The import reads its first month, and dies while it waits for the next one.
     await setup.primer.control('/faults', { method: 'GET', path: '/payments/.*', kind: 'error_before', times: 3 })
-    const [file, given] = program(...args())
-    const child = spawn(file, given, { env: { ...PROGRAM_ENV, ...setup.billing.server.env }, stdio: 'ignore' })
+    const child = spawnTundish(args(), setup.billing.server.env, 'ignore')
     const place = () =>
       setup.billing.db.query(
         `select place ->> 'since' as at from api_imports where source like 'primer %' and status = 'running'`,

@@ -1,11 +1,10 @@
 // tundish sync is killed again and again while the project changes: the copy is equal to it at the end.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { spawnTundish, tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
 import { readerOf } from './copies.ts'
@@ -21,10 +20,7 @@ test('a run that is killed again and again loses nothing and repeats nothing', a
   const writing = new AbortController()
   const writer = write(project, writing.signal)
   for (let kills = 0; kills < 8; kills += 1) {
-    const child = spawn(...program('sync', '--to', target), {
-      env: { ...PROGRAM_ENV, ...syncEnv(server, project) },
-      stdio: 'ignore',
-    })
+    const child = spawnTundish(['sync', '--to', target], syncEnv(server, project), 'ignore')
     const ended = new Promise((resolve) => child.once('exit', resolve))
     // Until it has opened the copy, then a moment that differs each time.
     while (!existsSync(join(folder, 'killed.sqlite'))) await sleep(5)

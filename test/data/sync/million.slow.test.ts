@@ -1,7 +1,7 @@
 // A sync of many records while others write, killed twenty times: equal to the source, with flat memory. SYNC_RECORDS is
 // the number of records (100,000; the full proof is 1,000,000), SYNC_TARGETS the targets (sqlite).
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Query } from '../../../src/lib/pg/types.ts'
-import { PROGRAM_ENV } from '../../support/cli.ts'
+import { spawnTundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../../support/server.ts'
@@ -19,7 +19,6 @@ const RECORDS = Number(process.env['SYNC_RECORDS'] ?? 100_000)
 const TARGETS = (process.env['SYNC_TARGETS'] ?? 'sqlite').split(',')
 const KILLS = 20
 const MAX_MEMORY_MB = 400
-const MAIN = join(import.meta.dirname, '../../../src/main.ts')
 const MB = 1024
 
 describe(`a sync of ${RECORDS} records`, { timeout: 3_600_000 }, () => {
@@ -67,10 +66,11 @@ describe(`a sync of ${RECORDS} records`, { timeout: 3_600_000 }, () => {
   }
 
   function start(target: string): ChildProcess {
-    return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, 'sync', '--to', target], {
-      env: { ...PROGRAM_ENV, SYNC_URL: server.url, SYNC_KEY: project.key },
-      stdio: ['ignore', 'ignore', 'inherit'],
-    })
+    return spawnTundish(['sync', '--to', target], { SYNC_URL: server.url, SYNC_KEY: project.key }, [
+      'ignore',
+      'ignore',
+      'inherit',
+    ])
   }
 
   /** Kills runs at moments that are spread over a whole one, which gets longer the more often it begins anew. */

@@ -1,12 +1,11 @@
 // tundish sync: a copy in files or another database is equal to the project, whatever happens in between.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { spawnTundish, tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
@@ -84,7 +83,7 @@ describe('a copy', () => {
     mkdirSync(temporary)
     const env = { ...syncEnv(server, project), TMPDIR: temporary }
     const path = join(folder, 'again.duckdb')
-    const child = spawn(...program('sync', '--to', `duckdb:${path}`, '--follow'), { env: { ...PROGRAM_ENV, ...env } })
+    const child = spawnTundish(['sync', '--to', `duckdb:${path}`, '--follow'], env)
     const ended = once(child, 'exit')
     await once(child.stdout, 'data')
     child.kill('SIGKILL')
@@ -101,13 +100,10 @@ describe('a copy', () => {
       const project = await filled(server)
       const target = await to()
       const args = ['sync', '--follow', '--every', '1', '--to', target]
-      const child = spawn(...program(...args), {
-        env: { ...PROGRAM_ENV, ...syncEnv(server, project) },
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
+      const child = spawnTundish(args, syncEnv(server, project), ['ignore', 'pipe', 'inherit'])
       const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
       const lines: string[] = []
-      child.stdout.setEncoding('utf8').on('data', (text: string) => lines.push(...text.split('\n').filter(Boolean)))
+      child.stdout!.setEncoding('utf8').on('data', (text: string) => lines.push(...text.split('\n').filter(Boolean)))
       const waitFor = async (what: RegExp) => {
         while (!lines.some((line) => what.test(line))) {
           assert.equal(child.exitCode, null)

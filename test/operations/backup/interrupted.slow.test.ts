@@ -1,15 +1,14 @@
 // A backup or a restore that is killed in the middle leaves nothing half done, and the next one goes well.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PROGRAM_ENV } from '../../support/cli.ts'
+import { spawnTundish } from '../../support/cli.ts'
 import { contents, type Installation, kept, openInstallations } from './installations.ts'
 
-const MAIN = join(import.meta.dirname, '../../../src/main.ts')
 const PATIENCE_MS = 20_000
 
 const { source, target, file } = await openInstallations('night.backup')
@@ -18,10 +17,7 @@ await source.db.query(`
   insert into experiments (project_id, id, title, created_at, updated_at)
   select 'app', 'e' || i, repeat(md5(i::text), 1000), now(), now() from generate_series(1, 6000) i`)
 
-const start = ({ env }: Installation, ...args: string[]) =>
-  spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...args], {
-    env: { ...PROGRAM_ENV, ...env },
-  })
+const start = ({ env }: Installation, ...args: string[]) => spawnTundish(args, env)
 
 async function until(what: () => boolean | Promise<boolean>): Promise<void> {
   for (const end = performance.now() + PATIENCE_MS; !(await what()); await sleep(20))

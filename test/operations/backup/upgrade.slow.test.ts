@@ -1,6 +1,6 @@
 // tundish upgrade-postgresql: a database of another PostgreSQL is moved, killed at many moments, and nothing is lost.
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { openHome } from '../../../src/lib/embedded/home.ts'
 import { joinServer } from '../../../src/lib/embedded/join.ts'
 import { majorVersion } from '../../../src/lib/embedded/programs.ts'
 import { stopServer } from '../../../src/lib/embedded/server.ts'
-import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { spawnTundish, tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { titled } from '../../support/titled.ts'
 
@@ -74,10 +74,7 @@ test(titled('moves everything, killed at twenty moments', skip), { skip, timeout
 
   let kills = 0
   for (; kills < 20; kills += 1) {
-    const child = spawn(...program('upgrade-postgresql', '--old', installation!), {
-      env: { ...PROGRAM_ENV, ...env },
-      stdio: 'ignore',
-    })
+    const child = spawnTundish(['upgrade-postgresql', '--old', installation!], env, 'ignore')
     const ended = new Promise((resolve) => child.once('exit', resolve))
     await Promise.race([ended, sleep(400 + kills * 350)])
     if (child.exitCode !== null) break

@@ -1,11 +1,11 @@
 // Races over HTTP: two server processes on one database, hundreds of requests at once, and the ledger as the referee.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { Agent } from 'node:http'
 import { after, describe, test } from 'node:test'
 import { settled, startBilling } from '../../support/billing.ts'
-import { PROGRAM_ENV, program } from '../../support/cli.ts'
+import { spawnTundish } from '../../support/cli.ts'
 import { type ApiResponse, send } from '../../support/server.ts'
 
 // One connection a request: nothing may wait in line behind another.
@@ -21,10 +21,7 @@ after(async () => {
 
 /** The program itself, serving the same database. */
 async function serve(env: Record<string, string>): Promise<{ url: string; stop(): Promise<void> }> {
-  const server: ChildProcess = spawn(...program('serve'), {
-    env: { ...PROGRAM_ENV, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const server: ChildProcess = spawnTundish(['serve'], env, ['ignore', 'pipe', 'inherit'])
   const url = await new Promise<string>((resolve, reject) => {
     server.on('exit', (code) => reject(new Error(`serve ended with ${code}`)))
     server.stdout!.setEncoding('utf8').on('data', (text: string) => {

@@ -1,10 +1,9 @@
 // tundish charges resolve and tundish worker: unknown outcomes, ended by an operator or by the worker's process.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { settled, startBilling } from '../../support/billing.ts'
-import { PROGRAM_ENV, program } from '../../support/cli.ts'
+import { spawnTundish } from '../../support/cli.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
 const billing = await startBilling({}, { worker: false })
@@ -133,7 +132,7 @@ test('tundish worker settles unknown outcomes of servers that run without one', 
   const user = await shop.customer({ token: 'sim_charge_then_drop' })
   const ask = () => shop.charge(user, { idempotency_key: 'k' })
   assert.equal((await ask()).body.checkout_status, 'processing')
-  const worker = spawn(...program('worker'), { env: { ...PROGRAM_ENV, ...billing.server.env } })
+  const worker = spawnTundish(['worker'], billing.server.env)
   try {
     assert.equal((await settled(ask)).body.checkout_status, 'succeeded')
   } finally {

@@ -1,9 +1,9 @@
 // `tundish simulator --dialect stripe` as a program: what was answered before a kill -9 is there after it.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { test } from 'node:test'
-import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { PROGRAM_ENV, spawnTundish, tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { savedCard, stripeClient, TEST_KEY } from '../../support/simulators.ts'
 
@@ -12,7 +12,7 @@ const folder = temporaryFolder()
 async function start(...more: string[]): Promise<{ child: ChildProcess; url: string }> {
   const args = ['simulator', '--dialect', 'stripe', '--port', '0', ...more]
   const env = { ...PROGRAM_ENV, DATA_DIR: folder }
-  const child = spawn(...program(...args), { env, stdio: ['ignore', 'pipe', more.length > 0 ? 'pipe' : 'inherit'] })
+  const child = spawnTundish(args, env, ['ignore', 'pipe', more.length > 0 ? 'pipe' : 'inherit'])
   const [said] = await once(child.stdout!, 'data')
   const [, url] = /start Tundish with STRIPE_API_URL=(http:\/\/127\.0\.0\.1:\d+)\n$/.exec(String(said)) ?? []
   return { child, url: url ?? assert.fail(String(said)) }

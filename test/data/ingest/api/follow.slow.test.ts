@@ -1,9 +1,8 @@
 // tundish import api --follow: what changes at the source changes here within seconds, until Ctrl-C; then both are equal.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, test } from 'node:test'
-import { PROGRAM_ENV, program, tundish } from '../../../support/cli.ts'
+import { spawnTundish, tundish } from '../../../support/cli.ts'
 import { until } from '../../../support/time.ts'
 import { checkCopied, openShop, openTarget } from './api-imports.ts'
 
@@ -15,12 +14,9 @@ test('changes, new records and erasures at the source are followed until Ctrl-C,
   const { from, keyFile, billingFrom, billingKeyFile, server, source } = shop
   const billing = ['--billing-from', billingFrom, '--billing-key-file', billingKeyFile]
   const args = ['import', 'api', '--json', '--from', from, '--key-file', keyFile, '--project', target.id, ...billing]
-  const child = spawn(...program(...args, '--follow'), {
-    env: { ...PROGRAM_ENV, ...server.env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const child = spawnTundish([...args, '--follow'], server.env, ['ignore', 'pipe', 'pipe'])
   const output = { stdout: '', stderr: '' }
-  for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (text) => (output[name] += text))
+  for (const name of ['stdout', 'stderr'] as const) child[name]!.on('data', (text) => (output[name] += text))
   const ended = once(child, 'exit')
   const isFollowing = async () => {
     assert.equal(child.exitCode, null, output.stderr)

@@ -1,10 +1,9 @@
 // tundish import api is killed twenty times while the source changes: the copy is equal to it at the end. API_PEOPLE is the number of
 // people of the source (400); `npm run test:deep copies` takes 30,000.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PROGRAM_ENV, program, tundish } from '../../../support/cli.ts'
+import { spawnTundish, tundish } from '../../../support/cli.ts'
 import { checkCopied, openShop, openTarget } from './api-imports.ts'
 
 const PEOPLE = Number(process.env['API_PEOPLE'] ?? 400)
@@ -23,7 +22,7 @@ test('a copy during writes that is killed twenty times loses nothing and counts 
   let whole = 0
   for (let kills = 0; kills < KILLS; kills += 1) {
     const before = await placeOf(target.id)
-    const child = spawn(...program(...args), { env: { ...PROGRAM_ENV, ...server.env }, stdio: 'ignore' })
+    const child = spawnTundish(args, server.env, 'ignore')
     const ended = new Promise((resolve) => child.once('exit', resolve))
     // Until it has stored something, or has ended; then a moment that differs each time.
     while (child.exitCode === null && (await placeOf(target.id)) === before) await sleep(5)

@@ -1,6 +1,5 @@
 // An import of the whole demo account: equal to the account, also when it is killed at twenty random moments and run again.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -8,7 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PROGRAM_ENV, program } from '../../../support/cli.ts'
+import { spawnTundish } from '../../../support/cli.ts'
 import { temporaryFolder } from '../../../support/folder.ts'
 import type { Project } from '../../../support/imports.ts'
 import { TEST_KEY } from '../../../support/simulators.ts'
@@ -41,16 +40,13 @@ const commandFor = ({ id, organizationId }: Project) => [
 ]
 
 function start(project: Project) {
-  return spawn(...program(...commandFor(project)), {
-    env: { ...PROGRAM_ENV, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  return spawnTundish(commandFor(project), env, ['ignore', 'pipe', 'inherit'])
 }
 
 /** Runs the command to its end, and returns its report. */
 async function runToEnd(project: Project) {
   const child = start(project)
-  const [report] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  const [report] = await Promise.all([text(child.stdout!), once(child, 'exit')])
   assert.equal(child.exitCode, 0)
   return JSON.parse(report)
 }
@@ -58,7 +54,7 @@ async function runToEnd(project: Project) {
 /** Runs the command and kills it at a random moment; returns whether it was killed before its end. */
 async function runAndKill(project: Project): Promise<boolean> {
   const child = start(project)
-  child.stdout.resume()
+  child.stdout!.resume()
   const ended = once(child, 'exit')
   // Some die before they begin, some within a batch, some between two.
   await Promise.race([sleep(randomInt(700, 4000)), ended])
