@@ -138,6 +138,7 @@ const SENTENCES: Record<string, string> = {
   ECONNREFUSED: 'The connection was refused.',
   ECONNRESET: 'The connection broke before a response.',
   EPIPE: 'The connection broke before a response.',
+  EPROTO: 'The TLS connection could not be made.',
   ENOTFOUND: 'The host name is unknown.',
   ENODATA: 'The host name has no address.',
   EAI_AGAIN: 'The name server did not respond.',

@@ -64,6 +64,8 @@ test('a missing response has a reason: refused connection, unknown name, deadlin
   const free = await startReceiver()
   await free.close()
   assert.equal(await reason(free.url), 'The connection was refused.')
+  const plain = target.url.replace('http:', 'https:')
+  assert.equal(await reason(plain, { deadlineMs: 30_000 }), 'The TLS connection could not be made.')
   const unknown = async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' }))
   assert.equal(await reason('http://nowhere.example/', { resolve: unknown }), 'The host name is unknown.')
   const never = () => new Promise<never>(() => {})
