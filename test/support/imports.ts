@@ -1,4 +1,4 @@
-// Imports: a fresh database with projects, minimal valid lines, and a recount of the counters.
+// Imports: a fresh database with projects, and minimal valid lines.
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { pino } from 'pino'
@@ -147,43 +147,6 @@ export const line = {
       ...data,
     },
   }),
-}
-
-const COUNTED = {
-  funnels: `select '' as field, '' as value from funnels where project_id = $1 and deleted_at is null
-    union all select 'all', '' from funnels where project_id = $1`,
-  profiles: fields('profiles', 'funnel_id'),
-  sessions: fields('sessions', 'funnel_id'),
-  subscriptions: fields('subscriptions', 'status', 'funnel_id', 'product_id', 'payment_provider'),
-  products: fields('products'),
-  transactions: fields('transactions'),
-}
-
-/** The counters and a recount, as lines to compare. */
-export async function countsOf({ rows }: Imports, project: Project): Promise<{ kept: string[]; recounted: string[] }> {
-  const shown = (list: NamedRow[]) => list.map(({ list, field, value, n }) => `${list}.${field}=${value}: ${n}`)
-  const kept = await rows(
-    `select list, field, value, sum(n) as n from counts where project_id = $1
-     group by 1, 2, 3 having sum(n) <> 0 order by 1, 2, 3`,
-    [project.id],
-  )
-  const recounted = Object.entries(COUNTED).map(
-    ([list, each]) => `select '${list}' collate "C" as list, field, value, count(*) as n from (${each}) c
-      where value is not null group by 2, 3`,
-  )
-  const again = await rows(
-    `select list, field collate "C" as field, value collate "C" as value, n from (${recounted.join(' union all ')}) r
-     order by 1, 2, 3`,
-    [project.id],
-  )
-  return { kept: shown(kept), recounted: shown(again) }
-}
-
-function fields(table: string, ...columns: string[]): string {
-  const all = `select '' as field, '' as value from ${table} where project_id = $1`
-  return [all, ...columns.map((name) => `select '${name}', ${name} from ${table} where project_id = $1`)].join(
-    ' union all ',
-  )
 }
 
 /** Stores an order that Tundish made, of a new customer. */

@@ -6,8 +6,9 @@ import { importRecords } from '../../../src/data/ingest/load.ts'
 import { storeLines } from '../../../src/data/ingest/stripe/store.ts'
 import { emptyTally } from '../../../src/data/ingest/stripe/tally.ts'
 import { openRandom, type Random } from '../../../src/lib/seeded-random.ts'
+import { assertCounted } from '../../data/ingest/counters.ts'
 import { assertExact } from '../../support/figures.ts'
-import { countsOf, type Line, line, textOf, uuid } from '../../support/imports.ts'
+import { type Line, line, textOf, uuid } from '../../support/imports.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
 
 const HISTORIES = Number(process.env['HISTORIES'] ?? 100)
@@ -186,11 +187,7 @@ async function check(shop: Project, histories: History[]) {
   assert.deepEqual(aliases, [], 'profiles that were merged and still have records; their ids begin with the seed')
   const of = `seeds ${histories[0]!.seed} to ${histories.at(-1)!.seed}`
   await assertExact(server.db, shop.id, of)
-  const { kept, recounted } = await countsOf(
-    { rows: (text: string, given: string[]) => server.db.query(text, given) } as never,
-    shop,
-  )
-  assert.deepEqual(kept, recounted, of)
+  await assertCounted(server.db, shop, of)
 }
 
 test(`after each of ${HISTORIES} random histories: one living profile for a customer, nothing of the erased, exact totals`, async () => {

@@ -4,11 +4,12 @@ import { after, test } from 'node:test'
 import { reapply } from '../../../src/core/erasure/erasure.ts'
 import { readLedgers } from '../../../src/core/erasure/ledger-files.ts'
 import { createOrganization, createProject } from '../../../src/core/tenants/tenants.ts'
+import { assertCounted } from '../../data/ingest/counters.ts'
 import { noTerminal, openTerminal, tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
-import { countsOf, type Line, line, textOf, uuid } from '../../support/imports.ts'
+import { type Line, line, textOf, uuid } from '../../support/imports.ts'
 import type { Project } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
@@ -96,9 +97,7 @@ test('everything moves in one transaction, the remaining profile gets what it la
   assert.deepEqual((await personOf(shop, 'pro_ada')).profile.also_known_as, ['cus_ada'])
   await assertExact(dashboard.server.db, shop.id)
   assert.equal(Number(await paid()), 1)
-  const rows = (text: string, params?: string[]) => dashboard.server.db.query(text, params)
-  const { kept, recounted } = await countsOf({ rows } as never, shop)
-  assert.deepEqual(kept, recounted)
+  await assertCounted(dashboard.server.db, shop)
   const entries = (await dashboard.server.admin('/audit?limit=2')).body.data
   assert.deepEqual(
     entries.map(({ action }: { action: string }) => action),

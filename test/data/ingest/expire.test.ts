@@ -4,9 +4,10 @@ import { after, test } from 'node:test'
 import { expireSubscriptions } from '../../../src/data/ingest/expire.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
-import { countsOf, line, openImports } from '../../support/imports.ts'
+import { line, openImports } from '../../support/imports.ts'
 import { silent } from '../../support/simulators.ts'
 import { until } from '../../support/time.ts'
+import { assertCounted } from './counters.ts'
 
 const imports = await openImports()
 after(() => imports.stop())
@@ -48,8 +49,7 @@ test('a cancelled subscription expires with one event when its period is over, o
     )
   const once = { n: String(OVER), objects: String(OVER), first: 'subscription.expired', last: 'subscription.expired' }
   assert.deepEqual(await events(), { ...once, are_expired: 't' })
-  const { kept, recounted } = await countsOf(imports, project)
-  assert.deepEqual(kept, recounted)
+  await assertCounted(imports.db, project)
   // The same lines again say that they are cancelled: what has expired stays so, and no event is sent again.
   await imports.run(project, [...base, ...over, ...others])
   assert.equal(await count('expired'), String(OVER))

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { Refusal } from '../../../src/lib/errors.ts'
-import { allWritten, countsOf, line, openImports, T } from '../../support/imports.ts'
+import { allWritten, line, openImports, T } from '../../support/imports.ts'
+import { assertCounted } from './counters.ts'
 
 const imports = await openImports()
 after(() => imports.stop())
@@ -116,8 +117,7 @@ test('a dry run returns the same result and writes nothing', async () => {
     [await imports.count(project, 'funnels'), await imports.count(project, 'customers'), clock.last_trx_created_at],
     [0, 0, last_trx_created_at],
   )
-  const { kept, recounted } = await countsOf(imports, project)
-  assert.deepEqual(kept, recounted)
+  await assertCounted(imports.db, project)
   assert.deepEqual({ ...(await imports.run(project, lines)) }, result)
 })
 
@@ -148,10 +148,9 @@ test('the counters are those of a recount after adding, moving, deleting and imp
   ]
   for (const lines of [first, first, second, second, [...first, ...second]]) {
     await imports.run(project, lines)
-    const { kept, recounted } = await countsOf(imports, project)
-    assert.deepEqual(kept, recounted)
+    await assertCounted(imports.db, project)
   }
-  const { kept } = await countsOf(imports, project)
+  const kept = await assertCounted(imports.db, project)
   assert.deepEqual(
     kept.filter((text) => text.startsWith('subscriptions.')),
     [

@@ -8,8 +8,9 @@ import type { Progress } from '../../../src/data/ingest/progress.ts'
 import { Refusal } from '../../../src/lib/errors.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { untilLocked } from '../../support/database.ts'
-import { countsOf, line, openImports, textOf } from '../../support/imports.ts'
+import { line, openImports, textOf } from '../../support/imports.ts'
 import { until } from '../../support/time.ts'
+import { assertCounted } from './counters.ts'
 
 const log = pino({ level: 'silent' })
 const ABORTED = new Refusal('The import was aborted: nothing was written.')
@@ -64,8 +65,7 @@ test('broken off while it waits for a lock or writes: nothing', async () => {
   release()
   await quiet()
   assert.equal(await imports.count(project, 'profiles'), 1)
-  const { kept, recounted } = await countsOf(imports, project)
-  assert.deepEqual(kept, recounted)
+  await assertCounted(imports.db, project)
 })
 
 test('broken off before it began: nothing', async () => {
@@ -157,8 +157,7 @@ test('a deadlock with another writer is tried again', async () => {
   await query('commit')
   release()
   assert.equal((await running).written, 2)
-  const { kept, recounted } = await countsOf(imports, project)
-  assert.deepEqual(kept, recounted)
+  await assertCounted(imports.db, project)
 })
 
 test('two imports of the same records at once: both succeed, everything is there once, and counted once', async () => {
@@ -178,8 +177,7 @@ test('two imports of the same records at once: both succeed, everything is there
       [0, 0, 0],
     )
     assert.equal(await imports.count(project, 'profiles'), 200)
-    const { kept, recounted } = await countsOf(imports, project)
-    assert.deepEqual(kept, recounted)
+    await assertCounted(imports.db, project)
   }
 })
 
@@ -222,7 +220,6 @@ test('a writer of records that works at the same time is counted, too', async ()
     imports.run(project, transactions, { live: true }),
     ...Array.from({ length: 30 }, (_, n) => charge(n)),
   ])
-  const { kept, recounted } = await countsOf(imports, project)
-  assert.deepEqual(kept, recounted)
+  const kept = await assertCounted(imports.db, project)
   assert.ok(kept.includes('transactions.=: 130'))
 })

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { countsOf, line, openImports, type Project } from '../../support/imports.ts'
+import { line, openImports, type Project } from '../../support/imports.ts'
+import { assertCounted } from './counters.ts'
 
 const imports = await openImports()
 after(() => imports.stop())
@@ -229,8 +230,7 @@ test('any files, one after the other, leave what the model has, and counters tha
         const { rejects: _, ...result } = await imports.run(project, one.lines.map(lineOf), one)
         assert.deepEqual(result, model.import(one))
         assert.deepEqual(await storedIn(project), storedBy(model))
-        const { kept, recounted } = await countsOf(imports, project)
-        assert.deepEqual(kept, recounted)
+        await assertCounted(imports.db, project)
       }
     }),
     { numRuns: 30 },
