@@ -23,10 +23,14 @@ function load(file: string | undefined): void {
   if (!file) throw new UsageError(`${OPTION} needs the name of a file.`)
   try {
     const settings = parseEnv(readFileSync(file, 'utf8').replace(UNQUOTED, quoted))
-    for (const [name, value] of Object.entries(settings)) process.env[name] ??= value
+    addMissing(settings, process.env)
   } catch (error) {
     throw new UsageError(`${file} cannot be read: ${whyNot(error as NodeJS.ErrnoException)}.`)
   }
+}
+
+function addMissing(settings: NodeJS.Dict<string>, env: NodeJS.ProcessEnv): void {
+  for (const [name, value] of Object.entries(settings)) env[name] ??= value
 }
 
 // A line with a value that does not begin with a quote.
