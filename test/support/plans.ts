@@ -14,6 +14,7 @@ export interface Node {
   'Node Type': string
   'Relation Name'?: string
   'Index Name'?: string
+  'CTE Name'?: string
   'Index Cond'?: string
   'Rows Removed by Filter'?: number
   'Actual Rows'?: number

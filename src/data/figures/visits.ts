@@ -3,7 +3,8 @@ import { dayOf, type Family, hourOf, monthStart, orNone, within } from './family
 import { alone, VISITED, visitColumns, with_ } from './splits.ts'
 
 // The session of a payment is that of the transaction, or that of its subscription. The payments of each person are read once: read
-// for each session, they take hours for a person with thousands of both, such as a tester. `offset 0` has them read by their index.
+// for each session, they take hours for a person with thousands of both, such as a tester. `offset 0` has them read by their index. The
+// planner is to expect few of them: it looks for each session in all of them if it expects more than fit into its memory.
 export const PAID = `
     select t.profile_id, payment.session_id
     from (select distinct s.profile_id from sessions s where s.project_id = $1 and ${within('s.created_at')}) visitors
@@ -13,7 +14,7 @@ export const PAID = `
       from transactions t
       where t.project_id = $1 and t.profile_id = visitors.profile_id and t.price > 0 offset 0) t
     cross join lateral (values (t.session_id), (t.subscribed_in)) payment (session_id)
-    where payment.session_id is not null`
+    where (case when t.profile_id is not null and payment.session_id is not null then 1 else 0 end) = 1`
 
 export const visits: Family = {
   name: 'visits',

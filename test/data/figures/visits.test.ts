@@ -47,6 +47,53 @@ test('are computed from each payment of the person once, not once for each of th
   }
 })
 
+test('the payments of many visitors are looked up by a hash, not read for each session, however many the planner expects', async () => {
+  const project = await imports.project()
+  const people = Array.from({ length: 100 }, (_, n) => n)
+  await imports.run(project, [
+    ...people.flatMap((n) => [
+      line.profile({ id: `person-${n}` }),
+      line.session({
+        id: `visit-${n}`,
+        profile_id: `person-${n}`,
+        created_at: new Date(Date.UTC(2026, 0, 2, 0, n * 10)).toISOString(),
+      }),
+    ]),
+    ...people.flatMap((n) =>
+      Array.from({ length: 20 }, (_, m) =>
+        line.transaction({ id: `paid-${n}-${m}`, profile_id: `person-${n}`, session_id: `visit-${n}` }),
+      ),
+    ),
+  ])
+  await imports.db.query('analyze')
+  const caught: Caught[] = []
+  await followProject(
+    watched(imports.db, (statement) => caught.push(statement)),
+    project.id,
+  )
+  const [figures] = await figuresOf(imports.db, project.id, 'sessions paid')
+  assert.deepEqual([figures!.sessions, figures!.paid], [100, 100])
+  const small = {
+    ...imports.db,
+    async connect() {
+      const connection = await imports.db.connect()
+      // So little that a few thousand payments do not fit.
+      await connection.query(`set work_mem = '64kB'`)
+      await connection.query('set plan_cache_mode = force_custom_plan')
+      return { ...connection, release: () => connection.release(true) }
+    },
+  }
+  await imports.db.query('delete from figures_visits where project_id = $1', [project.id])
+  await imports.db.query('delete from figures_answers where project_id = $1', [project.id])
+  for (const table of ['figures_visits', 'figures_answers']) {
+    const statement = caught.find(({ text }) => text.startsWith(`insert into ${table} `))!
+    const nodes = await explain(small, statement, true)
+    const reads = nodes.filter((node) => node['CTE Name'] === 'paid')
+    assert.ok(reads.length > 0)
+    for (const node of reads) assert.ok(node['Actual Loops']! <= 1, `${table}: read ${node['Actual Loops']} times`)
+  }
+})
+
 test('screens are in the order of their indices, also from 100000 on', async () => {
   const project = await imports.project()
   const indices = [1000000, 99999, 100000, 10000, 2147483647]
