@@ -1,4 +1,5 @@
-// The doctor's findings, cached for ten minutes: an examination takes seconds, because it counts all records.
+// The doctor's findings, cached for ten minutes: an examination takes seconds, or minutes of a large installation, because it counts all
+// records.
 import type { App } from '../../app.ts'
 import { examine, type Finding } from './doctor.ts'
 
@@ -8,12 +9,15 @@ export interface Findings {
 }
 
 const KEPT_MS = 10 * 60_000
+/** The most of the time that examinations may take, on which nobody waits. */
+const SHARE = 1 / 20
 
 interface Examination {
   beganMs: number
   found: Promise<Findings>
   /** Undefined while it runs. */
   result?: Findings
+  tookMs?: number
 }
 
 const examinations = new WeakMap<App['config'], Examination>()
@@ -21,10 +25,11 @@ const examinations = new WeakMap<App['config'], Examination>()
 /** The cached findings, or those of a new examination, which concurrent callers share. */
 export function findingsOf({ config, clock }: App): Promise<Findings> {
   const last = examinations.get(config)
-  const nowMs = clock.monotonicMs()
-  if (last && nowMs - last.beganMs < KEPT_MS) return last.found
+  if (last && (last.tookMs === undefined || clock.monotonicMs() - last.beganMs < keptMs(last.tookMs))) return last.found
   return examineNow({ config, clock })
 }
+
+const keptMs = (tookMs: number) => Math.max(KEPT_MS, tookMs / SHARE)
 
 /** The findings of a new examination. */
 export function examineNow({ config, clock }: Pick<App, 'config' | 'clock'>): Promise<Findings> {
@@ -34,6 +39,7 @@ export function examineNow({ config, clock }: Pick<App, 'config' | 'clock'>): Pr
   found.then(
     (result) => {
       examination.result = result
+      examination.tookMs = clock.monotonicMs() - examination.beganMs
     },
     () => examinations.delete(config),
   )
