@@ -46,10 +46,13 @@ export const besideSubscription = (
      select f.created_at from transactions f where f.project_id = ${project} and f.subscription_id = o.id and ${pays('f', 'o')}
      order by f.created_at, f.id limit 1))) d (at) where d.at >= who.since`
 
-/** SQL: the days of the payments of the report that name the subscription, which have its product. */
+/**
+ * SQL: the days of the payments of the report that name the subscription, which have its product. The index of these names has the
+ * default collation, and is not used for a comparison in that of ids.
+ */
 const namingPayments = (from: string, organization: string, where = 'true') =>
   `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
-   on r.organization_id = ${organization} and r.meta_subs_id = s.id
+   on r.organization_id = ${organization} and r.meta_subs_id = s.id collate "default"
    where ${where} and (r.psp_transaction_type <> 'sale' or r.status = 'succeeded')`
 
 export const subscription: Rule = {

@@ -9,12 +9,14 @@ import { reading } from './operation.ts'
 
 const PATH = '/organizations/:organization_id/finance/balance-entries'
 
-const name = (row: string, of: string) =>
-  `exists (select from ${row} where r.organization_id = e.organization_id and ${of} = e.source)`
+const name = (row: string, of: string, source = 'e.source') =>
+  `exists (select from ${row} where r.organization_id = e.organization_id and ${of} = ${source})`
+// For columns whose indexes have the default collation, which a comparison in the collation of ids does not use.
+const SOURCE = 'e.source collate "default"'
 // What this program charged is stored under the PaymentIntent, which fees have besides the charge.
-const HERE = `(${name('report_transactions r', 'r.imported and r.psp_transaction_id')}
-  or ${name('refunds r', 'r.provider_transaction_id')} or ${name('disputes r', 'r.dispute_id')}
-  or exists (select from provider_fees f join orders r on r.organization_id = f.organization_id and r.charge_transaction_id = f.transaction_id
+const HERE = `(${name('report_transactions r', 'r.imported and r.psp_transaction_id', SOURCE)}
+  or ${name('refunds r', 'r.provider_transaction_id', SOURCE)} or ${name('disputes r', 'r.dispute_id')}
+  or exists (select from provider_fees f join orders r on r.organization_id = f.organization_id and r.charge_transaction_id = f.transaction_id collate "default"
     where f.organization_id = e.organization_id and f.entry_id = e.entry_id and f.psp = e.psp
       and f.psp_merchant_id = e.psp_merchant_id))`
 const OF_PAYMENT = `(e.type in ('charge', 'payment', 'refund', 'payment_refund', 'refund_failure', 'payment_failure_refund')

@@ -62,7 +62,7 @@ const IS_ACCEPTED: Statement = {
 export const IS_LOST = `case l.type
   when 'charge' then not exists (select from orders o where o.provider_key = l.provider_key)
   else not exists (select from refunds r join orders o using (organization_id, order_id)
-    where o.charge_transaction_id = l.charge_transaction_id
+    where o.charge_transaction_id = l.charge_transaction_id collate "default"
       and (r.provider_transaction_id = l.transaction_id or r.provider_key = l.provider_key)) end`
 
 /** SQL: whether an operator has not decided about a stored movement `l` that is lost. A refund goes by its charge, too. */
