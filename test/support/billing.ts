@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
+import { DAY_MS } from '../../src/lib/days.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { ServerOptions } from '../../src/server/listeners/server.ts'
 import { addRow } from './data.ts'
@@ -131,10 +132,10 @@ async function addCustomer(db: Db, organization: string, project: string, given:
   return externalId
 }
 
-/** An imported payment, of some day in 2001 unless `given` has a time. */
+/** An imported payment, of some time in 2001 unless `given` has one. */
 export async function addPayment(db: Db, organization: string, externalId: string, given: CustomerGiven) {
   const { token = 'pm_card_visa', psp = 'simulator', merchantId = 'merchant-1', status = 'succeeded' } = given
-  const { type = 'sale', at = new Date(Date.UTC(2001, 0, 1 + Math.random() * 300)) } = given
+  const { type = 'sale', at = new Date(Date.UTC(2001, 0) + Math.random() * 300 * DAY_MS) } = given
   const orderId = randomUUID()
   await addRow(db, 'report_transactions', {
     ...{
