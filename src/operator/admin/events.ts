@@ -56,10 +56,10 @@ const attempt = shape('Attempt', 'a', {
 const asUuid = (text: string) =>
   `case when ${text}::text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then ${text}::text::uuid end`
 
-const equalsId = (column: string, description: string): Filter => ({
-  ...equals(column, description),
-  where: (value) => `${column} = ${asUuid(value)}`,
-})
+function equalsId(column: string, description: string): Filter {
+  const filter = equals(column, description)
+  return { ...filter, where: (value) => `${column} = ${asUuid(value)}` }
+}
 
 const DELIVERIES = `webhook_deliveries d
   join webhook_endpoints e on e.project_id = d.project_id and e.id = d.endpoint_id and e.removed_at is null
