@@ -110,9 +110,12 @@ export interface Series {
   isRate?: boolean
   /** Whether the metric is the sum of the others. */
   sum?: boolean
-  /** Whether a faint line has the values of the earlier period; the figures must be read with `compare`. */
+  /** Whether the values are those of the earlier period; the figures must be read with `compare`. */
   earlier?: boolean
 }
+
+/** The same series in the earlier period, which a chart draws as a faint line. */
+export const inEarlier = (series: Series): Series => ({ ...series, sum: false, earlier: true })
 
 interface Rows {
   /** The periods, if not those of the page. */
@@ -137,20 +140,19 @@ export function seriesTable(
     const { values = {}, previous = {} } = byPeriod.get(period.start) ?? {}
     return {
       period,
-      cells: series.flatMap(({ metric, unit, isRate = unit === 'percent', earlier = false }) => {
-        const cellOf = (all: Figure['values']) =>
-          valueCell(unit, all[metric] ?? (isRate || left.has(metric) ? null : 0))
-        return earlier ? [cellOf(values), cellOf(previous)] : [cellOf(values)]
-      }),
+      cells: series.map(({ metric, unit, isRate = unit === 'percent', earlier = false }) =>
+        valueCell(unit, (earlier ? previous : values)[metric] ?? (isRate || left.has(metric) ? null : 0)),
+      ),
     }
   })
-  const columns = series.flatMap(
-    ({ label, metric, unit, isRate = unit === 'percent', sum = false, earlier = false }) => {
-      const column: Column = { label, sum, total: !atEnd && !isRate, ...(isRate && { ofAll: ofAll[metric] ?? null }) }
-      return earlier
-        ? [column, { ...column, sum: false, label: `${label} ${EARLIER[span.compare]}`, earlier }]
-        : [column]
-    },
+  const columns = series.map(
+    ({ label, metric, unit, isRate = unit === 'percent', sum = false, earlier = false }): Column => ({
+      label: earlier ? `${label} ${EARLIER[span.compare]}` : label,
+      sum,
+      earlier,
+      total: !atEnd && !isRate,
+      ...(isRate && { ofAll: ofAll[metric] ?? null }),
+    }),
   )
   const shown = (all: PeriodRow[]) => (series.every(({ metric }) => left.has(metric)) ? [] : all)
   return periodTable(caption, span, columns, shown(atEnd ? rows.map(markComplete) : rows), zoomOf(view, span))

@@ -66,7 +66,8 @@ describe('tables of the demo', () => {
     ] as const) {
       const text = await demo.page(path)
       const foot = text.split(`<table id="${id}">`)[1]!.split('<tfoot>')[1]!.split('</tfoot>')[0]!
-      assert.equal([...foot.matchAll(/<t[dh][^>]*>([^<]*)</g)].at(-1)![1], tilesOf(text)[tile], path)
+      const cells = [...foot.matchAll(/<t[dh][^>]*>([^<]*)</g)].map(([, cell]) => cell)
+      assert.ok(cells.includes(tilesOf(text)[tile]!), `${path} ${cells}`)
     }
   })
 

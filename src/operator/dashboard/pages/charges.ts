@@ -5,7 +5,7 @@ import { unfiltered } from '../filter.ts'
 import { bar, id, moment, money, nameOfReason, number, percent, status } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
-import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
+import { type Figure, figures, inEarlier, type Series, seriesTable, total, valueCell } from '../numbers.ts'
 import { chosenFilters, customerLink, filters, rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
 import { amountCells, amountColumns, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -14,6 +14,7 @@ import { allChoices, pathOf, type View } from '../view.ts'
 import { declinedPayments } from './declined.ts'
 
 const ATTEMPTS = 'attempts,accepted,declined,acceptance_rate'
+const MADE: Series = { label: 'Attempts', metric: 'attempts', unit: 'number' }
 const STATUSES = { processing: 'In progress', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled' }
 
 const CHARGE_FILTERS = ['status', 'external_id']
@@ -26,7 +27,7 @@ export async function charges(view: View): Promise<Page> {
     ordersOf(view, name, { ...ofProject, ...query }, options)
   const [sum, lines, reasons, types, providers, accounts, open, list, refused] = await Promise.all([
     total(view, ATTEMPTS),
-    figures(view, 'attempts,acceptance_rate', { by: view.span.by }),
+    figures(view, 'attempts,acceptance_rate', { by: view.span.by, compare: true }),
     figures(view, 'declined', { by: 'reason' }),
     figures(view, 'declined', { by: 'decline' }),
     figures(view, ATTEMPTS, { by: 'provider' }),
@@ -58,15 +59,14 @@ export async function charges(view: View): Promise<Page> {
             view,
             `Attempts and the share that succeeded, by ${view.span.by}`,
             lines,
-            [
-              { label: 'Attempts', metric: 'attempts', unit: 'number' },
-              { label: 'Accepted', metric: 'acceptance_rate', unit: 'percent' },
-            ],
+            [MADE, { label: 'Accepted', metric: 'acceptance_rate', unit: 'percent' }, inEarlier(MADE)],
             { ofAll: sum.values },
           ),
           { kind: 'bar', lines: ['Accepted'] },
         ),
-        { note: 'All payments in the payment report, including imported ones.' },
+        {
+          note: 'All payments in the payment report, including imported ones. Faint line: attempts in the earlier period.',
+        },
       )}
       <div class="halves">${tableSection(view, 'reasons', reasonTable(view, reasons, sum.values.declined ?? 0), { empty: html`<p>No declined payments in this period.</p>`, note: declineTypes(types) })}
       ${tableSection(view, 'providers', providerTable(providers), { empty: html`<p>No payments in this period.</p>` })}</div>

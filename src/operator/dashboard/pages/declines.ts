@@ -3,7 +3,7 @@ import { urlValue } from '../dimensions.ts'
 import { nameOfReason, ordinal } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
-import { type Figure, figures, roundMoney, seriesTable, total, valueCell } from '../numbers.ts'
+import { type Figure, figures, inEarlier, roundMoney, type Series, seriesTable, total, valueCell } from '../numbers.ts'
 import { rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -12,6 +12,8 @@ import type { View } from '../view.ts'
 
 const METRICS = 'first_declines,declined_amount,recovered,recovered_amount,recovery_rate'
 
+const DECLINED: Series = { label: 'Declined first', metric: 'first_declines', unit: 'number' }
+
 export async function declines(view: View): Promise<Page> {
   const title = 'Recovered declines'
   if (!view.project) return { title, body: noProject(view) }
@@ -19,14 +21,15 @@ export async function declines(view: View): Promise<Page> {
     total(view, METRICS),
     figures(view, METRICS, { by: 'reason' }),
     figures(view, METRICS, { by: 'attempt' }),
-    figures(view, METRICS, { by: view.span.by }),
+    figures(view, METRICS, { by: view.span.by, compare: true }),
     lackingOf(view, 'declined_amount', 'recovered_amount'),
   ])
   const lost = (sum.values.declined_amount ?? 0) - (sum.values.recovered_amount ?? 0)
   const figure: Figure = { ...sum, values: { ...sum.values, lost: roundMoney(lost) } }
   const content = seriesTable(view, `First declines by ${view.span.by}`, flow, [
-    { label: 'Declined first', metric: 'first_declines', unit: 'number' },
+    DECLINED,
     { label: 'Paid later', metric: 'recovered', unit: 'number' },
+    inEarlier(DECLINED),
   ])
   const listed = (paid_attempt: string) =>
     view.may('listDeclinedPayments') ? rowsBehind(view, '/charges', 'declined', { paid_attempt }) : undefined
@@ -47,7 +50,7 @@ export async function declines(view: View): Promise<Page> {
       }),
     )}
       ${section('First declines', chart(view, 'declines', content, { kind: 'bar' }), {
-        note: 'By the day of the first attempt. A payment can still be made within 30 days of it.',
+        note: 'By the day of the first attempt. A payment can still be made within 30 days of it. Faint line: those of the earlier period.',
       })}
       ${tableSection(view, 'by-reason', reasonTable(view, reasons, sum), {
         title: 'By reason of the first decline',

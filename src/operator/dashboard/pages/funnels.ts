@@ -4,7 +4,17 @@ import { filterTo } from '../filter.ts'
 import { bar, country, language, money, percent, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { type Lacking, lackingOf } from '../lacking.ts'
-import { type Figure, figures, namesOf, roundMoney, seriesTable, total, valueCell } from '../numbers.ts'
+import {
+  type Figure,
+  figures,
+  inEarlier,
+  namesOf,
+  roundMoney,
+  type Series,
+  seriesTable,
+  total,
+  valueCell,
+} from '../numbers.ts'
 import { rowsBehind, section, steps, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import { type Column, cell, named, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
@@ -87,10 +97,9 @@ const countColumns: Column[] = [
 export const FEW_SESSIONS = 30
 
 function countCells({ values }: Figure) {
-  const isFew = (values.sessions ?? 0) < FEW_SESSIONS
   const share = (rate: string) => valueCell('percent', values[rate])
   return [
-    isFew
+    (values.sessions ?? 0) < FEW_SESSIONS
       ? cell(html`<span class="quiet">few</span> ${percent(values.conversion_rate)}`, values.conversion_rate)
       : valueCell('percent', values.conversion_rate),
     valueCell('number', values.sessions),
@@ -104,6 +113,7 @@ function countCells({ values }: Figure) {
   ]
 }
 
+const SESSIONS: Series = { label: 'Sessions', metric: 'sessions', unit: 'number' }
 const FEW = `Rates are of all sessions. “few”: fewer than ${FEW_SESSIONS} sessions, of which a share says little.`
 
 const conversionChart = (view: View, lines: Figure[], { values: ofAll }: Figure): Html =>
@@ -116,10 +126,7 @@ const conversionChart = (view: View, lines: Figure[], { values: ofAll }: Figure)
         view,
         `Sessions and the share that paid, by ${view.span.by}`,
         lines,
-        [
-          { label: 'Sessions', metric: 'sessions', unit: 'number', earlier: true },
-          { label: 'Conversion', metric: 'conversion_rate', unit: 'percent' },
-        ],
+        [SESSIONS, inEarlier(SESSIONS), { label: 'Conversion', metric: 'conversion_rate', unit: 'percent' }],
         { ofAll },
       ),
       { kind: 'bar', lines: ['Conversion'] },

@@ -7,6 +7,7 @@ import { lackingOf } from '../lacking.ts'
 import {
   type Figure,
   figures,
+  inEarlier,
   type Names,
   namesOf,
   pivotTable,
@@ -104,11 +105,13 @@ function overPeriods(found: Figure[]): Figure[] {
   })
 }
 
+const GROSS: Series = { label: 'Gross', metric: 'revenue', unit: 'usd', sum: true }
 const NET_TO_GROSS: Series[] = [
   { label: 'Net', metric: 'net_revenue', unit: 'usd' },
   { label: 'Refunds', metric: 'refunds', unit: 'usd' },
   { label: 'Chargebacks', metric: 'chargebacks', unit: 'usd' },
-  { label: 'Gross', metric: 'revenue', unit: 'usd', sum: true, earlier: true },
+  GROSS,
+  inEarlier(GROSS),
 ]
 
 const netToGross = (view: View, found: Figure[]): Html =>

@@ -5,7 +5,7 @@ import { country, cut, day, id, number, status, time, words } from '../format.ts
 import { type Html, html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
 import { listed, pageLinks } from '../lists.ts'
-import { endOfPeriod, type Figure, figures, namesOf, seriesTable, total } from '../numbers.ts'
+import { endOfPeriod, type Figure, figures, inEarlier, namesOf, type Series, seriesTable, total } from '../numbers.ts'
 import { chosenFilters, filters, howToValue, section, tableSection, tile, tiles } from '../parts.ts'
 import { amountColumns, cell, minorCells, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -18,6 +18,11 @@ type Terms = Pick<
   Item<'listProjectSubscriptions'>,
   'price' | 'currency' | 'billing_interval' | 'billing_interval_count'
 >
+
+const MRR: Series = { label: 'MRR', metric: 'mrr', unit: 'usd' }
+const PAYING: Series = { label: 'Paying', metric: 'paying', unit: 'number' }
+const CREATED: Series = { label: 'Created', metric: 'new_subscriptions', unit: 'number' }
+const TRIALS: Series = { label: 'Trials', metric: 'trials', unit: 'number' }
 
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
 const FILTERS = [
@@ -47,7 +52,10 @@ export async function subscriptions(view: View): Promise<Page> {
       total(view, 'new_subscriptions,began_paying,ended,trials,converted,trial_conversion'),
       endOfPeriod(view, 'mrr,paying'),
       lackingOf(view, 'mrr'),
-      figures(view, 'new_subscriptions,began_paying,ended,trials,trial_conversion', { by: view.span.by }),
+      figures(view, 'new_subscriptions,began_paying,ended,trials,trial_conversion', {
+        by: view.span.by,
+        compare: true,
+      }),
       figures(view, 'mrr,paying,without_payment,over', { by: view.span.by, compare: true }),
       view.call('getProjectState', { params }),
       figures(view, 'began_paying', { by: 'cohort', ...years }),
@@ -80,11 +88,11 @@ export async function subscriptions(view: View): Promise<Page> {
       <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs.${isWhole && html` By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.`}</p>
       ${lacks.currencies.length > 0 && html`<p class="note">The MRR is ${lacks.shown} of subscriptions: they have no value ${inCurrency(view)}. ${howToValue(view)}</p>`}
       <div class="halves">
-      ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, ${inCurrency(view)}`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd', earlier: true }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
-      ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number', earlier: true }], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
+      ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, ${inCurrency(view)}`, level, [MRR, inEarlier(MRR)], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
+      ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [PAYING, inEarlier(PAYING)], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
       </div>
-      ${section('New and ended subscriptions', flowChart(view, flow, level, sum), { note: `Churn: ended subscriptions, divided by those that were paying at the start of the ${view.span.by}, in the last row at the start of all.` })}
-      ${(sum.values.trials ?? 0) > 0 && section('Trials', trialChart(view, flow, sum), { note: 'By the day on which the trial began. Conversion: the share that was paid for later, so far.' })}
+      ${section('New and ended subscriptions', flowChart(view, flow, level, sum), { note: `Churn: ended subscriptions, divided by those that were paying at the start of the ${view.span.by}, in the last row at the start of all. Faint line: those created in the earlier period.` })}
+      ${(sum.values.trials ?? 0) > 0 && section('Trials', trialChart(view, flow, sum), { note: 'By the day on which the trial began. Conversion: the share that was paid for later, so far. Faint line: the trials of the earlier period.' })}
       ${section(
         'By status',
         html`${isWhole && statusCounts(state.subscriptions, view)}
@@ -96,7 +104,7 @@ export async function subscriptions(view: View): Promise<Page> {
             `Subscriptions by status at the end of each ${view.span.by}`,
             level,
             [
-              { label: 'Paying', metric: 'paying', unit: 'number' },
+              PAYING,
               { label: 'Not paid yet', metric: 'without_payment', unit: 'number' },
               { label: 'Ended', metric: 'over', unit: 'number' },
             ],
@@ -141,6 +149,7 @@ const choices = (found: Figure[], nameOf: (key: string) => string): Record<strin
 
 function flowChart(view: View, flow: Figure[], level: Figure[], sum: Figure): Html {
   const flowIn = new Map(flow.map(({ period, values }) => [period, values]))
+  const previousIn = new Map(flow.map(({ period, previous }) => [period, previous]))
   const atStartOf = (figure: Figure): number => {
     const { began_paying, ended } = flowIn.get(figure.period) ?? {}
     return (figure.values.paying ?? 0) - (began_paying ?? 0) + (ended ?? 0)
@@ -148,7 +157,8 @@ function flowChart(view: View, flow: Figure[], level: Figure[], sum: Figure): Ht
   const churnOf = (ended: number | null | undefined, atStart: number) => (atStart > 0 ? (ended ?? 0) / atStart : null)
   const withChurn = level.map((figure) => {
     const values = flowIn.get(figure.period) ?? {}
-    return { ...figure, values: { ...values, churn: churnOf(values.ended, atStartOf(figure)) } }
+    const previous = previousIn.get(figure.period) ?? {}
+    return { ...figure, values: { ...values, churn: churnOf(values.ended, atStartOf(figure)) }, previous }
   })
   const ofAll = { churn: level[0] ? churnOf(sum.values.ended, atStartOf(level[0])) : null }
   const content = seriesTable(
@@ -156,10 +166,11 @@ function flowChart(view: View, flow: Figure[], level: Figure[], sum: Figure): Ht
     `Subscriptions by ${view.span.by}`,
     withChurn,
     [
-      { label: 'Created', metric: 'new_subscriptions', unit: 'number' },
+      CREATED,
       { label: 'Started paying', metric: 'began_paying', unit: 'number' },
       { label: 'Ended', metric: 'ended', unit: 'number' },
       { label: 'Churn', metric: 'churn', unit: 'percent' },
+      inEarlier(CREATED),
     ],
     { ofAll },
   )
@@ -171,10 +182,7 @@ function trialChart(view: View, flow: Figure[], { values: ofAll }: Figure): Html
     view,
     `Trials by ${view.span.by}`,
     flow,
-    [
-      { label: 'Trials', metric: 'trials', unit: 'number' },
-      { label: 'Conversion', metric: 'trial_conversion', unit: 'percent' },
-    ],
+    [TRIALS, { label: 'Conversion', metric: 'trial_conversion', unit: 'percent' }, inEarlier(TRIALS)],
     { ofAll },
   )
   return chart(view, 'trials', content, { kind: 'bar', lines: ['Conversion'] })

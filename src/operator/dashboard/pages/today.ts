@@ -5,7 +5,7 @@ import type { Response } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { firstLacking, lackingOf } from '../lacking.ts'
-import { endOfPeriod, figures, seriesTable, total } from '../numbers.ts'
+import { endOfPeriod, figures, inEarlier, type Series, seriesTable, total } from '../numbers.ts'
 import { pageLink, section, tile, tiles, withoutDollars, withoutSandbox } from '../parts.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -16,6 +16,9 @@ import { isHere } from './operations.ts'
 import { soFar } from './so-far.ts'
 
 type State = Response<'getProjectState'>
+
+const GROSS: Series = { label: 'Revenue', metric: 'revenue', unit: 'usd' }
+const REVENUE = [GROSS, inEarlier(GROSS)]
 
 const SLOW_LAG_SECONDS = 60
 // A charge that takes longer needs attention; the doctor has the same limit.
@@ -47,7 +50,6 @@ export async function today(view: View): Promise<Page> {
       failingOf(state) > 0 ||
       state.horizon_lag_seconds >= SLOW_LAG_SECONDS)
   const to = (path: string) => (view.mayOpen(path) ? view.href(path) : undefined)
-  const revenue = { label: 'Revenue', metric: 'revenue', unit: 'usd', earlier: true } as const
   const body = html`
     ${alarm(view)}
     ${isUrgent && now}
@@ -67,7 +69,7 @@ export async function today(view: View): Promise<Page> {
     ${withoutDollars(view, sum)}${withoutSandbox(view, sum, whole)}
     ${section(
       `Revenue by ${view.span.by}`,
-      chart(view, 'revenue', seriesTable(view, `Revenue by ${view.span.by}, ${inCurrency(view)}`, lines, [revenue]), {
+      chart(view, 'revenue', seriesTable(view, `Revenue by ${view.span.by}, ${inCurrency(view)}`, lines, REVENUE), {
         kind: 'bar',
         unit: 'usd',
       }),
