@@ -4,7 +4,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import { DECIMALS } from './compute.ts'
 import type { Family } from './family.ts'
 import { checkSize } from './source.ts'
-import { END, FIRST_PAYMENT, HAS_END, isTrial, subscriptions } from './subscriptions.ts'
+import { end, FIRST_PAYMENT, hasEnd, isTrial, subscriptions } from './subscriptions.ts'
 
 // What the facts of figures tell: what happens to the MRR, and the days on which subscriptions begin to be paid for, and end.
 const OF_FACTS = [
@@ -32,7 +32,8 @@ const OF_SUBSCRIPTION: Record<string, (from: string, to: string) => string> = {
   created: isCreated,
   trial: (from, to) => `${isCreated(from, to)} and ${isTrial('s')}`,
   converted: (from, to) => `${isCreated(from, to)} and ${isTrial('s')} and ${isPaid('true')}`,
-  paying: (_from, to) => isPaid(`${dayOf('paid_from')} <= ${to} and not (${HAS_END} and ${dayOf(END)} <= ${to})`),
+  paying: (_from, to) =>
+    isPaid(`${dayOf('paid_from')} <= ${to} and not (${hasEnd('u')} and ${dayOf(end('u'))} <= ${to})`),
 }
 
 export const MOVES = [...OF_FACTS, ...Object.keys(OF_SUBSCRIPTION)]

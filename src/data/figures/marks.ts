@@ -6,6 +6,7 @@ import type { Days } from './compute.ts'
 import { families } from './families.ts'
 import { DUE } from './renewals.ts'
 import { takeSettings } from './settings.ts'
+import { end, hasEnd } from './subscriptions.ts'
 
 /** The most days that are computed in one transaction. */
 export const LONGEST_RUN = 31
@@ -45,7 +46,6 @@ export async function markAll(query: Query, projectId: string): Promise<void> {
   await query(MARK_ALL, [projectId])
 }
 
-const END = 'subscription_end(status, period_ends_at, cancelled_at, paused_at, created_at)'
 const OF_REPORT = 'organization_id = (select organization_id from projects where id = $1)'
 
 const DAYS: [family: string, at: string, table: string, where?: string][] = [
@@ -62,7 +62,7 @@ const DAYS: [family: string, at: string, table: string, where?: string][] = [
   ],
   ['subscriptions', 'created_at', 'subscriptions'],
   ['subscriptions', 'created_at', 'transactions'],
-  ['subscriptions', END, 'subscriptions', `project_id = $1 and status in ('paused', 'cancelled', 'expired', 'unpaid')`],
+  ['subscriptions', end('subscriptions'), 'subscriptions', `project_id = $1 and ${hasEnd('subscriptions')}`],
   ['renewals', 'period_ends_at', 'subscriptions', `project_id = $1 and status in ${DUE} and renews`],
 ]
 

@@ -7,13 +7,12 @@ import type { Query } from '../../lib/pg/types.ts'
 import { COUNTED_DAYS } from './experiments.ts'
 import { DUE } from './renewals.ts'
 import { pays } from './sales.ts'
+import { end } from './subscriptions.ts'
 
 /** Marks what depends on the rates of these days, of one organization or of all. */
 export async function markRates(query: Query, organization: string | null, from: string, to: string): Promise<void> {
   await query(MARK, [organization, from, to])
 }
-
-const END = 'subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paused_at, u.created_at)'
 
 // A rate counts on its day and on those after it that have none. Subscriptions have that of the day on which they were created.
 const UNTIL = `$3::date + ${OLDEST_RATE_DAYS}`
@@ -47,7 +46,7 @@ const MARK = `
     select p.id, d.family, ${dayIn('d.at', 'p.zone')}
     from p join subscriptions u on u.project_id = p.id and ${converted('u.created_at')}
     cross join lateral (
-      values ('subscriptions', u.created_at), ('subscriptions', ${END}),
+      values ('subscriptions', u.created_at), ('subscriptions', ${end('u')}),
         ('renewals', case when u.status in ${DUE} and u.renews then u.period_ends_at end),
         ('subscriptions', (
           select f.created_at from transactions f

@@ -19,10 +19,11 @@ export const FIRST_PAYMENT = `left join lateral (
   cross join lateral (
     select coalesce(first.at, case when ${isPaidByStatus('u')} then u.created_at end) as paid_from) paying`
 
-/** SQL: whether the subscription `u` is in a state in which it ends at `END`. */
-export const HAS_END = `u.status in ('paused', 'cancelled', 'expired', 'unpaid')`
-/** SQL: the instant at which it ends. */
-export const END = 'subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paused_at, u.created_at)'
+/** SQL: whether the subscription is in a state in which it ends at `end`. */
+export const hasEnd = (row: string) => `${row}.status in ('paused', 'cancelled', 'expired', 'unpaid')`
+/** SQL: when the subscription ends. */
+export const end = (row: string) =>
+  `subscription_end(${row}.status, ${row}.period_ends_at, ${row}.cancelled_at, ${row}.paused_at, ${row}.created_at)`
 
 /** SQL: the fields of a fact about the subscription `u` of the profile `p`. */
 const facts = (day: string, measures: string, where: string, from = `subscriptions u ${FIRST_PAYMENT}`) => `
@@ -61,7 +62,7 @@ const MOVED = [
     FIRST_PAID,
   ),
   facts('u.created_at', BEGAN, `${within('u.created_at')} and first.at is null and paid_from is not null`),
-  facts(END, ENDED, `${HAS_END} and ${within(END)} and paid_from is not null`),
+  facts(end('u'), ENDED, `${hasEnd('u')} and ${within(end('u'))} and paid_from is not null`),
 ].join(' union all ')
 
 // What a person pays for before and after the day, read once for each person: read for each subscription, it takes hours for a person
@@ -74,7 +75,7 @@ const AROUND = `
       coalesce(bool_or(began <= who.day and (ended is null or ended > who.day)), false) as after,
       coalesce(bool_or(began < who.day), false) as ever
     from (
-      select ${dayOf('paid_from')} as began, ${dayOf(END)} as ended from subscriptions u ${FIRST_PAYMENT}
+      select ${dayOf('paid_from')} as began, ${dayOf(end('u'))} as ended from subscriptions u ${FIRST_PAYMENT}
       where u.project_id = $1 and u.profile_id = who.profile_id and u.sandbox = who.sandbox and ${WORTH} > 0 offset 0) own) o`
 
 // Each change of the MRR has one of these, so that they add up to all of it.

@@ -4,12 +4,8 @@ import type { Scope } from '../../core/records/record.ts'
 import { dayIn, zoneOf } from '../../core/tenants/reporting.ts'
 import { DUE } from '../figures/renewals.ts'
 import { pays } from '../figures/sales.ts'
-import { isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
+import { end, isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
 import { differ, exposures, type Rule, reportRows } from './figure-mark-rules.ts'
-
-/** SQL: when the subscription ends. */
-export const end = (row: string) =>
-  `subscription_end(${row}.status, ${row}.period_ends_at, ${row}.cancelled_at, ${row}.paused_at, ${row}.created_at)`
 
 /** SQL: these ids as rows of `each`. A join with `in (a, b)` cannot be hashed, and reads a table anew for every row. */
 export const eachOf = (...ids: string[]) =>

@@ -1,6 +1,7 @@
 // Fills the session, funnel and experiment of subscriptions and transactions that were stored before these were known.
 import { dayIn, zoneOf } from '../../core/tenants/reporting.ts'
 import type { Query } from '../../lib/pg/types.ts'
+import { end } from '../figures/subscriptions.ts'
 
 interface Link {
   record: string
@@ -93,7 +94,7 @@ const MARK = `
   insert into figure_marks (project_id, family, day)
   select distinct $1, family, ${dayIn('at', zoneOf('$1'))} from (
     select 'subscriptions', d.at from subscriptions u cross join lateral (values (u.created_at),
-        (subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paused_at, u.created_at))) d (at)
+        (${end('u')})) d (at)
       where u.project_id = $1 and u.id = any($2)
     union all select family, t.created_at from transactions t cross join (values ('sales'), ('subscriptions')) f (family)
       where t.project_id = $1 and (t.id = any($3) or t.subscription_id = any($2))

@@ -1,4 +1,5 @@
 // Links from figures to the subscriptions behind them, and the note of a list that such a link led to.
+import { readMoved } from '../../../data/figures/behind.ts'
 import { addDays, dateOf } from '../../../lib/days.ts'
 import { words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -38,7 +39,7 @@ const MOVED: Record<string, string> = {
 export function behindNote(view: View): Piece {
   if (!isBehind(view)) return ''
   const { query } = view
-  const [from = '', to = '', move = ''] = (query.get('moved') ?? '').split(' ')
+  const { from, to, move } = readMoved(query.get('moved') ?? '')
   const due = query.get('due')
   const reason = query.get('reason')
   const days = from === to || move === 'paying' ? `on ${dateOf(to)}` : `from ${dateOf(from)} to ${dateOf(to)}`
