@@ -84,16 +84,11 @@ export async function measureDashboard(options: Options, say: Say): Promise<Resu
   }
 }
 
-// A payment for each subscription, and ten of each customer.
-const amounts = ({ size, sessions }: Options) => ({
-  size,
-  sessions,
-  reportEverySeconds: 7,
-  customers: Math.ceil(size / 10),
-})
-
-export async function fillProject(rig: Rig, options: Options): Promise<void> {
-  await fill(rig, (query) => generate(query, amounts(options)))
+async function fillProject(rig: Rig, { size, sessions }: Options): Promise<void> {
+  // A payment for each subscription, and ten of each customer.
+  await fill(rig, (query) =>
+    generate(query, { size, sessions, reportEverySeconds: 7, customers: Math.ceil(size / 10) }),
+  )
   await fill(rig, async (query) => {
     await query('set statement_timeout = 0')
     await query(REPLIES)

@@ -1,4 +1,4 @@
-// The files beside the database: whether they can be written, and by whom.
+// The files that are not in the database: whether they can be written, and by whom.
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

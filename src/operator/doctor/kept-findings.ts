@@ -9,7 +9,7 @@ export interface Findings {
 }
 
 const KEPT_MS = 10 * 60_000
-/** The most of the time that examinations may take, on which nobody waits. */
+/** The largest share of the time that examinations take in the background. */
 const SHARE = 1 / 20
 
 interface Examination {

@@ -148,16 +148,14 @@ const choices = (found: Figure[], nameOf: (key: string) => string): Record<strin
   )
 
 function flowChart(view: View, flow: Figure[], level: Figure[], sum: Figure): Html {
-  const flowIn = new Map(flow.map(({ period, values }) => [period, values]))
-  const previousIn = new Map(flow.map(({ period, previous }) => [period, previous]))
+  const flowIn = new Map(flow.map((figure) => [figure.period, figure]))
   const atStartOf = (figure: Figure): number => {
-    const { began_paying, ended } = flowIn.get(figure.period) ?? {}
+    const { began_paying, ended } = flowIn.get(figure.period)?.values ?? {}
     return (figure.values.paying ?? 0) - (began_paying ?? 0) + (ended ?? 0)
   }
   const churnOf = (ended: number | null | undefined, atStart: number) => (atStart > 0 ? (ended ?? 0) / atStart : null)
   const withChurn = level.map((figure) => {
-    const values = flowIn.get(figure.period) ?? {}
-    const previous = previousIn.get(figure.period) ?? {}
+    const { values = {}, previous = {} } = flowIn.get(figure.period) ?? {}
     return { ...figure, values: { ...values, churn: churnOf(values.ended, atStartOf(figure)) }, previous }
   })
   const ofAll = { churn: level[0] ? churnOf(sum.values.ended, atStartOf(level[0])) : null }
