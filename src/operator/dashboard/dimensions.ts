@@ -1,6 +1,7 @@
 // The filters of a page, which stay in the URL: only one source, campaign, country, funnel, product or variant, or several of these.
 
 import { FILTERS as FILTERED_BY, VISITED_BY } from '../admin/figures-query.ts'
+import { countryCode } from './format.ts'
 
 export { FILTERED_BY, VISITED_BY }
 export type Dimension = (typeof FILTERED_BY)[number]
@@ -16,18 +17,24 @@ export const NO_VALUE = '(none)'
 /** The value of a filter for a URL: that of records without one is not empty there. */
 export const urlValue = (value: string): string => value || NO_VALUE
 
+// What people type in another way than records have it.
+const AS_RECORDED: Record<string, (typed: string) => string> = {
+  country: countryCode,
+  currency: (typed) => typed.trim().toUpperCase(),
+}
+
 /** The value of a filter in the URL, as operations take it: empty for records without one, undefined if nothing was chosen. */
 export function chosenValue(query: URLSearchParams, name: string): string | undefined {
   const value = query.get(name)
-  return value === NO_VALUE ? '' : value || undefined
+  if (value === NO_VALUE) return ''
+  return value ? (AS_RECORDED[name]?.(value) ?? value) : undefined
 }
 
 /** The filters of the URL. */
 export const chosenFilters = (query: URLSearchParams): PageFilter[] =>
   FILTERED_BY.flatMap((dimension) => {
     const value = chosenValue(query, dimension)
-    // Countries are written in capitals.
-    return value === undefined ? [] : [{ dimension, value: dimension === 'country' ? value.toUpperCase() : value }]
+    return value === undefined ? [] : [{ dimension, value }]
   })
 
 /** The changes of an address that remove all filters. */

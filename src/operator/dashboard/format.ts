@@ -203,6 +203,22 @@ const LANGUAGES = new Intl.DisplayNames('en', { type: 'language', fallback: 'cod
 /** The name of a country, or the text itself if it is not a country code. */
 export const country = (code: string) => (/^[A-Z]{2}$/.test(code) ? COUNTRIES.of(code)! : code)
 
+let codes: Map<string, string> | undefined
+
+/** The code of a country that was typed as its code or its English name; another text in capitals. */
+export function countryCode(typed: string): string {
+  const text = typed.trim()
+  codes ??= new Map(regions().map((code) => [country(code).toLowerCase(), code]))
+  return codes.get(text.toLowerCase()) ?? text.toUpperCase()
+}
+
+/** The codes of countries, without those of former ones, which have the names of later ones. */
+function regions(): string[] {
+  const letters = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZ']
+  const all = letters.flatMap((first) => letters.map((second) => first + second))
+  return all.filter((code) => new Intl.Locale(`und-${code}`).region === code)
+}
+
 /** The name of a language, or the text itself if it is not a language code. */
 export const language = (code: string) => (/^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/.test(code) ? LANGUAGES.of(code)! : code)
 

@@ -145,6 +145,12 @@ test('payments by source, product and day; a page without the split says so', as
     rowsOf(await see(`/payments?${DAYS}&source=meta`), 'payments').map(([person, amount]) => [person, amount]),
     [['in-DE', '20.00']],
   )
+  // A country or a currency as people type it.
+  const of = async (typed: string) => rowsOf(await see(`/payments?${DAYS}&${typed}`), 'payments').length
+  const found = await of('country=BR&currency=USD')
+  assert.ok(found > 0)
+  for (const typed of ['country=br&currency=usd', 'country=brazil&currency=+Usd+'])
+    assert.equal(await of(typed), found, typed)
   assert.equal(rowsOf(await see(`/payments?${DAYS}&product=product`), 'payments').length, 2)
   assert.equal(rowsOf(await see('/payments?from=2026-01-02&to=2026-01-02'), 'payments').length, 1)
   assert.match(await see(`/payments?${DAYS}&product=none`), /No payments of this period match/)
