@@ -1,4 +1,5 @@
 // Sends notifications to webhook endpoints; on request twice, late, out of order or never.
+import { systemClock } from '../lib/clock.ts'
 
 export interface DeliveryMode {
   copies: number
@@ -14,24 +15,19 @@ export interface Notice {
   body: string
 }
 
-export interface DeliveryOptions<Target> {
-  sleep(ms: number, signal: AbortSignal): Promise<void>
-  /** Forms and signs one attempt, when what the receiver may read at once is on disk. */
-  form(target: Target): Promise<Notice>
-}
-
 // Providers try for longer; a test must not. A receiver that restarts is available again within a minute.
 const RETRIES_MS = [100, 500, 1_000, 5_000, 15_000, 60_000]
 const TIMEOUT_MS = 10_000
 
 export class Deliveries<Target> {
   mode: DeliveryMode = { copies: 1, delayMs: 0, shuffled: false, isOff: false }
-  readonly #options: DeliveryOptions<Target>
+  readonly #form: (target: Target) => Promise<Notice>
   readonly #closing = new AbortController()
   readonly #running = new Set<Promise<void>>()
 
-  constructor(options: DeliveryOptions<Target>) {
-    this.#options = options
+  /** @param form forms and signs one attempt, when what the receiver may read at once is on disk */
+  constructor(form: (target: Target) => Promise<Notice>) {
+    this.#form = form
   }
 
   add(target: Target): void {
@@ -49,16 +45,16 @@ export class Deliveries<Target> {
 
   async #deliver(target: Target, mode: DeliveryMode): Promise<void> {
     const { signal } = this.#closing
-    await this.#options.sleep(mode.shuffled ? Math.random() * mode.delayMs : mode.delayMs, signal)
+    await systemClock.sleep(mode.shuffled ? Math.random() * mode.delayMs : mode.delayMs, signal)
     for (const pause of [...RETRIES_MS, undefined]) {
       if (signal.aborted || (await this.#send(target))) return
-      if (pause !== undefined) await this.#options.sleep(pause, signal)
+      if (pause !== undefined) await systemClock.sleep(pause, signal)
     }
   }
 
   /** @returns whether the endpoint took it */
   async #send(target: Target): Promise<boolean> {
-    const { url, headers, body } = await this.#options.form(target)
+    const { url, headers, body } = await this.#form(target)
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(TIMEOUT_MS)])
     try {
       const response = await fetch(url, { method: 'POST', headers, body, signal, redirect: 'manual' })

@@ -1,25 +1,13 @@
 // The provider simulator: an HTTP server that moves test money and keeps a ledger.
 import { Readable } from 'node:stream'
-import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { readCurrency } from '../lib/money.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { readQueryInstant, TimeError } from '../lib/time.ts'
 import { type ClosedEntry, type Kind, Ledger } from './ledger.ts'
 import { lineOf, outcomeOf } from './outcome-json.ts'
 import { Outcomes, type Reply } from './outcomes.ts'
-import { runSimulator, type Simulator } from './run.ts'
-
-export interface SimulatorOptions {
-  /** 0 takes any free port. */
-  port: number
-  /** Made if it is missing; locked, so that one simulator at a time has it open. */
-  ledgerFile: string
-  log: Log
-  /** False for load tests on a slow disk only: a crash of the machine may then lose charges that were acknowledged. */
-  fsync?: boolean
-}
-
-type Log = Pick<FastifyBaseLogger, 'error'>
+import { drop, openServer, runSimulator, type Simulator, type SimulatorOptions } from './run.ts'
 
 const Key = Type.String({ pattern: '^[A-Za-z0-9_-]{1,128}$' })
 const shared = {
@@ -65,23 +53,12 @@ export function startSimulator(options: SimulatorOptions): Promise<Simulator> {
   })
 }
 
-function build(ledger: Ledger, outcomes: Outcomes, log: Log): FastifyInstance {
-  const server = fastify({
-    logger: false,
-    forceCloseConnections: true,
-    bodyLimit: 64 * 1024,
-    // The schemas are our own; compiling the validator of schemas would take longer than all the rest of the start.
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, meta: false, validateSchema: false } },
-  })
-  server.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
-    const status = error.statusCode ?? 500
-    if (status >= 500) log.error({ err: error }, 'The simulator could not respond.')
-    return reply.code(status).send({ message: error.message })
-  })
-  server.get('/health', async () => {
-    await ledger.durable()
-    return { status: 'ok' }
-  })
+function build(ledger: Ledger, outcomes: Outcomes, log: SimulatorOptions['log']): FastifyInstance {
+  const server = openServer(
+    log,
+    () => ledger.durable(),
+    (message) => ({ message }),
+  )
   addKind(server, outcomes, 'charge', '/charges', ChargeIn)
   addKind(server, outcomes, 'refund', '/refunds', RefundIn)
   addRefundsOfCharge(server, ledger)
@@ -115,9 +92,7 @@ function addKind(
 function send(reply: FastifyReply, outcome: Reply): FastifyReply {
   switch (outcome.state) {
     case 'dropped':
-      reply.hijack()
-      reply.raw.destroy()
-      return reply
+      return drop(reply)
     case 'error':
       return reply.code(500).send({ message: 'Simulated failure.' })
     case 'not_found':

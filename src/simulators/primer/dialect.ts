@@ -1,20 +1,12 @@
 // Primer's API as the simulator speaks it: keys, routes, idempotency, faults, and work that becomes due.
-import { Deliveries } from '../deliveries.ts'
-import { advanceThroughJobs, type Job, JobTimer } from '../jobs.ts'
+import { ProviderDialect, type Reply } from '../dialect.ts'
 import { type Ordered, OrderedFaults } from '../ordered-faults.ts'
 import { PrimerError } from './errors.ts'
 import { listPayments, listTokens } from './lists.ts'
 import { type Context, cancel, capture, create, endRefund, existing, refund, settle } from './payments.ts'
-import { type Payment, State, type StateOptions, type Task } from './state.ts'
+import type { Payment, State, Task } from './state.ts'
 import { behaviourOf } from './tokens.ts'
 import { formWebhook } from './webhooks.ts'
-
-export interface DialectOptions extends StateOptions {
-  /** How long a new payment is missing in the list. */
-  listLagMs: number
-  /** Resolves after `ms`, or at once when `signal` aborts. */
-  sleep(ms: number, signal: AbortSignal): Promise<void>
-}
 
 export interface Asked {
   method: string
@@ -26,45 +18,17 @@ export interface Asked {
   idempotencyKey: string | undefined
 }
 
-export interface SimulatedResponse {
-  status: number
-  body: object
-}
-
-/** `dropped`: the connection breaks without a response. */
-export type Reply = SimulatedResponse | 'dropped'
-
 export type OrderedFault = Ordered & { kind: string; ms: number }
 
-export class PrimerDialect implements Context {
-  readonly state: State
-  readonly deliveries: Deliveries<object>
+export class PrimerDialect extends ProviderDialect<State, Asked, object> implements Context {
   readonly faults = new OrderedFaults<OrderedFault>()
-  readonly revoked = new Set<string>()
-  /** The number of calls so far. */
-  calls = 0
-  readonly #options: DialectOptions
-  readonly #running = new Set<string>()
+  readonly #listLagMs: number
   readonly #met = new Set<string>()
-  readonly #closing = new AbortController()
-  readonly #timer: JobTimer
 
-  private constructor(state: State, options: DialectOptions) {
-    this.state = state
-    this.#options = options
-    const { sleep, wallClockMs } = options
-    this.deliveries = new Deliveries({ sleep, form: (event) => formWebhook(state, event, wallClockMs()) })
-    this.#timer = new JobTimer({
-      sleep,
-      closing: this.#closing.signal,
-      nextDueInMs: () => state.nextDueInMs(),
-      run: () => this.runDueJobs(),
-    })
-    this.#timer.set()
-  }
-
-  static async open(options: DialectOptions): Promise<PrimerDialect> {
-    return new PrimerDialect(await State.open(options), options)
+  /** @param listLagMs how long a new payment is missing in the list */
+  constructor(state: State, listLagMs: number) {
+    super(state, formWebhook)
+    this.#listLagMs = listLagMs
   }
 
   readonly emit = (eventType: string, payment: Payment): void => {
@@ -77,33 +41,7 @@ export class PrimerDialect implements Context {
     if (this.state.endpoint) this.deliveries.add(event)
   }
 
-  /** Moves the dialect's clock. A call that comes late is dated by when it comes, however far the clock goes. */
-  advance(ms: number): void {
-    advanceThroughJobs(ms, {
-      nextDueInMs: () => this.state.nextDueInMs(),
-      advance: (by) => this.state.advance(by),
-      runDueJobs: () => this.runDueJobs(),
-    })
-    this.#timer.set()
-  }
-
-  async close(): Promise<void> {
-    this.#closing.abort()
-    await this.deliveries.close()
-    await this.state.close()
-  }
-
-  /** Runs one call. Its changes are on disk before the response. */
-  async respond(asked: Asked): Promise<Reply> {
-    this.calls += 1
-    this.runDueJobs()
-    const reply = await this.#respond(asked)
-    this.#timer.set()
-    await this.state.durable()
-    return reply
-  }
-
-  async #respond(asked: Asked): Promise<Reply> {
+  protected async perform(asked: Asked): Promise<Reply> {
     const key = asked.method === 'POST' && asked.idempotencyKey ? asked.idempotencyKey : undefined
     try {
       if (!asked.apiKey || asked.apiKey.length < 8 || this.revoked.has(asked.apiKey))
@@ -114,16 +52,16 @@ export class PrimerDialect implements Context {
       if (fault?.kind === 'forbidden') throw new PrimerError(403, 'Forbidden', 'The API key lacks a scope.')
       if (fault?.kind === 'busy') throw new PrimerError(429, 'TooManyRequests', 'Too many requests.')
       if (fault?.kind === 'error_before') throw new PrimerError(500, 'InternalServerError', 'Something went wrong.')
-      if (key && this.#running.has(key)) throw keyKnown(key, undefined)
+      if (key && this.running.has(key)) throw keyKnown(key, undefined)
       if (fault?.kind === 'late') {
-        if (key) this.#running.add(key)
+        if (key) this.running.add(key)
         this.state.schedule('call', JSON.stringify(asked), fault.ms)
         return 'dropped'
       }
-      const body = this.#perform(asked, key)
+      const body = this.#performOnce(asked, key)
       if (fault?.kind === 'drop_after') return 'dropped'
       if (fault?.kind === 'error_after') throw new PrimerError(500, 'InternalServerError', 'Something went wrong.')
-      if (fault?.kind === 'slow') await this.#delay(fault.ms, key)
+      if (fault?.kind === 'slow') await this.delay(fault.ms, key)
       return { status: 200, body }
     } catch (error) {
       if (!(error instanceof PrimerError)) throw error
@@ -132,7 +70,7 @@ export class PrimerDialect implements Context {
   }
 
   /** Runs the call, unless its key has been processed: then the first result is withheld. */
-  #perform(asked: Asked, key: string | undefined): object {
+  #performOnce(asked: Asked, key: string | undefined): object {
     const known = key === undefined ? undefined : this.state.paymentOfKey(key)
     if (key !== undefined && known !== undefined) throw keyKnown(key, known)
     const body = this.#run(asked)
@@ -147,7 +85,7 @@ export class PrimerDialect implements Context {
     if (method === 'POST' && verb === 'capture') return capture(this, payment, body)
     if (method === 'POST' && verb === 'cancel') return cancel(this, payment, body)
     if (method === 'POST' && verb === 'refund') return refund(this, payment, body)
-    if (method === 'GET' && path === '/payments') return listPayments(this.state, query, this.#options.listLagMs)
+    if (method === 'GET' && path === '/payments') return listPayments(this.state, query, this.#listLagMs)
     if (method === 'GET' && payment !== '' && verb === '') return existing(this.state, payment)
     if (method === 'GET' && path === '/payment-instruments') return listTokens(this.state, query)
     const token = /^\/payment-instruments\/([^/]+)$/.exec(path)?.[1]
@@ -176,18 +114,7 @@ export class PrimerDialect implements Context {
     return fault
   }
 
-  async #delay(ms: number, key: string | undefined): Promise<void> {
-    if (key) this.#running.add(key)
-    await this.#options.sleep(ms, this.#closing.signal)
-    if (key) this.#running.delete(key)
-  }
-
-  /** Runs the jobs that are due by the dialect's clock. */
-  runDueJobs(): void {
-    for (const job of this.state.takeDue()) this.#runJob(job)
-  }
-
-  #runJob({ task, target }: Job<Task>): void {
+  protected runJob(task: Task, target: string): void {
     if (task === 'settle') settle(this, target)
     else if (task === 'refund') endRefund(this, target, 'SETTLED')
     else if (task === 'fail_refund') endRefund(this, target, 'FAILED')
@@ -195,9 +122,9 @@ export class PrimerDialect implements Context {
   }
 
   #runLateCall(asked: Asked): void {
-    if (asked.idempotencyKey) this.#running.delete(asked.idempotencyKey)
+    if (asked.idempotencyKey) this.running.delete(asked.idempotencyKey)
     try {
-      this.#perform(asked, asked.idempotencyKey)
+      this.#performOnce(asked, asked.idempotencyKey)
     } catch (error) {
       // The connection of the caller is closed.
       if (!(error instanceof PrimerError)) throw error

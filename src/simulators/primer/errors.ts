@@ -1,13 +1,9 @@
 // The errors of the dialect, in the form of Primer's API.
+import { DialectError } from '../dialect.ts'
 
-export class PrimerError extends Error {
-  readonly status: number
-  readonly body: { errorId: string; description: string; diagnosticsId: string }
-
+export class PrimerError extends DialectError {
   constructor(status: number, errorId: string, description: string, more: object = {}) {
-    super(description)
-    this.status = status
-    this.body = { errorId, description, diagnosticsId: '1234567890', ...more }
+    super(status, { errorId, description, diagnosticsId: '1234567890', ...more }, description)
   }
 }
 

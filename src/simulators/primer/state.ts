@@ -1,5 +1,6 @@
 // The state of the dialect, in memory and in a journal: payments, keys, saved and deleted tokens.
-import { JournaledState } from '../journaled-state.ts'
+import { randomBytes } from 'node:crypto'
+import { JournaledState, type JournalOptions } from '../journaled-state.ts'
 
 export type Status =
   | 'PENDING'
@@ -67,32 +68,18 @@ type Line =
   | { deleted: string }
   | { endpoint: Endpoint }
 
-export interface StateOptions {
-  file: string
-  fsync: boolean
-  wallClockMs: () => number
-  randomId: () => string
-  /** How long a processed key is remembered. Primer does not say; a test chooses. */
-  keyLifeMs: number
-}
-
 export class State extends JournaledState<Line, Task> {
   readonly #payments = new Map<string, Payment>()
   readonly #keys = new Map<string, KeptKey>()
   readonly #vaulted = new Map<string, string>()
   readonly #deleted = new Set<string>()
-  readonly #options: StateOptions
+  readonly #keyLifeMs: number
   endpoint: Endpoint | undefined
 
-  private constructor(options: StateOptions) {
+  /** @param keyLifeMs how long a processed key is remembered; Primer does not say, a test chooses */
+  constructor(options: JournalOptions, keyLifeMs: number) {
     super(options)
-    this.#options = options
-  }
-
-  static async open(options: StateOptions): Promise<State> {
-    const state = new State(options)
-    await state.read(options)
-    return state
+    this.#keyLifeMs = keyLifeMs
   }
 
   /** As Primer writes times: in UTC, without a zone. */
@@ -101,11 +88,7 @@ export class State extends JournaledState<Line, Task> {
   }
 
   newId(): string {
-    return this.#options.randomId()
-  }
-
-  protected newJobId(): string {
-    return this.newId()
+    return randomBytes(9).toString('base64url').replace(/[-_]/g, 'x')
   }
 
   find(id: string): Payment | undefined {
@@ -125,7 +108,7 @@ export class State extends JournaledState<Line, Task> {
   /** The payment that was processed under a key, while the key is remembered. */
   paymentOfKey(key: string): string | undefined {
     const kept = this.#keys.get(key)
-    return kept && this.nowMs() - kept.at_ms < this.#options.keyLifeMs ? kept.paymentId : undefined
+    return kept && this.nowMs() - kept.at_ms < this.#keyLifeMs ? kept.paymentId : undefined
   }
 
   keepKey(key: string, paymentId: string): void {

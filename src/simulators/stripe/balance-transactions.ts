@@ -2,8 +2,7 @@
 import type { Stripe } from 'stripe'
 import { decimalsOf } from './amounts.ts'
 import { type Call, type Dialect, existing, inPath, route, text } from './call.ts'
-import { invalid } from './errors.ts'
-import { LIST_PARAMS, list } from './lists.ts'
+import { LIST_PARAMS, list, matching } from './lists.ts'
 import { behaviourOf } from './payment-methods.ts'
 
 type BalanceTransaction = Stripe.BalanceTransaction
@@ -31,26 +30,13 @@ export const balanceTransactionRoutes = [
 ]
 
 function listAll(dialect: Dialect, call: Call): object {
-  const { state } = dialect
-  const [source, type, currency] = [text(call, 'source'), text(call, 'type'), text(call, 'currency')]
   const payout = text(call, 'payout')
-  const all =
-    payout !== undefined
-      ? entriesOf(dialect, payout)
-      : source
-        ? state.related('balance_transaction', 'source', source)
-        : state.all('balance_transaction')
-  const wanted = all.filter(
-    (one) => (type === undefined || one.type === type) && (currency === undefined || one.currency === currency),
+  const own = payout === undefined ? undefined : new Set(existing(dialect, 'payout', payout, 'payout').entries)
+  const found = matching(dialect, call, 'balance_transaction', ['currency', 'source', 'type'])
+  return list(
+    call,
+    found.filter(({ id }) => !own || own.has(id)),
   )
-  return list(call, wanted)
-}
-
-function entriesOf({ state }: Dialect, payout: string): BalanceTransaction[] {
-  const found = state.find('payout', payout)
-  if (!found) throw invalid(`No such payout: '${payout}'`, { code: 'resource_missing', param: 'payout' })
-  const own = new Set(found.entries)
-  return state.all('balance_transaction').filter(({ id }) => own.has(id))
 }
 
 export interface Posting {

@@ -35,6 +35,31 @@ export function route(method: Call['method'], path: string, params: readonly str
   return { method, pattern: new RegExp(`^${path.replace(':id', '([^/]+)')}$`), params, handler }
 }
 
+/** The call, and the route that serves it. */
+export function match(routes: readonly Route[], method: string, path: string, params: Form) {
+  for (const route of routes) {
+    const found = route.method === method ? route.pattern.exec(path) : null
+    if (found) return { call: { method: route.method, path, params, id: found[1] ?? '' }, route }
+  }
+  return undefined
+}
+
+/** Calls the API from within. */
+export function perform<T = { id: string }>(
+  dialect: Dialect,
+  routes: readonly Route[],
+  method: Call['method'],
+  path: string,
+  params: Form,
+): T {
+  const matched = match(routes, method, path, params)
+  if (!matched) throw new Error(`Bug: no route for ${path}`)
+  return matched.route.handler(dialect, matched.call) as T
+}
+
+/** A dialect for work that happened in the past: no events are recorded of it. */
+export const quiet = ({ state, livemode }: Dialect): Dialect => ({ state, livemode, emit() {} })
+
 /** Stripe refuses parameters that an endpoint does not know. */
 export function checkNames(call: Call, route: Route): void {
   const unknown = Object.keys(call.params).find((name) => name !== 'expand' && !route.params.includes(name))

@@ -2,21 +2,14 @@
 import type { Stripe } from 'stripe'
 import { postCharge } from './balance-transactions.ts'
 import { type Call, type Dialect, inPath, metadata, route, text } from './call.ts'
-import { LIST_PARAMS, list } from './lists.ts'
+import { readRoutes } from './lists.ts'
 
 type Charge = Stripe.Charge
 
 export const chargeRoutes = [
-  route('GET', '/v1/charges', [...LIST_PARAMS, 'customer', 'payment_intent'], listAll),
-  route('GET', '/v1/charges/:id', [], (dialect, call) => inPath(dialect, call, 'charge')),
+  ...readRoutes('/v1/charges', 'charge', ['customer', 'payment_intent']),
   route('POST', '/v1/charges/:id', ['metadata', 'description'], update),
 ]
-
-function listAll({ state }: Dialect, call: Call): object {
-  const [customer, intent] = [text(call, 'customer'), text(call, 'payment_intent')]
-  if (intent) return list(call, state.related('charge', 'payment_intent', intent))
-  return list(call, customer ? state.related('charge', 'customer', customer) : state.all('charge'))
-}
 
 function update(dialect: Dialect, call: Call): object {
   const before = inPath(dialect, call, 'charge')

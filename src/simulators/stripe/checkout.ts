@@ -6,10 +6,10 @@ import {
   type Call,
   type Dialect,
   existing,
-  inPath,
   integer,
   metadata,
   oneOf,
+  perform,
   type Route,
   required,
   route,
@@ -17,7 +17,7 @@ import {
 } from './call.ts'
 import { customerRoutes } from './customers.ts'
 import { invalid } from './errors.ts'
-import { LIST_PARAMS, list } from './lists.ts'
+import { readRoutes } from './lists.ts'
 import { paymentIntentRoutes } from './payment-intents.ts'
 import { paymentMethodRoutes } from './payment-methods.ts'
 import { subscriptionRoutes } from './subscriptions.ts'
@@ -40,8 +40,7 @@ const FILTERS = ['customer', 'payment_intent', 'status', 'subscription'] as cons
 
 export const checkoutRoutes: readonly Route[] = [
   route('POST', '/v1/checkout/sessions', CREATE_PARAMS, create),
-  route('GET', '/v1/checkout/sessions', [...LIST_PARAMS, ...FILTERS], listAll),
-  route('GET', '/v1/checkout/sessions/:id', [], (dialect, call) => shown(inPath(dialect, call, 'checkout.session'))),
+  ...readRoutes('/v1/checkout/sessions', 'checkout.session', FILTERS, shown),
 ]
 
 /** What is bought, which Stripe shows of a session only by a separate call. */
@@ -49,13 +48,6 @@ export interface Bought {
   currency: string
   prices: { price: string; quantity: string }[]
   data: Form
-}
-
-function listAll({ state }: Dialect, call: Call): object {
-  const found = state
-    .all('checkout.session')
-    .filter((one) => FILTERS.every((name) => text(call, name) === undefined || text(call, name) === one[name]))
-  return list(call, found.map(shown))
 }
 
 function create(dialect: Dialect, call: Call): object {
@@ -176,8 +168,8 @@ export function payCheckout(dialect: Dialect, id: string, email: string | undefi
   const address = session.customer_email ?? email
   const customer =
     (session.customer as string | null) ??
-    perform(dialect, customerRoutes, '/v1/customers', { ...(address && { email: address }) }).id
-  const method = perform(dialect, paymentMethodRoutes, `/v1/payment_methods/${card}/attach`, { customer }).id
+    perform(dialect, customerRoutes, 'POST', '/v1/customers', { ...(address && { email: address }) }).id
+  const method = perform(dialect, paymentMethodRoutes, 'POST', `/v1/payment_methods/${card}/attach`, { customer }).id
   const paid =
     session.mode === 'subscription'
       ? subscribe(dialect, session, customer, method)
@@ -208,7 +200,7 @@ type Paying = CheckoutSession & { bought: Bought }
 
 function subscribe(dialect: Dialect, { bought }: Paying, customer: string, default_payment_method: string): object {
   const params = { ...bought.data, customer, default_payment_method, items: bought.prices }
-  const made = perform<Stripe.Subscription>(dialect, subscriptionRoutes, '/v1/subscriptions', params)
+  const made = perform<Stripe.Subscription>(dialect, subscriptionRoutes, 'POST', '/v1/subscriptions', params)
   if (made.status !== 'active') throw invalid('Your card was declined.', { code: 'card_declined' })
   return { subscription: made.id, invoice: made.latest_invoice }
 }
@@ -222,14 +214,5 @@ function charge(dialect: Dialect, { bought, amount_total }: Paying, customer: st
     payment_method,
     confirm: 'true',
   }
-  return { payment_intent: perform(dialect, paymentIntentRoutes, '/v1/payment_intents', params).id }
-}
-
-/** Calls the API from within. */
-function perform<T = { id: string }>(dialect: Dialect, routes: readonly Route[], path: string, params: Form): T {
-  for (const { method, pattern, handler } of routes) {
-    const found = method === 'POST' ? pattern.exec(path) : null
-    if (found) return handler(dialect, { method, path, params, id: found[1] ?? '' }) as T
-  }
-  throw new Error(`Bug: no route for ${path}`)
+  return { payment_intent: perform(dialect, paymentIntentRoutes, 'POST', '/v1/payment_intents', params).id }
 }

@@ -3,7 +3,7 @@ import type { Stripe } from 'stripe'
 import type { Form } from '../../lib/http/form.ts'
 import { type Call, type Dialect, existing, inPath, metadata, route, text } from './call.ts'
 import { missing } from './errors.ts'
-import { LIST_PARAMS, list } from './lists.ts'
+import { LIST_PARAMS, list, matching } from './lists.ts'
 
 const FIELDS = [
   'address',
@@ -19,21 +19,17 @@ const FIELDS = [
 
 export const customerRoutes = [
   route('POST', '/v1/customers', FIELDS, create),
-  route('GET', '/v1/customers', [...LIST_PARAMS, 'email'], listAll),
+  route('GET', '/v1/customers', [...LIST_PARAMS, 'email'], (dialect, call) => {
+    const found = matching(dialect, call, 'customer', ['email'])
+    return list(
+      call,
+      found.filter(({ deleted }) => !deleted),
+    )
+  }),
   route('GET', '/v1/customers/:id', [], (dialect, call) => inPath(dialect, call, 'customer')),
   route('POST', '/v1/customers/:id', FIELDS, update),
   route('DELETE', '/v1/customers/:id', [], remove),
 ]
-
-function listAll({ state }: Dialect, call: Call): object {
-  const email = text(call, 'email')
-  const customers = state.all('customer').filter(isPresent)
-  return list(call, email === undefined ? customers : customers.filter((customer) => customer.email === email))
-}
-
-function isPresent(customer: Stripe.Customer | Stripe.DeletedCustomer): customer is Stripe.Customer {
-  return !customer.deleted
-}
 
 function create(dialect: Dialect, call: Call): object {
   const { state, livemode } = dialect

@@ -2,7 +2,7 @@
 import { DAY_S } from '../../lib/days.ts'
 import type { Form } from '../../lib/http/form.ts'
 import { openRandom, type Random } from '../../lib/seeded-random.ts'
-import type { Dialect, Route } from './call.ts'
+import { type Dialect, perform, quiet, type Route } from './call.ts'
 import { customerRoutes } from './customers.ts'
 import { closeDispute, openDispute } from './disputes.ts'
 import { StripeError } from './errors.ts'
@@ -39,14 +39,14 @@ const COUNTRIES = ['US', 'DE', 'GB', 'JP', 'IS', 'KW', 'HU', 'MG']
 
 /** Fills the account, oldest objects first; no events are recorded of it. */
 export function fillDemoAccount(dialect: Dialect, { customers, seed }: DemoAccountOptions): void {
-  const quiet: Dialect = { state: dialect.state, livemode: dialect.livemode, emit() {} }
+  const { state } = dialect
   const random = openRandom(seed)
-  const end = quiet.state.now()
-  const history = openHistory(quiet.state, end)
-  const prices = quiet.state.inThePast(end - YEARS - DAY_S, () => makePlans(quiet))
+  const end = state.now()
+  const history = openHistory(state, end)
+  const prices = state.inThePast(end - YEARS - DAY_S, () => makePlans(quiet(dialect)))
   for (let n = 1; n <= customers; n += 1) {
     const at = end - YEARS + Math.floor((n / (customers + 1)) * YEARS)
-    history.add(at, () => live({ dialect: quiet, random, history, prices, now: at }, n))
+    history.add(at, () => live({ dialect: quiet(dialect), random, history, prices, now: at }, n))
   }
   history.run()
 }
@@ -65,9 +65,11 @@ function live(life: Life, n: number): void {
   const customer = makeCustomer(dialect, random, n)
   if (random.chance(0.04)) return
   const card = random.chance(0.04) ? random.pick(DECLINING) : random.pick(CARDS)
-  const { id: method } = perform<{ id: string }>(dialect, 'POST', `/v1/payment_methods/${card}/attach`, { customer })
+  const { id: method } = perform(dialect, ROUTES, 'POST', `/v1/payment_methods/${card}/attach`, { customer })
   if (random.chance(0.6))
-    perform(dialect, 'POST', `/v1/customers/${customer}`, { invoice_settings: { default_payment_method: method } })
+    perform(dialect, ROUTES, 'POST', `/v1/customers/${customer}`, {
+      invoice_settings: { default_payment_method: method },
+    })
   if (random.chance(0.15)) history.add(now + DAY_S, () => buy(life, customer, method))
   if (random.chance(0.01)) history.add(now + 2 * DAY_S, () => buy(life, undefined, 'pm_card_visa'))
   if (random.chance(0.8)) subscribe(life, customer, random.pick(prices))
@@ -77,11 +79,11 @@ function live(life: Life, n: number): void {
 
 function makePlans(dialect: Dialect): string[] {
   return PLANS.flatMap(({ name, interval, amounts, ...plan }) => {
-    const product = perform<{ id: string }>(dialect, 'POST', '/v1/products', { name })
+    const product = perform(dialect, ROUTES, 'POST', '/v1/products', { name })
     const recurring = { interval, interval_count: String('count' in plan ? plan.count : 1) }
     return Object.entries(amounts).map(([currency, amount]) => {
       const params = { product: product.id, currency, unit_amount: String(amount), recurring }
-      return perform<{ id: string }>(dialect, 'POST', '/v1/prices', params).id
+      return perform(dialect, ROUTES, 'POST', '/v1/prices', params).id
     })
   })
 }
@@ -96,13 +98,13 @@ function makeCustomer(dialect: Dialect, random: Random, n: number): string {
     ...(random.chance(0.5) && { preferred_locales: ['en-US'] }),
     ...(random.chance(0.8) && { metadata: { user_id: `user-${n}` } }),
   }
-  return perform<{ id: string }>(dialect, 'POST', '/v1/customers', params).id
+  return perform(dialect, ROUTES, 'POST', '/v1/customers', params).id
 }
 
 function subscribe(life: Life, customer: string, price: string): void {
   const { dialect, random } = life
   const params: Form = { customer, items: [{ price }], ...(random.chance(0.15) && { trial_period_days: '7' }) }
-  const subscription = perform<{ id: string }>(dialect, 'POST', '/v1/subscriptions', params).id
+  const subscription = perform(dialect, ROUTES, 'POST', '/v1/subscriptions', params).id
   mayReturn(life, customer)
   renewLater(life, subscription, customer, random.integer(0, 8))
 }
@@ -120,7 +122,7 @@ function renewLater(life: Life, id: string, customer: string, periods: number): 
       history.add(end - DAY_S, () => {
         // Its customer may have left before.
         if (isCanceled()) return
-        perform(dialect, method, `/v1/subscriptions/${id}`, params)
+        perform(dialect, ROUTES, method, `/v1/subscriptions/${id}`, params)
       })
     if (ending === 'cancel') change({}, 'DELETE')
     if (ending === 'later') change({ cancel_at_period_end: 'true' })
@@ -166,22 +168,13 @@ function mayReturn({ dialect, random, history }: Life, customer: string): void {
 
 function leave(dialect: Dialect, customer: string): void {
   for (const { id, status } of dialect.state.related('subscription', 'customer', customer))
-    if (status !== 'canceled') perform(dialect, 'DELETE', `/v1/subscriptions/${id}`, {})
-  perform(dialect, 'DELETE', `/v1/customers/${customer}`, {})
+    if (status !== 'canceled') perform(dialect, ROUTES, 'DELETE', `/v1/subscriptions/${id}`, {})
+  perform(dialect, ROUTES, 'DELETE', `/v1/customers/${customer}`, {})
 }
 
 function detach(dialect: Dialect, method: string): void {
   if (idOf(dialect.state.find('payment_method', method)!.customer))
-    perform(dialect, 'POST', `/v1/payment_methods/${method}/detach`, {})
-}
-
-/** Calls the API from within. */
-function perform<T = object>(dialect: Dialect, method: Route['method'], path: string, params: Form): T {
-  for (const route of ROUTES) {
-    const found = route.method === method ? route.pattern.exec(path) : null
-    if (found) return route.handler(dialect, { method, path, params, id: found[1] ?? '' }) as T
-  }
-  throw new Error(`Bug: no route for ${path}`)
+    perform(dialect, ROUTES, 'POST', `/v1/payment_methods/${method}/detach`, {})
 }
 
 /** Runs actions in the order of their times, up to `end`; each may add later ones. */

@@ -1,10 +1,9 @@
 // Stripe's API as the simulator speaks it: keys, routes, idempotency, faults, and work that becomes due.
 import { type Form, FormError } from '../../lib/http/form.ts'
-import { Deliveries } from '../deliveries.ts'
-import { advanceThroughJobs, type Job, JobTimer } from '../jobs.ts'
+import { ProviderDialect, type Reply, type SimulatedResponse } from '../dialect.ts'
 import { accountOf, accountRoutes } from './account.ts'
 import { balanceTransactionRoutes, postWaitingCharge } from './balance-transactions.ts'
-import { type Call, checkNames, type Dialect, type Route } from './call.ts'
+import { type Call, checkNames, type Dialect, match, type Route } from './call.ts'
 import { chargeRoutes } from './charges.ts'
 import { checkoutRoutes } from './checkout.ts'
 import { couponRoutes } from './coupons.ts'
@@ -16,13 +15,13 @@ import { expand } from './expand.ts'
 import { Faults } from './faults.ts'
 import { hide } from './hidden.ts'
 import { invoiceRoutes } from './invoices.ts'
-import { OtherAccounts, responseOfEmptyAccount } from './other-accounts.ts'
+import { responseOfEmptyAccount } from './other-accounts.ts'
 import { paymentIntentRoutes, settlePayment } from './payment-intents.ts'
 import { paymentMethodRoutes } from './payment-methods.ts'
 import { payoutRoutes } from './payouts.ts'
 import { productRoutes } from './products.ts'
 import { failRefund, refundRoutes, settleRefund } from './refunds.ts'
-import { type EventType, State, type StateOptions, type Task } from './state.ts'
+import type { EventType, State, Task } from './state.ts'
 import { subscriptionItemRoutes } from './subscription-items.ts'
 import { subscriptionRoutes } from './subscriptions.ts'
 
@@ -45,12 +44,6 @@ const ROUTES: readonly Route[] = [
   ...subscriptionRoutes,
 ]
 
-export interface DialectOptions extends StateOptions {
-  livemode: boolean
-  /** Resolves after `ms`, or at once when `signal` aborts. */
-  sleep(ms: number, signal: AbortSignal): Promise<void>
-}
-
 export interface Asked {
   method: string
   path: string
@@ -59,46 +52,15 @@ export interface Asked {
   idempotencyKey: string | undefined
 }
 
-export interface SimulatedResponse {
-  status: number
-  body: object
-  isReplay?: boolean
-}
-
-/** `dropped`: the connection breaks without a response. */
-export type Reply = SimulatedResponse | 'dropped'
-
-export class StripeDialect implements Dialect {
-  readonly state: State
+export class StripeDialect extends ProviderDialect<State, Asked, Delivery> implements Dialect {
   readonly livemode: boolean
   readonly faults = new Faults()
-  readonly deliveries: Deliveries<Delivery>
-  readonly others = new OtherAccounts()
-  /** The number of calls so far. */
-  calls = 0
-  readonly #options: DialectOptions
-  readonly #revoked = new Set<string>()
-  readonly #running = new Set<string>()
-  readonly #closing = new AbortController()
-  readonly #timer: JobTimer
+  /** Keys of other accounts, and the ids of these: the keys are valid, and none of the objects of this account exist there. */
+  readonly others = new Map<string, string>()
 
-  private constructor(state: State, options: DialectOptions) {
-    this.state = state
-    this.livemode = options.livemode
-    this.#options = options
-    const { sleep, wallClockMs } = options
-    this.deliveries = new Deliveries({ sleep, form: (delivery) => formEvent(state, delivery, wallClockMs()) })
-    this.#timer = new JobTimer({
-      sleep,
-      closing: this.#closing.signal,
-      nextDueInMs: () => state.nextDueInMs(),
-      run: () => this.runDueJobs(),
-    })
-    this.#timer.set()
-  }
-
-  static async open(options: DialectOptions): Promise<StripeDialect> {
-    return new StripeDialect(await State.open(options), options)
+  constructor(state: State, livemode: boolean) {
+    super(state, formEvent)
+    this.livemode = livemode
   }
 
   emit(type: EventType, object: object, previous?: object): void {
@@ -106,58 +68,29 @@ export class StripeDialect implements Dialect {
     for (const endpoint of endpoints) this.deliveries.add({ event, endpoint })
   }
 
-  revokeKey(secretKey: string): void {
-    this.#revoked.add(secretKey)
-  }
-
-  /** Moves the dialect's clock, and runs each job that becomes due at its own time. */
-  advance(ms: number): void {
-    advanceThroughJobs(ms, {
-      nextDueInMs: () => this.state.nextDueInMs(),
-      advance: (by) => this.state.advance(by),
-      runDueJobs: () => this.runDueJobs(),
-    })
-  }
-
-  async close(): Promise<void> {
-    this.#closing.abort()
-    await this.deliveries.close()
-    await this.state.close()
-  }
-
-  /** Runs one call. Its changes are on disk before the response. */
-  async respond(asked: Asked): Promise<Reply> {
-    this.calls += 1
-    this.runDueJobs()
-    const reply = await this.#respond(asked)
-    this.#timer.set()
-    await this.state.durable()
-    return reply
-  }
-
-  async #respond(asked: Asked): Promise<Reply> {
+  protected async perform(asked: Asked): Promise<Reply> {
     const key = asked.method === 'POST' && asked.idempotencyKey ? asked.idempotencyKey : undefined
     try {
       this.#authenticate(asked.secretKey)
-      const other = this.others.of(asked.secretKey)
+      const other = this.others.get(asked.secretKey ?? '')
       const empty = other === undefined ? undefined : responseOfEmptyAccount(asked)
       if (empty) return { status: 200, body: empty }
-      const { call, route } = match(asked)
+      const { call, route } = routeOf(asked)
       if (other !== undefined && call.path === '/v1/account') return { status: 200, body: accountOf(other) }
       const fault = this.faults.of(this, call, key)
       if (fault?.kind === 'drop_before') return 'dropped'
       if (fault?.kind === 'forbidden') throw forbidden()
       if (fault?.kind === 'busy') throw unavailable(429)
       if (fault?.kind === 'locked') throw unavailable(429, 'lock_timeout')
-      if (fault?.kind === 'in_use' || (key && this.#running.has(key))) throw unavailable(409)
+      if (fault?.kind === 'in_use' || (key && this.running.has(key))) throw unavailable(409)
       if (fault?.kind === 'late') {
-        if (key) this.#running.add(key)
+        if (key) this.running.add(key)
         this.state.schedule('call', JSON.stringify(asked), fault.ms)
         return 'dropped'
       }
-      const reply = this.#perform(call, route, key, fault?.kind)
+      const reply = this.#performOnce(call, route, key, fault?.kind)
       if (fault?.kind === 'drop_after') return 'dropped'
-      if (fault?.kind === 'slow') await this.#delay(fault.ms, key)
+      if (fault?.kind === 'slow') await this.delay(fault.ms, key)
       return reply
     } catch (error) {
       return responseOf(error)
@@ -165,7 +98,7 @@ export class StripeDialect implements Dialect {
   }
 
   /** Runs the call, or repeats the outcome of the first call with this key. */
-  #perform(call: Call, route: Route, key: string | undefined, fault?: string): SimulatedResponse {
+  #performOnce(call: Call, route: Route, key: string | undefined, fault?: string): SimulatedResponse {
     const purpose = JSON.stringify([call.method, call.path, call.params])
     const kept = key === undefined ? undefined : this.state.keptOutcome(key)
     if (kept && kept.purpose !== purpose) {
@@ -188,27 +121,16 @@ export class StripeDialect implements Dialect {
     }
   }
 
-  async #delay(ms: number, key: string | undefined): Promise<void> {
-    if (key) this.#running.add(key)
-    await this.#options.sleep(ms, this.#closing.signal)
-    if (key) this.#running.delete(key)
-  }
-
   #authenticate(secretKey: string | undefined): void {
     const mode = this.livemode ? 'live' : 'test'
-    if (secretKey && new RegExp(`^[sr]k_${mode}_[A-Za-z0-9]{4,250}$`).test(secretKey) && !this.#revoked.has(secretKey))
+    if (secretKey && new RegExp(`^[sr]k_${mode}_[A-Za-z0-9]{4,250}$`).test(secretKey) && !this.revoked.has(secretKey))
       return
     const shown = secretKey ? `${secretKey.slice(0, 8)}****${secretKey.slice(-4)}` : undefined
     const message = shown ? `Invalid API Key provided: ${shown}` : 'You did not provide an API key.'
     throw new StripeError(401, { type: 'invalid_request_error', message })
   }
 
-  /** Runs the jobs that are due by the dialect's clock. */
-  runDueJobs(): void {
-    for (const job of this.state.takeDue()) this.#runJob(job)
-  }
-
-  #runJob({ task, target }: Job<Task>): void {
+  protected runJob(task: Task, target: string): void {
     if (task === 'settle_payment') settlePayment(this, target)
     else if (task === 'settle_refund') settleRefund(this, target)
     else if (task === 'fail_refund') failRefund(this, target)
@@ -218,10 +140,10 @@ export class StripeDialect implements Dialect {
   }
 
   #runLateCall(asked: Asked): void {
-    if (asked.idempotencyKey) this.#running.delete(asked.idempotencyKey)
+    if (asked.idempotencyKey) this.running.delete(asked.idempotencyKey)
     try {
-      const { call, route } = match(asked)
-      this.#perform(call, route, asked.idempotencyKey)
+      const { call, route } = routeOf(asked)
+      this.#performOnce(call, route, asked.idempotencyKey)
     } catch (error) {
       // The connection of the caller is closed.
       if (!(error instanceof StripeError)) throw error
@@ -229,11 +151,9 @@ export class StripeDialect implements Dialect {
   }
 }
 
-function match({ method, path, params }: Asked): { call: Call; route: Route } {
-  for (const route of ROUTES) {
-    const found = route.method === method ? route.pattern.exec(path) : null
-    if (found) return { call: { method: route.method, path, params, id: found[1] ?? '' }, route }
-  }
+function routeOf({ method, path, params }: Asked): { call: Call; route: Route } {
+  const found = match(ROUTES, method, path, params)
+  if (found) return found
   const message = `Unrecognized request URL (${method}: ${path}).`
   throw new StripeError(404, { type: 'invalid_request_error', message })
 }

@@ -2,9 +2,9 @@
 import type { Stripe } from 'stripe'
 import { DAY_S } from '../../lib/days.ts'
 import { post } from './balance-transactions.ts'
-import { type Call, type Dialect, inPath, route, text } from './call.ts'
+import type { Dialect } from './call.ts'
 import { invalid } from './errors.ts'
-import { LIST_PARAMS, list } from './lists.ts'
+import { readRoutes } from './lists.ts'
 import { idOf } from './payment-intents.ts'
 import { behaviourOf } from './payment-methods.ts'
 
@@ -13,16 +13,7 @@ type Dispute = Stripe.Dispute
 // Stripe's fee for a dispute, in the account's currency.
 const FEE = 1500
 
-export const disputeRoutes = [
-  route('GET', '/v1/disputes', [...LIST_PARAMS, 'charge', 'payment_intent'], listAll),
-  route('GET', '/v1/disputes/:id', [], (dialect, call) => inPath(dialect, call, 'dispute')),
-]
-
-function listAll({ state }: Dialect, call: Call): object {
-  const [charge, intent] = [text(call, 'charge'), text(call, 'payment_intent')]
-  if (intent) return list(call, state.related('dispute', 'payment_intent', intent))
-  return list(call, charge ? state.related('dispute', 'charge', charge) : state.all('dispute'))
-}
+export const disputeRoutes = readRoutes('/v1/disputes', 'dispute', ['charge', 'payment_intent'])
 
 /** The customer's bank disputes a charge and takes its amount back. */
 export function openDispute(dialect: Dialect, chargeId: string, reason?: string): Dispute {

@@ -1,4 +1,5 @@
 // Errors in the form of Stripe's API: a status and an `error` object.
+import { DialectError } from '../dialect.ts'
 
 /** The fields of the `error` object. */
 export interface ErrorBody {
@@ -14,16 +15,12 @@ export interface ErrorBody {
 }
 
 /** Ends a call with this response. */
-export class StripeError extends Error {
-  readonly status: number
-  readonly body: ErrorBody
+export class StripeError extends DialectError<ErrorBody> {
   /** Kept under the idempotency key and replayed; false where the call was turned away before it began. */
   readonly isOutcome: boolean
 
   constructor(status: number, body: ErrorBody, { isOutcome = false } = {}) {
-    super(body.message)
-    this.status = status
-    this.body = body
+    super(status, body, body.message)
     this.isOutcome = isOutcome
   }
 }

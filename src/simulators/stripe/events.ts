@@ -2,9 +2,9 @@
 import { createHmac } from 'node:crypto'
 import type { Stripe } from 'stripe'
 import type { Notice } from '../deliveries.ts'
-import { type Call, type Dialect, inPath, metadata, required, route, text } from './call.ts'
-import { invalid, missing } from './errors.ts'
-import { LIST_PARAMS, list } from './lists.ts'
+import { type Call, type Dialect, existing, inPath, metadata, required, route, text } from './call.ts'
+import { invalid } from './errors.ts'
+import { LIST_PARAMS, list, readRoutes } from './lists.ts'
 import type { EventType, Objects, State } from './state.ts'
 
 export const API_VERSION = '2026-10-28.endive'
@@ -12,8 +12,7 @@ export const API_VERSION = '2026-10-28.endive'
 const FIELDS = ['api_version', 'description', 'disabled', 'enabled_events', 'metadata', 'url']
 
 export const eventRoutes = [
-  route('GET', '/v1/events', [...LIST_PARAMS, 'type'], listEvents),
-  route('GET', '/v1/events/:id', [], (dialect, call) => inPath(dialect, call, 'event')),
+  ...readRoutes('/v1/events', 'event', ['type']),
   route('POST', '/v1/webhook_endpoints', FIELDS, createEndpoint),
   route('GET', '/v1/webhook_endpoints', LIST_PARAMS, (dialect, call) =>
     list(call, dialect.state.all('webhook_endpoint').filter(isOn).map(withoutSecret)),
@@ -27,14 +26,6 @@ export const eventRoutes = [
     return { id: before.id, object: 'webhook_endpoint', deleted: true }
   }),
 ]
-
-function listEvents({ state }: Dialect, call: Call): object {
-  const type = text(call, 'type')
-  return list(
-    call,
-    state.all('event').filter((event) => type === undefined || event.type === type),
-  )
-}
 
 function createEndpoint({ state, livemode }: Dialect, call: Call): object {
   const events = call.params['enabled_events']
@@ -70,9 +61,9 @@ type Endpoint = Objects['webhook_endpoint']
 const newSecret = (state: Dialect['state']) => `whsec_${state.newId('s').slice(2)}`
 
 /** Gives an endpoint a new secret, as the dashboard does; the one before signs too for `keepMs`. */
-export function rollSecret({ state }: Dialect, id: string, keepMs: number): Endpoint {
-  const before = state.find('webhook_endpoint', id)
-  if (!before) throw missing('webhook_endpoint', id, 'id', 404)
+export function rollSecret(dialect: Dialect, id: string, keepMs: number): Endpoint {
+  const before = existing(dialect, 'webhook_endpoint', id, 'id', 404)
+  const { state } = dialect
   const rolled = { secret: before.secret!, until_s: state.now() + keepMs / 1000 }
   return state.put({ ...before, secret: newSecret(state), rolled })
 }

@@ -1,7 +1,7 @@
 // Puts objects in place of their ids where a call asks for it: `expand[]=latest_charge`, `expand[]=data.customer`.
 import type { Call } from './call.ts'
 import { invalid } from './errors.ts'
-import { shown } from './payout-shown.ts'
+import { shown } from './payouts.ts'
 import type { Kind, State } from './state.ts'
 
 // The fields that hold ids, and the kinds of the object meant.

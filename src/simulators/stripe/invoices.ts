@@ -2,7 +2,7 @@
 import type { Stripe } from 'stripe'
 import { type Call, type Dialect, existing, inPath, required, route, text } from './call.ts'
 import { StripeError } from './errors.ts'
-import { LIST_PARAMS, list } from './lists.ts'
+import { LIST_PARAMS, list, matching } from './lists.ts'
 import { idOf, pay } from './payment-intents.ts'
 import type { State } from './state.ts'
 
@@ -15,16 +15,11 @@ export const invoiceRoutes = [
 ]
 
 function listAll(dialect: Dialect, call: Call): object {
-  const { state } = dialect
-  const [customer, status, subscription] = [text(call, 'customer'), text(call, 'status'), text(call, 'subscription')]
-  const found = customer ? state.related('invoice', 'customer', customer) : state.all('invoice')
+  const subscription = text(call, 'subscription')
+  const found = matching(dialect, call, 'invoice', ['customer', 'status'])
   return list(
     call,
-    found.filter(
-      (one) =>
-        (!subscription || one.parent?.subscription_details?.subscription === subscription) &&
-        (!status || one.status === status),
-    ),
+    found.filter(({ parent }) => !subscription || parent?.subscription_details?.subscription === subscription),
   )
 }
 

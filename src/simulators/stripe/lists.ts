@@ -1,15 +1,44 @@
 // Pages of Stripe's list endpoints: newest first, `limit`, `starting_after`, `ending_before` and ranges of `created`.
-import { type Call, integer, text } from './call.ts'
+import { type Call, type Dialect, inPath, integer, type Route, route, text } from './call.ts'
 import { invalid } from './errors.ts'
+import { isReference, type Kind, type Objects } from './state.ts'
 
 /** The parameters of every list. */
 export const LIST_PARAMS = ['limit', 'starting_after', 'ending_before', 'created'] as const
 
-export interface List<T> {
+interface List<T> {
   object: 'list'
   url: string
   has_more: boolean
   data: T[]
+}
+
+/**
+ * The routes that read a kind: a list by the fields that a call names, and one object by its id.
+ * @param show the object as the API shows it
+ */
+export function readRoutes<K extends Kind>(
+  path: string,
+  kind: K,
+  fields: readonly string[],
+  show: (object: Objects[K]) => { id: string; created?: number } = (object) => object,
+): Route[] {
+  return [
+    route('GET', path, [...LIST_PARAMS, ...fields], (dialect, call) =>
+      list(call, matching(dialect, call, kind, fields).map(show)),
+    ),
+    route('GET', `${path}/:id`, [], (dialect, call) => show(inPath(dialect, call, kind))),
+  ]
+}
+
+/** The objects whose fields have the values that the call names, oldest first. */
+export function matching<K extends Kind>({ state }: Dialect, call: Call, kind: K, fields: readonly string[]) {
+  const named = fields.filter((field) => text(call, field))
+  const indexed = named.find(isReference)
+  const found = indexed ? state.related(kind, indexed, text(call, indexed)!) : state.all(kind)
+  return found.filter((one) =>
+    named.every((field) => (one as object as Record<string, unknown>)[field] === text(call, field)),
+  )
 }
 
 /** @param objects oldest first, filtered by everything but `created` */

@@ -1,19 +1,6 @@
-// Keys of other accounts: they are valid, and none of the objects of this account exist there.
+// What is different for the keys of other accounts, which have no objects.
 import type { Form } from '../../lib/http/form.ts'
 import { missing } from './errors.ts'
-
-export class OtherAccounts {
-  readonly #accounts = new Map<string, string>()
-
-  /** From now on the key is one of this account. */
-  assign(secretKey: string, accountId: string): void {
-    this.#accounts.set(secretKey, accountId)
-  }
-
-  of(secretKey: string | undefined): string | undefined {
-    return secretKey === undefined ? undefined : this.#accounts.get(secretKey)
-  }
-}
 
 /** The response of an account without objects; undefined for calls that do not depend on objects, such as the one for the balance. */
 export function responseOfEmptyAccount({

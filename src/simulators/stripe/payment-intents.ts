@@ -16,7 +16,7 @@ import {
 } from './call.ts'
 import { makeCharge } from './charges.ts'
 import { invalid, StripeError } from './errors.ts'
-import { LIST_PARAMS, list } from './lists.ts'
+import { readRoutes } from './lists.ts'
 import { newPaymentIntent } from './new-payment-intent.ts'
 import { behaviourOf, save, usable } from './payment-methods.ts'
 
@@ -38,8 +38,7 @@ const CREATE_PARAMS = [
 
 export const paymentIntentRoutes = [
   route('POST', '/v1/payment_intents', CREATE_PARAMS, create),
-  route('GET', '/v1/payment_intents', [...LIST_PARAMS, 'customer'], listAll),
-  route('GET', '/v1/payment_intents/:id', [], (dialect, call) => inPath(dialect, call, 'payment_intent')),
+  ...readRoutes('/v1/payment_intents', 'payment_intent', ['customer']),
   route('POST', '/v1/payment_intents/:id', ['metadata', 'description'], update),
   route(
     'POST',
@@ -49,11 +48,6 @@ export const paymentIntentRoutes = [
   ),
   route('POST', '/v1/payment_intents/:id/cancel', ['cancellation_reason'], cancel),
 ]
-
-function listAll({ state }: Dialect, call: Call): object {
-  const customer = text(call, 'customer')
-  return list(call, customer ? state.related('payment_intent', 'customer', customer) : state.all('payment_intent'))
-}
 
 function create(dialect: Dialect, call: Call): object {
   const amount = integer(call, 'amount')

@@ -121,8 +121,8 @@ export interface RenewedCard {
 
 /** The customer's bank issues a new card: Stripe gets its data from the networks, and the payment method stays. */
 export function renewCard(dialect: Dialect, id: string, renewed: RenewedCard): Stripe.PaymentMethod {
-  const before = dialect.state.find('payment_method', id)
-  if (!before?.card) throw missing('payment_method', id, 'id', 404)
+  const before = existing(dialect, 'payment_method', id, 'id', 404)
+  if (!before.card) throw missing('payment_method', id, 'id', 404)
   const changed: Stripe.PaymentMethod = { ...before, card: { ...before.card, ...renewed } }
   dialect.state.put(changed)
   dialect.emit('payment_method.automatically_updated', changed)

@@ -1,24 +1,16 @@
 // Payouts: what is in the balance goes to the bank, all at once; an account's own fees and adjustments.
 import type { Stripe } from 'stripe'
+import { DAY_S } from '../../lib/days.ts'
 import { ACCOUNT_CURRENCY, enter } from './balance-transactions.ts'
-import { type Call, type Dialect, inPath, route, text } from './call.ts'
-import { invalid, missing } from './errors.ts'
-import { LIST_PARAMS, list } from './lists.ts'
-import { shown } from './payout-shown.ts'
+import { type Dialect, existing } from './call.ts'
+import { invalid } from './errors.ts'
+import { readRoutes } from './lists.ts'
 import type { Objects } from './state.ts'
 
-const DAY_S = 86_400
+/** As the API shows it: without the entries, which only the list of balance transactions shows. */
+export const shown = ({ entries: _entries, ...payout }: Objects['payout']): Stripe.Payout => payout
 
-export const payoutRoutes = [
-  route('GET', '/v1/payouts', [...LIST_PARAMS, 'status'], listAll),
-  route('GET', '/v1/payouts/:id', [], (dialect, call) => shown(inPath(dialect, call, 'payout'))),
-]
-
-function listAll({ state }: Dialect, call: Call): object {
-  const status = text(call, 'status')
-  const all = state.all('payout').filter((one) => status === undefined || one.status === status)
-  return list(call, all.map(shown))
-}
+export const payoutRoutes = readRoutes('/v1/payouts', 'payout', ['status'], shown)
 
 /** Pays out everything that is in the balance, as Stripe does every day or week. undefined if there is nothing to pay. */
 export function payOut(dialect: Dialect): Stripe.Payout | undefined {
@@ -74,19 +66,12 @@ export function payOut(dialect: Dialect): Stripe.Payout | undefined {
 
 /** The bank returns a payout: its money is in the balance again, for the next one. */
 export function failPayout(dialect: Dialect, id: string): Stripe.Payout {
-  const before = dialect.state.find('payout', id)
-  if (!before) throw missing('payout', id, 'id', 404)
+  const before = existing(dialect, 'payout', id, 'id', 404)
   if (before.status !== 'paid') throw invalid('Only a payout that was paid can fail.', { param: 'id' })
   const { amount } = before
   const back = enter(dialect, {
-    ...{
-      source: id,
-      amount,
-      fee: 0,
-      type: 'payout_failure',
-      category: 'payout_reversal',
-      description: 'PAYOUT FAILURE',
-    },
+    ...{ source: id, amount, fee: 0, type: 'payout_failure', category: 'payout_reversal' },
+    description: 'PAYOUT FAILURE',
   })
   const failed = {
     ...before,

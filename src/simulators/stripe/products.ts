@@ -17,7 +17,7 @@ import {
 } from './call.ts'
 import { invalid } from './errors.ts'
 import { hide } from './hidden.ts'
-import { LIST_PARAMS, list } from './lists.ts'
+import { LIST_PARAMS, list, matching } from './lists.ts'
 import { readTiers } from './tiers.ts'
 
 const PRODUCT_FIELDS = ['active', 'description', 'metadata', 'name', 'statement_descriptor']
@@ -45,7 +45,9 @@ export const productRoutes = [
   route('GET', '/v1/products/:id', [], (dialect, call) => inPath(dialect, call, 'product')),
   route('POST', '/v1/products/:id', PRODUCT_FIELDS, updateProduct),
   route('POST', '/v1/prices', PRICE_FIELDS, createPrice),
-  route('GET', '/v1/prices', [...LIST_PARAMS, 'active', 'product'], listPrices),
+  route('GET', '/v1/prices', [...LIST_PARAMS, 'active', 'product'], (dialect, call) =>
+    list(call, activeOnes(call, matching(dialect, call, 'price', ['product']))),
+  ),
   route('GET', '/v1/prices/:id', [], (dialect, call) => inPath(dialect, call, 'price')),
   route('POST', '/v1/prices/:id', ['active', 'metadata', 'nickname'], updatePrice),
 ]
@@ -173,12 +175,6 @@ function readRecurring(call: Call): Stripe.Price.Recurring | null {
     trial_period_days: integer(inner, 'trial_period_days') ?? null,
     usage_type: oneOf(inner, 'usage_type', ['licensed', 'metered']) ?? 'licensed',
   }
-}
-
-function listPrices({ state }: Dialect, call: Call): object {
-  const product = text(call, 'product')
-  const prices = activeOnes(call, product ? state.related('price', 'product', product) : state.all('price'))
-  return list(call, prices)
 }
 
 function updatePrice(dialect: Dialect, call: Call): object {

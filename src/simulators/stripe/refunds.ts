@@ -3,7 +3,7 @@ import type { Stripe } from 'stripe'
 import { post } from './balance-transactions.ts'
 import { type Call, type Dialect, existing, inPath, integer, metadata, oneOf, route, text } from './call.ts'
 import { invalid } from './errors.ts'
-import { LIST_PARAMS, list } from './lists.ts'
+import { readRoutes } from './lists.ts'
 import { idOf } from './payment-intents.ts'
 import { behaviourOf } from './payment-methods.ts'
 
@@ -11,19 +11,12 @@ type Refund = Stripe.Refund
 
 export const refundRoutes = [
   route('POST', '/v1/refunds', ['amount', 'charge', 'metadata', 'payment_intent', 'reason'], create),
-  route('GET', '/v1/refunds', [...LIST_PARAMS, 'charge', 'payment_intent'], listAll),
-  route('GET', '/v1/refunds/:id', [], (dialect, call) => inPath(dialect, call, 'refund')),
+  ...readRoutes('/v1/refunds', 'refund', ['charge', 'payment_intent']),
   route('POST', '/v1/refunds/:id', ['metadata'], (dialect, call) => {
     const before = inPath(dialect, call, 'refund')
     return dialect.state.put({ ...before, metadata: metadata(call, before.metadata) })
   }),
 ]
-
-function listAll({ state }: Dialect, call: Call): object {
-  const [charge, intent] = [text(call, 'charge'), text(call, 'payment_intent')]
-  if (intent) return list(call, state.related('refund', 'payment_intent', intent))
-  return list(call, charge ? state.related('refund', 'charge', charge) : state.all('refund'))
-}
 
 function create(dialect: Dialect, call: Call): object {
   const charge = chargeToRefund(dialect, call)

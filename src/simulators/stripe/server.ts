@@ -1,30 +1,21 @@
 // The simulator with Stripe's API, as a server on 127.0.0.1 with its ledger.
-import { randomBytes } from 'node:crypto'
-import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { systemClock } from '../../lib/clock.ts'
-import { decodeForm, FormError } from '../../lib/http/form.ts'
-import { runSimulator, type Simulator } from '../run.ts'
+import { decodeForm } from '../../lib/http/form.ts'
+import type { Reply } from '../dialect.ts'
+import { type DialectOptions, drop, journalOptions, openServer, runSimulator, type Simulator } from '../run.ts'
 import { addCheckoutPage } from './checkout-page.ts'
-import { addControl } from './control.ts'
+import { addActions } from './control.ts'
 import { fillDemoAccount } from './demo-account.ts'
-import { type Reply, StripeDialect } from './dialect.ts'
-import { StripeError } from './errors.ts'
+import { StripeDialect } from './dialect.ts'
 import { API_VERSION } from './events.ts'
+import { randomName, State } from './state.ts'
 
-export interface StripeSimulatorOptions {
-  /** 0 takes any free port. */
-  port: number
-  /** Made if it is missing; locked, so that one simulator at a time has it open. */
-  ledgerFile: string
-  log: Pick<FastifyBaseLogger, 'error'>
-  /** False for tests and load on a slow disk only: a crash of the machine may then lose what was acknowledged. */
-  fsync?: boolean
+export interface StripeSimulatorOptions extends DialectOptions {
   /** True: takes live keys (`sk_live_…`) instead of test keys. */
   livemode?: boolean
   /** The number of made-up customers, with a history of two years, to fill an empty account with. */
   demoCustomers?: number
-  /** Milliseconds since 1970 by another clock than the machine's. */
-  wallClockMs?: () => number
   /** The delay of every response in milliseconds, as over a network. */
   latencyMs?: number
 }
@@ -32,14 +23,8 @@ export interface StripeSimulatorOptions {
 /** Starts it. Throws a `UsageError` when another simulator has the ledger open, or it cannot be used. */
 export function startStripeSimulator(options: StripeSimulatorOptions): Promise<Simulator> {
   return runSimulator(options, async () => {
-    const dialect = await StripeDialect.open({
-      file: options.ledgerFile,
-      fsync: options.fsync ?? true,
-      livemode: options.livemode ?? false,
-      wallClockMs: options.wallClockMs ?? Date.now,
-      randomId: (prefix) => `${prefix}_${randomName()}`,
-      sleep: systemClock.sleep,
-    })
+    const state = await new State(journalOptions(options)).read()
+    const dialect = new StripeDialect(state, options.livemode ?? false)
     const note = fillIfEmpty(dialect, options)
     return { server: build(dialect, options), close: () => dialect.close(), note }
   })
@@ -58,36 +43,17 @@ function fillIfEmpty(
   return undefined
 }
 
-/** 24 letters and digits, as in Stripe's ids. */
-function randomName(): string {
-  return BigInt(`0x${randomBytes(20).toString('hex')}`)
-    .toString(36)
-    .padStart(24, '0')
-    .slice(-24)
-}
-
 function build(dialect: StripeDialect, { log, latencyMs = 0 }: StripeSimulatorOptions): FastifyInstance {
-  const server = fastify({
-    logger: false,
-    forceCloseConnections: true,
-    bodyLimit: 256 * 1024,
-    routerOptions: { querystringParser: (text) => ({ text }) },
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, meta: false, validateSchema: false } },
-  })
+  const server = openServer(
+    log,
+    () => dialect.state.durable(),
+    (message) => ({ error: { type: 'invalid_request_error', message } }),
+    { routerOptions: { querystringParser: (text) => ({ text }) } },
+  )
   server.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
     done(null, { text: body }),
   )
-  server.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
-    if (error instanceof StripeError) return reply.code(error.status).send({ error: error.body })
-    const status = error instanceof FormError ? 400 : (error.statusCode ?? 500)
-    if (status >= 500) log.error({ err: error }, 'The simulator could not respond.')
-    return reply.code(status).send({ error: { type: 'invalid_request_error', message: error.message } })
-  })
-  server.get('/health', async () => {
-    await dialect.state.durable()
-    return { status: 'ok' }
-  })
-  addControl(server, dialect)
+  addActions(server, dialect)
   addCheckoutPage(server, dialect)
   server.route<{ Querystring: { text?: string }; Body: { text?: string } | null }>({
     method: ['GET', 'POST', 'DELETE'],
@@ -126,11 +92,7 @@ function readSecretKey(header: string | undefined): string | undefined {
 }
 
 function send(reply: FastifyReply, response: Reply): FastifyReply {
-  if (response === 'dropped') {
-    reply.hijack()
-    reply.raw.destroy()
-    return reply
-  }
+  if (response === 'dropped') return drop(reply)
   if (response.isReplay) reply.header('idempotent-replayed', 'true')
   return reply
     .code(response.status)

@@ -1,4 +1,5 @@
 // The state of the dialect, in memory and in a journal: objects, idempotency keys, test tokens.
+import { randomBytes } from 'node:crypto'
 import type { Stripe } from 'stripe'
 import { JournaledState } from '../journaled-state.ts'
 
@@ -31,6 +32,8 @@ export type EventType = Stripe.Event.Type
 const REFERENCES = ['customer', 'payment_intent', 'charge', 'product', 'source', 'subscription'] as const
 type ReferenceField = (typeof REFERENCES)[number]
 
+export const isReference = (field: string): field is ReferenceField => REFERENCES.some((one) => one === field)
+
 /** An outcome that is replayed for an idempotency key. */
 export interface KeptOutcome {
   key: string
@@ -45,14 +48,6 @@ export type Task = 'call' | 'settle_payment' | 'settle_refund' | 'fail_refund' |
 
 type Line = { put: Objects[Kind] } | { token: string; of: string } | { retired: string } | { kept: KeptOutcome }
 
-export interface StateOptions {
-  file: string
-  fsync: boolean
-  /** Milliseconds since 1970, of the machine or of a simulation. */
-  wallClockMs: () => number
-  randomId: (prefix: string) => string
-}
-
 // Stripe removes keys after at least 24 hours.
 const KEY_LIFE_MS = 24 * 3_600_000
 
@@ -63,19 +58,7 @@ export class State extends JournaledState<Line, Task> {
   readonly #tokens = new Map<string, string>()
   readonly #retired = new Set<string>()
   readonly #kept = new Map<string, KeptOutcome>()
-  readonly #options: StateOptions
   #pastMs: number | undefined
-
-  private constructor(options: StateOptions) {
-    super(options)
-    this.#options = options
-  }
-
-  static async open(options: StateOptions): Promise<State> {
-    const state = new State(options)
-    await state.read(options)
-    return state
-  }
 
   override nowMs(): number {
     return this.#pastMs ?? super.nowMs()
@@ -97,11 +80,7 @@ export class State extends JournaledState<Line, Task> {
   }
 
   newId(prefix: string): string {
-    return this.#options.randomId(prefix)
-  }
-
-  protected newJobId(): string {
-    return this.newId('job')
+    return `${prefix}_${randomName()}`
   }
 
   find<K extends Kind>(kind: K, id: string): Objects[K] | undefined {
@@ -172,6 +151,14 @@ export class State extends JournaledState<Line, Task> {
       if (now) getOrMake(this.#related, `${object.object} ${field} ${now}`, () => new Set()).add(object.id)
     }
   }
+}
+
+/** 24 letters and digits, as in Stripe's ids. */
+export function randomName(): string {
+  return BigInt(`0x${randomBytes(20).toString('hex')}`)
+    .toString(36)
+    .padStart(24, '0')
+    .slice(-24)
 }
 
 function referenceIn(object: object, field: ReferenceField): string | undefined {

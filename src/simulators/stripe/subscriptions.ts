@@ -6,7 +6,7 @@ import { type Call, type Dialect, existing, flag, inPath, integer, metadata, req
 import { addDiscounts } from './coupons.ts'
 import { invalid } from './errors.ts'
 import { collect } from './invoices.ts'
-import { LIST_PARAMS, list } from './lists.ts'
+import { LIST_PARAMS, list, matching } from './lists.ts'
 
 type Subscription = Stripe.Subscription
 
@@ -33,9 +33,9 @@ export const subscriptionRoutes = [
 ]
 
 /** Without `status` cancelled ones are left out; `all` shows every one. */
-function listAll({ state }: Dialect, call: Call): object {
-  const [customer, status] = [text(call, 'customer'), text(call, 'status')]
-  const found = customer ? state.related('subscription', 'customer', customer) : state.all('subscription')
+function listAll(dialect: Dialect, call: Call): object {
+  const status = text(call, 'status')
+  const found = matching(dialect, call, 'subscription', ['customer'])
   return list(
     call,
     found.filter((one) => status === 'all' || (status ? one.status === status : one.status !== 'canceled')),
