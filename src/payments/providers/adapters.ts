@@ -59,11 +59,16 @@ export interface Adapter {
   whyNotRead(body: unknown): string
   /** The parts of a notification that name objects, without personal data; `readNotification` reads them again. */
   essenceOf(notification: Notification): object
-  /** Requests from the provider the account that the key belongs to; `isSandbox` is the mode that it should be of. */
-  describe(
-    secretKey: string,
-    options: AdapterOptions & { isSandbox: boolean },
-  ): Promise<AccountDescription | NotBegun | Unknown>
+}
+
+/** Requests from the provider the account that the key belongs to; `isSandbox` is the mode that it should be of. */
+export async function describeKey(
+  { open }: Adapter,
+  secretKey: string,
+  { isSandbox, ...options }: AdapterOptions & { isSandbox: boolean },
+): Promise<AccountDescription | NotBegun | Unknown> {
+  const provider = open({ secretKey, merchantId: '', isSandbox, currencies: [], accountId: null }, options)
+  return provider.describeAccount!().finally(() => provider.close())
 }
 
 /** The prefix of secret keys of the demo's simulators. They are never sent to the provider, nor the provider's keys to a simulator. */
@@ -77,7 +82,7 @@ const STRIPE_CALLS_PER_SECOND = { live: 80, sandbox: 20 }
 
 const stripe: Adapter = {
   title: 'Stripe',
-  open: (account, options) => openStripe(account, options),
+  open: openStripe,
   modeOf: (secretKey) => {
     const mode = /^(?:sk|rk)_(test|live)_[A-Za-z0-9_]{8,247}$/.exec(secretKey)?.[1]
     return mode === undefined ? undefined : mode === 'test' ? 'sandbox' : 'live'
@@ -90,13 +95,6 @@ const stripe: Adapter = {
   readNotification: readStripeEvent,
   whyNotRead: whyNoStripeEvent,
   essenceOf: essenceOfStripeEvent,
-  async describe(secretKey, options) {
-    const provider = openStripe(
-      { secretKey, merchantId: '', isSandbox: true, currencies: [], accountId: null },
-      options,
-    )
-    return provider.describeAccount().finally(() => provider.close())
-  },
 }
 
 /** Where Stripe's API is for this key; undefined: at Stripe. */
@@ -114,12 +112,7 @@ function openStripe(
 ) {
   const apiUrl = stripeApiFor(account.secretKey, { stripeApiUrl, simulatorUrls })
   const maxPerSecond = STRIPE_CALLS_PER_SECOND[account.isSandbox ? 'sandbox' : 'live']
-  return new StripeProvider({
-    ...guard,
-    ...account,
-    maxPerSecond,
-    ...(apiUrl !== undefined && { apiUrl }),
-  })
+  return new StripeProvider({ ...guard, ...account, maxPerSecond, ...(apiUrl !== undefined && { apiUrl }) })
 }
 
 // Primer publishes no limit.
@@ -127,7 +120,7 @@ const PRIMER_CALLS_PER_SECOND = { live: 40, sandbox: 20 }
 
 const primer: Adapter = {
   title: 'Primer',
-  open: (account, options) => openPrimer(account, options),
+  open: openPrimer,
   // Primer's keys have the same form in both modes: the host decides, which rejects keys of the other mode.
   modeOf: (secretKey) => (/^[A-Za-z0-9_-]{16,255}$/.test(secretKey) ? 'either' : undefined),
   // A refund is named PAYMENT/refund/N.
@@ -139,10 +132,6 @@ const primer: Adapter = {
   readNotification: readPrimerEvent,
   whyNotRead: whyNoPrimerEvent,
   essenceOf: essenceOfPrimerEvent,
-  async describe(secretKey, { isSandbox, ...options }) {
-    const provider = openPrimer({ secretKey, merchantId: '', isSandbox, currencies: [], accountId: null }, options)
-    return provider.describeAccount().finally(() => provider.close())
-  },
 }
 
 function openPrimer(

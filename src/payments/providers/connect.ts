@@ -14,7 +14,7 @@ import {
   webhookSecretsIn,
   webhookSecretsOf,
 } from './account.ts'
-import { type Adapter, type ApiUrls, adapters, type SimulatorUrls } from './adapters.ts'
+import { type Adapter, type ApiUrls, adapters, describeKey, type SimulatorUrls } from './adapters.ts'
 import type { AccountDescription } from './outcomes.ts'
 
 export interface Connecting {
@@ -205,7 +205,7 @@ async function accountOfStoredKey(context: ConnectContext, adapter: Adapter, nam
     if (!(error instanceof CredentialsUnreadable)) throw error
     return undefined
   })
-  const found = stored && (await adapter.describe(stored.secretKey, { ...context, isSandbox: stored.isSandbox }))
+  const found = stored && (await describeKey(adapter, stored.secretKey, { ...context, isSandbox: stored.isSandbox }))
   return found?.outcome === 'described' ? (found.accountId ?? undefined) : undefined
 }
 
@@ -218,12 +218,13 @@ const wrongAccount = (known: string, given: string) =>
 
 async function describe(
   { clock, deadlineMs, stripeApiUrl, simulatorUrls, apiUrls }: ConnectContext,
-  { title, describe }: Adapter,
+  adapter: Adapter,
   { merchantId }: AccountName,
   { secretKey, isSandbox }: Connecting,
 ): Promise<AccountDescription> {
+  const { title } = adapter
   const addresses = { stripeApiUrl, simulatorUrls, apiUrls }
-  const account = await describe(secretKey!, { clock, deadlineMs, isSandbox, ...addresses })
+  const account = await describeKey(adapter, secretKey!, { clock, deadlineMs, isSandbox, ...addresses })
   if (account.outcome === 'not_begun' && account.cause === 'credentials')
     throw new ApiError(
       400,

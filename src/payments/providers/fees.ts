@@ -51,16 +51,21 @@ const KEEP: Statement = {
     on conflict do nothing`,
 }
 
-/** Returns the entries whose fee is not stored yet. */
-export async function unknownEntries(query: Query, account: AccountName, entryIds: string[]): Promise<string[]> {
+/** Returns the entries of a balance that are not stored yet: their fees, or the entries themselves. */
+export async function unknownEntries(
+  query: Query,
+  table: 'provider_fees' | 'balance_entries',
+  account: AccountName,
+  entryIds: string[],
+): Promise<string[]> {
   if (entryIds.length === 0) return []
-  const rows = await query<{ entry_id: string }>(FIND, [...accountKey(account), entryIds])
+  const rows = await query<{ entry_id: string }>(find(table), [...accountKey(account), entryIds])
   const known = new Set(rows.map(({ entry_id }) => entry_id))
   return entryIds.filter((id) => !known.has(id))
 }
 
-const FIND: Statement = {
-  name: 'find provider fees',
-  text: `select distinct entry_id from provider_fees
+const find = (table: string): Statement => ({
+  name: `find ${table}`,
+  text: `select distinct entry_id from ${table}
          where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and entry_id = any($4)`,
-}
+})

@@ -2,7 +2,7 @@
 // commits. A claim finds its key in them, so that nothing is charged twice.
 import { formatMinor } from '../../lib/money.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
-import type { AccountName } from './account.ts'
+import { type AccountName, accountKey } from './account.ts'
 import type { Movement } from './movements.ts'
 
 /** Stores movements of one account, or updates the state of those that are stored. An operator's decision about one is kept. */
@@ -15,8 +15,7 @@ export async function storeLost(query: Query, account: AccountName, movements: r
       ...{ amount: formatMinor(one.amountMinor, one.currencyCode), currency_code: one.currencyCode },
     }),
   )
-  const { organizationId, psp, merchantId } = account
-  await query(STORE, [organizationId, psp, merchantId, JSON.stringify(rows)])
+  await query(STORE, [...accountKey(account), JSON.stringify(rows)])
 }
 
 const stateOf = ({ isPending, hasFailed }: Pick<Movement, 'isPending' | 'hasFailed'>) =>
@@ -42,11 +41,8 @@ export async function isAccepted(
   account: AccountName,
   { type, transactionId, chargeTransactionId }: Movement,
 ): Promise<boolean> {
-  const { organizationId, psp, merchantId } = account
-  return (
-    (await query(IS_ACCEPTED, [organizationId, psp, merchantId, type, transactionId, chargeTransactionId ?? null]))
-      .length > 0
-  )
+  const found = await query(IS_ACCEPTED, [...accountKey(account), type, transactionId, chargeTransactionId ?? null])
+  return found.length > 0
 }
 
 const IS_ACCEPTED: Statement = {
@@ -72,14 +68,10 @@ export const IS_OPEN = `l.accepted_at is null and ${IS_LOST} and not exists (
     and c.accepted_at is not null)`
 
 /** How many of these charges have no order here, and were not accepted. */
-export async function countLost(
-  query: Query,
-  { organizationId, psp, merchantId }: AccountName,
-  charges: readonly Movement[],
-): Promise<number> {
+export async function countLost(query: Query, account: AccountName, charges: readonly Movement[]): Promise<number> {
   if (charges.length === 0) return 0
   const ids = charges.map(({ transactionId }) => transactionId)
-  const [row] = await query(COUNT_LOST, [organizationId, psp, merchantId, ids])
+  const [row] = await query(COUNT_LOST, [...accountKey(account), ids])
   return Number(row!.n)
 }
 

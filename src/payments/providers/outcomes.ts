@@ -1,12 +1,16 @@
 // The outcomes that a provider's adapter returns. Only `Settled` is final; the others say what may still happen.
 import type { PaymentDetails } from '../../core/records/payment.ts'
 
-/** The provider's final decision. Reference, amount and currency are those that the provider has stored for the key. */
-export interface Settled {
-  outcome: 'succeeded' | 'failed'
-  reference: string
+/** An amount in minor units of ISO 4217. */
+export interface Sum {
   amountMinor: bigint
   currencyCode: string
+}
+
+/** The provider's final decision. Reference, amount and currency are those that the provider has stored for the key. */
+export interface Settled extends Sum {
+  outcome: 'succeeded' | 'failed'
+  reference: string
   details: PaymentDetails
   /** The requested amount, if the provider reports that it approved only a part of it. */
   askedMinor?: bigint

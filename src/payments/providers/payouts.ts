@@ -63,14 +63,6 @@ export async function storeEntries(
   await query(KEEP_ENTRIES, [...accountKey(account), JSON.stringify(rows), payoutId])
 }
 
-/** Returns the entries that are not stored. */
-export async function unknownBalanceEntries(query: Query, account: AccountName, entryIds: string[]): Promise<string[]> {
-  if (entryIds.length === 0) return []
-  const rows = await query<{ entry_id: string }>(FIND, [...accountKey(account), entryIds])
-  const known = new Set(rows.map(({ entry_id }) => entry_id))
-  return entryIds.filter((id) => !known.has(id))
-}
-
 // In a fixed order, so that two transactions that store the same entries cannot deadlock.
 const KEEP_ENTRIES: Statement = {
   name: 'keep balance entries',
@@ -94,10 +86,4 @@ const KEEP_PAYOUT: Statement = {
     values ($1, $2, $3, $4, $5, $6, $7, $8, $9::date, $10, $11)
     on conflict (organization_id, psp, psp_merchant_id, payout_id) do update set status = excluded.status,
       arrives_on = excluded.arrives_on, failure_code = excluded.failure_code`,
-}
-
-const FIND: Statement = {
-  name: 'find balance entries',
-  text: `select entry_id from balance_entries
-         where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and entry_id = any($4)`,
 }

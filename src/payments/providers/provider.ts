@@ -14,6 +14,7 @@ import type {
   Refused,
   SavedCard,
   Settled,
+  Sum,
   Unconfirmed,
   Unknown,
   Withheld,
@@ -64,10 +65,8 @@ export interface Card {
   providerCustomer: string | null
 }
 
-export interface ChargeRequest extends Reference, Card {
-  /** Always in minor units of ISO 4217. The adapter converts it exactly into the provider's units, or refuses it in `accepts`. */
-  amountMinor: bigint
-  currencyCode: string
+/** The adapter converts the amount exactly into the provider's units, or refuses it in `accepts`. */
+export interface ChargeRequest extends Reference, Card, Sum {
   traceparent?: string
 }
 
@@ -77,9 +76,7 @@ export interface Span {
   until?: string
 }
 
-export interface RefundRequest extends Reference {
-  amountMinor: bigint
-  currencyCode: string
+export interface RefundRequest extends Reference, Sum {
   /** The provider's id of the charge to pay back: `details.psp_transaction_id` of the successful charge. */
   chargeTransactionId: string
   traceparent?: string
@@ -113,10 +110,10 @@ export interface Provider {
    * A sentence that says why this provider can never make a charge of this amount and currency, for a 400; undefined if it
    * can. Makes no call.
    */
-  accepts(request: { amountMinor: bigint; currencyCode: string }): string | undefined
+  accepts(request: Sum): string | undefined
 
   /** The same for a refund. Absent if the provider can pay back every amount that it can charge. */
-  acceptsRefund?(request: { amountMinor: bigint; currencyCode: string }): string | undefined
+  acceptsRefund?(request: Sum): string | undefined
 
   /** Whether a new charge may begin: false while the circuit is open or too many calls are queued. */
   admits(): boolean

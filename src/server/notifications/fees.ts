@@ -18,7 +18,7 @@ export async function storeFeesOfOrder(
   { entryIds, orderId, chargeTransactionId }: BalanceEntries,
 ): Promise<void> {
   if (!provider.feeOf) return
-  const unknown = await unknownEntries(db.query, account, entryIds)
+  const unknown = await unknownEntries(db.query, 'provider_fees', account, entryIds)
   if (unknown.length === 0) return
   const { organizationId, psp, merchantId } = account
   const names = [orderId !== null && isUuid(orderId) ? orderId : null, chargeTransactionId]

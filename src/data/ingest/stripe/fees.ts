@@ -1,8 +1,8 @@
 // Stripe's fees: entries of the account's balance, stored with the payments and compared with Stripe's sums.
 import type { App } from '../../../app.ts'
 import { readDecimal, toMinor } from '../../../lib/money.ts'
-import { storeFees } from '../../../payments/providers/fees.ts'
-import { storeEntries, storePayout, unknownBalanceEntries } from '../../../payments/providers/payouts.ts'
+import { storeFees, unknownEntries } from '../../../payments/providers/fees.ts'
+import { storeEntries, storePayout } from '../../../payments/providers/payouts.ts'
 import { ProviderError } from '../../../payments/providers/provider.ts'
 import type { Fields } from '../../../payments/providers/stripe/api.ts'
 import { readFee } from '../../../payments/providers/stripe/fees.ts'
@@ -51,7 +51,7 @@ export function storedFees(
     },
     enter: (entries) => storeEntries(query, account, entries),
     payOut: (payout, entries) => storePayout(query, account, payout, entries),
-    unknown: (entryIds) => unknownBalanceEntries(query, account, entryIds),
+    unknown: (entryIds) => unknownEntries(query, 'balance_entries', account, entryIds),
   }
 }
 

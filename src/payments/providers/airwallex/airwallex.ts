@@ -1,31 +1,16 @@
 // An adapter for Airwallex as far as the contract of charges and refunds: not registered in `adapters.ts`, so it cannot be connected.
-import { Guard, type GuardOptions } from '../guard.ts'
-import type {
-  ChargeRequest,
-  Movement,
-  Provider,
-  Reference,
-  RefundReference,
-  RefundRequest,
-  Span,
-  Traits,
-} from '../provider.ts'
-import { causeOfError } from '../transport.ts'
+import { type GuardedOptions, GuardedProvider } from '../guarded.ts'
+import type { Movement, Provider, Reference, Traits } from '../provider.ts'
 import { AIRWALLEX_API_URL, AirwallexApi, type Fields } from './api.ts'
 import { confirm, findByKey, lookUp, prepare, refuse } from './charges.ts'
 import { ownIds, readIntent, sumIn, timeOf } from './objects.ts'
 import { lookUpRefund, readRefund, refund, refundsOf } from './refunds.ts'
 
-export interface AirwallexOptions extends GuardOptions {
+export interface AirwallexOptions extends GuardedOptions {
   /** The client id and the API key, with a colon between them. */
   secretKey: string
   apiUrl?: string
-  merchantId: string
-  isSandbox: boolean
 }
-
-// Airwallex publishes no limit for it.
-const MAX_IN_FLIGHT = 40
 
 const TRAITS: Traits = {
   prepares: true,
@@ -36,20 +21,20 @@ const TRAITS: Traits = {
   refuseRefund: 'wait_out',
 }
 
-export class AirwallexProvider implements Provider {
+export class AirwallexProvider extends GuardedProvider<AirwallexApi> implements Provider {
   readonly name = 'airwallex'
   readonly traits = TRAITS
-  readonly merchantId: string
-  readonly isSandbox: boolean
-  readonly #guard: Guard
-  readonly #api: AirwallexApi
+  readonly prepare = this.beginning(prepare)
+  readonly confirm = this.moving(confirm)
+  readonly lookUp = this.finding(lookUp)
+  readonly refuse = this.finding(refuse)
+  readonly refund = this.beginning(refund)
+  readonly lookUpRefund = this.finding(lookUpRefund)
+  readonly refundsOf = this.reading(refundsOf)
 
-  constructor({ secretKey, apiUrl, merchantId, isSandbox, ...limits }: AirwallexOptions) {
-    const maxInFlight = limits.maxInFlight ?? MAX_IN_FLIGHT
-    this.merchantId = merchantId
-    this.isSandbox = isSandbox
-    this.#guard = new Guard({ ...limits, maxInFlight })
-    this.#api = new AirwallexApi(secretKey, apiUrl ?? AIRWALLEX_API_URL[isSandbox ? 'sandbox' : 'live'], maxInFlight)
+  constructor({ secretKey, apiUrl, ...options }: AirwallexOptions) {
+    const url = apiUrl ?? AIRWALLEX_API_URL[options.isSandbox ? 'sandbox' : 'live']
+    super(options, (maxInFlight) => new AirwallexApi(secretKey, url, maxInFlight))
   }
 
   /** Amounts are JSON numbers, which other programs read as doubles: more digits than these are not exact. */
@@ -57,49 +42,12 @@ export class AirwallexProvider implements Provider {
     return amountMinor > LARGEST ? 'amount is more than can be charged through Airwallex.' : undefined
   }
 
-  admits(): boolean {
-    return this.#guard.admits()
+  isReachable(): Promise<boolean> {
+    return this.canRead('/payment_intents', { page_size: '10' })
   }
 
-  circuitIsOpen(): boolean {
-    return this.#guard.circuit.isOpen()
-  }
-
-  async isReachable(): Promise<boolean> {
-    const response = await this.#guard.read((signal) => this.#api.get('/payment_intents', { page_size: '10' }, signal))
-    return 'status' in response && response.status === 200
-  }
-
-  prepare(request: ChargeRequest, signal?: AbortSignal) {
-    return this.#guard.begin((deadline) => prepare(this.#api, request, deadline), signal, causeOfError)
-  }
-
-  confirm(request: Reference & { handle: string }, signal?: AbortSignal) {
-    return this.#guard.run((deadline) => confirm(this.#api, request, deadline), signal)
-  }
-
-  lookUp(reference: Reference, signal?: AbortSignal) {
-    return this.#guard.find((deadline) => lookUp(this.#api, reference, deadline), signal)
-  }
-
-  refuse(reference: Reference, signal?: AbortSignal) {
-    return this.#guard.find((deadline) => refuse(this.#api, reference, deadline), signal)
-  }
-
-  findByKey(request: Reference, _span: Span, signal?: AbortSignal) {
-    return this.#guard.find((deadline) => findByKey(this.#api, request, deadline), signal)
-  }
-
-  refund(request: RefundRequest, signal?: AbortSignal) {
-    return this.#guard.begin((deadline) => refund(this.#api, request, deadline), signal, causeOfError)
-  }
-
-  lookUpRefund(reference: RefundReference, signal?: AbortSignal) {
-    return this.#guard.find((deadline) => lookUpRefund(this.#api, reference, deadline), signal)
-  }
-
-  refundsOf({ chargeTransactionId }: { chargeTransactionId: string }, signal?: AbortSignal) {
-    return this.#guard.read((deadline) => refundsOf(this.#api, chargeTransactionId, deadline), signal)
+  findByKey(request: Reference, _span: unknown, signal?: AbortSignal) {
+    return this.finding(findByKey)(request, signal)
   }
 
   async *list(since: string): AsyncGenerator<Movement> {
@@ -109,15 +57,11 @@ export class AirwallexProvider implements Provider {
     yield* [...charges, ...refunds].sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0))
   }
 
-  close(): void {
-    this.#api.close()
-  }
-
   async #all(path: string, params: Record<string, string>): Promise<Fields[]> {
     const read = async (deadline: AbortSignal) => ({
-      items: await Array.fromAsync(this.#api.all(path, params, deadline)),
+      items: await Array.fromAsync(this.api.all(path, params, deadline)),
     })
-    return (await this.#guard.list(read)).items
+    return (await this.guard.list(read)).items
   }
 }
 

@@ -1,14 +1,9 @@
 // Parses Airwallex's PaymentIntents and refunds. Amounts are JSON numbers in major units.
 import { formatMinor, readAnyCurrency, readDecimal, toMinor } from '../../../lib/money.ts'
-import type { PaymentDetails } from '../provider.ts'
-import { noDetails, ProviderError } from '../provider.ts'
+import type { Sum } from '../outcomes.ts'
+import { noDetails, type PaymentDetails, ProviderError } from '../provider.ts'
 import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
-
-export interface Sum {
-  amountMinor: bigint
-  currencyCode: string
-}
 
 export interface Intent {
   id: string

@@ -1,4 +1,5 @@
 // Refunds at Airwallex, found in the list of their payment by our metadata.
+import { outcomeOf } from '../movements.ts'
 import type { Conflict, NotBegun, NotFound, Pending, Settled, Unknown } from '../outcomes.ts'
 import { noDetails, type RefundAtProvider, type RefundReference, type RefundRequest } from '../provider.ts'
 import { afterFirstResponse, causeOfRejection, textOf } from '../transport.ts'
@@ -58,13 +59,17 @@ export async function lookUpRefund(
   return known ? outcomeOf(known, reference) : { outcome: 'not_found' }
 }
 
-async function find(api: AirwallexApi, { key, handle, chargeTransactionId }: RefundReference, signal: AbortSignal) {
-  const all = await refundsOf(api, chargeTransactionId, signal)
+async function find(api: AirwallexApi, { key, handle, ...charge }: RefundReference, signal: AbortSignal) {
+  const all = await refundsOf(api, charge, signal)
   return all.find((one) => one.key === key || (handle !== null && one.transactionId === handle))
 }
 
 /** All refunds of a payment, oldest first. Airwallex lists the newest first, and several may be made in one second. */
-export async function refundsOf(api: AirwallexApi, id: string, signal: AbortSignal): Promise<RefundAtProvider[]> {
+export async function refundsOf(
+  api: AirwallexApi,
+  { chargeTransactionId: id }: { chargeTransactionId: string },
+  signal: AbortSignal,
+): Promise<RefundAtProvider[]> {
   await retrieve(api, id, signal)
   const found: RefundAtProvider[] = []
   for await (const item of api.all('/refunds', { payment_intent_id: id }, signal)) found.unshift(readRefund(item))
@@ -95,10 +100,4 @@ export function readRefund(body: Fields): RefundAtProvider {
 const FAILED = {
   ...{ psp_reason_code: 'refund_failed', psp_reason_type: 'FAILED', psp_reason_decline_type: 'soft' },
   psp_reason_message: 'The refund failed.',
-}
-
-function outcomeOf(refund: RefundAtProvider, asked: { reference: string }): Settled | Pending {
-  const { status, reference, amountMinor, currencyCode, details, transactionId } = refund
-  if (status === 'pending') return { outcome: 'pending', why: `the refund is ${details.psp_status}`, transactionId }
-  return { outcome: status, reference: reference ?? asked.reference, amountMinor, currencyCode, details }
 }

@@ -1,15 +1,10 @@
 // Parses Primer's payments. A form from which the money cannot be read throws a `ProviderError`; other fields may be missing.
 import { readAnyCurrency } from '../../../lib/money.ts'
+import type { Sum } from '../outcomes.ts'
 import { ProviderError } from '../provider.ts'
 import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { isConvertible } from './money.ts'
-
-/** An amount in minor units of ISO 4217. */
-export interface Sum {
-  amountMinor: bigint
-  currencyCode: string
-}
 
 /** One attempt of a payment at a processor, or a refund. */
 export interface Transaction {

@@ -1,4 +1,6 @@
 // Refunds at Primer: transactions inside the payment, found by the `orderId` that they were given, which is our key.
+
+import { outcomeOf } from '../movements.ts'
 import type { Conflict, NotBegun, NotFound, Pending, Settled, Unknown, Withheld } from '../outcomes.ts'
 import {
   type PaymentDetails,
@@ -86,18 +88,15 @@ export async function lookUpRefund(
 }
 
 /** All refunds of a payment, oldest first, including those that Tundish did not make. */
-export const refundsOf = async (api: PrimerApi, chargeTransactionId: string, signal: AbortSignal) =>
-  refundsIn(await retrieve(api, chargeTransactionId, signal))
+export const refundsOf = async (
+  api: PrimerApi,
+  { chargeTransactionId }: { chargeTransactionId: string },
+  signal: AbortSignal,
+) => refundsIn(await retrieve(api, chargeTransactionId, signal))
 
 function findIn(payment: Payment, { key, handle }: Pick<RefundReference, 'key' | 'handle'>) {
   const all = refundsIn(payment)
   return all.find((one) => (handle === null ? one.key === key : one.transactionId === handle))
-}
-
-function outcomeOf(refund: RefundAtProvider, asked: { reference: string }): Settled | Pending {
-  const { status, reference, amountMinor, currencyCode, details, transactionId } = refund
-  if (status === 'pending') return { outcome: 'pending', why: `the refund is ${details.psp_status}`, transactionId }
-  return { outcome: status, reference: reference ?? asked.reference, amountMinor, currencyCode, details }
 }
 
 export const refundsIn = (payment: Payment): RefundAtProvider[] =>

@@ -7,7 +7,11 @@ import { isConvertible, nearestStripeAmount } from './money.ts'
 import { idOf, readSum, readTime } from './objects.ts'
 
 /** All disputes of a payment, oldest first. */
-export async function disputesOf(api: StripeApi, chargeTransactionId: string, signal: AbortSignal): Promise<Dispute[]> {
+export async function disputesOf(
+  api: StripeApi,
+  { chargeTransactionId }: { chargeTransactionId: string },
+  signal: AbortSignal,
+): Promise<Dispute[]> {
   const disputes: Dispute[] = []
   for await (const item of api.all('/v1/disputes', { payment_intent: chargeTransactionId }, signal)) {
     disputes.unshift(readDispute(item))

@@ -1,14 +1,9 @@
 // Parses Stripe's objects. An unexpected form throws a `ProviderError`.
+import type { Sum } from '../outcomes.ts'
 import { ProviderError } from '../provider.ts'
 import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { fromStripeAmount } from './money.ts'
-
-/** An amount in minor units of ISO 4217. */
-export interface Sum {
-  amountMinor: bigint
-  currencyCode: string
-}
 
 export interface Intent {
   id: string

@@ -1,4 +1,5 @@
 // Refunds through Stripe. They need no prepare, because a refund with an unknown outcome is found in the payment's list.
+import { outcomeOf } from '../movements.ts'
 import type { Conflict, NotBegun, NotFound, Pending, Settled } from '../outcomes.ts'
 import {
   noDetails,
@@ -30,7 +31,7 @@ export async function refund(
   const metadata = { tundish_refund: request.reference, tundish_key: request.key }
   const params = { payment_intent: request.chargeTransactionId, amount: String(amount), metadata }
   const response = await api.post('/v1/refunds', params, request.key, signal)
-  if (response.status === 200) return outcomeOf(response.body, request)
+  if (response.status === 200) return outcomeOf(readRefund(response.body), request)
   return afterError(api, request, response, signal)
 }
 
@@ -61,7 +62,7 @@ async function afterError(
   ) {
     const known = await afterFirstResponse(() => find(api, request, signal))
     const sum = known && readSum(known, 'amount')
-    if (known && sum?.amountMinor === request.amountMinor) return outcomeOf(known, request)
+    if (known && sum?.amountMinor === request.amountMinor) return outcomeOf(readRefund(known), request)
     if (known || response.error['type'] === 'idempotency_error') return { outcome: 'conflict' }
   }
   return notDone(request, response)
@@ -86,13 +87,13 @@ export async function lookUpRefund(
   signal: AbortSignal,
 ): Promise<Outcome | NotFound> {
   const known = await find(api, reference, signal)
-  return known ? outcomeOf(known, reference) : { outcome: 'not_found' }
+  return known ? outcomeOf(readRefund(known), reference) : { outcome: 'not_found' }
 }
 
 /** All refunds of a payment, oldest first, including those that Tundish did not make. */
 export async function refundsOf(
   api: StripeApi,
-  chargeTransactionId: string,
+  { chargeTransactionId }: { chargeTransactionId: string },
   signal: AbortSignal,
 ): Promise<RefundAtProvider[]> {
   const refunds: RefundAtProvider[] = []
@@ -109,12 +110,6 @@ async function find(api: StripeApi, { key, handle, chargeTransactionId }: Refund
     if (isKnown) return item
   }
   return undefined
-}
-
-function outcomeOf(body: Fields, asked: { reference: string }): Outcome {
-  const { status, reference, amountMinor, currencyCode, details, transactionId } = readRefund(body)
-  if (status === 'pending') return { outcome: 'pending', why: `the refund is ${details.psp_status}`, transactionId }
-  return { outcome: status, reference: reference ?? asked.reference, amountMinor, currencyCode, details }
 }
 
 function readRefund(body: Fields): RefundAtProvider {

@@ -1,22 +1,9 @@
 // The adapter for Stripe: one merchant account and its traits. Every call goes through the account's guard.
 import type { Fee } from '../fees.ts'
-import { Guard, type GuardOptions } from '../guard.ts'
+import { type GuardedOptions, GuardedProvider } from '../guarded.ts'
 import type { Notification } from '../notification.ts'
-import type { NotBegun } from '../outcomes.ts'
-import {
-  type Card,
-  type ChargeRequest,
-  type Dispute,
-  errorOf,
-  type Movement,
-  type Provider,
-  type ProviderError,
-  type Reference,
-  type RefundReference,
-  type RefundRequest,
-  type Span,
-  type Traits,
-} from '../provider.ts'
+import type { NotBegun, Sum } from '../outcomes.ts'
+import type { Card, Dispute, Movement, Provider, ProviderError, Reference, Span, Traits } from '../provider.ts'
 import { causeOfError } from '../transport.ts'
 import { describeAccount } from './account.ts'
 import { eachItem, type Fields, type Page, type Params, STRIPE_API_URL, StripeApi, WrongAccount } from './api.ts'
@@ -30,20 +17,13 @@ import { readStripeEvent } from './notifications.ts'
 import { prepare } from './prepare.ts'
 import { lookUpRefund, refund, refundsOf } from './refunds.ts'
 
-export interface StripeOptions extends GuardOptions {
+export interface StripeOptions extends GuardedOptions {
   secretKey: string
   /** Another address than Stripe's, for tests and the demo. */
   apiUrl?: string | (() => string)
-  merchantId: string
-  isSandbox: boolean
-  /** ISO 4217 codes in capitals. An empty list allows every currency that Stripe can charge. */
-  currencies?: readonly string[]
   /** Stripe's id of the account that the key has to belong to; null: any. */
   accountId?: string | null
 }
-
-// Stripe allows about 100 calls a second, which is 40 concurrent calls of 400 ms.
-const MAX_IN_FLIGHT = 40
 
 const TRAITS: Traits = {
   prepares: true,
@@ -54,93 +34,43 @@ const TRAITS: Traits = {
   refuseRefund: 'wait_out',
 }
 
-export class StripeProvider implements Provider {
+export class StripeProvider extends GuardedProvider<StripeApi> implements Provider {
   readonly name = 'stripe'
   readonly traits = TRAITS
-  readonly merchantId: string
-  readonly isSandbox: boolean
   readonly accountId: string | null
-  readonly #currencies: ReadonlySet<string>
-  readonly #guard: Guard
-  readonly #api: StripeApi
+  readonly prepare = this.beginning(prepare, causeOf)
+  readonly confirm = this.moving(confirm)
+  readonly lookUp = this.finding(lookUp)
+  readonly refuse = this.finding(refuse)
+  readonly refund = this.beginning(refund, causeOf)
+  readonly lookUpRefund = this.finding(lookUpRefund)
+  readonly refundsOf = this.reading(refundsOf)
+  readonly disputesOf = this.reading(disputesOf)
+  /** The saved card with this id; undefined if the account has no such card. */
+  readonly savedCard = this.reading(savedCard)
+  /** The customer of a charge or PaymentIntent; undefined if the account has no such payment. */
+  readonly payerOf = this.reading(payerOf)
+  readonly feeOf = this.reading(feeOf)
 
-  constructor(options: StripeOptions) {
-    const {
-      secretKey,
-      apiUrl = STRIPE_API_URL,
-      merchantId,
-      isSandbox,
-      currencies = [],
-      accountId = null,
-      ...limits
-    } = options
-    const maxInFlight = limits.maxInFlight ?? MAX_IN_FLIGHT
-    this.merchantId = merchantId
-    this.isSandbox = isSandbox
+  constructor({ secretKey, apiUrl = STRIPE_API_URL, accountId = null, ...options }: StripeOptions) {
+    super(options, (maxInFlight) => new StripeApi(secretKey, apiUrl, maxInFlight, accountId))
     this.accountId = accountId
-    this.#currencies = new Set(currencies)
-    this.#guard = new Guard({ ...limits, maxInFlight })
-    this.#api = new StripeApi(secretKey, apiUrl, maxInFlight, accountId)
   }
 
-  accepts({ amountMinor, currencyCode }: { amountMinor: bigint; currencyCode: string }): string | undefined {
-    if (this.#currencies.size > 0 && !this.#currencies.has(currencyCode)) {
-      return `currency_code ${currencyCode} is not offered by the merchant account.`
-    }
-    return refusal(amountMinor, currencyCode)
+  accepts({ amountMinor, currencyCode }: Sum): string | undefined {
+    return this.refusesCurrency(currencyCode) ?? refusal(amountMinor, currencyCode)
   }
 
-  acceptsRefund({ amountMinor, currencyCode }: { amountMinor: bigint; currencyCode: string }): string | undefined {
+  acceptsRefund({ amountMinor, currencyCode }: Sum): string | undefined {
     return refundRefusal(amountMinor, currencyCode)
   }
 
-  admits(): boolean {
-    return this.#guard.admits()
-  }
-
-  circuitIsOpen(): boolean {
-    return this.#guard.circuit.isOpen()
-  }
-
-  async isReachable(): Promise<boolean> {
-    const response = await this.#guard.read((signal) => this.#api.get('/v1/balance', {}, signal))
-    return 'status' in response && response.status === 200
-  }
-
-  prepare(request: ChargeRequest, signal?: AbortSignal) {
-    return this.#guard.begin((deadline) => prepare(this.#api, request, deadline), signal, causeOf)
-  }
-
-  confirm(request: Reference & { handle: string }, signal?: AbortSignal) {
-    return this.#guard.run((deadline) => confirm(this.#api, request, deadline), signal)
-  }
-
-  lookUp(reference: Reference, signal?: AbortSignal) {
-    return this.#guard.find((deadline) => lookUp(this.#api, reference, deadline), signal)
-  }
-
-  refuse(reference: Reference, signal?: AbortSignal) {
-    return this.#guard.find((deadline) => refuse(this.#api, reference, deadline), signal)
+  isReachable(): Promise<boolean> {
+    return this.canRead('/v1/balance', {})
   }
 
   findByKey(request: Reference & { cards: readonly Card[] }, span: Span, signal?: AbortSignal) {
-    return this.#guard.find((deadline) => findByKey(this.#api, request, span, deadline), signal)
-  }
-
-  refund(request: RefundRequest, signal?: AbortSignal) {
-    return this.#guard.begin((deadline) => refund(this.#api, request, deadline), signal, causeOf)
-  }
-
-  lookUpRefund(reference: RefundReference, signal?: AbortSignal) {
-    return this.#guard.find((deadline) => lookUpRefund(this.#api, reference, deadline), signal)
-  }
-
-  refundsOf({ chargeTransactionId }: { chargeTransactionId: string }, signal?: AbortSignal) {
-    return this.#guard.read((deadline) => refundsOf(this.#api, chargeTransactionId, deadline), signal)
-  }
-
-  disputesOf({ chargeTransactionId }: { chargeTransactionId: string }, signal?: AbortSignal) {
-    return this.#guard.read((deadline) => disputesOf(this.#api, chargeTransactionId, deadline), signal)
+    return this.guard.find((deadline) => findByKey(this.api, request, span, deadline), signal)
   }
 
   listDisputes(since: string): AsyncGenerator<Dispute> {
@@ -154,15 +84,13 @@ export class StripeProvider implements Provider {
   /** Every object of a list, newest first. Throws a `ProviderError`. */
   #all(path: string, params: Params): AsyncGenerator<Fields> {
     return eachItem((starting_after) =>
-      this.#guard.list((deadline) => this.#api.page(path, { ...params, starting_after }, deadline)),
+      this.guard.list((deadline) => this.api.page(path, { ...params, starting_after }, deadline)),
     )
   }
 
   /** Reads one page of any of the account's lists, newest first. Throws a `ProviderError`. */
-  async page(path: string, params: Params, signal?: AbortSignal): Promise<Page> {
-    const page = await this.#guard.read((deadline) => this.#api.page(path, params, deadline), signal)
-    if ('outcome' in page) throw errorOf(page)
-    return page
+  page(path: string, params: Params, signal?: AbortSignal): Promise<Page> {
+    return this.orThrow((deadline) => this.api.page(path, params, deadline), signal)
   }
 
   async *notificationsSince(sinceS: number, signal?: AbortSignal): AsyncGenerator<Notification[]> {
@@ -179,27 +107,13 @@ export class StripeProvider implements Provider {
   }
 
   describeAccount(signal?: AbortSignal): ReturnType<typeof describeAccount> {
-    return this.#guard.read((deadline) => describeAccount(this.#api, deadline), signal)
-  }
-
-  /** The saved card with this id; undefined if the account has no such card. */
-  savedCard(token: string, signal?: AbortSignal) {
-    return this.#guard.read((deadline) => savedCard(this.#api, token, deadline), signal)
-  }
-
-  /** The customer of a charge or PaymentIntent; undefined if the account has no such payment. */
-  payerOf(transactionId: string, signal?: AbortSignal) {
-    return this.#guard.read((deadline) => payerOf(this.#api, transactionId, deadline), signal)
-  }
-
-  feeOf(entryId: string, signal?: AbortSignal) {
-    return this.#guard.read((deadline) => feeOf(this.#api, entryId, deadline), signal)
+    return this.guard.read((deadline) => describeAccount(this.api, deadline), signal)
   }
 
   async *feesSince(since: string): AsyncGenerator<Fee[]> {
     let after: string | undefined
     do {
-      const page = await this.#guard.list((deadline) => feesPage(this.#api, since, after, deadline))
+      const page = await this.guard.list((deadline) => feesPage(this.api, since, after, deadline))
       yield page.fees
       after = page.next
     } while (after !== undefined)
@@ -207,16 +121,7 @@ export class StripeProvider implements Provider {
 
   /** Erases a customer's personal data at Stripe. After `unknown` it must be repeated. */
   eraseCustomer(customer: string, how: 'empty' | 'delete', signal?: AbortSignal, card?: string) {
-    return this.#guard.read((deadline) => eraseCustomer(this.#api, customer, how, deadline, card), signal)
-  }
-
-  /** Waits until a reading may be sent that is made outside of this adapter: all calls share the rate of the account. */
-  takeTurn(signal: AbortSignal): Promise<void> {
-    return this.#guard.takeTurn(signal)
-  }
-
-  close(): void {
-    this.#api.close()
+    return this.guard.read((deadline) => eraseCustomer(this.api, customer, how, deadline, card), signal)
   }
 }
 
