@@ -42,11 +42,12 @@ export async function storeFees(query: Query, account: AccountName, fees: Fee[])
 const KEEP: Statement = {
   name: 'keep provider fees',
   text: `
+    with held as materialized (select hold_organization($1))
     insert into provider_fees (organization_id, psp, psp_merchant_id, transaction_id, move, entry_id, fee, currency_code,
       entered_at)
     select $1, $2, $3, f.transaction_id, f.move, f.entry_id, f.fee, f.currency_code, f.entered_at
     from json_to_recordset($4) f (transaction_id text, move text, entry_id text, fee numeric, currency_code text,
-      entered_at timestamptz)
+      entered_at timestamptz), held
     order by f.transaction_id, f.move, f.entry_id
     on conflict do nothing`,
 }

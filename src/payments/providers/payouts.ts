@@ -67,12 +67,13 @@ export async function storeEntries(
 const KEEP_ENTRIES: Statement = {
   name: 'keep balance entries',
   text: `
+    with held as materialized (select hold_organization($1))
     insert into balance_entries (organization_id, psp, psp_merchant_id, entry_id, payout_id, type, category, amount, fee, net,
       currency_code, source, description, entered_at)
     select $1, $2, $3, e.entry_id, $5, e.type, e.category, e.amount, e.fee, e.net, e.currency_code, e.source, e.description,
       e.entered_at
     from json_to_recordset($4) e (entry_id text, type text, category text, amount numeric, fee numeric, net numeric,
-      currency_code text, source text, description text, entered_at timestamptz)
+      currency_code text, source text, description text, entered_at timestamptz), held
     order by e.entry_id
     on conflict (organization_id, psp, psp_merchant_id, entry_id) do update set payout_id = excluded.payout_id
       where excluded.payout_id is not null and balance_entries.payout_id is distinct from excluded.payout_id`,
@@ -81,9 +82,10 @@ const KEEP_ENTRIES: Statement = {
 const KEEP_PAYOUT: Statement = {
   name: 'keep a payout',
   text: `
+    with held as materialized (select hold_organization($1))
     insert into provider_payouts (organization_id, psp, psp_merchant_id, payout_id, amount, currency_code, status, is_automatic,
       arrives_on, created_at, failure_code)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9::date, $10, $11)
+    select $1, $2, $3, $4, $5::numeric, $6, $7, $8::boolean, $9::date, $10::timestamptz, $11 from held
     on conflict (organization_id, psp, psp_merchant_id, payout_id) do update set status = excluded.status,
       arrives_on = excluded.arrives_on, failure_code = excluded.failure_code`,
 }

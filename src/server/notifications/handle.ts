@@ -78,12 +78,14 @@ const ARE_KNOWN = {
 const KEEP = {
   name: 'keep provider notifications',
   text: `
-    with heard as (
-      update merchant_accounts set notified_at = db_clock()
+    with held as materialized (
+      select hold_organization($1)
+    ), heard as (
+      update merchant_accounts set notified_at = db_clock() from held
       where organization_id = $1 and psp = $2 and psp_merchant_id = $3
         and (notified_at is null or notified_at < db_clock() - interval '1 minute'))
     insert into provider_notifications (organization_id, psp, psp_merchant_id, notification_id, kind, received_at)
-    select $1, $2, $3, id, kind, db_clock() from unnest($4::text[], $5::text[]) n (id, kind) on conflict do nothing`,
+    select $1, $2, $3, id, kind, db_clock() from unnest($4::text[], $5::text[]) n (id, kind), held on conflict do nothing`,
 }
 
 const amountAsText = (_name: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)

@@ -110,8 +110,10 @@ async function store({ db }: NotificationContext, account: AccountName, notifica
 const STORE = {
   name: 'store provider notification',
   text: `
-    with heard as (
-      update merchant_accounts set notified_at = db_clock()
+    with held as materialized (
+      select hold_organization($1)
+    ), heard as (
+      update merchant_accounts set notified_at = db_clock() from held
       where organization_id = $1 and psp = $2 and psp_merchant_id = $3
         and (notified_at is null or notified_at < db_clock() - interval '1 minute')
     ), known as (
@@ -119,7 +121,7 @@ const STORE = {
       where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and notification_id = $4
     ), stored as (
       insert into pending_notifications (organization_id, psp, psp_merchant_id, notification_id, event, received_at, due_at)
-      select $1, $2, $3, $4, $5, at, at from (select db_clock() as at) now where not exists (select from known)
+      select $1, $2, $3, $4, $5, at, at from (select db_clock() as at) now, held where not exists (select from known)
       on conflict do nothing)
     select not exists (select from known) as is_new`,
 }

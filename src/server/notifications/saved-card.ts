@@ -79,11 +79,14 @@ const KEEP = {
 const FORGET = {
   name: 'forget saved card',
   text: `
-    with forgotten as (
-      delete from saved_cards ${SAME_CARD}
+    with held as materialized (
+      select hold_organization($1)
+    ), forgotten as (
+      delete from saved_cards using held ${SAME_CARD}
     ), detached as (
-      insert into detached_cards as d (organization_id, token, psp, psp_merchant_id, detached_at) values ($1, $2, $3, $4, $5)
+      insert into detached_cards as d (organization_id, token, psp, psp_merchant_id, detached_at)
+      select $1, $2, $3, $4, $5::timestamptz from held
       on conflict (organization_id, token, psp, psp_merchant_id) do update
         set detached_at = greatest(d.detached_at, excluded.detached_at))
-    update report_transactions set payment_method_token = null ${MATCHING}`,
+    update report_transactions set payment_method_token = null from held ${MATCHING}`,
 }

@@ -161,9 +161,10 @@ export function ledgerOf(query: Query, state: ApiImportState): Ledger {
         [...scope, ...columns, state.pass],
       )
       await query(
-        `insert into api_import_ids (project_id, source, kind, id, pass, label, amount)
+        `with held as materialized (select hold_organization($9))
+         insert into api_import_ids (project_id, source, kind, id, pass, label, amount)
          select $1, $2, given.*
-         from unnest($3::text[], $4::text[], array_fill($5::int, array[$6::int]), $7::text[], $8::numeric[]) given
+         from unnest($3::text[], $4::text[], array_fill($5::int, array[$6::int]), $7::text[], $8::numeric[]) given, held
          on conflict (project_id, source, kind, id) do update set
            pass = excluded.pass, label = excluded.label, amount = excluded.amount`,
         [
@@ -173,6 +174,7 @@ export function ledgerOf(query: Query, state: ApiImportState): Ledger {
           noted.length,
           noted.map(({ label }) => label),
           noted.map(({ amount }) => amount),
+          state.organizationId,
         ],
       )
       return new Set(before.map(({ kind, id }) => `${kind} ${id}`))

@@ -86,9 +86,10 @@ export function storedLinks(db: App['db'], { organizationId, projectId }: Target
   return {
     async add(links) {
       await db.query(
-        `insert into stripe_invoice_payments (organization_id, project_id, payment, subscription_id)
+        `with held as materialized (select hold_organization($1))
+         insert into stripe_invoice_payments (organization_id, project_id, payment, subscription_id)
          select distinct on (payment) $1, $2, payment, subscription_id
-         from json_populate_recordset(null::stripe_invoice_payments, $3)
+         from json_populate_recordset(null::stripe_invoice_payments, $3), held
          on conflict (organization_id, project_id, payment) do update set subscription_id = excluded.subscription_id`,
         [organizationId, projectId, JSON.stringify(links)],
       )
@@ -108,9 +109,10 @@ export function storedCheckouts(db: App['db'], { organizationId, projectId }: Ta
   return {
     async add(named) {
       await db.query(
-        `insert into stripe_checkouts (organization_id, project_id, bought, names)
+        `with held as materialized (select hold_organization($1))
+         insert into stripe_checkouts (organization_id, project_id, bought, names)
          select distinct on (bought) $1, $2, bought, names
-         from json_populate_recordset(null::stripe_checkouts, $3)
+         from json_populate_recordset(null::stripe_checkouts, $3), held
          on conflict (organization_id, project_id, bought) do update set names = excluded.names`,
         [organizationId, projectId, JSON.stringify(named)],
       )
