@@ -5,7 +5,6 @@ import { BY, RETURN_DAYS, type ReturnsQuestion, readReturns } from '../../data/f
 import { addDays, DAY_MS } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
-import { requireProject } from './exist.ts'
 import {
   daysOf,
   daysQuery,
@@ -85,7 +84,6 @@ const acquisition = reading({
   id: 'getAcquisition',
   right: 'figures',
   command: 'figures acquisition',
-  method: 'GET',
   path: '/projects/:project_id/figures/acquisition',
   tag: TAG,
   summary: 'Get what advertising cost and brought back',
@@ -120,7 +118,6 @@ const acquisition = reading({
   checkInput: ({ query }) => readDays(query as Asked),
   async run({ db }, { params, query }) {
     const { by, test = false } = query as Asked
-    await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
     const { today, ...now } = await nowOf(db, params.project_id!)
     const { from, to } = daysOf(query as Asked, today)
@@ -178,7 +175,6 @@ const lifetime = reading({
   id: 'getLifetime',
   right: 'figures',
   command: 'figures ltv',
-  method: 'GET',
   path: '/projects/:project_id/figures/lifetime',
   tag: TAG,
   summary: 'Get what people are worth, by cohort',
@@ -225,7 +221,6 @@ const lifetime = reading({
   },
   async run({ db }, { params, query }) {
     const { by, value, since = 'session', cohort = 'month', test = false } = query as AskedLifetime
-    await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
     const { today, ...now } = await nowOf(db, params.project_id!)
     const { from, to } = daysOf(query as Asked, today)

@@ -12,7 +12,7 @@ import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { ALERTS_TAG, checkAlertId, ensureAlertSettings } from './alert-settings.ts'
-import { notFound, requireProject } from './exist.ts'
+import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
 import { change, type Input } from './operation.ts'
 
@@ -115,7 +115,6 @@ const put = change({
     const [projectId, id] = [params.project_id!, params.destination_id!]
     const { kind, receives = [] } = body as unknown as Given
     const address = addressOf({ body }, app)
-    await requireProject(query, projectId)
     await ensureAlertSettings(query, projectId)
     const before = await find(query, params)
     if (!before) await refuseTooMany(query, projectId)
@@ -157,7 +156,6 @@ const remove = change({
   response: Type.Object({ id: Type.String({ description: 'The destination.' }) }, { title: 'AlertDestinationRemoved' }),
   async change(query, { params }) {
     const key = [params.project_id!, params.destination_id!]
-    await requireProject(query, key[0]!)
     const before = await find(query, params)
     if (!before) throw notFound('destination of alerts', key[1]!)
     await query('delete from alert_messages where project_id = $1 and destination_id = $2', key)
@@ -180,8 +178,7 @@ export const alertDestinations = [
     from: 'alert_destinations d',
     at: 'd.created_at',
     key: 'd.id',
-    where: 'd.project_id = $1',
-    ...ofProject,
+    ...ofProject('d'),
   }),
   put,
   remove,

@@ -4,7 +4,7 @@ import { isUuid } from '../../lib/ids.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { ALERTS_TAG } from './alert-settings.ts'
-import { notFound, requireProject } from './exist.ts'
+import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
 import { change } from './operation.ts'
 
@@ -52,7 +52,6 @@ const send = change({
   ),
   async change(query, { params, body }) {
     const only = (body.destination_id as string | undefined) ?? null
-    await requireProject(query, params.project_id!)
     const rows = await query(SEND, [params.project_id!, only])
     if (rows.length === 0 && only !== null) throw notFound('destination of alerts', only)
     if (rows.length === 0)
@@ -87,7 +86,6 @@ export const alertMessages = [
     at: 'm.created_at',
     key: 'm.id',
     isKey: isUuid,
-    where: 'm.project_id = $1',
-    ...ofProject,
+    ...ofProject('m'),
   }),
 ] as const

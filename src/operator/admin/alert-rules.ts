@@ -9,7 +9,7 @@ import type { Query } from '../../lib/pg/types.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { ALERTS_TAG, checkAlertId, ensureAlertSettings, invalid } from './alert-settings.ts'
-import { notFound, requireProject } from './exist.ts'
+import { notFound } from './exist.ts'
 import { readQuery } from './figures-query.ts'
 import { list, ofProject } from './list.ts'
 import { change, type Input } from './operation.ts'
@@ -162,7 +162,6 @@ const put = change({
   async change(query, input) {
     const { params } = input
     const { metric, condition, threshold, today, fromHour, filter } = read(input)
-    await requireProject(query, params.project_id!)
     await ensureAlertSettings(query, params.project_id!)
     const before = await find(query, params)
     if (!before) await refuseTooMany(query, params.project_id!)
@@ -206,7 +205,6 @@ const remove = change({
   summary: 'Remove an alert',
   response: Type.Object({ id: Type.String({ description: 'The rule.' }) }, { title: 'AlertRemoved' }),
   async change(query, { params }) {
-    await requireProject(query, params.project_id!)
     const before = await find(query, params)
     if (!before) throw notFound('alert', params.alert_id!)
     await query('delete from alert_rules where project_id = $1 and id = $2', [params.project_id!, params.alert_id!])
@@ -227,8 +225,7 @@ export const alertRules = [
     from: 'alert_rules r',
     at: 'r.created_at',
     key: 'r.id',
-    where: 'r.project_id = $1',
-    ...ofProject,
+    ...ofProject('r'),
   }),
   put,
   remove,

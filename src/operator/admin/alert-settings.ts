@@ -3,7 +3,6 @@ import { ApiError } from '../../lib/errors.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { integer, shape, text } from '../../lib/shape/shape.ts'
-import { requireProject } from './exist.ts'
 import { change, reading } from './operation.ts'
 
 export const ALERTS_TAG = 'Alerts'
@@ -49,13 +48,11 @@ const get = reading({
   id: 'getAlertSettings',
   right: 'setup',
   command: 'alert settings',
-  method: 'GET',
   path: PATH,
   tag: ALERTS_TAG,
   summary: 'Get the hours of the digest and of quiet',
   response: settings.schema,
   async run({ db }, { params }) {
-    await requireProject(db.query, params.project_id!)
     return read(db.query, params.project_id!)
   },
 })
@@ -85,7 +82,6 @@ const put = change({
   },
   async change(query, { params, body }) {
     const projectId = params.project_id!
-    await requireProject(query, projectId)
     await ensureAlertSettings(query, projectId)
     const before = await read(query, projectId)
     const { digest_hour = null, quiet_from = null, quiet_to = null } = body as Record<string, number>

@@ -5,7 +5,7 @@ import { addDays } from '../../lib/days.ts'
 
 import { Type } from '../../lib/shape/schema.ts'
 import { isId } from '../../lib/text.ts'
-import { notFound, requireFunnel, requireProject } from './exist.ts'
+import { notFound, requireFunnel } from './exist.ts'
 import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG, testQuery } from './figures-query.ts'
 import { reading } from './operation.ts'
 
@@ -41,7 +41,6 @@ const answers = reading({
   id: 'getAnswers',
   right: 'figures',
   command: 'figures answers',
-  method: 'GET',
   path: '/projects/:project_id/funnels/:funnel_id/screens/:screen_id/answers',
   tag: TAG,
   summary: 'Get what people answer on a screen',
@@ -63,7 +62,6 @@ const answers = reading({
   async run({ db }, { params, query }) {
     const { test = false } = query as Asked
     const [project, funnel, screen] = [params.project_id!, params.funnel_id!, params.screen_id!]
-    await requireProject(db.query, project)
     await requireFunnel(db.query, project, funnel)
     if (!isId(screen)) throw notFound('screen', screen)
     await readHorizon(db, project)

@@ -30,7 +30,6 @@ const verify = reading({
   id: 'verifyAudit',
   right: 'setup',
   command: 'audit verify',
-  method: 'GET',
   path: '/audit/verify',
   tag: 'Audit',
   summary: 'Check that the audit log is intact',

@@ -2,7 +2,6 @@
 import { jsonOf } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
-import { requireOrganization } from './exist.ts'
 import { TAG } from './finance.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import { reading } from './operation.ts'
@@ -45,7 +44,6 @@ const balances = reading({
   id: 'getUnpaidBalance',
   right: 'reports',
   command: 'finance balance',
-  method: 'GET',
   path: '/organizations/:organization_id/finance/balance',
   tag: TAG,
   summary: 'Get what was not paid out yet',
@@ -73,7 +71,6 @@ const balances = reading({
     { title: 'UnpaidBalances', additionalProperties: false },
   ),
   async run({ db }, { params }) {
-    await requireOrganization(db.query, params.organization_id!)
     const rows = await db.read({ name: 'sum unpaid balances', text: BALANCES }, [params.organization_id!])
     return jsonOf({ data: BALANCE.list(rows) })
   },
@@ -119,7 +116,6 @@ export const balanceEntries = [
     from: 'balance_entries e',
     at: 'e.entered_at',
     key: `md5(e.psp || ' ' || e.psp_merchant_id || ' ' || e.entry_id)`,
-    where: 'e.organization_id = $1',
     filters: {
       payout_id: equals('e.payout_id', 'Only those of this payout.', { maxLength: 256 }),
       unpaid: {
@@ -131,7 +127,7 @@ export const balanceEntries = [
         where: (value) => `(${OF_PAYMENT} and not ${HERE}) = ${value}`,
       },
     },
-    ...ofOrganization,
+    ...ofOrganization('e'),
   }),
   balances,
 ] as const

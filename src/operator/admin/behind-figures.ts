@@ -107,8 +107,7 @@ export const behindFigures = [
     from: 'sessions s',
     at: 's.created_at',
     key: 's.id',
-    where: 's.project_id = $1',
-    ...ofProject,
+    ...ofProject('s'),
     filters: {
       ...dayFilters('s.created_at'),
       funnel: valueFilter('s.funnel_id', 'Only those of this funnel.'),
@@ -137,8 +136,7 @@ export const behindFigures = [
     from: 'transactions t left join subscriptions u on u.project_id = t.project_id and u.id = t.subscription_id',
     at: 't.created_at',
     key: 't.id',
-    where: 't.project_id = $1',
-    ...ofProject,
+    ...ofProject('t'),
     filters: {
       ...dayFilters('t.created_at'),
       product: valueFilter('u.product_id', 'Only those for this product.'),
@@ -170,8 +168,7 @@ export const behindFigures = [
     at: paidAt('r'),
     key: 'r.trx_id',
     isKey: isUuid,
-    where: `r.organization_id = $1 and r.psp_transaction_type = 'sale' and r.status = 'failed'`,
-    ...ofOrganization,
+    ...ofOrganization('r', `r.psp_transaction_type = 'sale' and r.status = 'failed'`),
     filters: {
       project_id: equals('c.project_id', 'Only those of this project.'),
       ...dayFiltersOf('c.project_id', paidAt('r')),

@@ -15,7 +15,7 @@ import { amountRefused } from '../../payments/billing/body.ts'
 import { countBefore } from '../../payments/billing/charge/caps.ts'
 import type { SentAmount } from '../../payments/billing/credits/amount.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
-import { notFound, requireOrganization } from './exist.ts'
+import { notFound } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
 import { change, type Input } from './operation.ts'
 
@@ -95,7 +95,6 @@ const setCap = change({
   async change(query, input) {
     const key = keyOf(input)
     const most = readMost((input.exact ?? input.body).most as SentAmount, key[3])
-    await requireOrganization(query, key[0])
     const [before] = await query(`select most from charge_caps k where ${WHERE}`, key)
     await query(
       `insert into charge_caps (organization_id, scope, per, currency_code, most, created_at)
@@ -122,7 +121,6 @@ const removeCap = change({
   response: Type.Object({}, { title: 'ChargeCapRemoved' }),
   async change(query, input) {
     const key = keyOf(input)
-    await requireOrganization(query, key[0])
     const removed = await query(`delete from charge_caps k where ${WHERE} returning most`, key)
     if (removed.length === 0) throw notFound('cap', key.slice(1).join(' ').trim())
     await query(
@@ -148,8 +146,7 @@ export const chargeCaps = [
     shape: cap,
     from: 'charge_caps k',
     key: `k.scope || ' ' || k.per || ' ' || k.currency_code`,
-    where: 'k.organization_id = $1',
-    ...ofOrganization,
+    ...ofOrganization('k'),
   }),
   setCap,
   removeCap,

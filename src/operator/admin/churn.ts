@@ -4,7 +4,6 @@ import { CHURN_BY, type ChurnQuestion, readChurn } from '../../data/figures/chur
 import { FORECAST_DAYS, readForecast } from '../../data/figures/forecast.ts'
 import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { requireProject } from './exist.ts'
 import {
   daysOf,
   daysQuery,
@@ -50,7 +49,6 @@ const churn = reading({
   id: 'getChurn',
   right: 'figures',
   command: 'figures churn',
-  method: 'GET',
   path: '/projects/:project_id/figures/churn',
   tag: TAG,
   summary: 'Get who leaves, and which trials are paid for',
@@ -79,7 +77,6 @@ const churn = reading({
   checkInput: ({ query }) => readDays(query as Asked),
   async run({ db }, { params, query }) {
     const { by, test = false } = query as Asked
-    await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
     const { today, ...now } = await nowOf(db, params.project_id!)
     const { from, to } = daysOf(query as Asked, today)
@@ -112,7 +109,6 @@ const forecast = reading({
   id: 'getRenewalForecast',
   right: 'figures',
   command: 'figures forecast',
-  method: 'GET',
   path: '/projects/:project_id/figures/forecast',
   tag: TAG,
   summary: 'Get a forecast of the renewals of the next thirty days',
@@ -130,7 +126,6 @@ const forecast = reading({
   ),
   async run({ db }, { params, query }) {
     const { test = false } = query as Asked
-    await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
     const { today, ...now } = await nowOf(db, params.project_id!)
     const { days, ...rates } = await readForecast(db, params.project_id!, today, { test, filters: filtersOf(query) })

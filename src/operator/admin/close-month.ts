@@ -69,7 +69,6 @@ const close = act({
   },
   async act(app, { params, body }) {
     const id = params.organization_id!
-    await requireOrganization(app.db.query, id)
     const { rows, closed_at } = await closeMonth(app, id, readMonth('month', String(body.month)))
     return { month: String(body.month), rows, closed_at }
   },
@@ -88,8 +87,7 @@ export const closings = [
     from: 'finance_months m',
     at: 'm.closed_at',
     key: `to_char(m.month, 'YYYY-MM')`,
-    where: 'm.organization_id = $1',
-    ...ofOrganization,
+    ...ofOrganization('m'),
   }),
   close,
 ] as const

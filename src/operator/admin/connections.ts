@@ -1,7 +1,6 @@
 // Credentials of merchant accounts at their payment providers: set and removed, never returned.
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { adapterOf, connectAccount, disconnectAccount } from '../../payments/providers/connect.ts'
-import { requireOrganization } from './exist.ts'
 import { checkLabel } from './merchant-accounts.ts'
 import { act, change, type Input } from './operation.ts'
 
@@ -92,7 +91,6 @@ export const connections = [
       checkLabel('psp', name.psp)
       checkLabel('psp_merchant_id', name.merchantId)
       adapterOf(name.psp)
-      await requireOrganization(db.query, name.organizationId)
       const { stripeApiUrl, apiUrls, providerTimeoutMs: deadlineMs } = config
       const given = { isSandbox: sandbox, secretKey: secret_key, webhookSecrets: webhook_secrets }
       return connectAccount({ db, seal, clock, stripeApiUrl, simulatorUrls, apiUrls, deadlineMs }, name, given)

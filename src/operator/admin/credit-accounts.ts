@@ -9,7 +9,6 @@ import { balancesOf, balancesOut } from '../../payments/billing/credits/balance.
 import { callWithin } from '../../payments/billing/credits/calls.ts'
 import { askOf, bodies } from '../../payments/billing/credits/requests.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
-import { requireOrganization } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import { type Change, change, reading } from './operation.ts'
 
@@ -21,7 +20,6 @@ const getBalance = reading({
   id: 'getCreditBalances',
   right: 'people',
   command: 'credits balance',
-  method: 'GET',
   path: `${PATH}/balance`,
   tag: TAG,
   summary: 'Get a customer’s balances',
@@ -29,7 +27,6 @@ const getBalance = reading({
   columns: ['unit', 'balance', 'held', 'available'],
   response: balancesOut,
   async run({ db }, { params, query }) {
-    await requireOrganization(db.query, params.organization_id!)
     return jsonOf({ balances: await balancesOf(db.query, params.organization_id!, query.external_id as string) })
   },
 })
@@ -46,7 +43,6 @@ const listEntries = list({
   from: 'credit_entries e',
   at: 'e.created_at',
   key: 'e.entry_id::text',
-  where: 'e.organization_id = $1',
   filters: {
     external_id: equals('e.external_id', 'Only those of this customer.'),
     unit: equals('e.unit', 'Only those of this unit.'),
@@ -58,7 +54,7 @@ const listEntries = list({
       param: (day: string) => readDay('day', day),
     },
   },
-  ...ofOrganization,
+  ...ofOrganization('e'),
 })
 
 function correction<const I extends string>(
@@ -76,7 +72,6 @@ function correction<const I extends string>(
     async change(query, { params, body, exact = body }) {
       const organization = params.organization_id!
       const ask = askOf(operation, organization, exact as JsonObject)
-      await requireOrganization(query, organization)
       const reply = await callWithin(query, ask)
       const { external_id, unit, amount } = exact as Record<string, unknown>
       const entry = {
@@ -108,7 +103,6 @@ const setCredits = change({
   response: Type.Object({ debt: Type.Boolean({ description: 'The setting from now on.' }) }, { title: 'CreditsSet' }),
   async change(query, { params, body }) {
     const organization = params.organization_id!
-    await requireOrganization(query, organization)
     const after = { debt: body.debt as boolean }
     const [row] = await query('select credits_debt from organizations where id = $1 for no key update', [organization])
     await query('update organizations set credits_debt = $2 where id = $1', [organization, after.debt])

@@ -5,7 +5,6 @@ import { jsonOf } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { decimal, integer, shape, text } from '../../lib/shape/shape.ts'
 import { PATH, TAG } from './credit-units.ts'
-import { requireOrganization } from './exist.ts'
 import { reading } from './operation.ts'
 
 const creditDay = shape('CreditDay', 'd', {
@@ -53,7 +52,6 @@ const getDays = reading({
   id: 'getCreditDays',
   right: 'figures',
   command: 'credits days',
-  method: 'GET',
   path: `${PATH}/days`,
   tag: TAG,
   summary: 'Get credits by day and unit',
@@ -76,7 +74,6 @@ const getDays = reading({
     if (days > MAX_DAYS) throw new ApiError(400, 'invalid_value', 'The period must have at most three years.')
   },
   async run({ db }, { params, query }) {
-    await requireOrganization(db.query, params.organization_id!)
     const { from, to = null, unit = null } = query as { from: string; to?: string; unit?: string }
     const rows = await db.readLong(
       {

@@ -52,9 +52,8 @@ export const creditGrants = [
     from: 'credit_grants g',
     at: 'g.created_at',
     key: 'g.grant_id::text',
-    where: 'g.organization_id = $1',
     filters: ofCustomer('g'),
-    ...ofOrganization,
+    ...ofOrganization('g'),
   }),
   list({
     id: 'listCreditHolds',
@@ -68,11 +67,10 @@ export const creditGrants = [
     from: 'credit_holds h',
     at: 'h.created_at',
     key: 'h.hold_id::text',
-    where: 'h.organization_id = $1',
     filters: {
       ...ofCustomer('h'),
       status: equals('h.status', 'Only those with this status.', { enum: HOLD_STATUSES }),
     },
-    ...ofOrganization,
+    ...ofOrganization('h'),
   }),
 ] as const

@@ -3,7 +3,6 @@ import type { JsonObject } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { removeTopUp, setTopUp, topUpFrom, topUpIn, topUpName, topUpRule } from '../../payments/billing/top-up/rule.ts'
 import { PATH, TAG } from './credit-units.ts'
-import { requireOrganization } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import { change } from './operation.ts'
 
@@ -20,7 +19,6 @@ const set = change({
   response: topUpRule.schema,
   async change(query, { params, body, exact = body }) {
     const rule = topUpFrom(exact as JsonObject)
-    await requireOrganization(query, params.organization_id!)
     return setTopUp(query, params.organization_id!, rule)
   },
 })
@@ -36,7 +34,6 @@ const remove = change({
   body: topUpName,
   response: Type.Object({}, { title: 'TopUpRemoved' }),
   async change(query, { params, body, exact = body }) {
-    await requireOrganization(query, params.organization_id!)
     return removeTopUp(query, params.organization_id!, exact as JsonObject)
   },
 })
@@ -53,13 +50,12 @@ export const creditTopUps = [
     shape: topUpRule,
     from: 'credit_top_ups t',
     key: `t.external_id || ' ' || t.unit`,
-    where: `t.organization_id = $1 and t.status <> 'removed'`,
     filters: {
       external_id: equals('t.external_id', 'Only those of this customer.'),
       unit: equals('t.unit', 'Only those of this unit.'),
       status: equals('t.status', 'Only those that are `on` or `off`.', { enum: ['on', 'off'] }),
     },
-    ...ofOrganization,
+    ...ofOrganization('t', `t.status <> 'removed'`),
   }),
   set,
   remove,

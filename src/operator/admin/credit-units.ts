@@ -5,7 +5,7 @@ import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { checkDecimals, formatCredits, readCredits, type SentAmount } from '../../payments/billing/credits/amount.ts'
 import { creditsIn } from '../../payments/billing/credits/requests.ts'
-import { notFound, requireOrganization } from './exist.ts'
+import { notFound } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
 import { nameField } from './names.ts'
 import { change } from './operation.ts'
@@ -59,7 +59,6 @@ const createUnit = change({
       )
     const { name = id, decimals = 0 } = body as { name?: string; decimals?: number }
     const low = fitting(readLow(exact.low_below), { unit: id, decimals })
-    await requireOrganization(query, organization_id)
     await query('insert into credit_clocks (organization_id) values ($1) on conflict do nothing', [organization_id])
     const made = await query(
       `insert into credit_units (organization_id, unit, name, decimals, low_below, created_at)
@@ -120,8 +119,7 @@ export const creditUnits = [
     shape: unit,
     from: 'credit_units u',
     key: 'u.unit',
-    where: 'u.organization_id = $1',
-    ...ofOrganization,
+    ...ofOrganization('u'),
   }),
   createUnit,
   setUnit,
@@ -141,7 +139,6 @@ function fitting(low: ReturnType<typeof readLow>, of: { unit: string; decimals: 
 
 /** A unit that is locked until commit. Throws a 404. */
 export async function lockUnit(query: Query, organization: string, id: string) {
-  await requireOrganization(query, organization)
   const [row] = await query<{ name: string; decimals: string; low_below: string | null }>(
     `select name, decimals, trim_scale(low_below) as low_below from credit_units
      where organization_id = $1 and unit = $2 for no key update`,

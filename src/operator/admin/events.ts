@@ -74,7 +74,6 @@ const get = reading({
   id: 'getEvent',
   right: 'people',
   command: 'event show',
-  method: 'GET',
   path: `${PATH}/:event_id`,
   tag: TAG,
   summary: 'Get an event',
@@ -135,8 +134,7 @@ export const events = [
     at: 'v.created_at',
     key: 'v.id',
     isKey: isUuid,
-    where: 'v.project_id = $1',
-    ...ofProject,
+    ...ofProject('v'),
     filters: {
       type: equals('v.type', 'Only events of this kind.', { enum: eventTypes }),
       object_id: equals('v.object_id', 'Only events about this object.'),
@@ -161,7 +159,6 @@ export const events = [
     key: `a.endpoint_id || '/' || a.number`,
     where: `a.project_id = $1 and a.event_id = ${asUuid('$2')}`,
     params: ['project_id', 'event_id'],
-    check: ofProject.check,
   }),
   list({
     id: 'listDeliveries',
@@ -175,8 +172,7 @@ export const events = [
     from: DELIVERIES,
     at: 'd.created_at',
     key: 'md5(d.event_id || d.endpoint_id::text)',
-    where: 'd.project_id = $1',
-    ...ofProject,
+    ...ofProject('d'),
     filters: {
       event_id: equalsId('d.event_id', 'Only deliveries of this event.'),
       endpoint_id: equalsId('d.endpoint_id', 'Only deliveries to this endpoint.'),

@@ -1,7 +1,6 @@
 // The exchange rates of an organization: how new they are, and whether they are fetched.
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import { requireOrganization } from './exist.ts'
 import { reading } from './operation.ts'
 
 const orNull = <T>(type: Schema<T>, description: string) => Type.Union([type, Type.Null()], { description })
@@ -10,7 +9,6 @@ const get = reading({
   id: 'getExchangeRates',
   right: 'figures',
   command: 'rates show',
-  method: 'GET',
   path: '/organizations/:organization_id/exchange-rates',
   tag: 'Finance',
   summary: 'Get how new the exchange rates of an organization are',
@@ -26,7 +24,6 @@ const get = reading({
   ),
   async run({ db, config }, { params }) {
     const id = params.organization_id!
-    await requireOrganization(db.query, id)
     const [rates] = await db.query(RATES, [id])
     const url = config.ratesUrl
     const [fetch] = url === undefined ? [] : await db.query(FETCH, [url])

@@ -15,6 +15,15 @@ export async function requireProject(query: Query, id: string): Promise<string> 
   return row.organization_id
 }
 
+/** Throws a 404 for a tenant in the path that does not exist. */
+export async function requireTenant(
+  query: Query,
+  { organization_id, project_id }: { organization_id?: string | undefined; project_id?: string | undefined },
+): Promise<void> {
+  if (organization_id !== undefined) await requireOrganization(query, organization_id)
+  if (project_id !== undefined) await requireProject(query, project_id)
+}
+
 export async function requireFunnel(query: Query, project: string, id: string): Promise<void> {
   const rows = await query('select 1 from funnels where project_id = $1 and id = $2', [project, id])
   if (rows.length === 0) throw notFound('funnel', id)

@@ -3,7 +3,6 @@ import { readHorizon } from '../../core/lists/horizon.ts'
 import { readExperiments } from '../../data/figures/verdicts.ts'
 import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { requireProject } from './exist.ts'
 import { daysOf, daysQuery, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
 import { reading } from './operation.ts'
 
@@ -93,7 +92,6 @@ const getExperiments = reading({
   id: 'getExperimentResults',
   right: 'figures',
   command: 'figures experiments',
-  method: 'GET',
   path: '/projects/:project_id/figures/experiments',
   tag: TAG,
   summary: 'Get the results of experiments',
@@ -120,7 +118,6 @@ const getExperiments = reading({
   checkInput: ({ query }) => readDays(query as Asked),
   async run({ db }, { params, query }) {
     const { control, test = false } = query as Asked
-    await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
     const { today, ...now } = await nowOf(db, params.project_id!)
     const { from, to } = daysOf(query as Asked, today)

@@ -11,7 +11,6 @@ import { addDays } from '../../lib/days.ts'
 import type { Param } from '../../lib/pg/types.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import { requireOrganization, requireProject } from './exist.ts'
 import { type FiguresRequest, query, questionOf, readQuery, TAG, todayOf } from './figures-query.ts'
 import { act, type Input, reading } from './operation.ts'
 import { reachCondition } from './reach.ts'
@@ -135,7 +134,6 @@ const ofProject = reading({
   summary: 'Get figures of a project',
   async run(app, { params, query }) {
     const request = readQuery(query)
-    await requireProject(app.db.query, params.project_id!)
     await readHorizon(app.db, params.project_id!)
     return figuresOf(app, [params.project_id!], request)
   },
@@ -150,7 +148,6 @@ const ofOrganization = reading({
   summary: 'Get figures of an organization, the sums of its projects',
   async run(app, { params, query, access }) {
     const request = readQuery(query)
-    await requireOrganization(app.db.query, params.organization_id!)
     await readOrganizationHorizon(app.db, params.organization_id!)
     const values: Param[] = [params.organization_id!]
     const within = reachCondition(access.reach, { organization: 'organization_id', project: 'id' }, values) ?? 'true'
@@ -181,7 +178,6 @@ const rebuild = act({
   ),
   entry: ({ params }) => ({ action: 'figures.rebuilt', target: `project ${params.project_id}` }),
   async act({ db }, { params }) {
-    await requireProject(db.query, params.project_id!)
     const days = await rebuildFigures(db, params.project_id!)
     return { days, missing: await failedDays(db, [params.project_id!]) }
   },

@@ -14,7 +14,6 @@ import { financeRow, financeRowWithoutPeople, financeTotal } from '../../payment
 import { financeSums, sumsOf } from '../../payments/billing/finance/sums.ts'
 import { financeZone } from '../../payments/billing/finance/zone.ts'
 import { day } from './day-filters.ts'
-import { requireOrganization } from './exist.ts'
 import { reading } from './operation.ts'
 
 export const TAG = 'Finance'
@@ -76,7 +75,6 @@ const totals = reading({
   id: 'getFinanceReport',
   right: 'reports',
   command: 'report',
-  method: 'GET',
   path: PATH,
   tag: TAG,
   summary: 'Sum payments, refunds and chargebacks',
@@ -96,7 +94,6 @@ const totals = reading({
     const { test = false, ...given } = query as Given
     const period = readPeriod(given)
     const id = params.organization_id!
-    await requireOrganization(db.query, id)
     const rows = await financeTotals(db, id, { ...period, test })
     const closed = await closedMonths(db, id, period)
     const totals = financeTotal.list(rows)
@@ -108,7 +105,6 @@ const rows = reading({
   id: 'listFinanceRows',
   right: 'reports',
   command: 'report',
-  method: 'GET',
   path: `${PATH}/rows`,
   tag: TAG,
   summary: 'List movements of money with their signs',
@@ -141,7 +137,6 @@ const rows = reading({
     const account = psp === undefined ? undefined : { psp, merchantId: psp_merchant_id ?? null }
     const period = readPeriod(given)
     const id = params.organization_id!
-    await requireOrganization(db.query, id)
     const page = { after: after === undefined ? undefined : readAfter(after), limit: limit + 1, account }
     const found = await financeRows(db, id, { ...period, test }, page, row)
     const served = found.rows.slice(0, limit)

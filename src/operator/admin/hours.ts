@@ -3,7 +3,6 @@ import { readHorizon } from '../../core/lists/horizon.ts'
 import { HOUR_METRICS, type Hours, type HourValues, readHours } from '../../data/figures/hours.ts'
 import { metrics } from '../../data/figures/metrics.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
-import { requireProject } from './exist.ts'
 import { filtersBy, filtersOf, nowFields, nowOf, TAG, testQuery, VISITED_BY } from './figures-query.ts'
 import { reading } from './operation.ts'
 
@@ -20,7 +19,6 @@ const today = reading({
   id: 'getToday',
   right: 'figures',
   command: 'figures today',
-  method: 'GET',
   path: '/projects/:project_id/figures/today',
   tag: TAG,
   summary: 'Get today by hour, compared with yesterday and the same weekday',
@@ -60,7 +58,6 @@ const today = reading({
   },
   async run({ db }, { params, query }) {
     const { test = false } = query as { test?: boolean }
-    await requireProject(db.query, params.project_id!)
     await readHorizon(db, params.project_id!)
     const [{ hours, ...others }, { today: _today, ...now }] = await Promise.all([
       readHours(db, params.project_id!, { test, filters: filtersOf(query) }),

@@ -10,7 +10,7 @@ import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { requireOrganization, requireProject } from './exist.ts'
+import { requireProject } from './exist.ts'
 import { list } from './list.ts'
 import { nameField } from './names.ts'
 import { change } from './operation.ts'
@@ -60,12 +60,10 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
   const title = (what === 'organization' ? 'Organization' : 'Project') as Capitalize<W>
   const about = { tag: 'Keys' }
   const scopes: readonly string[] = what === 'organization' ? ORGANIZATION_SCOPES : PROJECT_SCOPES
-  const tenantOf = async (query: Query, params: Record<string, string>): Promise<Tenant> => {
-    if (what === 'project')
-      return { organization_id: await requireProject(query, params[param]!), project_id: params[param]! }
-    await requireOrganization(query, params[param]!)
-    return { organization_id: params[param]!, project_id: null }
-  }
+  const tenantOf = async (query: Query, params: Record<string, string>): Promise<Tenant> =>
+    what === 'project'
+      ? { organization_id: await requireProject(query, params[param]!), project_id: params[param]! }
+      : { organization_id: params[param]!, project_id: null }
   const entry = (verb: string, params: Record<string, string>, id: string) => ({
     action: `key.${verb}`,
     target: `key ${id} of ${what} ${params[param]}`,
@@ -85,9 +83,6 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
       isKey: isUuid,
       where: what === 'organization' ? 'k.organization_id = $1 and k.project_id is null' : 'k.project_id = $1',
       params: [param],
-      check: async (app, { params }) => {
-        await tenantOf(app.db.query, params)
-      },
     }),
     change({
       ...about,

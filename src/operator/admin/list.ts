@@ -9,7 +9,6 @@ import type { Param } from '../../lib/pg/types.ts'
 import { type ObjectSchema, type Schema, Type } from '../../lib/shape/schema.ts'
 import type { Shape } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import { requireOrganization, requireProject } from './exist.ts'
 import type { Input, Reading } from './operation.ts'
 import { type ReachColumns, reachCondition } from './reach.ts'
 
@@ -33,7 +32,7 @@ export interface ListDeclaration<I extends string = string, T = unknown>
   reach?: ReachColumns
   /** The record for roles without the right `people`: without what identifies people. */
   withoutPeople?: Shape<T>
-  /** Throws a 404 if the path names an object that does not exist. */
+  /** Throws for a query that cannot be served. */
   check?: (app: App, input: Input) => Promise<void>
 }
 
@@ -52,19 +51,16 @@ export interface Filter {
   param?: (value: never) => Param
 }
 
-/** For the list of a project, which must exist: its id is $1 in `where`. */
-export const ofProject = {
-  params: ['project_id'],
-  check: async (app: App, { params }: Input): Promise<void> => {
-    await requireProject(app.db.query, params.project_id!)
-  },
-}
+/** For the list of a project: its id is $1, and the rows are those of the table `alias`. */
+export const ofProject = (alias: string, more?: string) => ofTenant('project_id', alias, more)
 
-/** For the list of an organization, which must exist: its id is $1 in `where`. */
-export const ofOrganization = {
-  params: ['organization_id'],
-  check: (app: App, { params }: Input): Promise<void> => requireOrganization(app.db.query, params.organization_id!),
-}
+/** The same for an organization. */
+export const ofOrganization = (alias: string, more?: string) => ofTenant('organization_id', alias, more)
+
+const ofTenant = (column: string, alias: string, more?: string) => ({
+  params: [column],
+  where: `${alias}.${column} = $1${more === undefined ? '' : ` and ${more}`}`,
+})
 
 /** A filter for rows with this value in a column. */
 export const equals = (column: string, description: string, more: object = {}): Filter => ({

@@ -4,7 +4,7 @@ import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { billingContext } from '../../payments/billing/context.ts'
 import { adoptLost } from '../../payments/billing/reconcile/lost.ts'
 import { IS_LOST, IS_OPEN } from '../../payments/providers/lost-movements.ts'
-import { notFound, requireOrganization } from './exist.ts'
+import { notFound } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
 import { act, change, type Input } from './operation.ts'
 
@@ -94,7 +94,6 @@ const accept = change({
   response: lostMovement.schema,
   async change(query, { params, body }) {
     const key = ['organization_id', 'psp', 'psp_merchant_id', 'transaction_id'].map((name) => params[name]!)
-    await requireOrganization(query, key[0]!)
     const [row] = await query(ACCEPT, [...key, String(body.because)])
     if (!row) throw notFound('lost movement', params.transaction_id!)
     const result = lostMovement.readNamed(row)
@@ -133,8 +132,7 @@ export const lostMovements = [
     at: 'l.found_at',
     // A name may be too long for a cursor.
     key: `md5(l.psp || ' ' || l.psp_merchant_id || ' ' || l.type || ' ' || l.transaction_id)`,
-    where: `l.organization_id = $1 and ${IS_OPEN}`,
-    ...ofOrganization,
+    ...ofOrganization('l', `${IS_OPEN}`),
   }),
   adopt,
   accept,

@@ -5,7 +5,6 @@ import { readCurrency } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { isName } from '../../lib/text.ts'
-import { requireOrganization } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
 import { change } from './operation.ts'
 
@@ -65,7 +64,6 @@ const putMerchantAccount = change({
     checkLabel('psp_merchant_id', psp_merchant_id!)
     const given = body as { region?: string | null; currencies?: string[] }
     const offered = given.currencies?.map(checkCurrency)
-    await requireOrganization(query, organization_id!)
     const key = [organization_id!, psp!, psp_merchant_id!]
     const [before] = await query(`${READ_SETTINGS} for no key update`, key)
     const currencies = offered ?? JSON.parse(before?.currencies ?? '[]')
@@ -124,8 +122,7 @@ export const merchantAccounts = [
     at: 'm.created_at',
     // A name may be too long for a cursor.
     key: `md5(m.psp || ' ' || m.psp_merchant_id)`,
-    where: 'm.organization_id = $1',
-    ...ofOrganization,
+    ...ofOrganization('m'),
   }),
   putMerchantAccount,
 ] as const

@@ -47,14 +47,12 @@ const preview = reading({
   id: 'previewMerge',
   right: 'people',
   command: 'profile preview-merge',
-  method: 'GET',
   path: PATH,
   tag: TAG,
   summary: 'Get what a merge of two profiles would move',
   response: moved,
   async run({ db }, input) {
     const pair = pairOf(input)
-    await requireProject(db.query, pair.projectId)
     return { from: pair.from, into: pair.into, ...(await previewMerge(db.query, pair)) }
   },
 })
@@ -85,7 +83,6 @@ const merge = act({
   },
   async act({ db, audit }, input, actor) {
     const pair = pairOf(input)
-    await requireProject(db.query, pair.projectId)
     return { from: pair.from, into: pair.into, ...(await mergeProfiles({ db, audit }, actor, pair)) }
   },
 })
@@ -109,8 +106,7 @@ const waiting = list({
   from: 'waiting_links w',
   at: 'w.created_at',
   key: `w.record || ' ' || w.id || ' ' || w.field`,
-  where: 'w.project_id = $1',
-  ...ofProject,
+  ...ofProject('w'),
 })
 
 export const merges = [preview, merge, waiting] as const

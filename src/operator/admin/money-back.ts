@@ -68,8 +68,7 @@ export const moneyBack = [
     at: 'r.created_at',
     key: 'r.refund_id',
     isKey: isUuid,
-    where: 'r.organization_id = $1',
-    ...ofOrganization,
+    ...ofOrganization('r'),
     filters: {
       project_id: equals('o.project_id', 'Only those of this project.'),
       status: equals('r.status', 'Only those in this state.', { enum: ['processing', 'succeeded', 'failed'] }),
@@ -90,8 +89,7 @@ export const moneyBack = [
     at: paidAt('r'),
     key: 'r.trx_id',
     isKey: isUuid,
-    where: `r.organization_id = $1 and r.psp_transaction_type <> 'sale'`,
-    ...ofOrganization,
+    ...ofOrganization('r', `r.psp_transaction_type <> 'sale'`),
     filters: {
       project_id: equals('c.project_id', 'Only those of this project.'),
       type: equals('r.psp_transaction_type', 'Only those of this type.', {

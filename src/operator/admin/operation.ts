@@ -7,6 +7,7 @@ import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
 import type { Json } from '../../lib/json/json.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { ObjectSchema, Schema } from '../../lib/shape/schema.ts'
+import { requireTenant } from './exist.ts'
 import { requireReach, requireRight } from './reach.ts'
 
 /** The input of a call: parameters of the path, the query and the body as their schemas read them. */
@@ -74,7 +75,10 @@ export interface Act<I extends string = string, T = unknown> extends Declared<I,
 export type Operation = Reading | Change | Act
 
 // Each declares an operation, and keeps its id and the type of its response for those who call it in this process.
-export const reading = <const I extends string, T>(declared: Reading<I, T>): Reading<I, T> => declared
+export const reading = <const I extends string, T>(declared: Omit<Reading<I, T>, 'method'>): Reading<I, T> => ({
+  ...declared,
+  method: 'GET',
+})
 export const change = <const I extends string, T>(declared: Change<I, T>): Change<I, T> => declared
 export const act = <const I extends string, T>(declared: Act<I, T>): Act<I, T> => declared
 
@@ -91,10 +95,14 @@ export async function perform(
   try {
     operation.checkInput?.(input, app)
     await requireReach(app.db.query, operation, input)
-    if (isReading(operation)) return await operation.run(app, input)
+    if (isReading(operation)) {
+      await requireTenant(app.db.query, input.params)
+      return await operation.run(app, input)
+    }
     if ('change' in operation) {
       const result = await audited(app, actor, async (query) => {
         await refuseLeaving(query, input.params)
+        await requireTenant(query, input.params)
         return operation.change(query, input, app)
       })
       // The change may concern a key or its rate limit.
@@ -103,6 +111,7 @@ export async function perform(
     }
     await refuseLeaving(app.db.query, input.params)
     await addEntry(app, actor, operation.entry(input))
+    await requireTenant(app.db.query, input.params)
     return await operation.act(app, input, actor)
   } catch (error) {
     // Functions that are shared with commands throw the errors of commands.

@@ -72,7 +72,6 @@ const get = reading({
   right: 'people',
   narrows: true,
   command: 'order show',
-  method: 'GET',
   path: `${PATH}/:order_id`,
   tag: TAG,
   summary: 'Get an order with its timeline',
@@ -209,8 +208,7 @@ export const orders = [
     at: 'o.created_at',
     key: 'o.order_id',
     isKey: isUuid,
-    where: 'o.organization_id = $1',
-    ...ofOrganization,
+    ...ofOrganization('o'),
     filters: {
       project_id: equals('o.project_id', 'Only those of this project.'),
       external_id: equals('o.external_id', 'Only those of this customer.'),

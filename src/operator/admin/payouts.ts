@@ -89,7 +89,6 @@ export const payouts = [
     from: 'provider_payouts o',
     at: 'o.created_at',
     key: `md5(o.psp || ' ' || o.psp_merchant_id || ' ' || o.payout_id)`,
-    where: 'o.organization_id = $1',
     filters: {
       psp_merchant_id: equals('o.psp_merchant_id', 'Only those of this account.', { maxLength: 256 }),
       status: equals('o.status', 'Only those in this state.', { maxLength: 20 }),
@@ -98,6 +97,6 @@ export const payouts = [
         where: (value) => `(o.matched_at is not null) = ${value}`,
       },
     },
-    ...ofOrganization,
+    ...ofOrganization('o'),
   }),
 ] as const

@@ -6,7 +6,7 @@ import { jsonOf } from '../../lib/json/json.ts'
 import { type Schema, Type, type TypeOf } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, type Shape, shape, text } from '../../lib/shape/shape.ts'
 import { savedCardOf } from '../../payments/billing/charge/saved-card.ts'
-import { notFound, requireProject } from './exist.ts'
+import { notFound } from './exist.ts'
 import { aliasFields } from './merges.ts'
 import { reading } from './operation.ts'
 import { declined, moneyBack } from './person-payments.ts'
@@ -204,7 +204,6 @@ const get = reading({
   id: 'getPerson',
   right: 'people',
   command: 'profile show',
-  method: 'GET',
   path: `${PATH}/:profile_id`,
   tag: TAG,
   summary: 'Get everything that is stored about a person',
@@ -219,7 +218,6 @@ const get = reading({
   ),
   async run({ db }, { params }) {
     const { project_id, profile_id } = params as { project_id: string; profile_id: string }
-    await requireProject(db.query, project_id)
     const [row] = await db.read(
       { text: `select ${profile.columns} from profiles p where p.project_id = $1 and p.id = $2` },
       [project_id, profile_id],

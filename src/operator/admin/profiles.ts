@@ -37,8 +37,7 @@ const listProfiles = list({
   from: 'profiles p',
   at: 'p.created_at',
   key: 'p.id',
-  where: 'p.project_id = $1',
-  ...ofProject,
+  ...ofProject('p'),
   filters: {
     funnel_id: equalsOrNone('p.funnel_id', 'Only those whose first visit was to this funnel; an empty value: to none.'),
     ...dayFilters('p.created_at'),
@@ -118,7 +117,6 @@ const eraseProfile = act({
   },
   async act({ db, audit, config }, { params, body }, actor) {
     const { project_id, profile_id } = params as { project_id: string; profile_id: string }
-    await requireProject(db.query, project_id)
     const erasing = { db, audit, erasureLedger: config.erasureLedger }
     const withTwins = body.with_twins === true
     const { missing, erased, twins } = await erase(erasing, actor, project_id, [profile_id], { withTwins })

@@ -4,7 +4,6 @@ import { checkRateLimit, setRateLimit } from '../../core/limits/setting.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { requireOrganization, requireProject } from './exist.ts'
 import { change, type Input } from './operation.ts'
 
 const body = Type.Object(
@@ -42,7 +41,6 @@ const ofOrganization = change({
   path: '/organizations/:organization_id/rate-limit',
   summary: 'Set the rate limit of the keys of an organization',
   async change(query, { params, body }) {
-    await requireOrganization(query, params.organization_id!)
     return setLimit(query, 'organization', params.organization_id!, body)
   },
 })
@@ -55,7 +53,6 @@ const ofProject = change({
   path: '/projects/:project_id/rate-limit',
   summary: 'Set the rate limit of the keys of a project',
   async change(query, { params, body }) {
-    await requireProject(query, params.project_id!)
     return setLimit(query, 'project', params.project_id!, body)
   },
 })

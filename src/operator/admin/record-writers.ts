@@ -2,14 +2,12 @@
 import { REJECT_CODES } from '../../core/records/import/fields.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import { requireProject } from './exist.ts'
 import { reading } from './operation.ts'
 
 const writers = reading({
   id: 'listRecordWriters',
   command: 'project writers',
   right: 'setup',
-  method: 'GET',
   path: '/projects/:project_id/record-writers',
   tag: 'State',
   summary: 'List the keys that write records',
@@ -52,7 +50,6 @@ const writers = reading({
     { title: 'RecordWriters', additionalProperties: false },
   ),
   async run({ db }, { params }) {
-    await requireProject(db.query, params.project_id!)
     const rows = await db.query(WRITERS, [params.project_id!])
     return {
       data: rows.map(({ accepted, rejected, reasons, last_seen_at, ...row }) => ({

@@ -5,7 +5,6 @@ import { isLockTimeout } from '../../lib/pg/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { shorten } from '../../lib/text.ts'
-import { requireProject } from './exist.ts'
 import { change } from './operation.ts'
 
 const LOCK_SECONDS = 3
@@ -60,7 +59,6 @@ const setting = change({
   async change(query, { params, body }) {
     const id = params.project_id!
     const given = body as Given
-    await requireProject(query, id)
     const zone = given.time_zone === undefined ? null : await knownZone(query, given.time_zone)
     await lockOutWriters(query, id)
     const [old] = await query(`select ${COLUMNS} from projects where id = $1 for no key update`, [id])

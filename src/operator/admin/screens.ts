@@ -1,13 +1,12 @@
 // The names of a funnel's screens: what the builder calls them and the questions on them, as replies have them.
 import { Type } from '../../lib/shape/schema.ts'
-import { requireFunnel, requireProject } from './exist.ts'
+import { requireFunnel } from './exist.ts'
 import { reading } from './operation.ts'
 
 const screens = reading({
   id: 'getFunnelScreens',
   right: 'figures',
   command: 'funnel screens',
-  method: 'GET',
   path: '/projects/:project_id/funnels/:funnel_id/screens',
   tag: 'State',
   summary: 'Get the names of the screens of a funnel',
@@ -30,7 +29,6 @@ const screens = reading({
     { title: 'FunnelScreens', additionalProperties: false },
   ),
   async run({ db }, { params }) {
-    await requireProject(db.query, params.project_id!)
     const names = [params.project_id!, params.funnel_id!]
     await requireFunnel(db.query, params.project_id!, params.funnel_id!)
     return { data: await db.query(SCREENS, names) }

@@ -47,7 +47,6 @@ const search = reading({
   right: 'people',
   narrows: true,
   command: 'search',
-  method: 'GET',
   path: '/search',
   tag: 'Search',
   summary: 'Find people, subscriptions, orders and projects',

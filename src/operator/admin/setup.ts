@@ -9,7 +9,6 @@ const setup = reading({
   id: 'getProjectSetup',
   right: 'figures',
   command: 'project setup',
-  method: 'GET',
   path: '/projects/:project_id/setup',
   tag: 'State',
   summary: 'Get what a new project has and what it lacks',

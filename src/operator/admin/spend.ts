@@ -5,7 +5,6 @@ import { readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { formatMinor, MoneyError, readAmount, readCurrency, toMinor, tooManyDecimals } from '../../lib/money.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
-import { requireProject } from './exist.ts'
 import { TAG } from './figures-query.ts'
 import { change } from './operation.ts'
 
@@ -89,7 +88,6 @@ const load = change({
   ),
   checkInput: ({ body, exact = body }) => void rowsOf(exact),
   async change(query, { params, body, exact = body }) {
-    await requireProject(query, params.project_id!)
     const result = await storeSpend(query, params.project_id!, rowsOf(exact))
     return { entry: { action: 'spend.loaded', target: `project ${params.project_id}`, after: result }, result }
   },

@@ -18,7 +18,6 @@ const state = reading({
   id: 'getProjectState',
   right: 'figures',
   command: 'project state',
-  method: 'GET',
   path: '/projects/:project_id/state',
   tag: TAG,
   summary: 'Get the state of a project at this moment',
@@ -103,7 +102,6 @@ const statistics = reading({
   id: 'getWebhookStatistics',
   right: 'setup',
   command: 'webhook statistics',
-  method: 'GET',
   path: '/projects/:project_id/webhook-statistics',
   tag: 'Webhooks',
   summary: 'Get delivery statistics of each endpoint',
@@ -133,7 +131,6 @@ const statistics = reading({
     { title: 'WebhookStatistics', additionalProperties: false },
   ),
   async run({ db }, { params }) {
-    await requireProject(db.query, params.project_id!)
     const rows = await db.query(STATISTICS, [params.project_id!])
     const numberOf = (text: string | null | undefined) => (text === null || text === undefined ? null : Number(text))
     return {
@@ -183,7 +180,6 @@ const names = reading({
   id: 'getProjectNames',
   right: 'figures',
   command: 'project names',
-  method: 'GET',
   path: '/projects/:project_id/names',
   tag: TAG,
   summary: 'Get the names of funnels, products and experiments by their ids',
@@ -196,7 +192,6 @@ const names = reading({
     { title: 'ProjectNames', additionalProperties: false },
   ),
   async run({ db }, { params }) {
-    await requireProject(db.query, params.project_id!)
     const [row] = await db.query(NAMES, [params.project_id!, MAX_NAMES])
     const { funnels, products, experiments } = row!
     return { funnels: JSON.parse(funnels!), products: JSON.parse(products!), experiments: JSON.parse(experiments!) }

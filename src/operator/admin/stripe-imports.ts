@@ -106,10 +106,8 @@ export const stripeImports = [
     ),
     response: shortResponse,
     async change(query, input) {
-      const { project_id, psp_merchant_id } = input.params as Record<'project_id' | 'psp_merchant_id', string>
-      const organizationId = await requireProject(query, project_id)
-      const name = { organizationId, projectId: project_id, merchantId: psp_merchant_id }
-      if (!(await hasAccount(query, name))) throw notFound('connected merchant account at Stripe', psp_merchant_id)
+      const name = await nameOf(query, input)
+      if (!(await hasAccount(query, name))) throw notFound('connected merchant account at Stripe', name.merchantId)
       const given = input.body as {
         since?: string
         external_id_key?: string
@@ -126,7 +124,7 @@ export const stripeImports = [
       }
       await requireIdle(query, name)
       const state = await beginState(query, name, options, { background: true, firstStep: FIRST_STEP })
-      const after = { merchant_account: psp_merchant_id, ...options }
+      const after = { merchant_account: name.merchantId, ...options }
       return { entry: { action: 'stripe_import.begun', target: target(input), after }, result: shown(state) }
     },
   }),
@@ -134,13 +132,11 @@ export const stripeImports = [
     id: 'listStripeImports',
     right: 'setup',
     command: 'stripe-import list',
-    method: 'GET',
     path: PATH,
     tag: TAG,
     summary: 'List the imports of Stripe accounts',
     response: Type.Object({ data: Type.Array(shortResponse) }, { title: 'StripeImportList' }),
     async run({ db }, { params }) {
-      await requireProject(db.query, params.project_id!)
       return { data: (await listStates(db.query, params.project_id!)).map(shown) }
     },
   }),
@@ -148,7 +144,6 @@ export const stripeImports = [
     id: 'getStripeImport',
     right: 'setup',
     command: 'stripe-import show',
-    method: 'GET',
     path: ONE,
     tag: TAG,
     summary: 'Show an import of a Stripe account with its figures',

@@ -57,10 +57,8 @@ export const subscriptions = [
     from: 'subscriptions s',
     at: 's.created_at',
     key: 's.id',
-    where: 's.project_id = $1',
-    ...ofProject,
+    ...ofProject('s'),
     async check(app, input) {
-      await ofProject.check(app, input)
       const { moved } = input.query as { moved?: string }
       if (moved === undefined) return
       const { from, to, move } = movedOf(moved)

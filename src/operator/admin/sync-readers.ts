@@ -1,14 +1,12 @@
 // The readers that sync a project's records, and the lag of each.
 import { Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import { requireProject } from './exist.ts'
 import { reading } from './operation.ts'
 
 const readers = reading({
   id: 'listSyncReaders',
   right: 'setup',
   command: 'project readers',
-  method: 'GET',
   path: '/projects/:project_id/sync-readers',
   tag: 'State',
   summary: 'List the readers of syncs and their lag',
@@ -42,7 +40,6 @@ const readers = reading({
     { title: 'SyncReaders', additionalProperties: false },
   ),
   async run({ db }, { params }) {
-    await requireProject(db.query, params.project_id!)
     const rows = await db.query(READERS, [params.project_id!])
     return {
       data: rows.map(({ last_seen_at, window_to, behind_seconds, rows_of_day, ...row }) => ({

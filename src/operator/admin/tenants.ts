@@ -15,7 +15,6 @@ import { JsonNumber } from '../../lib/json/read.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
-import { notFound, requireOrganization } from './exist.ts'
 import { equals, list } from './list.ts'
 import { nameField, newId } from './names.ts'
 import { change, reading } from './operation.ts'
@@ -85,15 +84,13 @@ const getOrganization = reading({
   right: 'figures',
   narrows: true,
   command: 'org show',
-  method: 'GET',
   path: '/organizations/:organization_id',
   tag: 'Tenants',
   summary: 'Get an organization with its settings',
   response: organization.schema,
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_ORGANIZATION, [params.organization_id!])
-    if (!row) throw notFound('organization', params.organization_id!)
-    return organization.one(row)
+    return organization.one(row!)
   },
 })
 
@@ -101,15 +98,13 @@ const getProject = reading({
   id: 'getProject',
   right: 'figures',
   command: 'project show',
-  method: 'GET',
   path: '/projects/:project_id',
   tag: 'Tenants',
   summary: 'Get a project',
   response: project.schema,
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_PROJECT, [params.project_id!])
-    if (!row) throw notFound('project', params.project_id!)
-    return project.one(row)
+    return project.one(row!)
   },
 })
 
@@ -145,7 +140,6 @@ const postProject = change({
   response: projectMade,
   checkInput: ({ body }) => checkTenant('project', body as { id: string; name?: string }),
   async change(query, { params, body }, { seal }) {
-    await requireOrganization(query, params.organization_id!)
     const given = { ...(body as { id: string; name?: string }), organization: params.organization_id! }
     const result = await createProject(within(query), seal, given)
     return { entry: { action: 'project.created', target: `project ${given.id}`, after: given }, result }
@@ -190,7 +184,6 @@ const patchOrganization = change({
   checkInput: ({ body, exact = body }) => checkMaxAmounts(maxAmountsOf(exact)),
   async change(query, { params, body, exact = body }) {
     const { organization_id } = params as { organization_id: string }
-    await requireOrganization(query, organization_id)
     const given = exact as { one_off_charge_enabled?: boolean; erase_at_provider?: EraseAtProvider }
     const before = await settingsOf(query, organization_id)
     const result = await setOrganization(within(query), organization_id, {

@@ -12,7 +12,7 @@ import { Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, type Shape, text } from '../../lib/shape/shape.ts'
 import { readPeriod } from '../../payments/billing/finance/period.ts'
 import { closedMonths } from '../../payments/billing/finance/report.ts'
-import { notFound, requireOrganization } from './exist.ts'
+import { notFound } from './exist.ts'
 import { currencyField, monthField, TAG, unitsOf, zoneField } from './finance.ts'
 import { reading } from './operation.ts'
 import { requireSameDays } from './same-days.ts'
@@ -43,7 +43,6 @@ const tieOut = reading({
   id: 'getTieOut',
   right: 'reports',
   command: 'finance tie-out',
-  method: 'GET',
   path: PATH,
   tag: TAG,
   summary: 'Compare the revenue of the dashboard with the finance report',
@@ -148,7 +147,6 @@ const plain = (text: string) => new JsonNumber(text.includes('.') ? text.replace
 
 async function valuesOf(db: Db, id: string, { month, project_id }: Asked): Promise<Param[]> {
   const { from, to } = readPeriod({ month })
-  await requireOrganization(db.query, id)
   if (project_id !== undefined) {
     const found = await db.query('select 1 from projects where organization_id = $1 and id = $2', [id, project_id])
     if (found.length === 0) throw notFound('project', project_id)
@@ -190,7 +188,6 @@ const rows = reading({
   id: 'listTieOutRows',
   right: 'reports',
   command: 'finance differences',
-  method: 'GET',
   path: `${PATH}/rows`,
   tag: TAG,
   summary: 'List what the differences of a tie-out consist of',

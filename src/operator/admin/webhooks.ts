@@ -15,7 +15,7 @@ import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { notFound, requireProject } from './exist.ts'
+import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
 import { change, type Input, reading } from './operation.ts'
 
@@ -77,7 +77,6 @@ const create = change({
   response: endpoint.schema,
   checkInput,
   async change(query, { params, body }, { config }) {
-    await requireProject(query, params.project_id!)
     const given = { kinds: [], enabled: true, ...(body as Partial<EndpointSettings> & { url: string }) }
     const id = await createEndpoint(query, params.project_id!, given, { allowPrivate: config.webhookAllowPrivate })
     const after = settingsOf(await findEndpoint(query, params.project_id!, id))
@@ -90,7 +89,6 @@ const get = reading({
   id: 'getWebhook',
   right: 'setup',
   command: 'webhook show',
-  method: 'GET',
   path: ONE,
   tag: TAG,
   summary: 'Get a webhook endpoint',
@@ -176,8 +174,7 @@ export const webhooks = [
     at: 'e.created_at',
     key: 'e.id',
     isKey: isUuid,
-    where: 'e.project_id = $1 and e.removed_at is null',
-    ...ofProject,
+    ...ofProject('e', 'e.removed_at is null'),
   }),
   create,
   get,

@@ -1,6 +1,5 @@
 // Whether the keys of a project may write what decides whose card is charged.
 import { Type } from '../../lib/shape/schema.ts'
-import { requireProject } from './exist.ts'
 import { change } from './operation.ts'
 
 const write_payments = Type.Boolean({
@@ -20,7 +19,6 @@ const setting = change({
   body: Type.Object({ write_payments }, { title: 'WritePaymentsSetting', additionalProperties: false }),
   response: Type.Object({ write_payments }, { title: 'WritePayments', additionalProperties: false }),
   async change(query, { params, body }) {
-    await requireProject(query, params.project_id!)
     const { write_payments: after } = body as { write_payments: boolean }
     const [old] = await query('select write_payments from projects where id = $1 for no key update', [
       params.project_id!,
