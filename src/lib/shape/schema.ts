@@ -85,6 +85,9 @@ export const Type = {
     const required = Object.keys(properties).filter((name) => !optional.has(properties[name]!))
     return { type: 'object', ...(required.length > 0 && { required }), properties, ...keywords }
   },
+  /** An object with these properties and no others, by its name in the description. */
+  Named: <P extends Properties>(title: string, properties: P, keywords: object = {}): ObjectSchema<P> =>
+    Type.Object(properties, { title, additionalProperties: false, ...keywords }),
   Optional<S extends Schema>(schema: S): OptionalSchema<TypeOf<S>> {
     const marked = { ...schema } as Schema as OptionalSchema<TypeOf<S>>
     optional.add(marked)

@@ -28,10 +28,10 @@ const choice = <const N extends string>(names: readonly N[], description: string
 })
 const unvalued = (description: string) =>
   Type.Array(
-    Type.Object(
-      { currency: Type.String({ description: 'ISO 4217 code.' }), amount: Type.Number({ description: 'The amount.' }) },
-      { title: 'Unvalued', additionalProperties: false },
-    ),
+    Type.Named('Unvalued', {
+      currency: Type.String({ description: 'ISO 4217 code.' }),
+      amount: Type.Number({ description: 'The amount.' }),
+    }),
     { description },
   )
 const withoutUsd = Type.Integer({
@@ -41,37 +41,34 @@ const withoutUsd = Type.Integer({
 const invalid = (message: string) => new ApiError(400, 'invalid_parameter', message)
 const eachDay = RETURN_DAYS.join(', ')
 
-const row = Type.Object(
-  {
-    key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`; empty: none; null: all together.' }),
-    spend: nullable(
-      'What was spent on these days; null of one country or variant, which money for advertising is not divided by.',
-    ),
-    spend_without_usd: Type.Integer({
-      description: 'Amounts left out of `spend`, because they have no value in the reporting currency.',
-    }),
-    sessions: Type.Integer({ description: 'Sessions.' }),
-    people: Type.Integer({ description: 'People whose first session it was.' }),
-    customers: Type.Integer({ description: 'People whose first payment it was.' }),
-    cac: nullable('Cost of a customer: spend divided by customers; null without one of them.'),
-    returned: Type.Array(Type.Number(), {
-      description: `Net revenue up to days ${eachDay} after their first session, of the people whose first session it was.`,
-    }),
-    roas: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
-      description: `Return on ad spend: the same divided by spend, at days ${eachDay}.`,
-    }),
-    payback_days: nullable(
-      'The day after the first session by which the spend came back; null: not yet, or not within 180 days.',
-    ),
-    revenue_per_new_person: nullable(
-      'Gross revenue on these days of the people whose first session it was, for each of them.',
-    ),
-    without_usd: withoutUsd,
-    returned_unvalued: unvalued(`What \`returned\` leaves out up to day ${RETURN_DAYS.at(-1)}, in each currency.`),
-    revenue_unvalued: unvalued('What the revenue of `revenue_per_new_person` leaves out, in each currency.'),
-  },
-  { title: 'Return', additionalProperties: false },
-)
+const row = Type.Named('Return', {
+  key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`; empty: none; null: all together.' }),
+  spend: nullable(
+    'What was spent on these days; null of one country or variant, which money for advertising is not divided by.',
+  ),
+  spend_without_usd: Type.Integer({
+    description: 'Amounts left out of `spend`, because they have no value in the reporting currency.',
+  }),
+  sessions: Type.Integer({ description: 'Sessions.' }),
+  people: Type.Integer({ description: 'People whose first session it was.' }),
+  customers: Type.Integer({ description: 'People whose first payment it was.' }),
+  cac: nullable('Cost of a customer: spend divided by customers; null without one of them.'),
+  returned: Type.Array(Type.Number(), {
+    description: `Net revenue up to days ${eachDay} after their first session, of the people whose first session it was.`,
+  }),
+  roas: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
+    description: `Return on ad spend: the same divided by spend, at days ${eachDay}.`,
+  }),
+  payback_days: nullable(
+    'The day after the first session by which the spend came back; null: not yet, or not within 180 days.',
+  ),
+  revenue_per_new_person: nullable(
+    'Gross revenue on these days of the people whose first session it was, for each of them.',
+  ),
+  without_usd: withoutUsd,
+  returned_unvalued: unvalued(`What \`returned\` leaves out up to day ${RETURN_DAYS.at(-1)}, in each currency.`),
+  revenue_unvalued: unvalued('What the revenue of `revenue_per_new_person` leaves out, in each currency.'),
+})
 
 interface Asked {
   from?: string
@@ -94,18 +91,15 @@ const acquisition = reading({
     ...filtersBy(...VISITED_BY),
     ...testQuery,
   }),
-  response: Type.Object(
-    {
-      from: Type.String({ description: 'The first day.' }),
-      to: Type.String({ description: 'The last day.' }),
-      ...nowFields,
-      days_since: Type.Integer({
-        description: 'Whole days since the last day: returns at a later day are not complete.',
-      }),
-      data: Type.Array(row, { description: 'Those with the most spent first.' }),
-    },
-    { title: 'Acquisition', additionalProperties: false },
-  ),
+  response: Type.Named('Acquisition', {
+    from: Type.String({ description: 'The first day.' }),
+    to: Type.String({ description: 'The last day.' }),
+    ...nowFields,
+    days_since: Type.Integer({
+      description: 'Whole days since the last day: returns at a later day are not complete.',
+    }),
+    data: Type.Array(row, { description: 'Those with the most spent first.' }),
+  }),
   shown: ({ data, ...response }) => ({
     ...response,
     data: (data as Record<string, unknown>[]).map(
@@ -136,33 +130,27 @@ const acquisition = reading({
 /** The whole days that are over since the day before `to`. */
 const daysSince = (to: string, today: string) => Math.max(0, (Date.parse(today) - Date.parse(to)) / DAY_MS)
 
-const lifetimeRow = Type.Object(
-  {
-    cohort: Type.Union([Type.String(), Type.Null()], {
-      description: 'First day of the cohort; null: all of the period.',
+const lifetimeRow = Type.Named('Lifetime', {
+  cohort: Type.Union([Type.String(), Type.Null()], {
+    description: 'First day of the cohort; null: all of the period.',
+  }),
+  key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`.' }),
+  people: Type.Integer({ description: 'People in the cohort.' }),
+  worth: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
+    description: 'Net revenue for each of them up to the end of each month since they came.',
+  }),
+  complete: Type.Integer({ description: 'How many of these months are over for everybody in the cohort.' }),
+  without_usd: withoutUsd,
+  unvalued: Type.Array(
+    Type.Named('UnvaluedMonths', {
+      currency: Type.String({ description: 'ISO 4217 code.' }),
+      amounts: Type.Array(Type.Number(), {
+        description: 'What is left out up to the end of each month, of all of them.',
+      }),
     }),
-    key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`.' }),
-    people: Type.Integer({ description: 'People in the cohort.' }),
-    worth: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
-      description: 'Net revenue for each of them up to the end of each month since they came.',
-    }),
-    complete: Type.Integer({ description: 'How many of these months are over for everybody in the cohort.' }),
-    without_usd: withoutUsd,
-    unvalued: Type.Array(
-      Type.Object(
-        {
-          currency: Type.String({ description: 'ISO 4217 code.' }),
-          amounts: Type.Array(Type.Number(), {
-            description: 'What is left out up to the end of each month, of all of them.',
-          }),
-        },
-        { title: 'UnvaluedMonths', additionalProperties: false },
-      ),
-      { description: 'What the sums behind `worth` leave out of each currency.' },
-    ),
-  },
-  { title: 'Lifetime', additionalProperties: false },
-)
+    { description: 'What the sums behind `worth` leave out of each currency.' },
+  ),
+})
 
 interface AskedLifetime extends Asked {
   since?: LifetimeQuestion['since']
@@ -196,15 +184,12 @@ const lifetime = reading({
     ...filtersBy(...FILTERS),
     ...testQuery,
   }),
-  response: Type.Object(
-    {
-      from: Type.String({ description: 'The first day.' }),
-      to: Type.String({ description: 'The last day.' }),
-      ...nowFields,
-      data: Type.Array(lifetimeRow, { description: 'The oldest cohort first, or the value with the most people.' }),
-    },
-    { title: 'LifetimeOut', additionalProperties: false },
-  ),
+  response: Type.Named('LifetimeOut', {
+    from: Type.String({ description: 'The first day.' }),
+    to: Type.String({ description: 'The last day.' }),
+    ...nowFields,
+    data: Type.Array(lifetimeRow, { description: 'The oldest cohort first, or the value with the most people.' }),
+  }),
   shown: ({ data, ...response }) => ({
     ...response,
     data: (data as Record<string, unknown>[]).map(({ worth, complete: _complete, unvalued: _left, ...one }) => ({

@@ -85,27 +85,24 @@ const put = change({
   summary: 'Set a destination of alerts',
   description:
     'Creates the destination, or replaces it. Every message of the project is sent to each of its destinations.',
-  body: Type.Object(
-    {
-      kind: Type.String({
-        enum: DESTINATION_KINDS,
-        description: 'A signed webhook, the URL of a chat service with the format of Slack, or e-mail.',
+  body: Type.Named('AlertDestinationSettings', {
+    kind: Type.String({
+      enum: DESTINATION_KINDS,
+      description: 'A signed webhook, the URL of a chat service with the format of Slack, or e-mail.',
+    }),
+    address: Type.String({
+      description: 'The URL, or the e-mail address.',
+      minLength: 1,
+      maxLength: 2048,
+      examples: ['https://hooks.slack.com/services/T000/B000/abcdef'],
+    }),
+    receives: Type.Optional(
+      Type.Array(Type.String({ enum: RECEIVES }), {
+        description: 'What is sent to it: alert, digest; everything if the list is empty.',
+        maxItems: 2,
       }),
-      address: Type.String({
-        description: 'The URL, or the e-mail address.',
-        minLength: 1,
-        maxLength: 2048,
-        examples: ['https://hooks.slack.com/services/T000/B000/abcdef'],
-      }),
-      receives: Type.Optional(
-        Type.Array(Type.String({ enum: RECEIVES }), {
-          description: 'What is sent to it: alert, digest; everything if the list is empty.',
-          maxItems: 2,
-        }),
-      ),
-    },
-    { title: 'AlertDestinationSettings', additionalProperties: false },
-  ),
+    ),
+  }),
   response: destination.schema,
   checkInput(input, app) {
     checkAlertId('destination_id', input.params.destination_id!)

@@ -40,16 +40,12 @@ const send = change({
   summary: 'Send a digest now',
   description:
     'To one destination, or to all of them, also in quiet hours. It is sent in the background; the list of messages has the outcome.',
-  body: Type.Object(
-    { destination_id: Type.Optional(Type.String({ description: 'Only to this destination.', maxLength: 64 })) },
-    { title: 'AlertSending', additionalProperties: false },
-  ),
-  response: Type.Object(
-    {
-      messages: Type.Array(Type.String(), { description: 'The messages.' }),
-    },
-    { title: 'AlertSendingBegun', additionalProperties: false },
-  ),
+  body: Type.Named('AlertSending', {
+    destination_id: Type.Optional(Type.String({ description: 'Only to this destination.', maxLength: 64 })),
+  }),
+  response: Type.Named('AlertSendingBegun', {
+    messages: Type.Array(Type.String(), { description: 'The messages.' }),
+  }),
   async change(query, { params, body }) {
     const only = (body.destination_id as string | undefined) ?? null
     const rows = await query(SEND, [params.project_id!, only])

@@ -54,45 +54,42 @@ interface Given extends Partial<Record<(typeof FILTERS)[number], string>> {
   from_hour?: number
 }
 
-const body = Type.Object(
-  {
-    metric: Type.String({
-      description: 'The metric of the figures.',
-      examples: ['revenue'],
-      maxLength: 64,
-      [DECLARED_ONLY]: { enum: metricNames },
+const body = Type.Named('AlertRuleSettings', {
+  metric: Type.String({
+    description: 'The metric of the figures.',
+    examples: ['revenue'],
+    maxLength: 64,
+    [DECLARED_ONLY]: { enum: metricNames },
+  }),
+  condition: Type.String({
+    enum: ['below', 'above', 'change'],
+    description: 'Below or above the threshold, or changed by it against the same weekday a week earlier.',
+  }),
+  threshold: {
+    type: ['number', 'string'],
+    description:
+      'In the unit of the metric: money in major units, rates from 0 to 1. For a change, percent; negative for a drop.',
+    examples: [1000],
+  } as Schema,
+  today: Type.Optional(
+    Type.Boolean({ default: false, description: 'Whether to check the present day instead of the day before.' }),
+  ),
+  from_hour: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 23,
+      description: 'For today: from which hour on. Required unless the condition is above.',
     }),
-    condition: Type.String({
-      enum: ['below', 'above', 'change'],
-      description: 'Below or above the threshold, or changed by it against the same weekday a week earlier.',
-    }),
-    threshold: {
-      type: ['number', 'string'],
-      description:
-        'In the unit of the metric: money in major units, rates from 0 to 1. For a change, percent; negative for a drop.',
-      examples: [1000],
-    } as Schema,
-    today: Type.Optional(
-      Type.Boolean({ default: false, description: 'Whether to check the present day instead of the day before.' }),
-    ),
-    from_hour: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 23,
-        description: 'For today: from which hour on. Required unless the condition is above.',
-      }),
-    ),
-    ...Object.fromEntries(
-      FILTERS.map((name) => [
-        name,
-        Type.Optional(
-          Type.String({ description: `Only the figure of this ${name}. One filter can be given.`, maxLength: 256 }),
-        ),
-      ]),
-    ),
-  },
-  { title: 'AlertRuleSettings', additionalProperties: false },
-)
+  ),
+  ...Object.fromEntries(
+    FILTERS.map((name) => [
+      name,
+      Type.Optional(
+        Type.String({ description: `Only the figure of this ${name}. One filter can be given.`, maxLength: 256 }),
+      ),
+    ]),
+  ),
+})
 
 /** Checks what the schema cannot, and returns what is stored. Throws a 400. */
 function read({ body, exact = body }: Input) {

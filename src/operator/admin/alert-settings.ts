@@ -66,14 +66,11 @@ const put = change({
   tag: ALERTS_TAG,
   summary: 'Set the hours of the digest and of quiet',
   description: 'What is left out is switched off. The first digest is sent when its hour next begins.',
-  body: Type.Object(
-    {
-      digest_hour: hour('The hour of the morning digest, in the time zone of the project.'),
-      quiet_from: hour('The hour from which on messages wait.'),
-      quiet_to: hour('The hour until which they wait.'),
-    },
-    { title: 'NewAlertSettings', additionalProperties: false },
-  ),
+  body: Type.Named('NewAlertSettings', {
+    digest_hour: hour('The hour of the morning digest, in the time zone of the project.'),
+    quiet_from: hour('The hour from which on messages wait.'),
+    quiet_to: hour('The hour until which they wait.'),
+  }),
   response: settings.schema,
   checkInput({ body: { quiet_from, quiet_to } }) {
     if ((quiet_from === undefined) !== (quiet_to === undefined))

@@ -9,27 +9,24 @@ import { notFound, requireFunnel } from './exist.ts'
 import { daysOf, daysQuery, nowFields, nowOf, readDays, TAG, testQuery } from './figures-query.ts'
 import { reading } from './operation.ts'
 
-const row = Type.Object(
-  {
-    element_id: Type.String({ description: 'The question: an element of the screen.' }),
-    name: Type.Union([Type.String(), Type.Null()], {
-      description: 'The custom id of the question in the newest 300 sessions of the funnel; null if it has none.',
-    }),
-    kind: Type.String({
-      enum: ['all', ...KINDS],
-      description:
-        '`all`: every reply; `value`: a choice; `written`: a text, which is not shown; `empty`; `other`: choices beyond the 1,000 most frequent of a day; `erased`.',
-    }),
-    value: Type.String({ description: 'The choice, cut to 100 characters; empty for all other kinds.' }),
-    sessions: Type.Integer({ description: 'Sessions with this answer.' }),
-    share: Type.Union([Type.Number(), Type.Null()], {
-      description: 'Their share of the sessions that replied to the question. Each of several choices counts.',
-    }),
-    paid: Type.Integer({ description: 'Those of them that led to a payment of more than 0.' }),
-    conversion_rate: Type.Union([Type.Number(), Type.Null()], { description: 'Paid divided by sessions.' }),
-  },
-  { title: 'Answer', additionalProperties: false },
-)
+const row = Type.Named('Answer', {
+  element_id: Type.String({ description: 'The question: an element of the screen.' }),
+  name: Type.Union([Type.String(), Type.Null()], {
+    description: 'The custom id of the question in the newest 300 sessions of the funnel; null if it has none.',
+  }),
+  kind: Type.String({
+    enum: ['all', ...KINDS],
+    description:
+      '`all`: every reply; `value`: a choice; `written`: a text, which is not shown; `empty`; `other`: choices beyond the 1,000 most frequent of a day; `erased`.',
+  }),
+  value: Type.String({ description: 'The choice, cut to 100 characters; empty for all other kinds.' }),
+  sessions: Type.Integer({ description: 'Sessions with this answer.' }),
+  share: Type.Union([Type.Number(), Type.Null()], {
+    description: 'Their share of the sessions that replied to the question. Each of several choices counts.',
+  }),
+  paid: Type.Integer({ description: 'Those of them that led to a payment of more than 0.' }),
+  conversion_rate: Type.Union([Type.Number(), Type.Null()], { description: 'Paid divided by sessions.' }),
+})
 
 interface Asked {
   from?: string
@@ -49,15 +46,12 @@ const answers = reading({
     ...daysQuery,
     ...testQuery,
   }),
-  response: Type.Object(
-    {
-      from: Type.String({ description: 'The first day.' }),
-      to: Type.String({ description: 'The last day.' }),
-      time_zone: nowFields.time_zone,
-      data: Type.Array(row, { description: 'By question; the most frequent values first.' }),
-    },
-    { title: 'Answers', additionalProperties: false },
-  ),
+  response: Type.Named('Answers', {
+    from: Type.String({ description: 'The first day.' }),
+    to: Type.String({ description: 'The last day.' }),
+    time_zone: nowFields.time_zone,
+    data: Type.Array(row, { description: 'By question; the most frequent values first.' }),
+  }),
   checkInput: ({ query }) => readDays(query as Asked),
   async run({ db }, { params, query }) {
     const { test = false } = query as Asked

@@ -33,14 +33,11 @@ const verify = reading({
   path: '/audit/verify',
   tag: 'Audit',
   summary: 'Check that the audit log is intact',
-  response: Type.Object(
-    {
-      entries: Type.Integer({ description: 'Number of entries.' }),
-      known: Type.Integer({ description: 'Number of entries that are also in the file on this machine.' }),
-      wrong: Type.Array(Type.String(), { description: 'Each fault in a sentence; empty if the log is intact.' }),
-    },
-    { title: 'AuditVerdict', additionalProperties: false },
-  ),
+  response: Type.Named('AuditVerdict', {
+    entries: Type.Integer({ description: 'Number of entries.' }),
+    known: Type.Integer({ description: 'Number of entries that are also in the file on this machine.' }),
+    wrong: Type.Array(Type.String(), { description: 'Each fault in a sentence; empty if the log is intact.' }),
+  }),
   run: ({ db, seal, config }) => verifyAudit(db, seal, auditHeadsPath(config)),
 })
 

@@ -50,26 +50,20 @@ const balances = reading({
   description:
     'The balance at the provider of each merchant account, by its currency, as far as its entries are known here.',
   columns: ['psp', 'psp_merchant_id', 'test', 'currency_code', 'entries', 'net', 'oldest'],
-  response: Type.Object(
-    {
-      data: Type.Array(
-        Type.Object(
-          {
-            psp: Type.String({ description: 'Payment provider.' }),
-            psp_merchant_id: Type.String({ description: 'Account at the provider.' }),
-            test: Type.Boolean({ description: 'Whether the account moves test money.' }),
-            currency_code: Type.String({ description: 'ISO 4217 code of the balance.' }),
-            entries: Type.Integer({ description: 'How many entries it consists of.' }),
-            net: Type.Number({ description: 'Their sum, less fees.' }),
-            oldest: Type.String({ format: 'date-time', description: 'When the oldest of them was entered.' }),
-          },
-          { title: 'UnpaidBalance', additionalProperties: false },
-        ),
-        { description: 'By account and currency.' },
-      ),
-    },
-    { title: 'UnpaidBalances', additionalProperties: false },
-  ),
+  response: Type.Named('UnpaidBalances', {
+    data: Type.Array(
+      Type.Named('UnpaidBalance', {
+        psp: Type.String({ description: 'Payment provider.' }),
+        psp_merchant_id: Type.String({ description: 'Account at the provider.' }),
+        test: Type.Boolean({ description: 'Whether the account moves test money.' }),
+        currency_code: Type.String({ description: 'ISO 4217 code of the balance.' }),
+        entries: Type.Integer({ description: 'How many entries it consists of.' }),
+        net: Type.Number({ description: 'Their sum, less fees.' }),
+        oldest: Type.String({ format: 'date-time', description: 'When the oldest of them was entered.' }),
+      }),
+      { description: 'By account and currency.' },
+    ),
+  }),
   async run({ db }, { params }) {
     const rows = await db.read({ name: 'sum unpaid balances', text: BALANCES }, [params.organization_id!])
     return jsonOf({ data: BALANCE.list(rows) })

@@ -84,13 +84,10 @@ const setCap = change({
   summary: 'Set a cap of charges',
   description:
     'A charge that would exceed it is refused with `charge_cap_reached`. What was charged earlier in the period counts, too.',
-  body: Type.Object(
-    {
-      ...name,
-      most: { type: ['number', 'string'], description: 'The most that is allowed.', examples: ['100'] } as Schema,
-    },
-    { title: 'ChargeCapSettings', additionalProperties: false },
-  ),
+  body: Type.Named('ChargeCapSettings', {
+    ...name,
+    most: { type: ['number', 'string'], description: 'The most that is allowed.', examples: ['100'] } as Schema,
+  }),
   response: cap.schema,
   async change(query, input) {
     const key = keyOf(input)
@@ -117,7 +114,7 @@ const removeCap = change({
   path: `${PATH}/caps/remove`,
   tag: TAG,
   summary: 'Remove a cap of charges',
-  body: Type.Object(name, { title: 'ChargeCapName', additionalProperties: false }),
+  body: Type.Named('ChargeCapName', name),
   response: Type.Object({}, { title: 'ChargeCapRemoved' }),
   async change(query, input) {
     const key = keyOf(input)

@@ -23,20 +23,17 @@ const number = (description: string) => Type.Number({ description })
 const share = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
 const orNull = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description })
 
-const row = Type.Object(
-  {
-    key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`; empty: none; null: all together.' }),
-    paying: count('Paying subscriptions before the first day; by `reason`, all of them.'),
-    ended: count('Paying subscriptions that were paused, or whose paid period ended.'),
-    churn_rate: share('Ended divided by paying; null without paying ones.'),
-    mrr_lost: number('MRR of the people who left.'),
-    mrr_churn_rate: share('The same divided by the MRR before the first day.'),
-    trials: orNull('Trials that began on these days; null by `reason`.'),
-    converted: orNull('Those of them that were paid for since.'),
-    trial_conversion: share('The share of trials that were paid for since.'),
-  },
-  { title: 'Churn', additionalProperties: false },
-)
+const row = Type.Named('Churn', {
+  key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`; empty: none; null: all together.' }),
+  paying: count('Paying subscriptions before the first day; by `reason`, all of them.'),
+  ended: count('Paying subscriptions that were paused, or whose paid period ended.'),
+  churn_rate: share('Ended divided by paying; null without paying ones.'),
+  mrr_lost: number('MRR of the people who left.'),
+  mrr_churn_rate: share('The same divided by the MRR before the first day.'),
+  trials: orNull('Trials that began on these days; null by `reason`.'),
+  converted: orNull('Those of them that were paid for since.'),
+  trial_conversion: share('The share of trials that were paid for since.'),
+})
 
 interface Asked {
   from?: string
@@ -65,15 +62,12 @@ const churn = reading({
     ...filtersBy(...FILTERS),
     ...testQuery,
   }),
-  response: Type.Object(
-    {
-      from: Type.String({ description: 'The first day.' }),
-      to: Type.String({ description: 'The last day.' }),
-      ...nowFields,
-      data: Type.Array(row, { description: 'Those with the most ends first.' }),
-    },
-    { title: 'ChurnOut', additionalProperties: false },
-  ),
+  response: Type.Named('ChurnOut', {
+    from: Type.String({ description: 'The first day.' }),
+    to: Type.String({ description: 'The last day.' }),
+    ...nowFields,
+    data: Type.Array(row, { description: 'Those with the most ends first.' }),
+  }),
   checkInput: ({ query }) => readDays(query as Asked),
   async run({ db }, { params, query }) {
     const { by, test = false } = query as Asked
@@ -93,17 +87,14 @@ const churn = reading({
   },
 })
 
-const day = Type.Object(
-  {
-    day: Type.String({ description: 'The day.' }),
-    renewals: count('Active subscriptions whose period ends on this day.'),
-    renewals_due: number('Their price.'),
-    trials: count('Trials that end on this day.'),
-    trials_due: number('The price of their subscriptions.'),
-    expected: share('What is due times the rates; null if a rate is not known.'),
-  },
-  { title: 'ForecastDay', additionalProperties: false },
-)
+const day = Type.Named('ForecastDay', {
+  day: Type.String({ description: 'The day.' }),
+  renewals: count('Active subscriptions whose period ends on this day.'),
+  renewals_due: number('Their price.'),
+  trials: count('Trials that end on this day.'),
+  trials_due: number('The price of their subscriptions.'),
+  expected: share('What is due times the rates; null if a rate is not known.'),
+})
 
 const forecast = reading({
   id: 'getRenewalForecast',
@@ -114,16 +105,13 @@ const forecast = reading({
   summary: 'Get a forecast of the renewals of the next thirty days',
   description: `A forecast, not a figure: what is due on each of the next ${FORECAST_DAYS} days, times the share that was paid in the last 90 days.`,
   query: Type.Object({ ...filtersBy(...FILTERS), ...testQuery }),
-  response: Type.Object(
-    {
-      renewal_rate: share('Renewals divided by renewals and ended subscriptions, in the last 90 days.'),
-      trial_rate: share('The share of the trials of the last 90 days that were paid for.'),
-      without_usd: count('Payments that are due and left out, because they have no value in the reporting currency.'),
-      ...nowFields,
-      data: Type.Array(day, { description: 'The next days, from tomorrow.' }),
-    },
-    { title: 'RenewalForecast', additionalProperties: false },
-  ),
+  response: Type.Named('RenewalForecast', {
+    renewal_rate: share('Renewals divided by renewals and ended subscriptions, in the last 90 days.'),
+    trial_rate: share('The share of the trials of the last 90 days that were paid for.'),
+    without_usd: count('Payments that are due and left out, because they have no value in the reporting currency.'),
+    ...nowFields,
+    data: Type.Array(day, { description: 'The next days, from tomorrow.' }),
+  }),
   async run({ db }, { params, query }) {
     const { test = false } = query as Asked
     await readHorizon(db, params.project_id!)

@@ -40,15 +40,12 @@ const close = act({
   summary: 'Close a month of the finance report',
   description:
     'Permanently: its rows stay as they are now. What changes later (late imports, fees, refunds that fail) is booked as corrections in the first open month. Months are closed one after the other, from any month on.',
-  body: Type.Object({ month: monthField }, { title: 'FinanceMonthIn', additionalProperties: false }),
-  response: Type.Object(
-    {
-      month: Type.String({ description: 'The month.', examples: ['2026-10'] }),
-      rows: Type.Integer({ description: 'How many rows it has.' }),
-      closed_at: Type.String({ format: 'date-time', description: 'When it was closed.' }),
-    },
-    { title: 'FinanceMonthClosed', additionalProperties: false },
-  ),
+  body: Type.Named('FinanceMonthIn', { month: monthField }),
+  response: Type.Named('FinanceMonthClosed', {
+    month: Type.String({ description: 'The month.', examples: ['2026-10'] }),
+    rows: Type.Integer({ description: 'How many rows it has.' }),
+    closed_at: Type.String({ format: 'date-time', description: 'When it was closed.' }),
+  }),
   checkInput: ({ body }) => void readMonth('month', String(body.month)),
   entry: ({ params, body }) => ({
     action: 'finance.close_asked',

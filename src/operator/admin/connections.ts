@@ -11,21 +11,18 @@ const Secret = (description: string) => Type.String({ description, minLength: 1,
 /** The command has its own file: secrets are never arguments. */
 export const CONNECT_COMMAND = 'merchant-account connect'
 
-const connection = Type.Object(
-  {
-    sandbox: Type.Boolean({
-      description: 'Whether the account is in the provider’s test mode. The key must be of the same mode.',
+const connection = Type.Named('MerchantAccountCredentials', {
+  sandbox: Type.Boolean({
+    description: 'Whether the account is in the provider’s test mode. The key must be of the same mode.',
+  }),
+  secret_key: Type.Optional(Secret('Secret key for the provider. Unchanged if left out.')),
+  webhook_secrets: Type.Optional(
+    Type.Array(Secret('A secret that signs the provider’s notifications.'), {
+      description: 'All secrets that are valid now: several while one is rotated. Unchanged if left out.',
+      maxItems: 5,
     }),
-    secret_key: Type.Optional(Secret('Secret key for the provider. Unchanged if left out.')),
-    webhook_secrets: Type.Optional(
-      Type.Array(Secret('A secret that signs the provider’s notifications.'), {
-        description: 'All secrets that are valid now: several while one is rotated. Unchanged if left out.',
-        maxItems: 5,
-      }),
-    ),
-  },
-  { title: 'MerchantAccountCredentials', additionalProperties: false },
-)
+  ),
+})
 
 const OrNull = <T>(type: Schema<T>, description: string) => Type.Union([type, Type.Null()], { description })
 

@@ -92,14 +92,11 @@ const setCredits = change({
   path: PATH,
   tag: TAG,
   summary: 'Change how an organization’s credits follow refunds',
-  body: Type.Object(
-    {
-      debt: Type.Boolean({
-        description: 'Whether a refund or dispute makes a debt of credits that were spent; otherwise it leaves them.',
-      }),
-    },
-    { title: 'CreditSettings', additionalProperties: false },
-  ),
+  body: Type.Named('CreditSettings', {
+    debt: Type.Boolean({
+      description: 'Whether a refund or dispute makes a debt of credits that were spent; otherwise it leaves them.',
+    }),
+  }),
   response: Type.Object({ debt: Type.Boolean({ description: 'The setting from now on.' }) }, { title: 'CreditsSet' }),
   async change(query, { params, body }) {
     const organization = params.organization_id!

@@ -58,19 +58,16 @@ const setRule = change({
   tag: TAG,
   summary: 'Set what a charge of an amount grants',
   description: 'Holds for charges whose request does not say what they grant.',
-  body: Type.Object(
-    {
-      ...charge,
-      amount: creditsIn('How much it grants') as Schema,
-      expires_after: Type.Optional(
-        Type.Union([Type.String({ maxLength: 16 }), Type.Null()], {
-          description: 'How long it lasts, such as `90d` or `12h`; without it, it does not expire.',
-          examples: ['90d'],
-        }),
-      ),
-    },
-    { title: 'CreditRuleSettings', additionalProperties: false },
-  ),
+  body: Type.Named('CreditRuleSettings', {
+    ...charge,
+    amount: creditsIn('How much it grants') as Schema,
+    expires_after: Type.Optional(
+      Type.Union([Type.String({ maxLength: 16 }), Type.Null()], {
+        description: 'How long it lasts, such as `90d` or `12h`; without it, it does not expire.',
+        examples: ['90d'],
+      }),
+    ),
+  }),
   response: rule.schema,
   async change(query, input) {
     const key = ruleOf(input)
@@ -113,7 +110,7 @@ const removeRule = change({
   path: `${PATH}/units/:unit/rules/remove`,
   tag: TAG,
   summary: 'Remove what a charge of an amount grants',
-  body: Type.Object(charge, { title: 'CreditRuleName', additionalProperties: false }),
+  body: Type.Named('CreditRuleName', charge),
   response: Type.Object({}, { title: 'CreditRuleRemoved' }),
   async change(query, input) {
     const key = ruleOf(input)

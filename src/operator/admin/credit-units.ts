@@ -38,16 +38,13 @@ const createUnit = change({
   path: `${PATH}/units/:unit`,
   tag: TAG,
   summary: 'Create a unit of credits',
-  body: Type.Object(
-    {
-      name: Type.Optional(nameField('Display name; by default the identifier.')),
-      decimals: Type.Optional(
-        Type.Integer({ minimum: 0, maximum: 6, default: 0, description: 'Decimals that an amount may have.' }),
-      ),
-      low_below: lowBelow,
-    },
-    { title: 'NewCreditUnit', additionalProperties: false },
-  ),
+  body: Type.Named('NewCreditUnit', {
+    name: Type.Optional(nameField('Display name; by default the identifier.')),
+    decimals: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 6, default: 0, description: 'Decimals that an amount may have.' }),
+    ),
+    low_below: lowBelow,
+  }),
   response: unit.schema,
   async change(query, { params, body, exact = body }) {
     const { organization_id, unit: id } = params as { organization_id: string; unit: string }
@@ -83,10 +80,7 @@ const setUnit = change({
   path: `${PATH}/units/:unit`,
   tag: TAG,
   summary: 'Change a unit of credits',
-  body: Type.Object(
-    { name: Type.Optional(nameField('Display name.')), low_below: lowBelow },
-    { title: 'CreditUnitSettings', additionalProperties: false },
-  ),
+  body: Type.Named('CreditUnitSettings', { name: Type.Optional(nameField('Display name.')), low_below: lowBelow }),
   response: unit.schema,
   async change(query, { params, body, exact = body }) {
     const { organization_id, unit: id } = params as { organization_id: string; unit: string }

@@ -79,7 +79,7 @@ const getErasure = reading({
   path: '/projects/:project_id/erasures/:profile_id',
   tag: 'Profiles',
   summary: 'Get the receipt of an erasure',
-  response: Type.Object(receipt, { title: 'Receipt', additionalProperties: false }),
+  response: Type.Named('Receipt', receipt),
   run: (app, { params }) => receiptOf(app, params.project_id!, params.profile_id!),
 })
 
@@ -90,15 +90,12 @@ const compareLedgers = reading({
   path: '/erasures/ledgers',
   tag: 'Profiles',
   summary: 'Compare the ledger of erasures in the database with its file',
-  response: Type.Object(
-    {
-      in_database: Type.Integer({ description: 'Number of erasures in the database.' }),
-      in_file: Type.Integer({ description: 'Number of erasures in the file.' }),
-      missing_in_database: Type.Integer({ description: 'Number of erasures in the file that the database lacks.' }),
-      missing_in_file: Type.Integer({ description: 'Number of erasures in the database that the file lacks.' }),
-    },
-    { title: 'LedgerComparison', additionalProperties: false },
-  ),
+  response: Type.Named('LedgerComparison', {
+    in_database: Type.Integer({ description: 'Number of erasures in the database.' }),
+    in_file: Type.Integer({ description: 'Number of erasures in the file.' }),
+    missing_in_database: Type.Integer({ description: 'Number of erasures in the file that the database lacks.' }),
+    missing_in_file: Type.Integer({ description: 'Number of erasures in the database that the file lacks.' }),
+  }),
   run: (app) => cachedComparison(app),
 })
 

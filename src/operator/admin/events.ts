@@ -95,18 +95,14 @@ const send = change({
   tag: TAG,
   summary: 'Send an event again',
   description: 'With the same id and a new schedule: to one endpoint, or to all that receive its kind.',
-  body: Type.Object(
-    {
-      endpoint_id: Type.Optional(
-        Type.String({ description: 'The endpoint; by default all that receive the kind.', maxLength: 64 }),
-      ),
-    },
-    { title: 'SendAgain', additionalProperties: false },
-  ),
-  response: Type.Object(
-    { endpoints: Type.Integer({ description: 'Number of endpoints to which it is sent.' }) },
-    { title: 'SentAgain', additionalProperties: false },
-  ),
+  body: Type.Named('SendAgain', {
+    endpoint_id: Type.Optional(
+      Type.String({ description: 'The endpoint; by default all that receive the kind.', maxLength: 64 }),
+    ),
+  }),
+  response: Type.Named('SentAgain', {
+    endpoints: Type.Integer({ description: 'Number of endpoints to which it is sent.' }),
+  }),
   async change(query, { params, body }) {
     const { project_id, event_id } = params as { project_id: string; event_id: string }
     if (!isUuid(event_id)) throw notFound('event', event_id)

@@ -12,16 +12,13 @@ const get = reading({
   path: '/organizations/:organization_id/exchange-rates',
   tag: 'Finance',
   summary: 'Get how new the exchange rates of an organization are',
-  response: Type.Object(
-    {
-      organization_id: Type.String({ description: 'The organization.' }),
-      newest_day: orNull(Type.String(), 'The newest day with rates; null if none are loaded.'),
-      source: orNull(Type.String(), 'The host that they are fetched from; null if they are loaded by hand.'),
-      fetched_at: orNull(Type.String({ format: 'date-time' }), 'The last fetch that succeeded, also without a change.'),
-      error: orNull(Type.String(), 'Why the last fetch failed.'),
-    },
-    { title: 'ExchangeRates', additionalProperties: false },
-  ),
+  response: Type.Named('ExchangeRates', {
+    organization_id: Type.String({ description: 'The organization.' }),
+    newest_day: orNull(Type.String(), 'The newest day with rates; null if none are loaded.'),
+    source: orNull(Type.String(), 'The host that they are fetched from; null if they are loaded by hand.'),
+    fetched_at: orNull(Type.String({ format: 'date-time' }), 'The last fetch that succeeded, also without a change.'),
+    error: orNull(Type.String(), 'Why the last fetch failed.'),
+  }),
   async run({ db, config }, { params }) {
     const id = params.organization_id!
     const [rates] = await db.query(RATES, [id])

@@ -26,60 +26,51 @@ const difference = (what: string, test: string) =>
   )
 const SHARES = 'the z-test of two proportions'
 
-const variant = Type.Object(
-  {
-    variant: Type.String({ description: 'Variant of their first session in the experiment; empty: none.' }),
-    people: integer('People.'),
-    payers: integer('Of these, people who paid within 90 days.'),
-    conversion: nullable('Payers divided by people.'),
-    revenue: Type.Number({ description: 'Net revenue within 90 days.' }),
-    revenue_per_person: nullable('The same for each person.'),
-    without_usd: integer('Payments left out of the revenue, because they have no value in the reporting currency.'),
-    trials: integer('People who began a trial.'),
-    trials_paid: integer('Of these, people who paid for it afterwards.'),
-    refunded: integer('People who were refunded.'),
-    against_control: Type.Union(
-      [
-        Type.Object(
-          {
-            conversion: difference('conversion', SHARES),
-            revenue_per_person: difference('revenue for each person', 'Welch’s t-test'),
-            trial_conversion: difference('share of trials that were paid for', SHARES),
-            refund_rate: difference('share of payers who were refunded', SHARES),
-            power: nullable('Probability of finding such a difference of the conversion with so many people.'),
-            people_needed: nullable('People that this variant still needs to find it with a probability of 80 %.'),
-            verdict: Type.String({
-              enum: ['better', 'worse', 'none'],
-              description: 'Whether the conversion differs: `none` is no verdict yet.',
-            }),
-          },
-          { title: 'AgainstControl', additionalProperties: false },
-        ),
-        Type.Null(),
-      ],
-      { description: 'Compared with the control; null for the control itself.' },
-    ),
-  },
-  { title: 'VariantResult', additionalProperties: false },
-)
+const variant = Type.Named('VariantResult', {
+  variant: Type.String({ description: 'Variant of their first session in the experiment; empty: none.' }),
+  people: integer('People.'),
+  payers: integer('Of these, people who paid within 90 days.'),
+  conversion: nullable('Payers divided by people.'),
+  revenue: Type.Number({ description: 'Net revenue within 90 days.' }),
+  revenue_per_person: nullable('The same for each person.'),
+  without_usd: integer('Payments left out of the revenue, because they have no value in the reporting currency.'),
+  trials: integer('People who began a trial.'),
+  trials_paid: integer('Of these, people who paid for it afterwards.'),
+  refunded: integer('People who were refunded.'),
+  against_control: Type.Union(
+    [
+      Type.Named('AgainstControl', {
+        conversion: difference('conversion', SHARES),
+        revenue_per_person: difference('revenue for each person', 'Welch’s t-test'),
+        trial_conversion: difference('share of trials that were paid for', SHARES),
+        refund_rate: difference('share of payers who were refunded', SHARES),
+        power: nullable('Probability of finding such a difference of the conversion with so many people.'),
+        people_needed: nullable('People that this variant still needs to find it with a probability of 80 %.'),
+        verdict: Type.String({
+          enum: ['better', 'worse', 'none'],
+          description: 'Whether the conversion differs: `none` is no verdict yet.',
+        }),
+      }),
+      Type.Null(),
+    ],
+    { description: 'Compared with the control; null for the control itself.' },
+  ),
+})
 
-const result = Type.Object(
-  {
-    experiment_id: Type.String({ description: 'Experiment.' }),
-    title: Type.Union([Type.String(), Type.Null()], { description: 'Title.' }),
-    enabled: Type.Boolean({ description: 'Whether it is running.' }),
-    control: Type.Union([Type.String(), Type.Null()], {
-      description: 'The variant with which the others are compared.',
-    }),
-    people: integer('People in the experiment.'),
-    split_p: nullable(
-      'Probability of these sizes, or less equal ones, if each variant has the same chance (chi-square test).',
-    ),
-    wrong_split: Type.Boolean({ description: 'Whether that is below 0.001: then there is no verdict.' }),
-    variants: Type.Array(variant, { description: 'By their names.' }),
-  },
-  { title: 'ExperimentResult', additionalProperties: false },
-)
+const result = Type.Named('ExperimentResult', {
+  experiment_id: Type.String({ description: 'Experiment.' }),
+  title: Type.Union([Type.String(), Type.Null()], { description: 'Title.' }),
+  enabled: Type.Boolean({ description: 'Whether it is running.' }),
+  control: Type.Union([Type.String(), Type.Null()], {
+    description: 'The variant with which the others are compared.',
+  }),
+  people: integer('People in the experiment.'),
+  split_p: nullable(
+    'Probability of these sizes, or less equal ones, if each variant has the same chance (chi-square test).',
+  ),
+  wrong_split: Type.Boolean({ description: 'Whether that is below 0.001: then there is no verdict.' }),
+  variants: Type.Array(variant, { description: 'By their names.' }),
+})
 
 interface Asked {
   from?: string
@@ -105,15 +96,12 @@ const getExperiments = reading({
     ...filtersBy('funnel', 'source', 'campaign', 'country'),
     test: Type.Optional(Type.Boolean({ default: false, description: 'Whether preview data is included.' })),
   }),
-  response: Type.Object(
-    {
-      from: Type.String({ description: 'The first day.' }),
-      to: Type.String({ description: 'The last day.' }),
-      ...nowFields,
-      data: Type.Array(result, { description: 'All experiments of the project, the newest first.' }),
-    },
-    { title: 'ExperimentResults', additionalProperties: false },
-  ),
+  response: Type.Named('ExperimentResults', {
+    from: Type.String({ description: 'The first day.' }),
+    to: Type.String({ description: 'The last day.' }),
+    ...nowFields,
+    data: Type.Array(result, { description: 'All experiments of the project, the newest first.' }),
+  }),
   shown: ({ data, ...response }) => ({ ...response, data: (data as Result[]).flatMap(linesOf) }),
   checkInput: ({ query }) => readDays(query as Asked),
   async run({ db }, { params, query }) {

@@ -18,61 +18,51 @@ import { reachCondition } from './reach.ts'
 const values = { type: 'object', additionalProperties: { type: ['number', 'null'] } }
 type Values = Schema<Record<string, number | null>>
 
-const failedDay = Type.Object(
-  {
-    project_id: Type.String({ description: 'The project.' }),
-    day: Type.String({ description: 'The day.' }),
-    code: Type.String({ description: 'SQLSTATE of the error, which is in the log of the server.' }),
-  },
-  { title: 'FailedDay', additionalProperties: false },
-)
+const failedDay = Type.Named('FailedDay', {
+  project_id: Type.String({ description: 'The project.' }),
+  day: Type.String({ description: 'The day.' }),
+  code: Type.String({ description: 'SQLSTATE of the error, which is in the log of the server.' }),
+})
 
-const response = Type.Object(
-  {
-    from: Type.String({ description: 'The first day.' }),
-    to: Type.String({ description: 'The last day.' }),
-    time_zone: Type.Union([Type.String(), Type.Null()], {
-      description: 'Time zone of the days; null if the projects have several: each has its own days.',
-    }),
-    compared_with: Type.Union(
-      [Type.Object({ from: Type.String(), to: Type.String() }, { additionalProperties: false }), Type.Null()],
-      { description: 'The first and the last day of the `previous` values.' },
-    ),
-    as_of: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
-      description:
-        'Every change before this instant is counted, except on the days in `missing`; null until the records were first counted, and while they are counted again because the time zone or the currency was changed.',
-    }),
-    missing: Type.Array(failedDay, {
-      description:
-        'The newest hundred days that cannot be computed: their changes are not counted, whatever `as_of` is.',
-    }),
-    data: Type.Array(
-      Type.Object(
-        {
-          period: Type.Union([Type.String(), Type.Null()], { description: 'First day of the period.' }),
-          key: Type.Union([Type.String(), Type.Null()], {
-            description: 'Value of the dimension; empty where records have none.',
-          }),
-          currency: Type.Union([Type.String(), Type.Null()], {
-            description:
-              'Currency of the money among the values: the reporting currency, with `money=own` that of the amounts.',
-          }),
-          values: {
-            ...values,
-            description: 'Value of each metric: money in major units, ratios from 0 to 1.',
-          } as Values,
-          previous: Type.Optional({ ...values, description: 'The same values in the period of comparison.' } as Values),
-        },
-        { title: 'Figure', additionalProperties: false },
-      ),
-      {
+const response = Type.Named('Figures', {
+  from: Type.String({ description: 'The first day.' }),
+  to: Type.String({ description: 'The last day.' }),
+  time_zone: Type.Union([Type.String(), Type.Null()], {
+    description: 'Time zone of the days; null if the projects have several: each has its own days.',
+  }),
+  compared_with: Type.Union(
+    [Type.Object({ from: Type.String(), to: Type.String() }, { additionalProperties: false }), Type.Null()],
+    { description: 'The first and the last day of the `previous` values.' },
+  ),
+  as_of: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
+    description:
+      'Every change before this instant is counted, except on the days in `missing`; null until the records were first counted, and while they are counted again because the time zone or the currency was changed.',
+  }),
+  missing: Type.Array(failedDay, {
+    description: 'The newest hundred days that cannot be computed: their changes are not counted, whatever `as_of` is.',
+  }),
+  data: Type.Array(
+    Type.Named('Figure', {
+      period: Type.Union([Type.String(), Type.Null()], { description: 'First day of the period.' }),
+      key: Type.Union([Type.String(), Type.Null()], {
+        description: 'Value of the dimension; empty where records have none.',
+      }),
+      currency: Type.Union([Type.String(), Type.Null()], {
         description:
-          'Ordered by period and key. Items without records are left out, with `compare` those without records in both periods.',
-      },
-    ),
-  },
-  { title: 'Figures', additionalProperties: false },
-)
+          'Currency of the money among the values: the reporting currency, with `money=own` that of the amounts.',
+      }),
+      values: {
+        ...values,
+        description: 'Value of each metric: money in major units, ratios from 0 to 1.',
+      } as Values,
+      previous: Type.Optional({ ...values, description: 'The same values in the period of comparison.' } as Values),
+    }),
+    {
+      description:
+        'Ordered by period and key. Items without records are left out, with `compare` those without records in both periods.',
+    },
+  ),
+})
 
 /**
  * The response of the operation for these projects, whose horizon has just been advanced. `as_of` is read before the figures,
@@ -169,13 +159,10 @@ const rebuild = act({
   tag: TAG,
   summary: 'Compute all figures of a project again from its records',
   description: 'For a project whose figures `tundish doctor` finds wrong. Figures can be read while it runs.',
-  response: Type.Object(
-    {
-      days: Type.Integer({ description: 'Number of days that have figures.' }),
-      missing: Type.Array(failedDay, { description: 'The newest hundred days that cannot be computed.' }),
-    },
-    { title: 'FiguresRebuilt', additionalProperties: false },
-  ),
+  response: Type.Named('FiguresRebuilt', {
+    days: Type.Integer({ description: 'Number of days that have figures.' }),
+    missing: Type.Array(failedDay, { description: 'The newest hundred days that cannot be computed.' }),
+  }),
   entry: ({ params }) => ({ action: 'figures.rebuilt', target: `project ${params.project_id}` }),
   async act({ db }, { params }) {
     const days = await rebuildFigures(db, params.project_id!)

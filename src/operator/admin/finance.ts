@@ -61,13 +61,10 @@ const bounds = {
 }
 
 const closedField = Type.Array(
-  Type.Object(
-    {
-      month: Type.String({ description: 'The month.', examples: ['2026-10'] }),
-      closed_at: Type.String({ format: 'date-time', description: 'When it was closed.' }),
-    },
-    { title: 'ClosedMonth', additionalProperties: false },
-  ),
+  Type.Named('ClosedMonth', {
+    month: Type.String({ description: 'The month.', examples: ['2026-10'] }),
+    closed_at: Type.String({ format: 'date-time', description: 'When it was closed.' }),
+  }),
   { description: 'The months of the period that are closed: their rows no longer change.' },
 )
 
@@ -81,15 +78,12 @@ const totals = reading({
   description:
     'By month, currency and merchant account. Every row of the transaction report is in exactly one count, so the sums agree with it to the last digit.',
   query: Type.Object(periodFields),
-  response: Type.Object(
-    {
-      ...bounds,
-      closed: closedField,
-      ...financeSums,
-      totals: Type.Array(financeTotal.schema, { description: 'By month, then currency, then merchant account.' }),
-    },
-    { title: 'FinanceReport', additionalProperties: false },
-  ),
+  response: Type.Named('FinanceReport', {
+    ...bounds,
+    closed: closedField,
+    ...financeSums,
+    totals: Type.Array(financeTotal.schema, { description: 'By month, then currency, then merchant account.' }),
+  }),
   async run({ db }, { params, query }) {
     const { test = false, ...given } = query as Given
     const period = readPeriod(given)
@@ -121,14 +115,11 @@ const rows = reading({
       Type.Integer({ minimum: 1, maximum: MAX_ROWS, default: DEFAULT_LIMIT, description: 'How many rows at most.' }),
     ),
   }),
-  response: Type.Object(
-    {
-      ...bounds,
-      next_after: Type.Union([Type.String(), Type.Null()], { description: 'For the next page; null on the last.' }),
-      rows: Type.Array(financeRow.schema, { description: 'The movements.' }),
-    },
-    { title: 'FinanceRows', additionalProperties: false },
-  ),
+  response: Type.Named('FinanceRows', {
+    ...bounds,
+    next_after: Type.Union([Type.String(), Type.Null()], { description: 'For the next page; null on the last.' }),
+    rows: Type.Array(financeRow.schema, { description: 'The movements.' }),
+  }),
   async run({ db }, { params, query, access }) {
     const row = hasRight(access, 'people') ? financeRow : financeRowWithoutPeople
     const { after, limit = DEFAULT_LIMIT, test = false, psp, psp_merchant_id, ...given } = query as RowsAsked

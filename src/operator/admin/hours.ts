@@ -28,25 +28,19 @@ const today = reading({
     ...filtersBy(...VISITED_BY),
     ...testQuery,
   }),
-  response: Type.Object(
-    {
-      today: Type.String({ description: 'The present day.' }),
-      hour: Type.Integer({ description: 'The present hour, which is not over.' }),
-      ...nowFields,
-      so_far: Type.Object(daysOf(values), {
-        description: 'Sums of the hours that are over today, of each day.',
-        additionalProperties: false,
-      }),
-      data: Type.Array(
-        Type.Object(
-          { hour: Type.Integer({ description: 'The hour, from 0 to 23.' }), ...daysOf(orNull) },
-          { title: 'Hour', additionalProperties: false },
-        ),
-        { description: 'The 24 hours.' },
-      ),
-    },
-    { title: 'Today', additionalProperties: false },
-  ),
+  response: Type.Named('Today', {
+    today: Type.String({ description: 'The present day.' }),
+    hour: Type.Integer({ description: 'The present hour, which is not over.' }),
+    ...nowFields,
+    so_far: Type.Object(daysOf(values), {
+      description: 'Sums of the hours that are over today, of each day.',
+      additionalProperties: false,
+    }),
+    data: Type.Array(
+      Type.Named('Hour', { hour: Type.Integer({ description: 'The hour, from 0 to 23.' }), ...daysOf(orNull) }),
+      { description: 'The 24 hours.' },
+    ),
+  }),
   shown: ({ data, so_far, ...response }) => {
     const hours = data as Hours['hours']
     const leavesOut = hours.some((one) => DAYS.some((day) => one[day]?.without_usd))

@@ -19,32 +19,26 @@ const LONGEST_OVERLAP_SECONDS = 365 * DAY_S
 
 const purpose = nameField('Purpose of the key.')
 
-const keyMade = Type.Object(
-  {
-    id: Type.String({ description: 'Identifier of the key.' }),
-    name: Type.String({ description: 'Purpose of the key.' }),
-    secret_key: Type.String({ description: 'The key, shown only now.' }),
-    webhook_secret: Type.Optional(
-      Type.String({ description: 'For a project: the same key in the form that webhook libraries take.' }),
-    ),
-    scopes: Type.Union([Type.Array(Type.String()), Type.Null()], {
-      description: 'What a scoped key may do; null for a full key.',
-    }),
-    rate_limit: Type.Union([Type.String(), Type.Null()], {
-      description: 'Its own limit of requests a second, and how many at once; null if it has that of the other keys.',
-    }),
-    expires_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description: 'When it ends.' }),
-    previous_expires_at: Type.Optional(
-      Type.String({ format: 'date-time', description: 'After a rotation: when the old key expires.' }),
-    ),
-  },
-  { title: 'SecretKeyMade', additionalProperties: false },
-)
+const keyMade = Type.Named('SecretKeyMade', {
+  id: Type.String({ description: 'Identifier of the key.' }),
+  name: Type.String({ description: 'Purpose of the key.' }),
+  secret_key: Type.String({ description: 'The key, shown only now.' }),
+  webhook_secret: Type.Optional(
+    Type.String({ description: 'For a project: the same key in the form that webhook libraries take.' }),
+  ),
+  scopes: Type.Union([Type.Array(Type.String()), Type.Null()], {
+    description: 'What a scoped key may do; null for a full key.',
+  }),
+  rate_limit: Type.Union([Type.String(), Type.Null()], {
+    description: 'Its own limit of requests a second, and how many at once; null if it has that of the other keys.',
+  }),
+  expires_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description: 'When it ends.' }),
+  previous_expires_at: Type.Optional(
+    Type.String({ format: 'date-time', description: 'After a rotation: when the old key expires.' }),
+  ),
+})
 
-const revoked = Type.Object(
-  { id: Type.String({ description: 'Identifier of the key.' }) },
-  { title: 'KeyRevoked', additionalProperties: false },
-)
+const revoked = Type.Named('KeyRevoked', { id: Type.String({ description: 'Identifier of the key.' }) })
 
 type KeyToMake = {
   name: string
@@ -94,34 +88,31 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
       summary: 'Create another secret key',
       description:
         'The other keys stay valid. Without `scope` it is a full key; webhooks of a project are signed with every valid full key. A scoped key never signs webhooks. No key may do more than its maker: full keys, and those that charge, refund or erase, need the role owner.',
-      body: Type.Object(
-        {
-          name: purpose,
-          scope: Type.Optional(
-            Type.Array(Type.String({ enum: [...scopes] }), {
-              minItems: 1,
-              description: `What the key may do. Of a project: ${PROJECT_SCOPES.join(', ')}; of an organization: ${ORGANIZATION_SCOPES.join(', ')}. By default everything.`,
-            }),
-          ),
-          expires_seconds: Type.Optional(
-            Type.Integer({
-              minimum: 1,
-              maximum: LONGEST_OVERLAP_SECONDS,
-              description: 'How long the key is valid; by default until it is revoked.',
-            }),
-          ),
-          rate_limit: Type.Optional(
-            Type.String({
-              maxLength: 64,
-              description:
-                'Requests a second with this key, such as `20`, and how many at once, such as `20/100`, if that is less than the limit of the other keys.',
-              examples: ['20/100'],
-              [DECLARED_ONLY]: { pattern: '^[1-9][0-9]{0,6}(/[1-9][0-9]{0,7})?$' },
-            }),
-          ),
-        },
-        { title: `${title}KeyToMake`, additionalProperties: false },
-      ),
+      body: Type.Named(`${title}KeyToMake`, {
+        name: purpose,
+        scope: Type.Optional(
+          Type.Array(Type.String({ enum: [...scopes] }), {
+            minItems: 1,
+            description: `What the key may do. Of a project: ${PROJECT_SCOPES.join(', ')}; of an organization: ${ORGANIZATION_SCOPES.join(', ')}. By default everything.`,
+          }),
+        ),
+        expires_seconds: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: LONGEST_OVERLAP_SECONDS,
+            description: 'How long the key is valid; by default until it is revoked.',
+          }),
+        ),
+        rate_limit: Type.Optional(
+          Type.String({
+            maxLength: 64,
+            description:
+              'Requests a second with this key, such as `20`, and how many at once, such as `20/100`, if that is less than the limit of the other keys.',
+            examples: ['20/100'],
+            [DECLARED_ONLY]: { pattern: '^[1-9][0-9]{0,6}(/[1-9][0-9]{0,7})?$' },
+          }),
+        ),
+      }),
       response: keyMade,
       checkInput({ body, access }) {
         const { scope, rate_limit } = body as unknown as KeyToMake
@@ -148,19 +139,16 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
       method: 'POST',
       path: `${path}/:key_id/rotate`,
       summary: 'Replace a secret key with a new one of the same name',
-      body: Type.Object(
-        {
-          overlap_seconds: Type.Optional(
-            Type.Integer({
-              description: 'How long the old key stays valid.',
-              minimum: 0,
-              maximum: LONGEST_OVERLAP_SECONDS,
-              default: 0,
-            }),
-          ),
-        },
-        { title: 'KeyRotation', additionalProperties: false },
-      ),
+      body: Type.Named('KeyRotation', {
+        overlap_seconds: Type.Optional(
+          Type.Integer({
+            description: 'How long the old key stays valid.',
+            minimum: 0,
+            maximum: LONGEST_OVERLAP_SECONDS,
+            default: 0,
+          }),
+        ),
+      }),
       response: keyMade,
       async change(query, { params, body, access }, { seal }) {
         const { overlap_seconds = 0 } = body as { overlap_seconds?: number }

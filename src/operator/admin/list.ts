@@ -117,19 +117,16 @@ function listQuery(filters: Record<string, Pick<Filter, 'schema'>>): ObjectSchem
 }
 
 function pageOf<T>(shape: Shape<T>): Schema<Page<T>> {
-  return Type.Object(
-    {
-      data: Type.Array(shape.schema, { description: 'The items, newest first.' }),
-      pagination: Type.Object(
-        {
-          has_more: Type.Boolean({ description: 'Whether there are more items.' }),
-          next_cursor: Type.Optional(Type.String({ description: 'For the next page; absent on the last.' })),
-        },
-        { description: 'Position in the list.', additionalProperties: false },
-      ),
-    },
-    { title: `${shape.name}Page`, additionalProperties: false },
-  )
+  return Type.Named(`${shape.name}Page`, {
+    data: Type.Array(shape.schema, { description: 'The items, newest first.' }),
+    pagination: Type.Object(
+      {
+        has_more: Type.Boolean({ description: 'Whether there are more items.' }),
+        next_cursor: Type.Optional(Type.String({ description: 'For the next page; absent on the last.' })),
+      },
+      { description: 'Position in the list.', additionalProperties: false },
+    ),
+  })
 }
 
 async function page<T>(app: App, declaration: ListDeclaration<string, T>, input: Input) {

@@ -41,22 +41,16 @@ const adopt = act({
   summary: 'Bring back the order of a lost charge',
   description:
     'Makes the order with its consumable, its payment and its refunds, as the provider reports them; nothing is charged. A caller that repeats the key gets this order. The customer is found by the provider’s customer in the payments that are here.',
-  body: Type.Object(
-    {
-      external_id: Type.Optional(
-        Type.String({ description: 'The customer, if it cannot be found.', minLength: 1, maxLength: 256 }),
-      ),
-    },
-    { title: 'LostMovementAdoption', additionalProperties: false },
-  ),
-  response: Type.Object(
-    {
-      order_id: Type.String({ description: 'The order.' }),
-      external_id: Type.String({ description: 'The customer.' }),
-      status: Type.String({ description: 'Its state now.' }),
-    },
-    { title: 'LostMovementAdopted', additionalProperties: false },
-  ),
+  body: Type.Named('LostMovementAdoption', {
+    external_id: Type.Optional(
+      Type.String({ description: 'The customer, if it cannot be found.', minLength: 1, maxLength: 256 }),
+    ),
+  }),
+  response: Type.Named('LostMovementAdopted', {
+    order_id: Type.String({ description: 'The order.' }),
+    external_id: Type.String({ description: 'The customer.' }),
+    status: Type.String({ description: 'Its state now.' }),
+  }),
   entry: ({ params, body }) => ({
     action: 'lost_movement.adopt_asked',
     target: nameOf(params),
@@ -87,10 +81,9 @@ const accept = change({
   summary: 'Accept that a lost movement was made elsewhere',
   description:
     'For movements that another installation made with the same merchant account: they are no longer listed, and `reconcile` does not report them, nor the refunds of such a charge. A charge of the same key is still never made again.',
-  body: Type.Object(
-    { because: Type.String({ description: 'How you know; stored with it.', minLength: 1, maxLength: 1000 }) },
-    { title: 'LostMovementAcceptance', additionalProperties: false },
-  ),
+  body: Type.Named('LostMovementAcceptance', {
+    because: Type.String({ description: 'How you know; stored with it.', minLength: 1, maxLength: 1000 }),
+  }),
   response: lostMovement.schema,
   async change(query, { params, body }) {
     const key = ['organization_id', 'psp', 'psp_merchant_id', 'transaction_id'].map((name) => params[name]!)

@@ -45,18 +45,15 @@ const putMerchantAccount = change({
   path: '/organizations/:organization_id/merchant-accounts/:psp/:psp_merchant_id',
   tag: 'Tenants',
   summary: 'Create or change a merchant account',
-  body: Type.Object(
-    {
-      region: Type.Optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { description: 'Region.' })),
-      currencies: Type.Optional(
-        Type.Array(Type.String({ minLength: 3, maxLength: 3, [DECLARED_ONLY]: { pattern: '^[A-Za-z]{3}$' } }), {
-          description: 'Currencies that the account offers; all if the list is empty.',
-          maxItems: 200,
-        }),
-      ),
-    },
-    { title: 'MerchantAccountSettings', additionalProperties: false },
-  ),
+  body: Type.Named('MerchantAccountSettings', {
+    region: Type.Optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { description: 'Region.' })),
+    currencies: Type.Optional(
+      Type.Array(Type.String({ minLength: 3, maxLength: 3, [DECLARED_ONLY]: { pattern: '^[A-Za-z]{3}$' } }), {
+        description: 'Currencies that the account offers; all if the list is empty.',
+        maxItems: 200,
+      }),
+    ),
+  }),
   response: merchantAccount.schema,
   async change(query, { params, body }) {
     const { organization_id, psp, psp_merchant_id } = params as Record<string, string>

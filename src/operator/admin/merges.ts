@@ -22,21 +22,18 @@ export const aliasFields = {
 const PATH = '/projects/:project_id/profiles/:profile_id/merge/:into_id'
 const TAG = 'Profiles'
 
-const moved = Type.Object(
-  {
-    from: Type.String({
-      description: 'The profile that ends. It remains without personal data, and its id stands for the other.',
-    }),
-    into: Type.String({ description: 'The profile that remains.' }),
-    sessions: Type.Integer({ description: 'Number of sessions that move.' }),
-    subscriptions: Type.Integer({ description: 'Number of subscriptions that move.' }),
-    transactions: Type.Integer({ description: 'Number of transactions that move.' }),
-    customers: Type.Integer({
-      description: 'Number of billing customers that move, with their orders, cards and credits.',
-    }),
-  },
-  { title: 'Merge', additionalProperties: false },
-)
+const moved = Type.Named('Merge', {
+  from: Type.String({
+    description: 'The profile that ends. It remains without personal data, and its id stands for the other.',
+  }),
+  into: Type.String({ description: 'The profile that remains.' }),
+  sessions: Type.Integer({ description: 'Number of sessions that move.' }),
+  subscriptions: Type.Integer({ description: 'Number of subscriptions that move.' }),
+  transactions: Type.Integer({ description: 'Number of transactions that move.' }),
+  customers: Type.Integer({
+    description: 'Number of billing customers that move, with their orders, cards and credits.',
+  }),
+})
 
 const pairOf = ({ params }: Input) => {
   const { project_id, profile_id, into_id } = params as Record<'project_id' | 'profile_id' | 'into_id', string>

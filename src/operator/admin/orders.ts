@@ -77,13 +77,10 @@ const get = reading({
   summary: 'Get an order with its timeline',
   description:
     'The timeline has the claim, the calls to the provider, the outcome, refunds, and events with their deliveries.',
-  response: Type.Object(
-    {
-      order: orderDetail.schema,
-      timeline: Type.Array(timelineEntry, { description: 'What happened, oldest first.' }),
-    },
-    { title: 'OrderWithTimeline', additionalProperties: false },
-  ),
+  response: Type.Named('OrderWithTimeline', {
+    order: orderDetail.schema,
+    timeline: Type.Array(timelineEntry, { description: 'What happened, oldest first.' }),
+  }),
   async run({ db }, { params, access }) {
     const { organization_id, order_id } = params as { organization_id: string; order_id: string }
     if (access.reach) await customerOf({ db }, params, access)
@@ -105,7 +102,7 @@ const refundOrder = act({
   tag: TAG,
   summary: 'Refund an order',
   description: 'As in the billing API: the whole remaining amount, or a part of it with an idempotency key.',
-  body: Type.Object(refundFields, { title: 'OrderRefund', additionalProperties: false }),
+  body: Type.Named('OrderRefund', refundFields),
   response: refundOut,
   entry: ({ params, body, exact = body }) => {
     const { amount, soft_refund, idempotency_key } = exact as Record<string, string | boolean | undefined>
@@ -157,24 +154,18 @@ const resolveOrder = act({
   summary: 'Set the outcome of a charge whose outcome the provider will never know',
   description:
     'The outcome is looked up at the provider once more. If the provider knows it, that outcome is stored and the request is refused.',
-  body: Type.Object(
-    {
-      as: Type.String({ enum: ['succeeded', 'failed', 'cancelled'], description: 'The outcome.' }),
-      because: Type.String({
-        description: 'How you know the outcome; stored with the charge.',
-        minLength: 1,
-        maxLength: 1000,
-      }),
-    },
-    { title: 'OrderResolution', additionalProperties: false },
-  ),
-  response: Type.Object(
-    {
-      order_id: Type.String({ description: 'The order.' }),
-      status: Type.String({ description: 'Its state now.' }),
-    },
-    { title: 'OrderResolved', additionalProperties: false },
-  ),
+  body: Type.Named('OrderResolution', {
+    as: Type.String({ enum: ['succeeded', 'failed', 'cancelled'], description: 'The outcome.' }),
+    because: Type.String({
+      description: 'How you know the outcome; stored with the charge.',
+      minLength: 1,
+      maxLength: 1000,
+    }),
+  }),
+  response: Type.Named('OrderResolved', {
+    order_id: Type.String({ description: 'The order.' }),
+    status: Type.String({ description: 'Its state now.' }),
+  }),
   checkInput({ body }) {
     if (String(body.because).trim() === '') throw new ApiError(400, 'invalid_value', 'because must say why.')
   },

@@ -21,20 +21,17 @@ const match = change({
   tag: TAG,
   summary: 'Tick off a payout against a line of the bank',
   description: 'Notes the line that the bank shows for it. Noting it again replaces what was noted.',
-  body: Type.Object(
-    {
-      day: Type.String({ description: 'The day of the line.', examples: ['2026-10-05'], maxLength: 40 }),
-      amount: {
-        type: ['number', 'string'],
-        description: 'Its amount in the currency of the payout; it must be the same.',
-        examples: ['1158.20'],
-      } as Schema,
-      reference: Type.Optional(
-        Type.String({ description: 'What identifies it at the bank.', minLength: 1, maxLength: 200 }),
-      ),
-    },
-    { title: 'BankLine', additionalProperties: false },
-  ),
+  body: Type.Named('BankLine', {
+    day: Type.String({ description: 'The day of the line.', examples: ['2026-10-05'], maxLength: 40 }),
+    amount: {
+      type: ['number', 'string'],
+      description: 'Its amount in the currency of the payout; it must be the same.',
+      examples: ['1158.20'],
+    } as Schema,
+    reference: Type.Optional(
+      Type.String({ description: 'What identifies it at the bank.', minLength: 1, maxLength: 200 }),
+    ),
+  }),
   response: payout.schema,
   checkInput: ({ body }) => void readDay('day', String(body.day)),
   change: (query, { params, body, exact = body }) =>

@@ -208,14 +208,11 @@ const get = reading({
   tag: TAG,
   summary: 'Get everything that is stored about a person',
   description: `The profile with its likely twins, sessions and replies, subscriptions, transactions, customers, orders, declined payments, refunds and disputes, and events: the newest ${MAX_RECORDS_OF_A_KIND} of each.`,
-  response: Type.Object(
-    {
-      profile: profile.schema,
-      twins: twinsSchema,
-      ...partSchemas,
-    },
-    { title: 'Person', additionalProperties: false },
-  ),
+  response: Type.Named('Person', {
+    profile: profile.schema,
+    twins: twinsSchema,
+    ...partSchemas,
+  }),
   async run({ db }, { params }) {
     const { project_id, profile_id } = params as { project_id: string; profile_id: string }
     const [row] = await db.read(

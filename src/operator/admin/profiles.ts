@@ -67,27 +67,21 @@ const eraseProfile = act({
   summary: 'Erase the personal data of a person',
   description:
     'Erases the personal data of the profile and of all its sessions for good, like `POST /profiles/anonymize` of the data API. Subscriptions and transactions stay. Other profiles of the same person are named and, with `with_twins`, erased in the same transaction.',
-  body: Type.Object(
-    {
-      with_twins: Type.Optional(
-        Type.Boolean({
-          default: false,
-          description: 'Also erases the other profiles of the project with the same e-mail address or customer.',
-        }),
-      ),
-    },
-    { title: 'ProfileErasure', additionalProperties: false },
-  ),
-  response: Type.Object(
-    {
-      id: Type.String({ description: 'The erased profile.' }),
-      erased: Type.Array(Type.String(), { description: 'All profiles that were erased.' }),
-      same_person: Type.Array(Type.String(), {
-        description: 'Other profiles of the project with the same e-mail address or customer: they were not erased.',
+  body: Type.Named('ProfileErasure', {
+    with_twins: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description: 'Also erases the other profiles of the project with the same e-mail address or customer.',
       }),
-    },
-    { title: 'ProfileErased', additionalProperties: false },
-  ),
+    ),
+  }),
+  response: Type.Named('ProfileErased', {
+    id: Type.String({ description: 'The erased profile.' }),
+    erased: Type.Array(Type.String(), { description: 'All profiles that were erased.' }),
+    same_person: Type.Array(Type.String(), {
+      description: 'Other profiles of the project with the same e-mail address or customer: they were not erased.',
+    }),
+  }),
   entry: ({ params, body }) => ({
     action: 'profile.erase_asked',
     target: `project ${params.project_id}`,

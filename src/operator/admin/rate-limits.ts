@@ -6,23 +6,19 @@ import type { Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { change, type Input } from './operation.ts'
 
-const body = Type.Object(
-  {
-    rate_limit: Type.String({
-      description:
-        'Requests a second, such as `200`, and how many at once, such as `200/1000`; `off` for no limit; `default` for the setting RATE_LIMIT.',
-      examples: ['200/1000'],
-      maxLength: 64,
-      [DECLARED_ONLY]: { pattern: '^(off|default|[1-9][0-9]{0,5}(/[1-9][0-9]{0,6})?)$' },
-    }),
-  },
-  { title: 'RateLimitSetting', additionalProperties: false },
-)
+const body = Type.Named('RateLimitSetting', {
+  rate_limit: Type.String({
+    description:
+      'Requests a second, such as `200`, and how many at once, such as `200/1000`; `off` for no limit; `default` for the setting RATE_LIMIT.',
+    examples: ['200/1000'],
+    maxLength: 64,
+    [DECLARED_ONLY]: { pattern: '^(off|default|[1-9][0-9]{0,5}(/[1-9][0-9]{0,6})?)$' },
+  }),
+})
 
-const response = Type.Object(
-  { rate_limit: Type.String({ description: 'The limit from now on.', examples: ['200/1000'] }) },
-  { title: 'RateLimit', additionalProperties: false },
-)
+const response = Type.Named('RateLimit', {
+  rate_limit: Type.String({ description: 'The limit from now on.', examples: ['200/1000'] }),
+})
 
 /** What the operations for organizations and projects have in common. */
 const about = {

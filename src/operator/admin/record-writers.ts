@@ -13,42 +13,33 @@ const writers = reading({
   summary: 'List the keys that write records',
   description:
     'Keys that sent records to `POST /records` in the last 30 days, by day and kind of record, the last day first.',
-  response: Type.Object(
-    {
-      data: Type.Array(
-        Type.Object(
-          {
-            key_id: Type.String({ description: 'The secret key.' }),
-            key_name: Type.Union([Type.String(), Type.Null()], {
-              description: 'Purpose of the key; null if it no longer exists.',
-            }),
-            day: Type.String({ format: 'date', description: 'The day, of UTC.' }),
-            record: Type.String({ description: 'The kind of the records; empty for records of no kind.' }),
-            accepted: Type.Integer({ description: 'Number of records that were not rejected.' }),
-            rejected: Type.Integer({ description: 'Number of bad records.' }),
-            reasons: Type.Array(
-              Type.Object(
-                {
-                  code: Type.String({ description: 'Why, for programs.' }),
-                  reason: Type.String({ description: 'Why, for people.' }),
-                  records: Type.Integer({ description: 'Number of records that were rejected for it.' }),
-                },
-                { title: 'RejectReason', additionalProperties: false },
-              ),
-              { description: 'Why records were rejected.' },
-            ),
-            last_seen_at: Type.String({
-              format: 'date-time',
-              description: 'When the key last sent such records that day, to within some seconds.',
-            }),
-          },
-          { title: 'RecordWriter', additionalProperties: false },
+  response: Type.Named('RecordWriters', {
+    data: Type.Array(
+      Type.Named('RecordWriter', {
+        key_id: Type.String({ description: 'The secret key.' }),
+        key_name: Type.Union([Type.String(), Type.Null()], {
+          description: 'Purpose of the key; null if it no longer exists.',
+        }),
+        day: Type.String({ format: 'date', description: 'The day, of UTC.' }),
+        record: Type.String({ description: 'The kind of the records; empty for records of no kind.' }),
+        accepted: Type.Integer({ description: 'Number of records that were not rejected.' }),
+        rejected: Type.Integer({ description: 'Number of bad records.' }),
+        reasons: Type.Array(
+          Type.Named('RejectReason', {
+            code: Type.String({ description: 'Why, for programs.' }),
+            reason: Type.String({ description: 'Why, for people.' }),
+            records: Type.Integer({ description: 'Number of records that were rejected for it.' }),
+          }),
+          { description: 'Why records were rejected.' },
         ),
-        { description: 'An item for each key, day and kind.' },
-      ),
-    },
-    { title: 'RecordWriters', additionalProperties: false },
-  ),
+        last_seen_at: Type.String({
+          format: 'date-time',
+          description: 'When the key last sent such records that day, to within some seconds.',
+        }),
+      }),
+      { description: 'An item for each key, day and kind.' },
+    ),
+  }),
   async run({ db }, { params }) {
     const rows = await db.query(WRITERS, [params.project_id!])
     return {

@@ -24,28 +24,22 @@ const setting = change({
   summary: 'Set the time zone and the reporting currency of a project',
   description:
     'Days, weeks, months and hours of figures, pages and exports are those of the time zone; amounts are converted to the currency. After a change all figures of the project are removed and computed again. What is left out stays as it is.',
-  body: Type.Object(
-    {
-      time_zone: Type.Optional(
-        Type.String({
-          description: 'A name of the IANA time zone database.',
-          examples: ['Europe/Madrid'],
-          maxLength: 100,
-        }),
-      ),
-      currency: Type.Optional(
-        Type.String({ description: 'Code of a currency of ISO 4217.', examples: ['EUR'], maxLength: 3 }),
-      ),
-    },
-    { title: 'ReportingSetting', additionalProperties: false },
-  ),
-  response: Type.Object(
-    {
-      time_zone: Type.String({ description: 'The time zone from now on.' }),
-      currency: Type.String({ description: 'The reporting currency from now on.' }),
-    },
-    { title: 'Reporting', additionalProperties: false },
-  ),
+  body: Type.Named('ReportingSetting', {
+    time_zone: Type.Optional(
+      Type.String({
+        description: 'A name of the IANA time zone database.',
+        examples: ['Europe/Madrid'],
+        maxLength: 100,
+      }),
+    ),
+    currency: Type.Optional(
+      Type.String({ description: 'Code of a currency of ISO 4217.', examples: ['EUR'], maxLength: 3 }),
+    ),
+  }),
+  response: Type.Named('Reporting', {
+    time_zone: Type.String({ description: 'The time zone from now on.' }),
+    currency: Type.String({ description: 'The reporting currency from now on.' }),
+  }),
   checkInput({ body }) {
     const { time_zone, currency } = body as Given
     if (time_zone !== undefined && !isTimeZone(time_zone)) throw badZone(time_zone)

@@ -14,14 +14,11 @@ const confirmKeys = change({
   summary: 'Confirm the keys, endpoints and settings of a restored backup',
   description:
     'Ends the warning of `tundish doctor`: what was revoked, removed or changed after the backup was made is checked. Nothing else changes.',
-  response: Type.Object(
-    {
-      restored_at: Type.Array(Type.String({ format: 'date-time' }), {
-        description: 'The restores that are confirmed.',
-      }),
-    },
-    { title: 'RestoredKeysConfirmed', additionalProperties: false },
-  ),
+  response: Type.Named('RestoredKeysConfirmed', {
+    restored_at: Type.Array(Type.String({ format: 'date-time' }), {
+      description: 'The restores that are confirmed.',
+    }),
+  }),
   async change(query) {
     const restored_at = await confirmMarks(query)
     if (restored_at.length === 0) throw new Refusal('There is no restore to confirm.')

@@ -11,23 +11,17 @@ const screens = reading({
   tag: 'State',
   summary: 'Get the names of the screens of a funnel',
   description: 'From the replies of its newest 300 sessions: a screen that none of them answered is missing.',
-  response: Type.Object(
-    {
-      data: Type.Array(
-        Type.Object(
-          {
-            screen_id: Type.String({ description: 'Screen.' }),
-            name: Type.Union([Type.String(), Type.Null()], {
-              description: 'The custom id of the screen, or those of its questions; null if it has none.',
-            }),
-          },
-          { title: 'FunnelScreen', additionalProperties: false },
-        ),
-        { description: 'An item for each screen, in their order.' },
-      ),
-    },
-    { title: 'FunnelScreens', additionalProperties: false },
-  ),
+  response: Type.Named('FunnelScreens', {
+    data: Type.Array(
+      Type.Named('FunnelScreen', {
+        screen_id: Type.String({ description: 'Screen.' }),
+        name: Type.Union([Type.String(), Type.Null()], {
+          description: 'The custom id of the screen, or those of its questions; null if it has none.',
+        }),
+      }),
+      { description: 'An item for each screen, in their order.' },
+    ),
+  }),
   async run({ db }, { params }) {
     const names = [params.project_id!, params.funnel_id!]
     await requireFunnel(db.query, params.project_id!, params.funnel_id!)

@@ -25,22 +25,19 @@ const KINDS = [
   'project',
 ] as const
 
-const result = Type.Object(
-  {
-    kind: Type.String({ enum: KINDS, description: 'Kind of the object.' }),
-    organization_id: Type.String({ description: 'Organization.' }),
-    project_id: Type.String({ description: 'Project.' }),
-    id: Type.String({ description: 'Id of the object: the `external_id` of a customer, the `trx_id` of a payment.' }),
-    email: Type.Union([Type.String(), Type.Null()], { description: 'E-mail address of a person.' }),
-    profile_id: Type.Union([Type.String(), Type.Null()], { description: 'The profile of the object.' }),
-    order_id: Type.Union([Type.String(), Type.Null()], {
-      description: 'The order of a payment, refund or dispute.',
-    }),
-    status: Type.Union([Type.String(), Type.Null()], { description: 'State, if the kind has one.' }),
-    created_at: Type.String({ format: 'date-time', description: 'When it was created.' }),
-  },
-  { title: 'SearchResult', additionalProperties: false },
-)
+const result = Type.Named('SearchResult', {
+  kind: Type.String({ enum: KINDS, description: 'Kind of the object.' }),
+  organization_id: Type.String({ description: 'Organization.' }),
+  project_id: Type.String({ description: 'Project.' }),
+  id: Type.String({ description: 'Id of the object: the `external_id` of a customer, the `trx_id` of a payment.' }),
+  email: Type.Union([Type.String(), Type.Null()], { description: 'E-mail address of a person.' }),
+  profile_id: Type.Union([Type.String(), Type.Null()], { description: 'The profile of the object.' }),
+  order_id: Type.Union([Type.String(), Type.Null()], {
+    description: 'The order of a payment, refund or dispute.',
+  }),
+  status: Type.Union([Type.String(), Type.Null()], { description: 'State, if the kind has one.' }),
+  created_at: Type.String({ format: 'date-time', description: 'When it was created.' }),
+})
 
 const search = reading({
   id: 'search',
@@ -59,10 +56,7 @@ const search = reading({
       maxLength: 320,
     }),
   }),
-  response: Type.Object(
-    { results: Type.Array(result, { description: 'The objects found.' }) },
-    { title: 'SearchResults', additionalProperties: false },
-  ),
+  response: Type.Named('SearchResults', { results: Type.Array(result, { description: 'The objects found.' }) }),
   async run({ db }, { query, access }) {
     return { results: await find(db, (query as { q: string }).q, access.reach) }
   },

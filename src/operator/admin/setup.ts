@@ -12,22 +12,19 @@ const setup = reading({
   path: '/projects/:project_id/setup',
   tag: 'State',
   summary: 'Get what a new project has and what it lacks',
-  response: Type.Object(
-    {
-      project_id: Type.String({ description: 'The project.' }),
-      has_records: yes('Whether it has a profile or a session.'),
-      has_card: yes('Whether a customer of it has a saved card. Looks at a hundred customers.'),
-      has_payment: yes('Whether one of its newest hundred transactions is outside the sandbox.'),
-      has_test_payment: yes('Whether one of its newest hundred transactions is in the sandbox.'),
-      endpoints: Type.Integer({ description: 'Webhook endpoints.' }),
-      has_answer: yes('Whether an endpoint took an event. Looks at a hundred deliveries.'),
-      merchant_accounts: Type.Integer({ description: 'Connected merchant accounts of its organization.' }),
-      rates_day: Type.Union([Type.String(), Type.Null()], {
-        description: 'The newest day of the exchange rates of its organization; null if none are loaded.',
-      }),
-    },
-    { title: 'ProjectSetup', additionalProperties: false },
-  ),
+  response: Type.Named('ProjectSetup', {
+    project_id: Type.String({ description: 'The project.' }),
+    has_records: yes('Whether it has a profile or a session.'),
+    has_card: yes('Whether a customer of it has a saved card. Looks at a hundred customers.'),
+    has_payment: yes('Whether one of its newest hundred transactions is outside the sandbox.'),
+    has_test_payment: yes('Whether one of its newest hundred transactions is in the sandbox.'),
+    endpoints: Type.Integer({ description: 'Webhook endpoints.' }),
+    has_answer: yes('Whether an endpoint took an event. Looks at a hundred deliveries.'),
+    merchant_accounts: Type.Integer({ description: 'Connected merchant accounts of its organization.' }),
+    rates_day: Type.Union([Type.String(), Type.Null()], {
+      description: 'The newest day of the exchange rates of its organization; null if none are loaded.',
+    }),
+  }),
   async run({ db }, { params }) {
     const organizationId = await requireProject(db.query, params.project_id!)
     const [row] = await db.query(SETUP, [params.project_id!, organizationId])

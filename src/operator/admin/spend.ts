@@ -11,26 +11,23 @@ import { change } from './operation.ts'
 /** The most rows of a request. A command sends more in several. */
 export const MAX_ROWS = 5000
 
-const row = Type.Object(
-  {
-    day: Type.String({
-      description: 'The day, in the time zone of the project.',
-      examples: ['2026-01-31'],
-      maxLength: 40,
-    }),
-    source: Type.String({ description: 'The `source` of the sessions that were paid for.', maxLength: 400 }),
-    campaign: Type.Optional(
-      Type.String({ description: 'Their `campaign`; without it, all sessions of the source.', maxLength: 400 }),
-    ),
-    currency: Type.String({ description: 'Currency of the amount.', minLength: 3, maxLength: 3, examples: ['USD'] }),
-    amount: {
-      type: ['number', 'string'],
-      description: 'What was spent, in major units.',
-      examples: ['125.40'],
-    } as Schema,
-  },
-  { title: 'SpendRow', additionalProperties: false },
-)
+const row = Type.Named('SpendRow', {
+  day: Type.String({
+    description: 'The day, in the time zone of the project.',
+    examples: ['2026-01-31'],
+    maxLength: 40,
+  }),
+  source: Type.String({ description: 'The `source` of the sessions that were paid for.', maxLength: 400 }),
+  campaign: Type.Optional(
+    Type.String({ description: 'Their `campaign`; without it, all sessions of the source.', maxLength: 400 }),
+  ),
+  currency: Type.String({ description: 'Currency of the amount.', minLength: 3, maxLength: 3, examples: ['USD'] }),
+  amount: {
+    type: ['number', 'string'],
+    description: 'What was spent, in major units.',
+    examples: ['125.40'],
+  } as Schema,
+})
 
 interface Given {
   day: string
@@ -70,22 +67,18 @@ const load = change({
   summary: 'Load what was spent on advertising',
   description:
     'Replaces all amounts of the days and sources that it contains; of a day, source, campaign and currency that are given twice, the sum counts.',
-  body: Type.Object(
-    { rows: Type.Array(row, { minItems: 1, maxItems: MAX_ROWS, description: 'The amounts.' }) },
-    { title: 'SpendIn', additionalProperties: false },
-  ),
-  response: Type.Object(
-    {
-      rows: Type.Integer({ description: 'Amounts that were loaded.' }),
-      days: Type.Integer({ description: 'Days that they are of.' }),
-      replaced: Type.Integer({ description: 'Amounts that were there before.' }),
-      without_usd: Type.Integer({
-        description:
-          'Amounts without a value in the reporting currency, because no exchange rate of their day is loaded.',
-      }),
-    },
-    { title: 'SpendOut', additionalProperties: false },
-  ),
+  body: Type.Named('SpendIn', {
+    rows: Type.Array(row, { minItems: 1, maxItems: MAX_ROWS, description: 'The amounts.' }),
+  }),
+  response: Type.Named('SpendOut', {
+    rows: Type.Integer({ description: 'Amounts that were loaded.' }),
+    days: Type.Integer({ description: 'Days that they are of.' }),
+    replaced: Type.Integer({ description: 'Amounts that were there before.' }),
+    without_usd: Type.Integer({
+      description:
+        'Amounts without a value in the reporting currency, because no exchange rate of their day is loaded.',
+    }),
+  }),
   checkInput: ({ body, exact = body }) => void rowsOf(exact),
   async change(query, { params, body, exact = body }) {
     const result = await storeSpend(query, params.project_id!, rowsOf(exact))

@@ -21,35 +21,29 @@ const state = reading({
   path: '/projects/:project_id/state',
   tag: TAG,
   summary: 'Get the state of a project at this moment',
-  response: Type.Object(
-    {
-      project_id: Type.String({ description: 'The project.' }),
-      charges_in_progress: count('Charges whose outcome is not known yet.'),
-      oldest_charge_at: nullable(
-        dateTime,
-        'When the oldest of them was claimed, except those pending at the provider.',
-      ),
-      refunds_in_progress: count('Refunds whose outcome is not known yet.'),
-      endpoints: count('Webhook endpoints.'),
-      endpoints_disabled: count('Endpoints that are disabled.'),
-      endpoints_failing: count('Endpoints whose last deliveries failed.'),
-      deliveries_waiting: count('Deliveries that have not succeeded yet.'),
-      erasures_of_week: count('People erased in the last seven days.'),
-      erasures: count('People erased in total.'),
-      horizon: Type.String({
-        format: 'date-time',
-        description: 'Every change before this instant is visible to a sync.',
-      }),
-      horizon_lag_seconds: Type.Number({ description: 'How far the horizon is behind the clock.' }),
-      oldest_writer_seconds: seconds('Age of the oldest running transaction that writes records.'),
-      figures_as_of: nullable(dateTime, 'Every change before this instant is counted in the figures.'),
-      figures_missing: Type.Array(Type.String(), {
-        description: 'The newest hundred days whose figures cannot be computed.',
-      }),
-      subscriptions: Type.Record(Type.Integer(), { description: 'Number of subscriptions in each state.' }),
-    },
-    { title: 'ProjectState', additionalProperties: false },
-  ),
+  response: Type.Named('ProjectState', {
+    project_id: Type.String({ description: 'The project.' }),
+    charges_in_progress: count('Charges whose outcome is not known yet.'),
+    oldest_charge_at: nullable(dateTime, 'When the oldest of them was claimed, except those pending at the provider.'),
+    refunds_in_progress: count('Refunds whose outcome is not known yet.'),
+    endpoints: count('Webhook endpoints.'),
+    endpoints_disabled: count('Endpoints that are disabled.'),
+    endpoints_failing: count('Endpoints whose last deliveries failed.'),
+    deliveries_waiting: count('Deliveries that have not succeeded yet.'),
+    erasures_of_week: count('People erased in the last seven days.'),
+    erasures: count('People erased in total.'),
+    horizon: Type.String({
+      format: 'date-time',
+      description: 'Every change before this instant is visible to a sync.',
+    }),
+    horizon_lag_seconds: Type.Number({ description: 'How far the horizon is behind the clock.' }),
+    oldest_writer_seconds: seconds('Age of the oldest running transaction that writes records.'),
+    figures_as_of: nullable(dateTime, 'Every change before this instant is counted in the figures.'),
+    figures_missing: Type.Array(Type.String(), {
+      description: 'The newest hundred days whose figures cannot be computed.',
+    }),
+    subscriptions: Type.Record(Type.Integer(), { description: 'Number of subscriptions in each state.' }),
+  }),
   async run({ db }, { params }) {
     const organizationId = await requireProject(db.query, params.project_id!)
     const horizon = await readHorizon(db, params.project_id!)
@@ -106,30 +100,24 @@ const statistics = reading({
   tag: 'Webhooks',
   summary: 'Get delivery statistics of each endpoint',
   description: 'About the attempts of the last seven days.',
-  response: Type.Object(
-    {
-      data: Type.Array(
-        Type.Object(
-          {
-            endpoint_id: Type.String({ description: 'Endpoint.' }),
-            url: Type.String({ description: 'URL to which deliveries are posted.' }),
-            enabled: Type.Boolean({ description: 'Whether the endpoint is enabled.' }),
-            disabled_because: nullable(Type.String(), 'Why it was disabled.'),
-            failing_since: nullable(dateTime, 'The first failure since the last success.'),
-            attempts: count('Attempts.'),
-            succeeded: count('Attempts with a 2xx response.'),
-            p50_ms: nullable(Type.Integer(), 'Median duration of the attempts, in milliseconds.'),
-            p95_ms: nullable(Type.Integer(), '95th percentile of the duration, in milliseconds.'),
-            waiting: count('Deliveries that have not succeeded yet.'),
-            last_error: nullable(Type.String(), 'The error of the last failed attempt.'),
-          },
-          { title: 'EndpointStatistics', additionalProperties: false },
-        ),
-        { description: 'An item for each endpoint, newest first.' },
-      ),
-    },
-    { title: 'WebhookStatistics', additionalProperties: false },
-  ),
+  response: Type.Named('WebhookStatistics', {
+    data: Type.Array(
+      Type.Named('EndpointStatistics', {
+        endpoint_id: Type.String({ description: 'Endpoint.' }),
+        url: Type.String({ description: 'URL to which deliveries are posted.' }),
+        enabled: Type.Boolean({ description: 'Whether the endpoint is enabled.' }),
+        disabled_because: nullable(Type.String(), 'Why it was disabled.'),
+        failing_since: nullable(dateTime, 'The first failure since the last success.'),
+        attempts: count('Attempts.'),
+        succeeded: count('Attempts with a 2xx response.'),
+        p50_ms: nullable(Type.Integer(), 'Median duration of the attempts, in milliseconds.'),
+        p95_ms: nullable(Type.Integer(), '95th percentile of the duration, in milliseconds.'),
+        waiting: count('Deliveries that have not succeeded yet.'),
+        last_error: nullable(Type.String(), 'The error of the last failed attempt.'),
+      }),
+      { description: 'An item for each endpoint, newest first.' },
+    ),
+  }),
   async run({ db }, { params }) {
     const rows = await db.query(STATISTICS, [params.project_id!])
     const numberOf = (text: string | null | undefined) => (text === null || text === undefined ? null : Number(text))
@@ -183,14 +171,11 @@ const names = reading({
   path: '/projects/:project_id/names',
   tag: TAG,
   summary: 'Get the names of funnels, products and experiments by their ids',
-  response: Type.Object(
-    {
-      funnels: nameOf('Titles of funnels.'),
-      products: nameOf('Names of products.'),
-      experiments: nameOf('Titles of experiments.'),
-    },
-    { title: 'ProjectNames', additionalProperties: false },
-  ),
+  response: Type.Named('ProjectNames', {
+    funnels: nameOf('Titles of funnels.'),
+    products: nameOf('Names of products.'),
+    experiments: nameOf('Titles of experiments.'),
+  }),
   async run({ db }, { params }) {
     const [row] = await db.query(NAMES, [params.project_id!, MAX_NAMES])
     const { funnels, products, experiments } = row!

@@ -37,31 +37,25 @@ const progress = {
   finished_at: orNull('When everything was read.'),
 }
 
-const figure = Type.Object(
-  {
-    kind: Type.String({ description: 'Customers, payments, refunds and so on.' }),
-    month: orNull('Year and month.'),
-    currency: orNull('ISO 4217 code.'),
-    stripe_count: Type.Integer({ description: 'Number of objects at Stripe.' }),
-    stripe_sum: orNull('Sum of their amounts at Stripe, in major units.'),
-    here_count: Type.Integer({ description: 'Number of them in Tundish.' }),
-    here_sum: orNull('Sum of their amounts in Tundish.'),
-  },
-  { title: 'StripeFigure', additionalProperties: false },
-)
+const figure = Type.Named('StripeFigure', {
+  kind: Type.String({ description: 'Customers, payments, refunds and so on.' }),
+  month: orNull('Year and month.'),
+  currency: orNull('ISO 4217 code.'),
+  stripe_count: Type.Integer({ description: 'Number of objects at Stripe.' }),
+  stripe_sum: orNull('Sum of their amounts at Stripe, in major units.'),
+  here_count: Type.Integer({ description: 'Number of them in Tundish.' }),
+  here_sum: orNull('Sum of their amounts in Tundish.'),
+})
 
-const shortResponse = Type.Object(progress, { title: 'StripeImport', additionalProperties: false })
-const longResponse = Type.Object(
-  {
-    ...progress,
-    rejects: Type.Array(Type.String(), {
-      description: 'The first hundred objects that were rejected, or lost a text that is too long, with the reason.',
-    }),
-    differences: Type.Array(figure, { description: 'The figures that differ.' }),
-    figures: Type.Array(figure, { description: 'Objects at Stripe, and those of them in Tundish.' }),
-  },
-  { title: 'StripeImportDetail', additionalProperties: false },
-)
+const shortResponse = Type.Named('StripeImport', progress)
+const longResponse = Type.Named('StripeImportDetail', {
+  ...progress,
+  rejects: Type.Array(Type.String(), {
+    description: 'The first hundred objects that were rejected, or lost a text that is too long, with the reason.',
+  }),
+  differences: Type.Array(figure, { description: 'The figures that differ.' }),
+  figures: Type.Array(figure, { description: 'Objects at Stripe, and those of them in Tundish.' }),
+})
 
 const target = ({ params }: Input) => `project ${params.project_id}`
 
@@ -76,34 +70,31 @@ export const stripeImports = [
     summary: 'Import a Stripe account',
     description:
       'Runs in the background on any server, and continues after a restart. An import that was interrupted or failed continues where it stopped, unless the options differ.',
-    body: Type.Object(
-      {
-        since: Type.Optional(time('Only objects created at or after this time.')),
-        external_id_key: Type.Optional(
-          Type.String({
-            minLength: 1,
-            maxLength: 40,
-            description: 'The metadata key of a customer at Stripe that holds your id of the customer.',
-          }),
-        ),
-        metadata: Type.Optional(
-          Type.Array(Type.String({ minLength: 3, maxLength: 80 }), {
-            maxItems: 5,
-            description: 'Other fields of metadata that name records, such as `profile=user_id`.',
-          }),
-        ),
-        match_email: Type.Optional(
-          Type.Boolean({
-            default: false,
-            description: 'Takes a customer as the only profile with the same e-mail address, too.',
-          }),
-        ),
-        follow: Type.Optional(
-          Type.Boolean({ default: false, description: 'Follows changes at Stripe after everything was read.' }),
-        ),
-      },
-      { title: 'NewStripeImport', additionalProperties: false },
-    ),
+    body: Type.Named('NewStripeImport', {
+      since: Type.Optional(time('Only objects created at or after this time.')),
+      external_id_key: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 40,
+          description: 'The metadata key of a customer at Stripe that holds your id of the customer.',
+        }),
+      ),
+      metadata: Type.Optional(
+        Type.Array(Type.String({ minLength: 3, maxLength: 80 }), {
+          maxItems: 5,
+          description: 'Other fields of metadata that name records, such as `profile=user_id`.',
+        }),
+      ),
+      match_email: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: 'Takes a customer as the only profile with the same e-mail address, too.',
+        }),
+      ),
+      follow: Type.Optional(
+        Type.Boolean({ default: false, description: 'Follows changes at Stripe after everything was read.' }),
+      ),
+    }),
     response: shortResponse,
     async change(query, input) {
       const name = await nameOf(query, input)

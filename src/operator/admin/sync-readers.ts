@@ -11,34 +11,28 @@ const readers = reading({
   tag: 'State',
   summary: 'List the readers of syncs and their lag',
   description: 'Keys that read a list with an `updated_at` filter in the last 30 days, those furthest behind first.',
-  response: Type.Object(
-    {
-      data: Type.Array(
-        Type.Object(
-          {
-            project_id: Type.String({ description: 'The project.' }),
-            key_id: Type.String({ description: 'The secret key.' }),
-            key_name: Type.Union([Type.String(), Type.Null()], {
-              description: 'Purpose of the key; null if it no longer exists.',
-            }),
-            list: Type.String({ description: 'The list.' }),
-            last_seen_at: Type.String({
-              format: 'date-time',
-              description: 'When the key last read a page, to within some seconds.',
-            }),
-            window_to: Type.String({ format: 'date-time', description: 'End of the window that the key read last.' }),
-            behind_seconds: Type.Number({ description: 'How far the end of the window is behind the clock.' }),
-            rows_of_day: Type.Integer({
-              description: 'Number of rows that the key read on the day of `last_seen_at`.',
-            }),
-          },
-          { title: 'SyncReader', additionalProperties: false },
-        ),
-        { description: 'An item for each key and list.' },
-      ),
-    },
-    { title: 'SyncReaders', additionalProperties: false },
-  ),
+  response: Type.Named('SyncReaders', {
+    data: Type.Array(
+      Type.Named('SyncReader', {
+        project_id: Type.String({ description: 'The project.' }),
+        key_id: Type.String({ description: 'The secret key.' }),
+        key_name: Type.Union([Type.String(), Type.Null()], {
+          description: 'Purpose of the key; null if it no longer exists.',
+        }),
+        list: Type.String({ description: 'The list.' }),
+        last_seen_at: Type.String({
+          format: 'date-time',
+          description: 'When the key last read a page, to within some seconds.',
+        }),
+        window_to: Type.String({ format: 'date-time', description: 'End of the window that the key read last.' }),
+        behind_seconds: Type.Number({ description: 'How far the end of the window is behind the clock.' }),
+        rows_of_day: Type.Integer({
+          description: 'Number of rows that the key read on the day of `last_seen_at`.',
+        }),
+      }),
+      { description: 'An item for each key and list.' },
+    ),
+  }),
   async run({ db }, { params }) {
     const rows = await db.query(READERS, [params.project_id!])
     return {

@@ -62,14 +62,11 @@ const made = (what: 'organization' | 'project') => ({
   id: Type.String({ description: `Identifier of the ${what}.` }),
   secret_key: Type.String({ description: 'Its first secret key, shown only now.' }),
 })
-const organizationMade = Type.Object(made('organization'), { title: 'OrganizationMade', additionalProperties: false })
-const projectMade = Type.Object(
-  {
-    ...made('project'),
-    webhook_secret: Type.String({ description: 'The same key in the form that webhook libraries take.' }),
-  },
-  { title: 'ProjectMade', additionalProperties: false },
-)
+const organizationMade = Type.Named('OrganizationMade', made('organization'))
+const projectMade = Type.Named('ProjectMade', {
+  ...made('project'),
+  webhook_secret: Type.String({ description: 'The same key in the form that webhook libraries take.' }),
+})
 
 const name = Type.Optional(nameField('Display name.'))
 
@@ -116,10 +113,7 @@ const postOrganization = change({
   path: '/organizations',
   tag: 'Tenants',
   summary: 'Create an organization with its first key',
-  body: Type.Object(
-    { id: newId('Id of the organization.'), name },
-    { title: 'NewOrganization', additionalProperties: false },
-  ),
+  body: Type.Named('NewOrganization', { id: newId('Id of the organization.'), name }),
   response: organizationMade,
   async change(query, { body }, { seal }) {
     const given = body as { id: string; name?: string }
@@ -136,7 +130,7 @@ const postProject = change({
   path: '/organizations/:organization_id/projects',
   tag: 'Tenants',
   summary: 'Create a project with its first key',
-  body: Type.Object({ id: newId('Id of the project.'), name }, { title: 'NewProject', additionalProperties: false }),
+  body: Type.Named('NewProject', { id: newId('Id of the project.'), name }),
   response: projectMade,
   checkInput: ({ body }) => checkTenant('project', body as { id: string; name?: string }),
   async change(query, { params, body }, { seal }) {
@@ -161,25 +155,22 @@ const patchOrganization = change({
   path: '/organizations/:organization_id',
   tag: 'Tenants',
   summary: 'Change the settings of an organization',
-  body: Type.Object(
-    {
-      one_off_charge_enabled: Type.Optional(Type.Boolean({ description: 'Whether custom charges are allowed.' })),
-      erase_at_provider: Type.Optional(
-        Type.String({
-          enum: ['off', 'on', 'delete'],
-          description:
-            'Whether an erasure reaches the payment provider: `on` detaches cards and empties the customer there, `delete` deletes it.',
-        }),
-      ),
-      one_off_charge_max_amount: Type.Optional(
-        Type.Record(limit, {
-          description: 'Largest amounts by currency, `*` for all others; currencies left out stay as they are.',
-          [DECLARED_ONLY]: { propertyNames: { pattern: '^([*]|[A-Za-z]{3})$' } },
-        }),
-      ),
-    },
-    { title: 'OrganizationSettings', additionalProperties: false },
-  ),
+  body: Type.Named('OrganizationSettings', {
+    one_off_charge_enabled: Type.Optional(Type.Boolean({ description: 'Whether custom charges are allowed.' })),
+    erase_at_provider: Type.Optional(
+      Type.String({
+        enum: ['off', 'on', 'delete'],
+        description:
+          'Whether an erasure reaches the payment provider: `on` detaches cards and empties the customer there, `delete` deletes it.',
+      }),
+    ),
+    one_off_charge_max_amount: Type.Optional(
+      Type.Record(limit, {
+        description: 'Largest amounts by currency, `*` for all others; currencies left out stay as they are.',
+        [DECLARED_ONLY]: { propertyNames: { pattern: '^([*]|[A-Za-z]{3})$' } },
+      }),
+    ),
+  }),
   response: Type.Object({}, { title: 'OrganizationRules' }),
   checkInput: ({ body, exact = body }) => checkMaxAmounts(maxAmountsOf(exact)),
   async change(query, { params, body, exact = body }) {

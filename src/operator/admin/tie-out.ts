@@ -49,55 +49,42 @@ const tieOut = reading({
   description:
     'Gross revenue of a month, of real money: the dashboard counts transactions of the data API and payments without one, the finance report counts payments. `dashboard` is `finance` and the sum of the differences, in each currency, in US dollars and in the reporting currency.',
   query: Type.Object(asked),
-  response: Type.Object(
-    {
-      organization_id: Type.String({ description: 'Organization.' }),
-      month: Type.String({ description: 'The month.', examples: ['2026-10'] }),
-      time_zone: zoneField,
-      reporting_currency: currencyField,
-      closed: Type.Boolean({ description: 'Whether the month is closed.' }),
-      currencies: Type.Array(
-        Type.Object(
-          {
-            currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['EUR'] }),
-            ...sides,
-            dashboard_without_usd: money('What of `dashboard` has no value in US dollars.'),
-            finance_without_usd: money('What of `finance` has no value in US dollars.'),
-            dashboard_without_rate: money('What of `dashboard` has no value in the reporting currency.'),
-            finance_without_rate: money('What of `finance` has no value in the reporting currency.'),
-          },
-          { title: 'TieOutCurrency', additionalProperties: false },
-        ),
-        { description: 'By currency.' },
-      ),
-      usd: Type.Object(sides, {
-        title: 'TieOutDollars',
-        additionalProperties: false,
-        description: 'All currencies in US dollars, without what has no value in US dollars.',
+  response: Type.Named('TieOut', {
+    organization_id: Type.String({ description: 'Organization.' }),
+    month: Type.String({ description: 'The month.', examples: ['2026-10'] }),
+    time_zone: zoneField,
+    reporting_currency: currencyField,
+    closed: Type.Boolean({ description: 'Whether the month is closed.' }),
+    currencies: Type.Array(
+      Type.Named('TieOutCurrency', {
+        currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['EUR'] }),
+        ...sides,
+        dashboard_without_usd: money('What of `dashboard` has no value in US dollars.'),
+        finance_without_usd: money('What of `finance` has no value in US dollars.'),
+        dashboard_without_rate: money('What of `dashboard` has no value in the reporting currency.'),
+        finance_without_rate: money('What of `finance` has no value in the reporting currency.'),
       }),
-      reporting: Type.Object(sides, {
-        title: 'TieOutReporting',
-        additionalProperties: false,
-        description: 'All currencies in the reporting currency, without what has no value in it.',
+      { description: 'By currency.' },
+    ),
+    usd: Type.Named('TieOutDollars', sides, {
+      description: 'All currencies in US dollars, without what has no value in US dollars.',
+    }),
+    reporting: Type.Named('TieOutReporting', sides, {
+      description: 'All currencies in the reporting currency, without what has no value in it.',
+    }),
+    differences: Type.Array(
+      Type.Named('TieOutDifference', {
+        name: Type.String({ description: 'Its name.', enum: NAMES }),
+        meaning: Type.String({ description: 'What it means.' }),
+        currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['EUR'] }),
+        rows: Type.Integer({ description: 'How many payments or transactions it consists of.' }),
+        amount: money('How much the dashboard has more, in this currency.'),
+        amount_usd: money('The same in US dollars.'),
+        amount_reported: money('The same in the reporting currency.'),
       }),
-      differences: Type.Array(
-        Type.Object(
-          {
-            name: Type.String({ description: 'Its name.', enum: NAMES }),
-            meaning: Type.String({ description: 'What it means.' }),
-            currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['EUR'] }),
-            rows: Type.Integer({ description: 'How many payments or transactions it consists of.' }),
-            amount: money('How much the dashboard has more, in this currency.'),
-            amount_usd: money('The same in US dollars.'),
-            amount_reported: money('The same in the reporting currency.'),
-          },
-          { title: 'TieOutDifference', additionalProperties: false },
-        ),
-        { description: 'By name and currency.' },
-      ),
-    },
-    { title: 'TieOut', additionalProperties: false },
-  ),
+      { description: 'By name and currency.' },
+    ),
+  }),
   shown: ({ differences, ...response }) => ({
     ...response,
     differences: (differences as Record<string, unknown>[]).map(({ meaning: _meaning, ...one }) => one),
@@ -208,13 +195,10 @@ const rows = reading({
       }),
     ),
   }),
-  response: Type.Object(
-    {
-      data: Type.Array(row.schema, { description: 'The payments and transactions.' }),
-      next_after: Type.Union([Type.Integer(), Type.Null()], { description: 'For the next page; null on the last.' }),
-    },
-    { title: 'TieOutRows', additionalProperties: false },
-  ),
+  response: Type.Named('TieOutRows', {
+    data: Type.Array(row.schema, { description: 'The payments and transactions.' }),
+    next_after: Type.Union([Type.Integer(), Type.Null()], { description: 'For the next page; null on the last.' }),
+  }),
   checkInput: ({ query }) => void readPeriod({ month: (query as unknown as Asked).month }),
   async run({ db }, { params, query, access }) {
     const { name, limit = 100, after = 0, ...of } = query as unknown as Asked & Page

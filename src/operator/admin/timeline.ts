@@ -3,19 +3,16 @@ import type { Db } from '../../lib/pg/db.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 
-export const timelineEntry = Type.Object(
-  {
-    at: Type.String({ format: 'date-time', description: 'When it happened.' }),
-    what: Type.String({
-      description:
-        '`claimed`, `provider_called`, `settled`, `payment`, `refund_begun`, `refund_settled`, `event`, `delivery`.',
-    }),
-    detail: Type.Record(Type.Unknown(), {
-      description: 'Fields of the entry, depending on `what`.',
-    }) as Schema as Schema<TimelineDetail>,
-  },
-  { title: 'TimelineEntry', additionalProperties: false },
-)
+export const timelineEntry = Type.Named('TimelineEntry', {
+  at: Type.String({ format: 'date-time', description: 'When it happened.' }),
+  what: Type.String({
+    description:
+      '`claimed`, `provider_called`, `settled`, `payment`, `refund_begun`, `refund_settled`, `event`, `delivery`.',
+  }),
+  detail: Type.Record(Type.Unknown(), {
+    description: 'Fields of the entry, depending on `what`.',
+  }) as Schema as Schema<TimelineDetail>,
+})
 
 interface TimelineEntry {
   at: string

@@ -5,21 +5,18 @@ import { mergeOrder } from '../../core/people/order.ts'
 import { Type } from '../../lib/shape/schema.ts'
 
 export const twinsSchema = Type.Array(
-  Type.Object(
-    {
-      id: Type.String({ description: 'The other profile.' }),
-      reason: Type.String({
-        enum: ['email', 'customer'],
-        description:
-          '`email`: the same address. `customer`: the same customer, or a session of one led to a payment of the other.',
-      }),
-      merge_from: Type.String({ description: 'Of the two, the profile to merge into the other.' }),
-      merge_into: Type.String({
-        description: 'The profile that should remain.',
-      }),
-    },
-    { title: 'Twin', additionalProperties: false },
-  ),
+  Type.Named('Twin', {
+    id: Type.String({ description: 'The other profile.' }),
+    reason: Type.String({
+      enum: ['email', 'customer'],
+      description:
+        '`email`: the same address. `customer`: the same customer, or a session of one led to a payment of the other.',
+    }),
+    merge_from: Type.String({ description: 'Of the two, the profile to merge into the other.' }),
+    merge_into: Type.String({
+      description: 'The profile that should remain.',
+    }),
+  }),
   { description: 'Other profiles of the project that are probably the same person, at most 50.' },
 )
 

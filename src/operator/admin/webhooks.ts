@@ -70,10 +70,11 @@ const create = change({
   path: PATH,
   tag: TAG,
   summary: 'Create a webhook endpoint',
-  body: Type.Object(
-    { url: settings.url, kinds: Type.Optional(settings.kinds), enabled: Type.Optional(settings.enabled) },
-    { title: 'NewWebhook', additionalProperties: false },
-  ),
+  body: Type.Named('NewWebhook', {
+    url: settings.url,
+    kinds: Type.Optional(settings.kinds),
+    enabled: Type.Optional(settings.enabled),
+  }),
   response: endpoint.schema,
   checkInput,
   async change(query, { params, body }, { config }) {
@@ -106,14 +107,11 @@ const set = change({
   summary: 'Change a webhook endpoint',
   description:
     'Enabling an endpoint or changing its address resets its failures. Enabling it delivers its pending events.',
-  body: Type.Object(
-    {
-      url: Type.Optional(settings.url),
-      kinds: Type.Optional(settings.kinds),
-      enabled: Type.Optional(settings.enabled),
-    },
-    { title: 'WebhookSettings', additionalProperties: false },
-  ),
+  body: Type.Named('WebhookSettings', {
+    url: Type.Optional(settings.url),
+    kinds: Type.Optional(settings.kinds),
+    enabled: Type.Optional(settings.enabled),
+  }),
   response: endpoint.schema,
   checkInput,
   async change(query, { params, body }, { config }) {

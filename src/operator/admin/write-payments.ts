@@ -16,8 +16,8 @@ const setting = change({
   summary: 'Let the keys of a project write payments, or not',
   description:
     'By default payments, customers and merchant accounts need an import by an operator, because they decide whose card is charged.',
-  body: Type.Object({ write_payments }, { title: 'WritePaymentsSetting', additionalProperties: false }),
-  response: Type.Object({ write_payments }, { title: 'WritePayments', additionalProperties: false }),
+  body: Type.Named('WritePaymentsSetting', { write_payments }),
+  response: Type.Named('WritePayments', { write_payments }),
   async change(query, { params, body }) {
     const { write_payments: after } = body as { write_payments: boolean }
     const [old] = await query('select write_payments from projects where id = $1 for no key update', [
