@@ -1,7 +1,9 @@
 // This program starts on the database of each earlier version, and everything in it is as it was.
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { tundish } from '../support/cli.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { startTestServer } from '../support/server.ts'
 import { keptOf, loadVersion, MASTER_KEY, VERSIONS } from './kept.ts'
 
@@ -38,6 +40,29 @@ for (const version of VERSIONS)
       )
     } finally {
       await server.stop()
+      await database.drop()
+    }
+  })
+
+for (const version of VERSIONS)
+  test(`a backup of ${version} is restored over the database that was upgraded`, async () => {
+    const database = await loadVersion(version)
+    try {
+      const folder = temporaryFolder()
+      const env = { DATABASE_URL: database.url, MASTER_KEY, DATA_DIR: folder }
+      const run = async (...words: string[]) => {
+        const { code, stdout, stderr } = await tundish([...words, '--json'], env)
+        assert.equal(code, 0, `${words[0]}: ${stderr}`)
+        return JSON.parse(stdout)
+      }
+      const file = join(folder, 'before.backup')
+      const saved = await run('backup', file)
+      await run('migrate')
+      const restored = await run('restore', file, '--replace', '--without-erasures', '--accounts', 'none')
+      assert.deepEqual(restored.rows, saved.rows)
+      const orders = await run('order', 'list', '--org', 'acme')
+      assert.ok(JSON.stringify(orders).includes(keptOf(version).orderId))
+    } finally {
       await database.drop()
     }
   })

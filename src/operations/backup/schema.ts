@@ -111,19 +111,22 @@ const HERE = '(select oid from pg_namespace where nspname = current_schema())'
 const ownedByExtension = (catalogue: string, oid: string) =>
   `exists (select from pg_depend d where d.classid = '${catalogue}'::regclass and d.objid = ${oid} and d.deptype = 'e')`
 
-// The list of migrations is kept: in the end all of them have run.
+// The list of migrations is kept: in the end all of them have run. Sequences come after the tables: one of an identity column is dropped
+// with its table, and not by itself. The catalogue has them in any order.
 const DROP_EVERYTHING = `
-  select format('drop %s if exists %s cascade', case c.relkind when 'v' then 'view' when 'm' then 'materialized view'
-    when 'S' then 'sequence' else 'table' end, c.oid::regclass) as statement
-  from pg_class c where c.relnamespace = ${HERE} and c.relkind in ('r', 'p', 'v', 'm', 'S')
-    and c.relname <> 'schema_migrations' and not ${ownedByExtension('pg_class', 'c.oid')}
-  union all
-  select format('drop routine if exists %s cascade', p.oid::regprocedure)
-  from pg_proc p where p.pronamespace = ${HERE} and not ${ownedByExtension('pg_proc', 'p.oid')}
-  union all
-  select format('drop type if exists %s cascade', t.oid::regtype)
-  from pg_type t where t.typnamespace = ${HERE} and t.typtype in ('e', 'd', 'r')
-    and not ${ownedByExtension('pg_type', 't.oid')}`
+  select statement from (
+    select (c.relkind = 'S')::int as turn, format('drop %s if exists %s cascade', case c.relkind when 'v' then 'view'
+      when 'm' then 'materialized view' when 'S' then 'sequence' else 'table' end, c.oid::regclass) as statement
+    from pg_class c where c.relnamespace = ${HERE} and c.relkind in ('r', 'p', 'v', 'm', 'S')
+      and c.relname <> 'schema_migrations' and not ${ownedByExtension('pg_class', 'c.oid')}
+    union all
+    select 2, format('drop routine if exists %s cascade', p.oid::regprocedure)
+    from pg_proc p where p.pronamespace = ${HERE} and not ${ownedByExtension('pg_proc', 'p.oid')}
+    union all
+    select 2, format('drop type if exists %s cascade', t.oid::regtype)
+    from pg_type t where t.typnamespace = ${HERE} and t.typtype in ('e', 'd', 'r')
+      and not ${ownedByExtension('pg_type', 't.oid')}
+  ) everything order by turn`
 
 // Foreign keys are dropped first and restored last. Those of a partition are dropped with its parent's.
 const INDEXES = `
