@@ -53,9 +53,13 @@ export async function confirmMarks(query: Query): Promise<string[]> {
 
 /** As a sentence for people. */
 export function sentenceOf(difference: Difference): string {
-  const { kind, change, setting, before, after } = difference
+  const { kind, id, change, setting, before, after } = difference
   const isKey = kind.endsWith(' key')
   const what = nameOf(difference)
+  if (kind === 'installation')
+    return 'The master key was replaced after the backup, and the earlier one is in use again: run "tundish master-key replace" if it must not be. Webhook secrets of merchant accounts could not be compared.'
+  if (kind === 'closed month' && change === 'gone')
+    return `The month ${id.split('/').at(-1)} of organization ${difference.organization_id} was closed after the backup and is open again: close it with "tundish finance close".`
   if (change === 'changed')
     return `${setting} of ${what} is ${settingText(setting, after)} again; before the restore it was ${settingText(setting, before)}.`
   if (change === 'gone')

@@ -31,6 +31,12 @@ const MORE_SETTINGS = [
   `insert into merchant_accounts (organization_id, psp, psp_merchant_id, currencies, is_sandbox, credentials, credentials_last4,
      webhook_secrets, connected_at, created_at, updated_at)
    values ('shop', 'stripe', 'eu', '[]', true, '\\x00', 'AAAA', '\\x01', now(), now(), now())`,
+  `insert into provider_payouts (organization_id, psp, psp_merchant_id, payout_id, amount, currency_code, status, is_automatic,
+     arrives_on, created_at)
+   values ('shop', 'stripe', 'eu', 'po_1', 5, 'EUR', 'paid', true, '2026-01-02', now())`,
+  `insert into stripe_imports (organization_id, project_id, psp_merchant_id, options, background, status, step, events_since, tally,
+     started_at, updated_at)
+   values ('shop', 'app', 'eu', '{"follow": true}', true, 'following', 'events', now(), '{}', now(), now())`,
   `insert into alert_settings (project_id, digest_hour, next_check_at) values ('app', 7, now() + interval '1 day')`,
   `insert into alert_rules (project_id, id, metric, condition, threshold, today, from_hour, created_at, updated_at)
    values ('app', 'sales', 'sales', 'below', 10, false, 0, now(), now())`,
@@ -50,6 +56,9 @@ const CHANGES = [
   'delete from sign_in_links',
   `update merchant_accounts set currencies = '["USD"]', credentials_last4 = 'BBBB', webhook_secrets = '\\x02' where psp = 'stripe'`,
   `update alert_settings set digest_hour = null`,
+  `update provider_payouts set bank_day = '2026-01-03', bank_amount = 5, bank_reference = 'line 7', matched_at = now()`,
+  `update stripe_imports set status = 'stopped'`,
+  `insert into finance_months (organization_id, month, closed_at) values ('shop', '2025-12-01', now())`,
   `update alert_rules set threshold = 20, checked_day = '2026-01-01'`,
   `update credit_units set low_below = 5`,
   `update credit_rules set amount = 50 where charged = 10`,
@@ -82,9 +91,12 @@ test('a restore over the database names what was revoked, made and changed since
   assert.deepEqual(found.sort(), [
     'alert rule changed threshold',
     'alert setting changed digest_hour',
+    'bank line gone ',
+    'closed month gone ',
     'credit rule back ',
     'credit rule changed amount',
     'credit unit changed low_below',
+    'followed account back ',
     'merchant account changed currencies',
     'merchant account changed key_last4',
     'merchant account changed webhook_secrets',
