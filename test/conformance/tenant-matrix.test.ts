@@ -4,6 +4,7 @@ import { after, test } from 'node:test'
 import { unconnectedListener } from '../../scripts/openapi.ts'
 import { createOperator, type Scope } from '../../src/core/tenants/operator-keys.ts'
 import { startBilling } from '../support/billing.ts'
+import type { Json } from '../support/server.ts'
 import { type Api, callerOf, type MatrixOperation, operationsOf, servedPaths, UNDESCRIBED } from './apis.ts'
 import { contentsOf, makeTenant, missingObjects, type Tenant, type TenantWithKeys, withFresh } from './tenant-pair.ts'
 import { RULES, type Rule } from './tenant-rules.ts'
@@ -16,7 +17,7 @@ after(() => billing.stop())
 const ours = await makeTenant(billing, 'mine')
 const theirs = await makeTenant(billing, 'theirs')
 const operator = (scope: Scope) => billing.db.tx((query) => createOperator(query, { name: scope, scope }))
-const writer = (await operator('write')).key
+const { id: writerId, key: writer } = await operator('write')
 const reader = (await operator('read')).key
 const send = callerOf(billing.server)
 const operations = await operationsOf(billing.server)
@@ -116,8 +117,10 @@ async function checkForeign(operation: MatrixOperation, rule: Rule, us: Tenant, 
 async function checkOwn(operation: MatrixOperation, rule: Rule, us: Tenant, them: Tenant) {
   const mayOnlyRead = operation.api.name === 'operator' && operation.method === 'GET'
   const key = mayOnlyRead ? reader : keyTo(operation.api, ours)
-  const { status, text } = await send({ ...request(operation, us), key })
+  const [before] = await billing.db.query('select count(*) as n from audit_log')
+  const { status, text, body } = await send({ ...request(operation, us), key })
   assert.equal(status, rule.own ?? 200, text)
+  if (operation.api.name === 'operator' && !mayOnlyRead && !rule.undone) await checkAudit(before!.n!, body)
   if (rule.everywhere) return
   const leaked = namesOf(them).filter((name) => text.includes(name))
   assert.deepEqual(leaked, [], text)
@@ -127,6 +130,15 @@ async function checkOwn(operation: MatrixOperation, rule: Rule, us: Tenant, them
       namesOf(us).some((name) => text.includes(name)),
       text,
     )
+}
+
+/** A change has entries in the audit log since `before`, of the key that made it, and without the secrets in its response. */
+async function checkAudit(before: string, { secret_key, webhook_secret }: Json) {
+  const rows = await billing.db.query('select * from audit_log where sequence > $1', [before])
+  assert.ok(rows.length > 0, 'not in the audit log')
+  for (const row of rows)
+    assert.deepEqual([row.actor_kind, row.actor, row.source], ['operator key', writerId, '127.0.0.1'])
+  for (const secret of [secret_key, webhook_secret]) if (secret) assert.ok(!JSON.stringify(rows).includes(secret))
 }
 
 /** The data API accepts the key of the other tenant, and returns that tenant's objects. */
