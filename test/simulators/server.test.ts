@@ -123,10 +123,6 @@ for (const [name, part] of wrong) {
   })
 }
 
-test('200 from /health', async () => {
-  assert.deepEqual(await get<object>('/health'), { status: 200, body: { status: 'ok' } })
-})
-
 function charge(token: string) {
   return {
     key: randomUUID(),
