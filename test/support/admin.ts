@@ -1,6 +1,7 @@
 // The operator's API: a server, a key with the scope `write`, and requests with it.
+import { after } from 'node:test'
 import { createOperator, type Scope } from '../../src/core/tenants/operator-keys.ts'
-import type { openEvents } from './events.ts'
+import { openEvents } from './events.ts'
 import { checkErrorCode, type Json, serve } from './server.ts'
 
 export interface AdminResponse {
@@ -26,6 +27,17 @@ export async function startAdmin({ app }: Awaited<ReturnType<typeof openEvents>>
     return isOfAll ? callAt(ownAdminUrl, method, path, body, given) : response
   }
   return { url, adminUrl, operatorId: id, key, operator, call, stop }
+}
+
+/** For the tests of a file: an app with a project, and its operator's API. */
+export async function openAdmin() {
+  const events = await openEvents()
+  const admin = await startAdmin(events)
+  after(async () => {
+    await admin.stop()
+    await events.close()
+  })
+  return { events, admin }
 }
 
 async function callAt(

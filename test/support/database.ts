@@ -1,4 +1,5 @@
 // A test's own database: opened as the program opens it, locks held and waited for in it, and its content.
+import { randomBytes } from 'node:crypto'
 import { after, before } from 'node:test'
 import { type Db, type DbOptions, openDb } from '../../src/lib/pg/db.ts'
 import type { Query } from '../../src/lib/pg/types.ts'
@@ -25,6 +26,18 @@ export function setUpDb(options: Partial<DbOptions> = {}) {
       return db
     },
   }
+}
+
+/** For the tests of a file or a `describe`: the settings of commands, with a fresh database and a master key. */
+export function setUpEnv(more: Record<string, string> = {}): Record<string, string> {
+  const env: Record<string, string> = { MASTER_KEY: randomBytes(32).toString('base64'), ...more }
+  let database: FreshDatabase
+  before(async () => {
+    database = await freshDatabase()
+    env['DATABASE_URL'] = database.url
+  })
+  after(() => database.drop())
+  return env
 }
 
 /** Runs `lock` in a transaction that is committed when the returned function is called. */

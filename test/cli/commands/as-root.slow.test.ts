@@ -1,13 +1,12 @@
 // Commands that root runs on the data folder of a service with its own user: what they make is that user's.
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { Finding } from '../../../src/operator/doctor/doctor.ts'
 import { tundish } from '../../support/cli.ts'
+import { setUpEnv } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
-import { freshDatabase } from '../../support/postgres.ts'
 import { titled } from '../../support/titled.ts'
 
 const notRoot = process.getuid?.() === 0 ? undefined : 'this user is not root'
@@ -66,13 +65,7 @@ describe(titled('as root', notRoot), { skip: notRoot }, () => {
   })
 
   describe('with a database elsewhere', () => {
-    let database: Awaited<ReturnType<typeof freshDatabase>>
-    let env: Record<string, string>
-    before(async () => {
-      database = await freshDatabase()
-      env = { DATABASE_URL: database.url, MASTER_KEY: randomBytes(32).toString('base64') }
-    })
-    after(() => database.drop())
+    const env = setUpEnv()
 
     test('folders that are missing belong to the owner of the one above', async () => {
       const home = folderOfNobody('home')

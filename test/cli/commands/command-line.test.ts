@@ -5,10 +5,11 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { PROGRAM_ENV, tundish } from '../../support/cli.ts'
+import { setUpEnv } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
-import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { titled, without } from '../../support/titled.ts'
 
@@ -16,10 +17,7 @@ const MAIN = join(import.meta.dirname, '../../../src/main.ts')
 const KEY = randomBytes(32).toString('base64')
 
 describe('the command line', () => {
-  let folder: string
-  before(async () => {
-    folder = temporaryFolder()
-  })
+  const folder = temporaryFolder()
 
   test('help names every command, and opens nothing', async () => {
     const { code, stdout } = await tundish(['--help'], { DATA_DIR: join(folder, 'untouched') })
@@ -148,13 +146,7 @@ describe('the command line', () => {
   })
 
   describe('output that cannot be written', () => {
-    let database: FreshDatabase
-    let env: Record<string, string>
-    before(async () => {
-      database = await freshDatabase()
-      env = { DATABASE_URL: database.url, MASTER_KEY: KEY, DATA_DIR: folder }
-    })
-    after(() => database.drop())
+    const env = setUpEnv({ DATA_DIR: folder })
 
     const noFullDisk = without('/dev/full')
     test(titled('1 and a sentence on a full disk', noFullDisk), { skip: noFullDisk }, async () => {

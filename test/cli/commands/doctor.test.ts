@@ -11,28 +11,21 @@ import { openLog } from '../../../src/lib/log.ts'
 import type { Finding } from '../../../src/operator/doctor/doctor.ts'
 import { tundish } from '../../support/cli.ts'
 import { BASICS, insert } from '../../support/data.ts'
+import { setUpEnv } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
-import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
 describe('doctor', () => {
-  let database: FreshDatabase
-  let folder: string
-  let env: Record<string, string>
+  const folder = temporaryFolder()
+  const env = setUpEnv({ DATA_DIR: folder })
   let app: App
   before(async () => {
-    database = await freshDatabase()
-    folder = temporaryFolder()
-    env = { DATABASE_URL: database.url, MASTER_KEY: randomBytes(32).toString('base64'), DATA_DIR: folder }
     app = await openApp(readConfig(env), { log: openLog('silent') })
     await createOrganization(app.db, app.seal, { id: 'acme' })
     await createProject(app.db, app.seal, { id: 'shop', organization: 'acme' })
     await insert(app.db, { id: 'shop', organizationId: 'acme' }, BASICS)
   })
-  after(async () => {
-    await app.close()
-    await database.drop()
-  })
+  after(() => app.close())
 
   async function examine(more: Record<string, string> = {}, ...args: string[]) {
     const { code, stdout, stderr } = await tundishAgain(['doctor', '--json', ...args], { ...env, ...more })
@@ -182,7 +175,7 @@ describe('doctor', () => {
   })
 
   test('1 for a database without tables, and it makes none', async () => {
-    const empty = Object.assign(new URL(database.url), { pathname: '/postgres' }).href
+    const empty = Object.assign(new URL(env['DATABASE_URL']!), { pathname: '/postgres' }).href
     const { failed, of } = await examine({ DATABASE_URL: empty })
     assert.deepEqual(failed, ['migrations'])
     assert.equal(of('migrations')[0]!.fix, 'Run: tundish migrate')

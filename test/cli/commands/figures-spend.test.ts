@@ -1,11 +1,10 @@
 // figures spend: what it prints of a CSV that is loaded, and loaded again.
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
+import { setUpEnv } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
-import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
 const HEAD = 'day,source,campaign,currency,amount'
@@ -13,15 +12,11 @@ const HEAD = 'day,source,campaign,currency,amount'
 describe('figures spend', () => {
   const folder = temporaryFolder()
   const file = join(folder, 'ads.csv')
-  let database: FreshDatabase
-  let env: Record<string, string>
+  const env = setUpEnv()
   before(async () => {
-    database = await freshDatabase()
-    env = { DATABASE_URL: database.url, MASTER_KEY: randomBytes(32).toString('base64') }
     await tundishAgain(['org', 'create', 'acme'], env)
     await tundishAgain(['project', 'create', 'shop', '--org', 'acme'], env)
   })
-  after(() => database.drop())
 
   async function load(...lines: string[]) {
     writeFileSync(file, [HEAD, ...lines, ''].join('\n'))

@@ -1,21 +1,14 @@
 // org, project and keys: what they print, for people and for programs, and how they refuse.
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { tundish } from '../../support/cli.ts'
-import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { setUpEnv } from '../../support/database.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
 const KEY = /^secret_[A-Za-z0-9_-]{43}$/
 
 describe('organizations, projects and keys', () => {
-  let database: FreshDatabase
-  let env: Record<string, string>
-  before(async () => {
-    database = await freshDatabase()
-    env = { DATABASE_URL: database.url, MASTER_KEY: randomBytes(32).toString('base64') }
-  })
-  after(() => database.drop())
+  const env = setUpEnv()
 
   const run = (...args: string[]) => tundishAgain(args, env)
   async function json(...args: string[]) {

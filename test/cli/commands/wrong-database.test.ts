@@ -3,11 +3,12 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import pg from 'pg'
 import { BEFORE_READING } from '../../../src/lib/pg/before-reading.ts'
 import { BEFORE_1_0 } from '../../operations/backup/installations.ts'
 import { tundish } from '../../support/cli.ts'
+import { setUpEnv } from '../../support/database.ts'
 import { type FreshDatabase, freshDatabase, runStatement } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
@@ -123,14 +124,10 @@ test('2 and one sentence for a new database that is not encoded in UTF8, and not
 })
 
 describe('a database that was made before 1.0', () => {
-  let database: FreshDatabase
-  let env: Record<string, string>
+  const env = setUpEnv({ PORT: '0', ADMIN_PORT: '0' })
   before(async () => {
-    database = await freshDatabase()
-    env = { DATABASE_URL: database.url, MASTER_KEY: KEY, PORT: '0', ADMIN_PORT: '0' }
-    await runStatement(database.url, `update schema_migrations set name = 'foundation' where version = 1`)
+    await runStatement(env['DATABASE_URL']!, `update schema_migrations set name = 'foundation' where version = 1`)
   })
-  after(() => database.drop())
 
   for (const command of [
     ['serve'],

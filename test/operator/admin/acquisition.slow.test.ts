@@ -1,29 +1,27 @@
 // What customers cost and what they are worth: by hand on a small world, and by an independent model on random histories.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { followProject } from '../../../src/data/figures/follow.ts'
 import { readLifetime } from '../../../src/data/figures/lifetime.ts'
 import { readReturns } from '../../../src/data/figures/returns.ts'
 import { addDays, DAY_MS } from '../../../src/lib/days.ts'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
-import { startAdmin } from '../../support/admin.ts'
-import { openEvents, PROJECT } from '../../support/events.ts'
+import { openAdmin } from '../../support/admin.ts'
+import { PROJECT } from '../../support/events.ts'
 import { assertExact } from '../../support/figures.ts'
 import { type Line, line, openImports, uuid } from '../../support/imports.ts'
 
 const at = (day: string) => `${day}T12:00:00Z`
 
+const { events, admin } = await openAdmin()
+
 describe('spend, and what it brought back', () => {
-  let events: Awaited<ReturnType<typeof openEvents>>
-  let admin: Awaited<ReturnType<typeof startAdmin>>
   const load = async (rows: object[]) => admin.call('POST', `/projects/${PROJECT}/spend`, { rows })
   const ask = async (query: string) => {
     await followProject(events.app.db, PROJECT)
     return (await admin.call('GET', `/projects/${PROJECT}/figures/${query}`)).body
   }
   before(async () => {
-    events = await openEvents()
-    admin = await startAdmin(events)
     const person = (id: string, day: string, source: string, campaign: string, funnel_id: string | null = null) => [
       { record: 'profile', data: { id, created_at: at(day) } },
       {
@@ -50,10 +48,6 @@ describe('spend, and what it brought back', () => {
     const body = lines.map((one) => JSON.stringify(one)).join('\n')
     const { body: imported } = await admin.call('POST', `/projects/${PROJECT}/import?live=false`, body)
     assert.deepEqual(imported.rejects, [])
-  })
-  after(async () => {
-    await admin.stop()
-    await events.close()
   })
 
   test('a load replaces the amounts of its days and sources, and sums what is given twice', async () => {

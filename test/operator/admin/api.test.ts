@@ -1,21 +1,16 @@
 // The operator's API: keys, scopes, strict parameters, its description, and an audit entry for every write.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { auditHeadsPath } from '../../../src/core/audit/audit.ts'
 import { verifyAudit } from '../../../src/core/audit/verify.ts'
 import { writeCursor } from '../../../src/core/lists/cursor.ts'
 import { isReading } from '../../../src/operator/admin/operation.ts'
 import { operations } from '../../../src/operator/admin/operations.ts'
-import { startAdmin } from '../../support/admin.ts'
-import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
+import { openAdmin } from '../../support/admin.ts'
+import { ORGANIZATION, PROJECT } from '../../support/events.ts'
 
-const events = await openEvents()
-const admin = await startAdmin(events)
-after(async () => {
-  await admin.stop()
-  await events.close()
-})
+const { events, admin } = await openAdmin()
 
 const query = (text: string, params: string[] = []) => events.app.db.query(text, params)
 

@@ -1,17 +1,15 @@
 // Attempts at payments by product: the payment report names subscriptions as the payment service does, the data API by ids.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { followProject } from '../../../src/data/figures/follow.ts'
-import { startAdmin } from '../../support/admin.ts'
-import { openEvents, PROJECT } from '../../support/events.ts'
+import { openAdmin } from '../../support/admin.ts'
+import { PROJECT } from '../../support/events.ts'
 import { line, textOf, uuid } from '../../support/imports.ts'
 
+const { events, admin } = await openAdmin()
+
 describe('attempts by product', () => {
-  let events: Awaited<ReturnType<typeof openEvents>>
-  let admin: Awaited<ReturnType<typeof startAdmin>>
   before(async () => {
-    events = await openEvents()
-    admin = await startAdmin(events)
     let made = 0
     const attempt = (status: string, psp_date: string, meta_subs_id: string | null) => {
       made += 1
@@ -43,10 +41,6 @@ describe('attempts by product', () => {
     const { body } = await admin.call('POST', `/projects/${PROJECT}/import?live=false`, textOf(lines))
     assert.deepEqual(body.rejects, [])
     await followProject(events.app.db, PROJECT)
-  })
-  after(async () => {
-    await admin.stop()
-    await events.close()
   })
   const ask = async (metric: string, product: string) => {
     const query = `metric=${metric}&product=${product}&from=2026-01-01&to=2026-03-31`

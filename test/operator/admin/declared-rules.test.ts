@@ -1,26 +1,21 @@
 // The rules of bodies and parameters: what the description declares is enforced, and what is enforced is declared.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { Ajv2020, type Schema } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { unconnectedListener } from '../../../scripts/openapi.ts'
 import { operations } from '../../../src/operator/admin/operations.ts'
-import { startAdmin } from '../../support/admin.ts'
-import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
+import { openAdmin } from '../../support/admin.ts'
+import { ORGANIZATION, PROJECT } from '../../support/events.ts'
 import type { Json } from '../../support/server.ts'
 
 const ajv = addFormats.default(new Ajv2020({ strict: false }))
 ajv.addFormat('int64', true).addFormat('double', true)
-const events = await openEvents()
-const admin = await startAdmin(events)
+const { admin } = await openAdmin()
 const listener = await unconnectedListener('operator')
 const description = JSON.parse(JSON.stringify(listener.swagger()))
 ajv.addSchema({ ...description, $id: 'description' })
 await listener.close()
-after(async () => {
-  await admin.stop()
-  await events.close()
-})
 
 const described = (method: string, path: string) =>
   description.paths[`/admin/v1${path.replace(/:(\w+)/g, '{$1}')}`][method.toLowerCase()]

@@ -1,20 +1,18 @@
 // The operation that returns figures: its parameters, its refusals, its comparison, and the doctor's.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { followProject } from '../../../src/data/figures/follow.ts'
 import { checkFigures } from '../../../src/operator/doctor/figures.ts'
-import { startAdmin } from '../../support/admin.ts'
-import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
+import { openAdmin } from '../../support/admin.ts'
+import { ORGANIZATION, PROJECT } from '../../support/events.ts'
 import { until } from '../../support/time.ts'
 
 type Values = { revenue?: number }
 
+const { events, admin } = await openAdmin()
+
 describe('figures of a project', () => {
-  let events: Awaited<ReturnType<typeof openEvents>>
-  let admin: Awaited<ReturnType<typeof startAdmin>>
   before(async () => {
-    events = await openEvents()
-    admin = await startAdmin(events)
     const sale = (id: string, at: string, price: number, currency = 'USD') => ({
       record: 'transaction',
       data: { id, created_at: at, price, price_usd: price, currency, profile_id: 'ada' },
@@ -28,10 +26,6 @@ describe('figures of a project', () => {
     const body = lines.map((one) => JSON.stringify(one)).join('\n')
     assert.equal((await admin.call('POST', `/projects/${PROJECT}/import?live=false`, body)).body.written, 4)
     await followProject(events.app.db, PROJECT)
-  })
-  after(async () => {
-    await admin.stop()
-    await events.close()
   })
   const ask = async (query: string) => (await admin.call('GET', `/projects/${PROJECT}/figures?${query}`)).body
 

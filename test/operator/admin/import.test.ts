@@ -1,20 +1,15 @@
 // The import over HTTP: bodies that are refused early, and compressed ones.
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { endOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { sendWhileRevoked } from '../../conformance/apis.ts'
-import { startAdmin } from '../../support/admin.ts'
-import { openEvents, PROJECT } from '../../support/events.ts'
+import { openAdmin } from '../../support/admin.ts'
+import { PROJECT } from '../../support/events.ts'
 import { line, textOf } from '../../support/imports.ts'
 
-const events = await openEvents()
-const admin = await startAdmin(events)
-after(async () => {
-  await admin.stop()
-  await events.close()
-})
+const { events, admin } = await openAdmin()
 
 async function send(
   body: Buffer,
