@@ -9,16 +9,27 @@ import { serveDashboardAssets } from './assets.ts'
 import { chooseShard } from './choose-shard.ts'
 import { cookieOf, isSecure, setCookie } from './cookies.ts'
 import { csvName } from './csv-name.ts'
-import { alone, isForBrowser, notFoundPage, refusalPage, refusePathPrefix, showError } from './errors.ts'
+import {
+  alone,
+  isForBrowser,
+  isRefusal,
+  notFoundPage,
+  pageBefore,
+  refusalPage,
+  refusePathPrefix,
+  showError,
+} from './errors.ts'
 import { filterBar } from './filter.ts'
 import { acceptForms, formOf } from './forms.ts'
+import type { Html } from './html.ts'
 import { type IdentityProvider, openIdentityProvider } from './identity-provider.ts'
 import { FORM_NEEDS, needOf, PAGE_NEEDS } from './needs.ts'
 import { namesOf } from './numbers.ts'
 import { mountOidc } from './oidc-sign-in.ts'
 import { severalCurrencies } from './pages/by-project.ts'
 import { findPersonSession } from './person-sessions.ts'
-import { actions, type Form, pages, type Route } from './routes.ts'
+import type { RefusedForm } from './refused-form.ts'
+import { actions, type Form, pages, type Route, routeOf } from './routes.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument, THEME_COOKIE } from './send.ts'
 import { findSession, type Session } from './sessions.ts'
 import { writeCsv } from './sheet.ts'
@@ -132,15 +143,30 @@ async function orRefusal(
   try {
     return await run()
   } catch (error) {
-    const shown = refusalPage(error, request, reply)
-    if (!shown) throw error
-    return { view: await viewForError(app, session, request), shown }
+    if (!isRefusal(error)) throw error
+    const form = request.method === 'POST' ? await refusedForm(app, session, request) : undefined
+    return { view: await viewForError(app, session, request), shown: refusalPage(error, request, reply, form) }
   }
+}
+
+/** The refused form with what was typed, from its page, which is made again for it; undefined if it is not there. */
+async function refusedForm(app: App, session: Session, request: FastifyRequest): Promise<Html | undefined> {
+  const page = pageBefore(request)
+  const [path = '/', search = ''] = page.split('?', 2)
+  const refused: RefusedForm = { path: request.url.split('?')[0]!, page, typed: formOf(request) }
+  try {
+    const route = routeOf(path)
+    await route?.show(await viewOf(app, session, request, { path, search, params: route.params, refused }))
+  } catch (error) {
+    // The page of what was refused may be gone, or show nothing of several projects: the refusal is what matters.
+    app.log.debug({ request_id: request.id, err: error }, 'The page of a refused form failed.')
+  }
+  return refused.found
 }
 
 /** The view of an error page: that of the request, or without its choices if they are what was refused. */
 const viewForError = (app: App, session: Session, request: FastifyRequest): Promise<View> =>
-  viewOf(app, session, request).catch(() => viewOf(app, session, request, ''))
+  viewOf(app, session, request).catch(() => viewOf(app, session, request, { search: '' }))
 
 /** The page for a path that does not exist, with the navigation for those who are signed in. */
 export const pageNotFound =
@@ -170,9 +196,10 @@ async function sessionOf({ provider, ...app }: Dashboard, request: FastifyReques
   return session
 }
 
-function viewOf(app: App, session: Session, request: FastifyRequest, choices?: string): Promise<View> {
-  const [path = '/', given = ''] = request.url.split('?', 2)
-  const search = choices ?? given
+/** The view of the request, or of another page of the same operator. */
+function viewOf(app: App, session: Session, request: FastifyRequest, other: Partial<OtherPage> = {}): Promise<View> {
+  const [own = '/', given = ''] = request.url.split('?', 2)
+  const { path = own, search = given, params = request.params ?? {}, refused } = other
   const source = callerOf(request.raw, app.config.trustedProxies)
   return openView({
     app,
@@ -181,9 +208,18 @@ function viewOf(app: App, session: Session, request: FastifyRequest, choices?: s
     host: request.headers.host ?? '',
     path,
     query: withIsoDays(new URLSearchParams(search)),
-    params: (request.params ?? {}) as Record<string, string>,
+    params: params as Record<string, string>,
     lastProject: cookieOf(request, PROJECT_COOKIE),
+    refused,
   })
+}
+
+interface OtherPage {
+  path: string
+  /** Its query, without the question mark. */
+  search: string
+  params: Record<string, string>
+  refused: RefusedForm
 }
 
 function keepProject({ project, query }: View, request: FastifyRequest, reply: FastifyReply): void {

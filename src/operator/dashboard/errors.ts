@@ -4,17 +4,21 @@ import type { App } from '../../app.ts'
 import { ApiError, tryLater } from '../../lib/errors.ts'
 import { whyLater } from '../../lib/http/error-responses.ts'
 import { shorten } from '../../lib/text.ts'
+import { formOf } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { ownPath, sendDocument } from './send.ts'
 import type { Page } from './shell.ts'
 import { signInPath } from './sign-in.ts'
 
-/** The page for a refused request, which keeps the navigation and the search; undefined for other errors. */
-export function refusalPage(error: unknown, request: FastifyRequest, reply: FastifyReply): Page | undefined {
-  if (!(error instanceof ApiError) || error.status >= 500) return undefined
-  reply.code(error.status).headers(error.headers ?? {})
-  return { title: titleOf(error.status), body: failure(error.message, nextSteps(error.status, request)) }
+/** The page for a refused request, which keeps the navigation and the search. */
+export function refusalPage(error: ApiError, request: FastifyRequest, reply: FastifyReply, form?: Html): Page {
+  const { status, headers, message } = error
+  reply.code(status).headers(headers ?? {})
+  return { title: titleOf(status), body: failure(message, html`${form}${nextSteps(status, request)}`) }
 }
+
+/** Whether it is a refusal, and no failure of ours. */
+export const isRefusal = (error: unknown): error is ApiError => error instanceof ApiError && error.status < 500
 
 /** Sends the error as a page with its status. */
 export function showError({ log }: App, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -78,23 +82,30 @@ export const alone = ({ title, body }: Page): Html =>
   html`<body class="alone"><main id="content"><h1>${title}</h1>${body}</main></body>`
 
 /** Links for what to do next. A form that failed may have had an effect, so it leads back to its page, which shows that. */
-function nextSteps(status: number, { method, url, headers }: FastifyRequest): Html {
-  if (status === 401) return html`<p><a class="button" href="${signInPath(pageBefore(headers))}">Sign in</a></p>`
+function nextSteps(status: number, request: FastifyRequest): Html {
+  const { method, url } = request
+  const before = pageBefore(request)
+  if (status === 401) return html`<p><a class="button" href="${signInPath(before)}">Sign in</a></p>`
   const today = html`<a href="/">Today</a>`
   if (method !== 'GET') {
-    const back = html`<p class="row"><a class="button" href="${pageBefore(headers)}">Back to the form</a> ${today}</p>`
+    const back = html`<p class="row"><a class="button" href="${before}">Back to the form</a> ${today}</p>`
     return status < 500
       ? back
       : html`<p>The change may have been made. Check before you send the form again.</p>${back}`
   }
-  const before = pageBefore(headers)
   if (status < 500)
     return html`<p class="row">${before !== '/' && html`<a class="button" href="${before}">Back</a>`} ${today}</p>`
   return html`<p class="row"><a class="button" href="${ownPath(url)}">Try again</a> ${today}</p>`
 }
 
-/** The page with the form or link, from `Referer`, which browsers send to the same origin. */
-function pageBefore({ referer, host }: FastifyRequest['headers']): string {
+/**
+ * The page with the form or link, from `Referer`, which browsers send to the same origin. A form on an error page has it as a field:
+ * the address of an error page is no page.
+ */
+export function pageBefore(request: FastifyRequest): string {
+  const back = formOf(request).get('back')
+  if (back !== null) return ownPath(back)
+  const { referer, host } = request.headers
   const page = referer !== undefined && URL.canParse(referer) ? new URL(referer) : undefined
   return page?.host === host ? ownPath(page!.pathname + page!.search) : '/'
 }

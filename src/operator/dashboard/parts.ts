@@ -4,6 +4,7 @@ import { bar, change, number, percent, plural } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
 import type { Lacking } from './lacking.ts'
 import { type Figure, show, type Unit } from './numbers.ts'
+import { keptIfRefused } from './refused-form.ts'
 import type { Table } from './sheet.ts'
 import { csvLink, table } from './table.ts'
 import { dayInput } from './typed-days.ts'
@@ -216,9 +217,10 @@ interface ActionForm {
 /** A button that opens a form, which says what will happen before it can be sent. Not shown to operators who may not send it. */
 export function actionForm(view: View, { action, button, explanation, fields, danger = false }: ActionForm): Piece {
   if (!view.maySend(action)) return ''
-  return html`<details class="action-form"><summary class="button ${danger ? 'danger' : ''}">${button}…</summary>
+  const form = html`<details class="action-form"><summary class="button ${danger ? 'danger' : ''}">${button}…</summary>
     <form method="post" action="${action}" hx-boost="false" class="stack"><p>${explanation}</p>${fields}
       <button class="button ${danger ? 'danger' : 'main'}">${button}</button></form></details>`
+  return keptIfRefused(view, action, form)
 }
 
 const field = (label: string, input: Piece, hint?: Piece) =>

@@ -139,3 +139,15 @@ export const actions: Record<string, Form> = {
   '/settings/reporting': saveReporting,
   '/settings/figures': rebuild,
 }
+
+/** The page at a path, with the values of its parameters. */
+export function routeOf(path: string): { show: Route; params: Record<string, string> } | undefined {
+  for (const [pattern, show] of Object.entries(pages)) {
+    const found = new RegExp(`^${pattern.replace(/:([a-z_]+)/g, '(?<$1>[^/]+)')}$`).exec(path)
+    if (found) return { show, params: decoded(found.groups ?? {}) }
+  }
+  return undefined
+}
+
+const decoded = (groups: Record<string, string>) =>
+  Object.fromEntries(Object.entries(groups).map(([name, value]) => [name, decodeURIComponent(value)]))

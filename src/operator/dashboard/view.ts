@@ -10,6 +10,7 @@ import { chosenFilters, FILTERED_BY, type PageFilter } from './dimensions.ts'
 import { html, type Piece } from './html.ts'
 import { mayCall, mayOpen, maySend } from './needs.ts'
 import { choosePeriod, type Span } from './period.ts'
+import type { RefusedForm } from './refused-form.ts'
 import type { Session } from './sessions.ts'
 import type { Table } from './sheet.ts'
 import { findTenants, type Organization, type Project, type Tenants, wholeOf } from './tenants.ts'
@@ -27,6 +28,8 @@ interface PageRequest {
   params: Record<string, string>
   /** The project that was shown last in this browser. */
   lastProject: string | undefined
+  /** The form for which the page is made, if one on it was refused. */
+  refused: RefusedForm | undefined
 }
 
 export interface View extends PageRequest, Tenants {

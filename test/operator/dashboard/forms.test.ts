@@ -70,6 +70,32 @@ test('400 with a sentence for what the API would refuse, and nothing is changed'
   assert.deepEqual(await actions(), before)
 })
 
+test('a refused form is shown again with what was typed, but no secret, and leads back to its page also the second time', async () => {
+  const page = `/merchant-accounts?project=${dashboard.project.id}`
+  const typed = { psp: 'primer', psp_merchant_id: 'a "b" <c>', sandbox: '', secret_key: 'sk_typed' }
+  const again = async (form: Record<string, string>, referer: string, path = '/merchant-accounts/connect') =>
+    (await dashboard.visit(path, { cookie, form, headers: { referer: dashboard.origin + referer } })).text
+  for (const text of [await again(typed, page), await again({ ...typed, back: page }, '/merchant-accounts/connect')]) {
+    assert.match(text, /<h1>That did not work<\/h1>/)
+    assert.match(text, /<details open class="action-form">.*Connect an account/)
+    assert.match(text, /<option value="primer" selected>/)
+    assert.ok(text.includes('name="psp_merchant_id" type="text" value="a &quot;b&quot; &lt;c&gt;"'), text)
+    assert.ok(text.includes(`<input type="hidden" name="back" value="${page}">`))
+    assert.ok(text.includes(`<a class="button" href="${page}">Back to the form</a>`))
+    assert.ok(!text.includes('sk_typed'))
+  }
+  // Of two forms that are sent to one path, the one with the same hidden fields.
+  const settings = `/settings?project=${dashboard.project.id}`
+  const rate = await again({ owner: 'project', rate_limit: 'fast' }, settings, '/settings/rates')
+  assert.match(rate, /name="owner" value="project">.*name="rate_limit" type="text" value="fast"/s)
+  assert.doesNotMatch(rate, /name="owner" value="organization"/)
+  const key = await again({ name: '', scope: 'write' }, `/keys`, `/keys/project/${dashboard.project.id}`)
+  assert.match(key, /value="write" checked>/)
+  assert.doesNotMatch(key, /value="read" checked>/)
+  for (const referer of ['/nothing', '/people/none', '/people/%', '/sign-in'])
+    assert.match(await again(typed, referer), /<p class="failed"[^>]*>[^<]+<\/p><p class="row">/, referer)
+})
+
 test('settings of charges, erasures and rates are saved, each with its audit entry', async () => {
   const before = (await actions()).length
   await send('/settings/charges', { enabled: '1', max: '50', currency: 'eur' })

@@ -1,0 +1,58 @@
+// The form that a refused action came from, with what was typed into it: the error page shows it again, so that nothing is typed twice.
+import { Html, html, textOf } from './html.ts'
+
+/** Set while the page with the form is made again for it. */
+export interface RefusedForm {
+  /** The path that the form was sent to. */
+  path: string
+  /** The page with the form. */
+  page: string
+  typed: URLSearchParams
+  /** The form once the page has made it. */
+  found?: Html
+}
+
+/** Keeps the form if it is the one that was refused; returns it as it is. */
+export function keptIfRefused({ refused }: { refused: RefusedForm | undefined }, action: string, form: Html): Html {
+  if (refused && !refused.found && action.split('?')[0] === refused.path && isOf(form, refused.typed))
+    refused.found = filled(form, refused)
+  return form
+}
+
+const INPUTS = /<input\b[^>]*>/g
+const SELECTS = /<select name="([^"]*)"[^>]*>.*?<\/select>/gs
+// The form has a new one: the refused request may have used up the other.
+const IDEMPOTENCY_KEY = 'idempotency_key'
+
+/** Forms of several objects can be sent to one path. Their hidden fields say which object is meant. */
+const isOf = ({ text }: Html, typed: URLSearchParams): boolean =>
+  (text.match(INPUTS) ?? [])
+    .map((input) => ({
+      type: attribute(input, 'type'),
+      name: attribute(input, 'name'),
+      value: attribute(input, 'value'),
+    }))
+    .every(({ type, name, value }) => type !== 'hidden' || name === IDEMPOTENCY_KEY || value === typed.get(name))
+
+/** The form open and with what was typed; secrets must be typed again. */
+function filled({ text }: Html, { typed, page }: RefusedForm): Html {
+  const chosen = (tag: string, name: string, word: string) =>
+    typed.getAll(name).includes(attribute(tag, 'value')) ? tag.replace(/>$/, ` ${word}>`) : tag
+  const open = text
+    .replace('<details', '<details open')
+    .replace(INPUTS, (input) => {
+      const [name, type] = [attribute(input, 'name'), attribute(input, 'type')]
+      if (type === 'checkbox') return chosen(input.replace(' checked', ''), name, 'checked')
+      if (type === 'hidden' || type === 'password' || !typed.has(name)) return input
+      return input.replace(/ value="[^"]*"/, () => html` value="${typed.get(name)}"`.text)
+    })
+    .replace(SELECTS, (select, name: string) =>
+      select.replace(/<option[^>]*>/g, (option) => chosen(option.replace(' selected', ''), name, 'selected')),
+    )
+    .replace('</form>', () => `${html`<input type="hidden" name="back" value="${page}">`.text}</form>`)
+  return new Html(open)
+}
+
+/** The value of an attribute of a tag that `html` wrote; empty if it has none. */
+const attribute = (tag: string, name: string): string =>
+  textOf(new Html(new RegExp(` ${name}="([^"]*)"`).exec(tag)?.[1] ?? ''))
