@@ -39,6 +39,49 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
     await page.waitForSelector('text=It is shown only now')
   })
 
+  test('a link moves the focus to the title of its page, and a filter or the next page of a list to the list', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    const focused = (part: string) =>
+      until(`the focus to be on ${part}`, () =>
+        page.evaluate(
+          `document.activeElement !== document.body && document.activeElement.outerHTML.includes('${part}')`,
+        ),
+      )
+    const inSight = (selector: string) =>
+      page.evaluate(
+        `(({ top, bottom }) => top >= 0 && bottom <= innerHeight)(document.querySelector('${selector}').getBoundingClientRect())`,
+      )
+    await open('/charges?project=demo')
+    await page.click('.wide nav a:text-is("Settings")')
+    await focused('>Settings</h1>')
+    assert.ok(await inSight('.wide a[aria-current]'))
+    await open('/charges?project=demo')
+    await page.click('a:text("Next page")')
+    await focused('>Declined payments</h2>')
+    await page.focus('.filters select[name="decline"]')
+    await page.keyboard.press('ArrowDown')
+    await page.waitForURL(/decline=soft/)
+    await focused('<select name="decline"')
+    assert.ok(await inSight('.filters select[name="decline"]'))
+  })
+
+  test('what became of a form has the focus, and a double click sends it once', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    const create = async (name: string) => {
+      await page.click('summary:has-text("Create a key") >> nth=0')
+      await page.fill('.action-form[open] input[name="name"]', name)
+      await page.dblclick('.action-form[open] form button')
+    }
+    await open('/keys?project=demo')
+    await create('x'.repeat(200))
+    await page.waitForSelector('.failed:focus')
+    await page.fill('.action-form[open] input[name="name"]', 'clicked twice')
+    await page.dblclick('.action-form[open] form button')
+    await page.waitForSelector('text=It is shown only now')
+    await open('/keys?project=demo')
+    assert.equal(await page.locator('td:text-is("clicked twice")').count(), 1)
+  })
+
   test('the title of the tab stays that of the page when a part of it is loaded from another page', async () => {
     const { page } = await demo.visitor(DESKTOP)
     await page.goto(`${demo.server.adminUrl}/`, { waitUntil: 'networkidle' })

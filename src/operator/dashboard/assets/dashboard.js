@@ -1,5 +1,5 @@
 // Enhances pages: charts from tables, copy buttons, local times, selects that submit their form.
-/* global Chart, charts */
+/* global Chart, charts, places */
 
 /** Legend labels in the full color of each series: Chart.js takes that of the first bar, which may be faded. */
 const generateLabels = (chart) =>
@@ -156,6 +156,7 @@ function enhance(root) {
   // Browsers have no clipboard for pages that come without TLS from another machine.
   if (navigator.clipboard) for (const button of root.querySelectorAll('[data-copy]')) button.hidden = false
   localTimes(root)
+  places.showCurrent()
 }
 
 document.addEventListener('click', async ({ target }) => {
@@ -168,6 +169,16 @@ document.addEventListener('click', async ({ target }) => {
 
 document.addEventListener('change', ({ target }) => {
   if (target.matches?.('[data-submit]')) target.form.requestSubmit()
+})
+
+// A form that changes something is sent once, also by a double click: the second time might create another key, or replace the page that
+// shows the first one by an error.
+document.addEventListener('submit', (event) => {
+  const form = event.target
+  if (form.method !== 'post') return
+  if (form.dataset.sent) event.preventDefault()
+  form.dataset.sent = 'yes'
+  setTimeout(() => delete form.dataset.sent, 5000)
 })
 
 document.addEventListener('keydown', (event) => {
@@ -197,3 +208,4 @@ document.addEventListener('htmx:sendError', ({ detail: { boosted, pathInfo } }) 
 // On paper the theme is light.
 for (const media of ['print', '(prefers-color-scheme: dark)']) matchMedia(media).addEventListener('change', redraw)
 enhance(document)
+places.focusOutcome()
