@@ -37,10 +37,15 @@ const MAY_TURN =
 const IN_ATTRIBUTE = /="[^"<>]*$/
 const IN_PLAIN_TEXT = /<(?:title|option)\b[^<>]*>[^<]*$/
 
+// It is read from left to right in every script: in the other direction its domain would come first.
+const ADDRESS = /^[^\s@]+@[^\s@]+$/
+
 /** Without formatting characters, which could end the isolation. Elements with plain text cannot contain `<bdi>`. */
 function isolate(text: string, before: string): string {
   const escaped = escapeHtml(text.replace(DIRECTIONS, ''))
-  return IN_PLAIN_TEXT.test(before) ? `\u2068${escaped}\u2069` : `<bdi>${escaped}</bdi>`
+  const isAddress = ADDRESS.test(text)
+  if (IN_PLAIN_TEXT.test(before)) return `${isAddress ? '\u2066' : '\u2068'}${escaped}\u2069`
+  return `<bdi${isAddress ? ' dir="ltr"' : ''}>${escaped}</bdi>`
 }
 
 const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
@@ -53,7 +58,7 @@ function escapeHtml(text: string): string {
 export function textOf(piece: Piece): string {
   if (typeof piece === 'string') return piece.replace(/\s+/g, ' ').trim()
   const plain = write(piece, '')
-    .replace(/<\/?bdi>/g, '')
+    .replace(/<\/?bdi[^>]*>/g, '')
     .replace(/<time datetime="([^"]*)"[^>]*>[^<]*/g, '$1')
     .replace(/<span class="none"[^>]*>[^<]*/g, '')
     .replace(/<[^>]*>/g, ' ')

@@ -9,6 +9,7 @@ const HTML = '<img src=x onerror=alert(1)>'
 // Turned by formatting characters that do not end, or end the isolation around it; and by its letters.
 const TURNED = '\u202eTitle\u2069'
 const HEBREW = 'קורס 5'
+const ADDRESS = 'קורס5@example.com'
 const FORMULA = '=HYPERLINK("http://x")'
 const PAGES = 'funnels revenue subscriptions charges refunds webhooks keys settings projects'.split(' ')
 
@@ -31,7 +32,10 @@ before(async () => {
     ],
     experiments: [{ id: '__proto__', title: HTML }],
     // Two with the same address, so that the search has a list of results.
-    profiles: ['profile', 'twin'].map((id) => ({ id, email: `${HTML}@example.com`, created_at: today })),
+    profiles: [
+      ...['profile', 'twin'].map((id) => ({ id, email: `${HTML}@example.com`, created_at: today })),
+      { id: 'hebrew', email: ADDRESS, created_at: today },
+    ],
     sessions: ['constructor', 'formula', 'turned', 'hebrew'].map((funnel_id) => ({
       id: funnel_id,
       profile_id: 'profile',
@@ -136,6 +140,8 @@ test('text from right to left is isolated from the text around it, and cannot en
     const shown = text.replace(/"[^"<>]*"/g, '').replace(/<(title|option)\b[^<]*/g, '')
     assert.doesNotMatch(shown, /[\u202a-\u202e\u2066-\u2069]/, id)
   }
+  // The domain of an address comes last.
+  assert.ok((await see('/people/hebrew')).text.includes(`<bdi dir="ltr">${ADDRESS}</bdi>`))
   const search = (await see(`/people?q=${encodeURIComponent(TURNED)}`)).text
   assert.ok(search.includes(`value="${TURNED}"`))
   const csv = (await see('/subscriptions?csv=subscriptions')).text
