@@ -130,6 +130,7 @@ export function shell(view: View, page: Page): Html {
     ${!hasFilterInLine && page.filterBar}
     ${body}
   </main>
+  <footer class="quiet">Times are in UTC${view.reporting.timeZone !== 'UTC' && `, days in ${view.reporting.timeZone}`}.</footer>
 </div>
 </body>`
 }

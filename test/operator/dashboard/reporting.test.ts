@@ -95,6 +95,8 @@ test('a form sets both: pages say that figures are computed again, then show the
   const page = await see(`/revenue?${days}`)
   assert.doesNotMatch(page, /being computed again/)
   assert.match(page, /Days in Europe\/Madrid/)
+  assert.match(page, /Times are in UTC, days in Europe\/Madrid\./)
+  assert.match(await see('/alerts'), /Hours in Europe\/Madrid\./)
   assert.match(page, /Revenue by day, in EUR/)
   assert.match(page, /<dt>Revenue<\/dt><dd><strong>€114\.00/)
   assert.match(page, /1 payment, refund or chargeback has no value in EUR/)

@@ -118,7 +118,7 @@ function hours(view: View, { digest_hour, quiet_from, quiet_to }: Response<'getA
         ${textField('quiet_to', 'Quiet until', { value: hour(quiet_to) })}`,
     })}`,
     {
-      note: html`The digest has the main figures of yesterday, and what the doctor finds: <a href="${view.href('/alerts/digest')}">look at it</a>. What falls into quiet hours is sent at their end.`,
+      note: html`The digest has the main figures of yesterday, and what the doctor finds: <a href="${view.href('/alerts/digest')}">look at it</a>. What falls into quiet hours is sent at their end. Hours in ${view.reporting.timeZone}.`,
     },
   )
 }
