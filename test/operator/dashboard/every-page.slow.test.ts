@@ -120,6 +120,26 @@ describe(titled('every page of the dashboard in a browser', noBrowser), { skip: 
     assert.deepEqual(complaints, [])
   })
 
+  test('a large amount in a tile is not cut', async () => {
+    for (const look of [DESKTOP, PHONE]) {
+      const { page, open } = await demo.visitor(look)
+      for (const path of ['/', '/revenue', '/subscriptions']) {
+        await open(`${path}?project=demo`)
+        const cut = await page.evaluate(`(() => {
+          const numbers = [...document.querySelectorAll('.tile :is(strong, .before)')]
+          for (const one of numbers) {
+            one.classList.add('long')
+            one.textContent = 'UGX\u00a01,234,567,890,123.45'
+          }
+          const right = (one) => one.getBoundingClientRect().right
+          return numbers.filter((one) => one.scrollWidth > one.clientWidth + 1 || right(one) > right(one.closest('.tile')))
+            .map((one) => one.outerHTML)
+        })()`)
+        assert.deepEqual(cut, [], `${path} at ${look.width} px`)
+      }
+    }
+  })
+
   // Its project is the newest, which pages show unless another is named.
   test('long names, ids and amounts, with every form and list open, stay within 390 px', async () => {
     const paths = await longTexts(demo.server)
