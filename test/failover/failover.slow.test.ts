@@ -198,7 +198,8 @@ describe('a failover to a standby that has not received the last commits', { tim
     const [finding] = await doctor(pair)
     assert.equal(finding!.level, 'failed')
     const [, instant] = /^A failover lost commits that were made after (\S+Z)\.$/.exec(finding!.message)!
-    assert.match(finding!.fix, /^Run: tundish reconcile --since /)
+    const [, since] = /^Run: tundish reconcile --since (\S+Z)\. /.exec(finding!.fix)!
+    assert.equal(Date.parse(since!), Date.parse(instant!) - 3_600_000)
     const text = await scrape(pair.billing.server)
     const [, seconds] = /^tundish_commits_lost_from_timestamp_seconds (\S+)$/m.exec(text)!
     assert.equal(Math.floor(Number(seconds) * 1000), Date.parse(instant!))

@@ -55,7 +55,7 @@ export function watchFailovers({ db, clock, log }: { db: Db; clock: Clock; log: 
 }
 
 const LOST =
-  'The database has lost commits in a failover, or may have. Run "tundish doctor" and "tundish reconcile --since" with this instant.'
+  'The database has lost commits in a failover, or may have. Run "tundish doctor" and "tundish reconcile --since" with an hour before this instant.'
 
 // "recovery is in progress": the server is a standby.
 const isStandby = (error: unknown) => sqlState(error) === '55000'
