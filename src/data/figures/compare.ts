@@ -2,7 +2,8 @@
 import { addDays, addMonths, DAY_MS } from '../../lib/days.ts'
 import type { Days } from './compute.ts'
 import { type MetricName, metrics } from './metrics.ts'
-import { byOrder, type Figure, order, type Period, type Question, startOf, type Values } from './read.ts'
+import { type Period, startOf } from './periods.ts'
+import { byOrder, type Figure, order, type Question, type Values } from './read.ts'
 
 export type Comparison = 'previous' | 'month' | 'year'
 

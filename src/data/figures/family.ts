@@ -2,6 +2,12 @@
 import { convertedBy } from '../../core/records/exchange-rates.ts'
 import { dayIn } from '../../core/tenants/reporting.ts'
 
+/** Only figures of this value of a dimension. */
+export interface Filter {
+  dimension: string
+  value: string
+}
+
 export interface Family {
   /** The name in `figure_marks`. Families with the same name are computed together. */
   name: 'visits' | 'sales' | 'payments' | 'subscriptions' | 'experiments' | 'renewals' | 'declines'
@@ -26,6 +32,8 @@ export interface Family {
    * reporting currency. Facts with either of the last two have both.
    */
   facts: string
+  /** Whether each fact joins a row of `profiles`, whose country it has. */
+  ofPeople?: boolean
   /** Further dimensions that figures can only be filtered by, from the records, with facts that have them as columns too. */
   more?: { dimensions: readonly string[]; facts: string }
 }

@@ -1,7 +1,8 @@
 // The worth of people (lifetime value): net revenue for each person by cohort and by the whole months since.
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { type Filter, readFigures, startOf } from './read.ts'
+import { startOf } from './periods.ts'
+import { type Filter, readFigures } from './read.ts'
 import { minorUnitsOf, rounded, share } from './rounding.ts'
 import { currencyOf } from './settings.ts'
 import { END, type Source, sourcesOf, sumOver } from './source.ts'

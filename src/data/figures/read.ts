@@ -1,14 +1,14 @@
 // Reads figures: sums over days from the rollups, by period and dimension.
 import { sameCurrency } from '../../core/tenants/reporting.ts'
-import { DAY_MS } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
+import { type DaySums, sumsOfRecords } from './combined.ts'
+import type { Filter } from './family.ts'
+import { ofFacts } from './filters.ts'
 import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
+import { type Period, startOf, starts } from './periods.ts'
 import { minorUnitsOf, rounded } from './rounding.ts'
 import { currenciesOf } from './settings.ts'
-import { type Filter, has, isStored, type Source, sourcesOf, sumOver } from './source.ts'
-
-const periods = ['day', 'week', 'month'] as const
-export type Period = (typeof periods)[number]
+import { has, type Source, storedSource } from './source.ts'
 
 export interface Question {
   projects: readonly string[]
@@ -123,54 +123,75 @@ function computeMetrics(found: Found[], { metrics: names, money }: Question): Fi
 
 async function read(db: Db, names: SumName[], question: Question): Promise<Record<string, string | null>[]> {
   const { family, atEnd = false } = sums[names[0]!]
-  const { projects, from, to, period, dimension, filters = [], money, test } = question
-  const inner = ofFacts(dimension)
-  const sources = await sourcesOf(db, family, {
+  const { projects, from, to, period, dimension, filters = [] } = question
+  const dimensions = ofFacts(dimension)
+  if (!has(family, [...new Set([...dimensions, ...filters.map((one) => one.dimension)])])) return []
+  const place = {
     projects,
-    dimensions: inner,
+    dimensions,
     filters,
     // A metric at the end is the sum of all days up to it.
     days: atEnd ? { to } : { from, to },
-  })
-  const currency = family.money && money === 'own' ? 'currency' : undefined
-  const statement = ({ table, where, columns: columnOf, add }: Source): string => {
-    const first = period || !atEnd ? add(from) : ''
-    const conditions = [where, `day < ${add(to)}::date`, `(not test or ${add(test)})`]
-    if (!atEnd) conditions.push(`day >= ${first}::date`)
-    const columns = {
-      ...(period && { start: startIn(period, atEnd, first) }),
-      ...(dimension && {
-        key: inner.length > 0 ? columnOf[dimension]! : dimension === 'project' ? 'project_id' : 'currency',
-      }),
-      ...(currency && names.some((name) => sums[name].unit === 'money') && { currency }),
-    }
-    const groups = Object.keys(columns).map((_name, n) => n + 1)
-    const values = names.map((name, n) => `${expression(sums[name], money)} as v${n}`)
-    const list = [...Object.entries(columns).map(([name, sql]) => `${sql} as ${name}`), ...values]
-    const text = `select ${list.join(', ')} from ${table} where ${conditions.join(' and ')}
-      ${groups.length > 0 ? `group by ${groups.join(', ')}` : ''}`
-    return period ? `select *, ${PERIOD} from (${text}) summed` : text
   }
-  const rows = await sumOver(db, sources, statement, (column) => /^v\d+$/.test(column))
+  const source = storedSource(family, place)
+  const rows = source
+    ? await db.query(statementOf(source, names, question), source.params)
+    : sumDays(await sumsOfRecords(db, family, place), names, question)
   return atEnd && period ? accumulate(rows, names, question) : rows
 }
 
-/** The dimension, if facts have it as a column. */
-const ofFacts = (dimension: string | undefined): string[] =>
-  dimension === undefined || dimension === 'currency' || dimension === 'project' ? [] : [dimension]
-
-/** The dimensions of a metric, or those that it has when it is filtered by others. */
-export function dimensionsOf(name: MetricName, filters: readonly string[]): string[] {
-  const { family } = metrics[name]
-  const all = ['project', ...(family.money ? ['currency'] : []), ...new Set(family.splits.flat())]
-  return all.filter((dimension) => has(family, [...new Set([...ofFacts(dimension), ...filters])]))
+/** SQL: the sums of stored rows. */
+function statementOf({ table, where, columns: columnOf, add }: Source, names: SumName[], question: Question): string {
+  const { family, atEnd = false } = sums[names[0]!]
+  const { from, to, period, dimension, money, test } = question
+  const currency = family.money && money === 'own' ? 'currency' : undefined
+  const first = period || !atEnd ? add(from) : ''
+  const conditions = [where, `day < ${add(to)}::date`, `(not test or ${add(test)})`]
+  if (!atEnd) conditions.push(`day >= ${first}::date`)
+  const columns = {
+    ...(period && { start: startIn(period, atEnd, first) }),
+    ...(dimension && {
+      key: ofFacts(dimension).length > 0 ? columnOf[dimension]! : dimension === 'project' ? 'project_id' : 'currency',
+    }),
+    ...(currency && names.some((name) => sums[name].unit === 'money') && { currency }),
+  }
+  const groups = Object.keys(columns).map((_name, n) => n + 1)
+  const values = names.map((name, n) => `${expression(sums[name], money)} as v${n}`)
+  const list = [...Object.entries(columns).map(([name, sql]) => `${sql} as ${name}`), ...values]
+  const text = `select ${list.join(', ')} from ${table} where ${conditions.join(' and ')}
+    ${groups.length > 0 ? `group by ${groups.join(', ')}` : ''}`
+  return period ? `select *, ${PERIOD} from (${text}) summed` : text
 }
 
-/** Whether a metric can be filtered by these dimensions together. */
-export const isFilter = (name: MetricName, ...filters: string[]): boolean => has(metrics[name].family, filters)
-
-/** Whether figures of the metric by this dimension are stored, so that they can be read at any time without a scan of records. */
-export const isStoredFilter = (name: MetricName, filter: string): boolean => isStored(metrics[name].family, [filter])
+/** The same sums of days that were read from the records. */
+function sumDays(found: readonly DaySums[], names: SumName[], question: Question): Rows {
+  const { family, atEnd = false } = sums[names[0]!]
+  const { from, to, period, dimension, money, test } = question
+  const inCurrencies = family.money && money === 'own' && names.some((name) => sums[name].unit === 'money')
+  const added = names.map((name) => (isKnown(sums[name], money) ? termsOf(sums[name], money) : []))
+  const groups = new Map<string, { columns: Record<string, string>; values: number[] }>()
+  const groupOf = (columns: Record<string, string>) => {
+    const place = JSON.stringify(columns)
+    const group = groups.get(place) ?? { columns, values: names.map(() => 0) }
+    groups.set(place, group)
+    return group
+  }
+  if (!period && !dimension && !inCurrencies) groupOf({})
+  for (const { projectId, day, test: isTest, currency, keys, measures } of found) {
+    if (day >= to || (day < from && !atEnd) || (isTest && !test)) continue
+    const { values } = groupOf({
+      ...(period && { period: day < from ? '' : startOf(Date.parse(day), period) }),
+      ...(dimension && { key: { ...keys, project: projectId, currency: currency! }[dimension]! }),
+      ...(inCurrencies && { currency: currency! }),
+    })
+    for (const [n, terms] of added.entries())
+      for (const { sign, column } of terms) values[n]! += sign * measures[column]!
+  }
+  return [...groups.values()].map(({ columns, values }) => ({
+    ...columns,
+    ...Object.fromEntries(values.map((value, n) => [`v${n}`, isKnown(sums[names[n]!], money) ? String(value) : null])),
+  }))
+}
 
 // Without a time zone, and formatted as text after the sums: for each row either takes longer than the sums.
 function startIn(period: Period, atEnd: boolean, from: string): string {
@@ -181,14 +202,22 @@ function startIn(period: Period, atEnd: boolean, from: string): string {
 
 const PERIOD = `coalesce(to_char(start, 'YYYY-MM-DD'), '') as period`
 
+/** Whether the sum has a value in this money. */
+const isKnown = ({ ownOnly = false }: Sum, money: Question['money']) => !(ownOnly && money === 'usd')
+
+/** The columns whose sums are added and subtracted. */
+const termsOf = ({ terms, unit }: Sum, money: Question['money']) =>
+  terms.map((term) => {
+    const [sign, name] = term.startsWith('-') ? ([-1, term.slice(1)] as const) : ([1, term] as const)
+    return { sign, column: unit === 'money' && money === 'usd' ? `${name}_usd` : name }
+  })
+
 // Each column is summed separately: PostgreSQL computes a sum once for all metrics that use it.
-function expression({ terms, unit, ownOnly = false }: Sum, money: Question['money']): string {
-  if (ownOnly && money === 'usd') return 'null'
-  const column = (name: string) => (unit === 'money' && money === 'usd' ? `${name}_usd` : name)
-  const parts = terms.map((term) =>
-    term.startsWith('-') ? `- sum(${column(term.slice(1))})` : `+ sum(${column(term)})`,
-  )
-  return `coalesce(${parts.join(' ')}, 0)`
+function expression(sum: Sum, money: Question['money']): string {
+  if (!isKnown(sum, money)) return 'null'
+  return `coalesce(${termsOf(sum, money)
+    .map(({ sign, column }) => `${sign < 0 ? '-' : '+'} sum(${column})`)
+    .join(' ')}, 0)`
 }
 
 type Rows = Record<string, string | null>[]
@@ -207,20 +236,4 @@ function accumulate(rows: Rows, names: SumName[], { from, to, period }: Question
       return [{ ...one[0]!, period: start, ...values }]
     })
   })
-}
-
-const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10)
-
-/** The first days of all periods from `from` until `to`. */
-function starts(from: string, to: string, period: Period): string[] {
-  const found = new Set<string>()
-  for (let ms = Date.parse(from); ms < Date.parse(to); ms += DAY_MS) found.add(startOf(ms, period))
-  return [...found]
-}
-
-/** The first day of the period with this instant. */
-export function startOf(ms: number, period: Period): string {
-  if (period === 'month') return `${dayText(ms).slice(0, 7)}-01`
-  // Weeks begin on Monday, as in PostgreSQL.
-  return dayText(period === 'day' ? ms : ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS)
 }

@@ -1,6 +1,7 @@
 // What advertising brought back: spend, people, customers, and the money of the people who came on these days by their age.
 import type { Db } from '../../lib/pg/db.ts'
-import { type Filter, isFilter, type Question, readFigures } from './read.ts'
+import { isFilter } from './filters.ts'
+import { type Filter, type Question, readFigures } from './read.ts'
 import { minorUnitsOf, rounded, type Unvalued, unvaluedOf } from './rounding.ts'
 import { currencyOf } from './settings.ts'
 import { END, type Source, sourcesOf, sumOver } from './source.ts'

@@ -3,16 +3,11 @@ import { ApiError } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Param } from '../../lib/pg/types.ts'
 import { DECIMALS, OTHER } from './compute.ts'
-import type { Family } from './family.ts'
+import type { Family, Filter } from './family.ts'
 import { settingsOf } from './settings.ts'
+import { onlyPeople } from './splits.ts'
 import { subscriptions } from './subscriptions.ts'
 import { visits } from './visits.ts'
-
-/** Only figures of this value of a dimension. */
-export interface Filter {
-  dimension: string
-  value: string
-}
 
 /** A table with the columns of the family, `key` and `subkey`, or a query in place of it. */
 export interface Source {
@@ -68,22 +63,31 @@ function splitOf({ splits }: Family, dimensions: readonly string[]): readonly st
  * not have the dimensions. Throws a 400 if there are too many records.
  */
 export async function sourcesOf(db: Db, family: Family, place: Place): Promise<Source[]> {
+  if (!has(family, allOf(place))) return []
+  const stored = storedSource(family, place)
+  if (stored) return [stored]
+  checkOther(family, place.filters)
+  await checkSize(db, family, place)
+  return Promise.all(place.projects.map((project) => sourceOfRecords(db, family, project, place)))
+}
+
+const allOf = ({ dimensions, filters }: Place) => [
+  ...new Set([...dimensions, ...filters.map(({ dimension }) => dimension)]),
+]
+
+/** The stored rows of these dimensions; undefined if they are not stored. */
+export function storedSource(family: Family, place: Place): Source | undefined {
   const { projects, filters } = place
-  const dimensions = [...new Set([...place.dimensions, ...filters.map(({ dimension }) => dimension)])]
-  if (!has(family, dimensions)) return []
+  const dimensions = allOf(place)
   const split = dimensions.length === 0 ? [] : splitOf(family, dimensions)
   // Two values of one dimension are the records of neither.
-  if (split && filters.length === new Set(filters.map(({ dimension }) => dimension)).size) {
-    const column = (name: string) => (split.indexOf(name) === 1 ? 'subkey' : 'key')
-    const source = open(family.table, [projects as string[], split.join('_')])
-    const conditions = filters.map(({ dimension, value }) => `${column(dimension)} = ${source.add(value)}`)
-    source.where = ['project_id = any($1)', 'split = $2', ...conditions].join(' and ')
-    for (const name of dimensions) source.columns[name] = column(name)
-    return [source]
-  }
-  checkOther(family, filters)
-  await checkSize(db, family, place)
-  return Promise.all(projects.map((project) => fromRecords(db, family, project, place)))
+  if (!split || filters.length !== new Set(filters.map(({ dimension }) => dimension)).size) return undefined
+  const column = (name: string) => (split.indexOf(name) === 1 ? 'subkey' : 'key')
+  const source = open(family.table, [projects as string[], split.join('_')])
+  const conditions = filters.map(({ dimension, value }) => `${column(dimension)} = ${source.add(value)}`)
+  source.where = ['project_id = any($1)', 'split = $2', ...conditions].join(' and ')
+  for (const name of dimensions) source.columns[name] = column(name)
+  return source
 }
 
 function open(table: string, params: Param[]): Source {
@@ -91,10 +95,11 @@ function open(table: string, params: Param[]): Source {
 }
 
 // Days before and after any record.
-const BEGINNING = '1970-01-01'
+export const BEGINNING = '1970-01-01'
 export const END = '2200-01-01'
 
-async function fromRecords(db: Db, family: Family, projectId: string, place: Place): Promise<Source> {
+/** The records of a project that fulfil the filters. */
+export async function sourceOfRecords(db: Db, family: Family, projectId: string, place: Place): Promise<Source> {
   const { dimensions, filters, days } = place
   const { timeZone, currency } = await settingsOf(db.query, projectId)
   const names = [...dimensions, ...filters.map(({ dimension }) => dimension)]
@@ -103,15 +108,16 @@ async function fromRecords(db: Db, family: Family, projectId: string, place: Pla
   const money = facts.includes('$5') ? [DECIMALS, currency] : []
   const source = open('', [projectId, days.from ?? BEGINNING, days.to, timeZone, ...money])
   const conditions = filters.map(({ dimension, value }) => `${dimension} = ${source.add(value)}`)
+  const people = family.ofPeople ? onlyPeople(filters, (sql, value) => `${sql} = ${source.add(value)}`) : ''
   source.table = `(
-    select facts.*, $1::text as project_id from (${facts}) facts
+    ${people} select facts.*, $1::text as project_id from (${facts}) facts
     ${conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''}) facts`
   for (const name of dimensions) source.columns[name] = name
   return source
 }
 
 /** Only stored figures know which values are summed as `other`. */
-function checkOther({ limited = [] }: Family, filters: readonly Filter[]): void {
+export function checkOther({ limited = [] }: Family, filters: readonly Filter[]): void {
   const other = filters.find(({ dimension, value }) => value === OTHER && limited.includes(dimension))
   if (!other) return
   throw new ApiError(
@@ -122,11 +128,17 @@ function checkOther({ limited = [] }: Family, filters: readonly Filter[]): void 
 }
 
 /** Throws a 400 if the days have more records than a combination is computed from, or if their figures do not tell. */
-export async function checkSize(
+export async function checkSize(db: Db, family: Family, place: Pick<Place, 'projects' | 'days'>): Promise<void> {
+  const problem = await sizeProblem(db, family, place)
+  if (problem) throw new ApiError(400, 'invalid_parameter', `This combination is not stored, and ${problem}`)
+}
+
+/** Why a combination is not computed from the records of these days; undefined if it can be. */
+export async function sizeProblem(
   db: Db,
   family: Family,
   { projects, days }: Pick<Place, 'projects' | 'days'>,
-): Promise<void> {
+): Promise<string | undefined> {
   const [table, measure] =
     family.table === 'figures_spend'
       ? [visits.table, 'sessions']
@@ -141,17 +153,10 @@ export async function checkSize(
     [projects as string[], days.from ?? BEGINNING, days.to, family.name],
   )
   if (Number(row!.unknown) > MOST_UNKNOWN && Number(row!.stored) > MOST_RECORDS)
-    throw new ApiError(
-      400,
-      'invalid_parameter',
-      'This combination is not stored, and the figures of these days are still being computed: try again later, or give one filter.',
-    )
-  if (Number(row!.records) <= MOST_RECORDS) return
-  throw new ApiError(
-    400,
-    'invalid_parameter',
-    `This combination is not stored, and is computed only from at most ${MOST_RECORDS.toLocaleString('en-US')} records: give fewer days, or one filter.`,
-  )
+    return 'the figures of these days are still being computed: try again later, or give one filter.'
+  if (Number(row!.records) > MOST_RECORDS)
+    return `is computed only from at most ${MOST_RECORDS.toLocaleString('en-US')} records: give fewer days, or one filter.`
+  return undefined
 }
 
 // Days whose figures are computed for the first time: the last ones of a feed, but not those of an import of years.

@@ -1,7 +1,7 @@
 // Which dimensions figures are split by, alone and in pairs. A pair makes it possible to split by one and filter by the other.
 import { paidAt } from '../../core/records/payment-time.ts'
 import { DIMENSIONS } from '../../core/records/visit.ts'
-import { orNone } from './family.ts'
+import { type Filter, orNone } from './family.ts'
 
 /** The dimensions of a session whose values a visitor can choose: the number of values that are kept is limited. */
 export const VISITED: readonly string[] = DIMENSIONS
@@ -44,6 +44,11 @@ export const PERSON = `, c.profile_id, ${orNone('p.funnel_id')} as funnel, ${orN
 
 const FIRST_VISIT = ['source', 'campaign', 'variant']
 
+const firstVisit = (profileId: string) => `left join lateral (
+      select s.* from sessions s where s.project_id = $1 and s.profile_id = ${profileId}
+      order by s.created_at, s.id limit 1) visit on true`
+const ofFirstVisit = (name: string) => `coalesce(visit.visit_${name}, '')`
+
 /**
  * Facts that have a `profile_id`, with the dimensions of the person's first session, which money has too: figures of them can be filtered
  * by these and by `others`, which the facts have as columns.
@@ -51,8 +56,22 @@ const FIRST_VISIT = ['source', 'campaign', 'variant']
 export const byPerson = (facts: string, others: readonly string[] = []) => ({
   dimensions: [...FIRST_VISIT, ...others],
   facts: `
-    select facts.*, ${FIRST_VISIT.map((name) => `coalesce(visit.visit_${name}, '') as ${name}`).join(', ')}
-    from (${facts}) facts left join lateral (
-      select s.* from sessions s where s.project_id = $1 and s.profile_id = facts.profile_id
-      order by s.created_at, s.id limit 1) visit on true`,
+    select facts.*, ${FIRST_VISIT.map((name) => `${ofFirstVisit(name)} as ${name}`).join(', ')}
+    from (${facts}) facts ${firstVisit('facts.profile_id')}`,
 })
+
+/**
+ * SQL before facts of which each is of a profile: only the profiles with these values are there, so that the facts of others are not
+ * computed. `conditionOf` adds a value to the statement.
+ */
+export function onlyPeople(filters: readonly Filter[], conditionOf: (sql: string, value: string) => string): string {
+  const columns: Record<string, string> = { country: orNone('p.country') }
+  for (const name of FIRST_VISIT) columns[name] = ofFirstVisit(name)
+  const conditions = filters.flatMap(({ dimension, value }) => {
+    const sql = columns[dimension]
+    return sql === undefined ? [] : [conditionOf(sql, value)]
+  })
+  if (conditions.length === 0) return ''
+  return `with profiles as materialized (
+    select p.* from profiles p ${firstVisit('p.id')} where p.project_id = $1 and ${conditions.join(' and ')})`
+}

@@ -41,7 +41,11 @@ const UNVALUED = `case when (${reportedPrice('u')}) is null then ${WORTH} else 0
 
 // Subscriptions whose first payment is on these days, found by the payments of these days.
 const FIRST_PAID = `transactions f
-  join subscriptions u on u.project_id = f.project_id and u.id = f.subscription_id ${FIRST_PAYMENT}`
+  join subscriptions u on u.project_id = f.project_id and u.id = f.subscription_id
+  cross join lateral (select f.created_at as paid_from) paying`
+
+// Subscriptions that only their status says were paid for, from their creation on.
+const WITHOUT_PAYMENT = 'subscriptions u cross join lateral (select u.created_at as paid_from) paying'
 
 const STARTED = `false as is_paused, '' as reason, 1 as started, ${isTrial('u')}::int as trials,
   (${isTrial('u')} and paid_from is not null)::int as converted,
@@ -61,7 +65,13 @@ const MOVED = [
         and (t.created_at, t.id) < (f.created_at, f.id))`,
     FIRST_PAID,
   ),
-  facts('u.created_at', BEGAN, `${within('u.created_at')} and first.at is null and paid_from is not null`),
+  facts(
+    'u.created_at',
+    BEGAN,
+    `${within('u.created_at')} and ${isPaidByStatus('u')} and not exists (
+      select from transactions t where t.project_id = $1 and t.subscription_id = u.id and ${pays('t', 'u')})`,
+    WITHOUT_PAYMENT,
+  ),
   facts(end('u'), ENDED, `${hasEnd('u')} and ${within(end('u'))} and paid_from is not null`),
 ].join(' union all ')
 
@@ -104,5 +114,6 @@ export const subscriptions: Family = {
   money: true,
   measures: ['ended', 'started', 'trials', 'converted', 'began_paying', 'mrr', 'mrr_usd', 'mrr_unvalued'],
   facts: FACTS,
+  ofPeople: true,
   more: byPerson(FACTS),
 }

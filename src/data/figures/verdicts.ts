@@ -10,9 +10,10 @@ import {
   splitProbability,
 } from '../../lib/significance.ts'
 import { experiments as family } from './experiments.ts'
+import type { Filter } from './family.ts'
 import { minorUnitsOf, rounded } from './rounding.ts'
 import { currencyOf } from './settings.ts'
-import { type Filter, type Source, sourcesOf, sumOver } from './source.ts'
+import { type Source, sourcesOf, sumOver } from './source.ts'
 
 // The interval has 95 %: a difference counts as real below 5 %.
 const SIGNIFICANT = 0.05

@@ -1,23 +1,13 @@
 // What customers cost and what they are worth: spend with its return, and the lifetime value of cohorts.
+
 import { readHorizon } from '../../core/lists/horizon.ts'
+import { FILTERS, VISITED_BY } from '../../data/figures/filters.ts'
 import { COHORTS, LIFETIME_BY, type LifetimeQuestion, readLifetime, SINCE } from '../../data/figures/lifetime.ts'
 import { BY, RETURN_DAYS, type ReturnsQuestion, readReturns } from '../../data/figures/returns.ts'
 import { addDays, DAY_MS } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
-import {
-  daysOf,
-  daysQuery,
-  FILTERS,
-  filtersBy,
-  filtersOf,
-  nowFields,
-  nowOf,
-  readDays,
-  TAG,
-  testQuery,
-  VISITED_BY,
-} from './figures-query.ts'
+import { daysOf, daysQuery, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG, testQuery } from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const nullable = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })

@@ -1,7 +1,8 @@
 // Rules that send a message when a figure of a project is below or above a number, or has changed.
+
+import { isStoredFilter } from '../../data/figures/filters.ts'
 import { HOUR_METRICS } from '../../data/figures/hours.ts'
 import { metricNames } from '../../data/figures/metrics.ts'
-import { isStoredFilter } from '../../data/figures/read.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { MoneyError, readAmount } from '../../lib/money.ts'

@@ -1,21 +1,12 @@
 // Who leaves and who stays: churn by a dimension, and a forecast of renewals.
+
 import { readHorizon } from '../../core/lists/horizon.ts'
 import { CHURN_BY, type ChurnQuestion, readChurn } from '../../data/figures/churn.ts'
+import { FILTERS } from '../../data/figures/filters.ts'
 import { FORECAST_DAYS, readForecast } from '../../data/figures/forecast.ts'
 import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import {
-  daysOf,
-  daysQuery,
-  FILTERS,
-  filtersBy,
-  filtersOf,
-  nowFields,
-  nowOf,
-  readDays,
-  TAG,
-  testQuery,
-} from './figures-query.ts'
+import { daysOf, daysQuery, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG, testQuery } from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const count = (description: string) => Type.Integer({ description })

@@ -1,7 +1,9 @@
 // The query of the figures' operations: its schema, and the `Question` that is read from it.
 import type { Comparison } from '../../data/figures/compare.ts'
+import { dimensionsOf, FILTERS, isFilter } from '../../data/figures/filters.ts'
 import { type MetricName, metricNames, metrics } from '../../data/figures/metrics.ts'
-import { dimensionsOf, type Filter, isFilter, type Question } from '../../data/figures/read.ts'
+import { PERIODS } from '../../data/figures/periods.ts'
+import type { Filter, Question } from '../../data/figures/read.ts'
 import { settingsOf } from '../../data/figures/settings.ts'
 import { MOST_RECORDS } from '../../data/figures/source.ts'
 import { LAST_TOUCH, VISITED } from '../../data/figures/splits.ts'
@@ -34,7 +36,6 @@ const DIMENSIONS = [
   ...VISITED,
   ...LAST_TOUCH,
 ]
-const PERIODS = ['day', 'week', 'month']
 // Ten years of days.
 const MAX_DAYS = 3660
 const DEFAULT_DAYS = 30
@@ -55,10 +56,6 @@ export const testQuery = {
   test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
 }
 
-/** The dimensions that figures can be filtered by, also by several of them. */
-export const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
-/** Those that a session has: no product. */
-export const VISITED_BY = ['funnel', 'source', 'campaign', 'country', 'variant'] as const
 type FilterName = (typeof FILTERS)[number]
 const filterOf = (name: string) =>
   Type.Optional(
@@ -238,7 +235,7 @@ function checkDays(from: string, last: string): void {
 
 function splitBy(by: string | undefined): Pick<Question, 'period' | 'dimension'> {
   const words = by?.split(',') ?? []
-  const period = words.find((word) => PERIODS.includes(word)) as Question['period']
+  const period = PERIODS.find((one) => words.includes(one))
   const dimension = words.find((word) => DIMENSIONS.includes(word))
   if (words.length !== [period, dimension].filter(Boolean).length)
     throw new ApiError(

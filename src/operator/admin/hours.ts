@@ -1,9 +1,11 @@
 // Today by hour, compared with yesterday and the same weekday.
+
 import { readHorizon } from '../../core/lists/horizon.ts'
+import { VISITED_BY } from '../../data/figures/filters.ts'
 import { HOUR_METRICS, type Hours, type HourValues, readHours } from '../../data/figures/hours.ts'
 import { metrics } from '../../data/figures/metrics.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
-import { filtersBy, filtersOf, nowFields, nowOf, TAG, testQuery, VISITED_BY } from './figures-query.ts'
+import { filtersBy, filtersOf, nowFields, nowOf, TAG, testQuery } from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const values = Type.Object(

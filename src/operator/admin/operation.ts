@@ -3,6 +3,7 @@ import type { App } from '../../app.ts'
 import { type Actor, addEntry, audited, type Entry } from '../../core/audit/audit.ts'
 import type { Access, Right } from '../../core/tenants/access.ts'
 import { refuseLeaving } from '../../core/tenants/leaving.ts'
+import { sharingSums } from '../../data/figures/combined.ts'
 import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
 import type { Json } from '../../lib/json/json.ts'
 import type { Query } from '../../lib/pg/types.ts'
@@ -97,7 +98,7 @@ export async function perform(
     await requireReach(app.db.query, operation, input)
     if (isReading(operation)) {
       await requireTenant(app.db.query, input.params)
-      return await operation.run(app, input)
+      return await operation.run({ ...app, db: sharingSums(app.db) }, input)
     }
     if ('change' in operation) {
       const result = await audited(app, actor, async (query) => {

@@ -1,8 +1,8 @@
 // Decides the rules of a project: reads the figure of each, and makes its messages, once for a rule and day.
 import { receives } from '../../core/events/alert-addresses.ts'
+import { isStoredFilter } from '../../data/figures/filters.ts'
 import { readHours } from '../../data/figures/hours.ts'
 import { type MetricName, metrics } from '../../data/figures/metrics.ts'
-import { isStoredFilter } from '../../data/figures/read.ts'
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { ruleContent } from './content.ts'

@@ -2,6 +2,7 @@
 
 import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
+import { sharingSums } from '../../data/figures/combined.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { bodyCheck } from '../../lib/http/body.ts'
 import { Json } from '../../lib/json/json.ts'
@@ -23,19 +24,27 @@ export type Item<I extends ListId> = Responses[I]['data'][number]
 /** Performs the operation with this id, such as `getProject`. */
 export type Call = <I extends keyof Responses>(id: I, input?: Partial<Input>) => Promise<Responses[I]>
 
-/** Returns the function that calls operations as this operator. */
-export const openCall =
-  (app: App, actor: Actor, session: Session): Call =>
-  <I extends keyof Responses>(id: I, input = {}) =>
-    callOperation(app, actor, session, id, input) as Promise<Responses[I]>
+/** Returns the function that calls operations as this operator, for one page. */
+export function openCall(app: App, actor: Actor, session: Session): Call {
+  const forReading = { ...app, db: sharingSums(app.db) }
+  return <I extends keyof Responses>(id: I, input = {}) =>
+    callOperation(app, forReading, actor, session, id, input) as Promise<Responses[I]>
+}
 
-async function callOperation(app: App, actor: Actor, session: Session, id: string, input: Partial<Input>) {
+async function callOperation(
+  app: App,
+  forReading: App,
+  actor: Actor,
+  session: Session,
+  id: string,
+  input: Partial<Input>,
+): Promise<unknown> {
   const operation = operations.find((one) => one.id === id)
   if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
   requireRight(operation, session.access)
   const whole: Input = { params: {}, query: {}, body: {}, ...input, access: session.access }
   checkInput(operation, whole)
-  const result = await perform(operation, app, actor, whole)
+  const result = await perform(operation, isReading(operation) ? forReading : app, actor, whole)
   return result instanceof Json ? result.value() : result
 }
 

@@ -1,6 +1,6 @@
 // The filters of a page, which stay in the URL: only one source, campaign, country, funnel, product or variant, or several of these.
 
-import { FILTERS as FILTERED_BY, VISITED_BY } from '../admin/figures-query.ts'
+import { FILTERS as FILTERED_BY, VISITED_BY } from '../../data/figures/filters.ts'
 import { countryCode } from './format.ts'
 
 export { FILTERED_BY, VISITED_BY }

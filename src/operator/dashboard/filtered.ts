@@ -1,6 +1,8 @@
 // Figures with the filters of a page: which metrics they leave out.
+
+import { dimensionsOf, isFilter } from '../../data/figures/filters.ts'
 import { type MetricName, sumsOf } from '../../data/figures/metrics.ts'
-import { dimensionsOf, isFilter } from '../../data/figures/read.ts'
+import { PERIODS } from '../../data/figures/periods.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { View } from './view.ts'
 
@@ -23,7 +25,7 @@ export async function readFiltered<Figure extends Marked>(
   const dimensions = view.filters.map(({ dimension }) => dimension)
   const filters = [...new Set([...dimensions, ...(funnel === undefined ? [] : ['funnel'])])]
   const names = metric.split(',') as MetricName[]
-  const split = by?.split(',').find((one) => !PERIODS.includes(one))
+  const split = by?.split(',').find((one) => !PERIODS.some((period) => period === one))
   const isKnown = (name: MetricName) =>
     sumsOf(name).every((sum) =>
       split === undefined ? isFilter(sum, ...filters) : dimensionsOf(sum, filters).includes(split),
@@ -34,8 +36,6 @@ export async function readFiltered<Figure extends Marked>(
   LEFT.set(marked, new Set(found ? left : names))
   return marked
 }
-
-const PERIODS = ['day', 'week', 'month']
 
 /** Undefined if the filters are refused, such as for too many records. */
 async function orRefused<T>({ filtered }: View, read: () => T | Promise<T>): Promise<T | undefined> {

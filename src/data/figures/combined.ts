@@ -1,0 +1,90 @@
+// Figures of a combination of dimensions that is not stored: sums by day, computed from the records once for all questions of a page.
+import type { Db } from '../../lib/pg/db.ts'
+import type { Family, Filter } from './family.ts'
+import { FILTERS } from './filters.ts'
+import { BEGINNING, checkOther, checkSize, END, type Place, sizeProblem, sourceOfRecords } from './source.ts'
+
+/** The sums of one day, and of one value of each dimension. */
+export interface DaySums {
+  projectId: string
+  day: string
+  test: boolean
+  /** Null for families without money. */
+  currency: string | null
+  /** The values of the dimensions of the place, and perhaps of others. */
+  keys: Record<string, string>
+  measures: Record<string, number>
+}
+
+// Sums by more dimensions are nearly as many as the records.
+const FEW = 8
+// Those that a page has in all of its questions.
+const OF_PAGE: readonly string[] = FILTERS
+
+const shared = new WeakMap<Db, Map<string, Promise<DaySums[]>>>()
+
+/** The database for the questions of one request or page: what they read from the records is read once. */
+export function sharingSums(db: Db): Db {
+  if (shared.has(db)) return db
+  const sharing = { ...db }
+  shared.set(sharing, new Map())
+  return sharing
+}
+
+/**
+ * The sums of the records that fulfil the filters, by day and by the dimensions of the place. Other days may be among them. Throws a 400 if
+ * there are too many records.
+ */
+export async function sumsOfRecords(db: Db, family: Family, place: Place): Promise<DaySums[]> {
+  checkOther(family, place.filters)
+  const { from = BEGINNING, to } = place.days
+  const all = { ...place, days: { from: BEGINNING, to: END } }
+  const isWhole = from >= BEGINNING && to <= END && !(await sizeProblem(db, family, all))
+  if (!isWhole) await checkSize(db, family, place)
+  const read = isWhole ? all : place
+  const found = await Promise.all(place.projects.map((projectId) => sumsOfProject(db, family, projectId, read)))
+  return found.flat()
+}
+
+async function sumsOfProject(db: Db, family: Family, projectId: string, place: Place): Promise<DaySums[]> {
+  const { dimensions } = family
+  // A page asks about the same records by several dimensions.
+  if (dimensions.length > FEW || !place.dimensions.every((name) => dimensions.includes(name)))
+    return sharedSums(db, family, projectId, place)
+  const [ofPage, own] = [true, false].map((isOfPage) =>
+    place.filters.filter(
+      ({ dimension }) => isOfPage === (OF_PAGE.includes(dimension) || !dimensions.includes(dimension)),
+    ),
+  ) as [Filter[], Filter[]]
+  const found = await sharedSums(db, family, projectId, { ...place, dimensions, filters: ofPage })
+  return found.filter(({ keys }) => own.every(({ dimension, value }) => keys[dimension] === value))
+}
+
+function sharedSums(db: Db, family: Family, projectId: string, place: Place): Promise<DaySums[]> {
+  const sums = shared.get(db)
+  const key = JSON.stringify([family.table, projectId, place.dimensions, place.filters, place.days])
+  const found = sums?.get(key) ?? readSums(db, family, projectId, place)
+  sums?.set(key, found)
+  return found
+}
+
+async function readSums(db: Db, family: Family, projectId: string, place: Place): Promise<DaySums[]> {
+  const { money, measures } = family
+  const { dimensions } = place
+  const { table, columns, params } = await sourceOfRecords(db, family, projectId, place)
+  const keys = dimensions.map((name, n) => `${columns[name]} as k${n}`)
+  const sums = measures.map((name, n) => `sum(${name}) as m${n}`)
+  const rows = await db.query(
+    `select to_char(day, 'YYYY-MM-DD') as day, test, ${money ? 'currency' : 'null'} as currency, ${[...keys, ...sums].join(', ')}
+     from ${table} group by ${Array.from({ length: 3 + keys.length }, (_, n) => n + 1).join(', ')}`,
+    params,
+  )
+  return rows.map((row) => ({
+    projectId,
+    day: row.day!,
+    test: row.test === 't',
+    currency: row.currency!,
+    keys: Object.fromEntries(dimensions.map((name, n) => [name, row[`k${n}`]!])),
+    measures: Object.fromEntries(measures.map((name, n) => [name, Number(row[`m${n}`])])),
+  }))
+}
