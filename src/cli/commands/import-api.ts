@@ -2,7 +2,6 @@
 import { hash } from 'node:crypto'
 import type { Command } from 'commander'
 import type { App } from '../../app.ts'
-import { addEntry } from '../../core/audit/audit.ts'
 import { compareApi, describeApi, dryReport } from '../../data/ingest/api/compare.ts'
 import { noCustomers, readCustomers, whyUnused } from '../../data/ingest/api/customers.ts'
 import { dryRunApi } from '../../data/ingest/api/dry-run.ts'
@@ -16,11 +15,10 @@ import {
   saveState,
   takeTurn,
 } from '../../data/ingest/api/state.ts'
-import { Refusal, UsageError } from '../../lib/errors.ts'
-import { causeOf, isUnavailable } from '../../lib/pg/errors.ts'
-import { printable } from '../../lib/text.ts'
-import { type Result, untilStopped, withSettings } from './command.ts'
+import { UsageError } from '../../lib/errors.ts'
+import { type Result, withSettings } from './command.ts'
 import { showObjects } from './import-progress.ts'
+import { organizationOf, printLine, untilInterrupted, writeEntry } from './import-service.ts'
 import { commandLine } from './operations.ts'
 import { readSecret } from './secrets.ts'
 import { readTextFile } from './text-file.ts'
@@ -55,11 +53,7 @@ export function registerApi(parent: Command): void {
   withSettings(command, async (config, given) => {
     const options = given as Options
     const source = await openReading(options)
-    return untilStopped(config, (app, signal) =>
-      run(app, options, source, signal).catch((error) => {
-        throw asRefusal(error, signal)
-      }),
-    )
+    return untilInterrupted(config, (app, signal) => run(app, options, source, signal))
   })
 }
 
@@ -117,9 +111,7 @@ function headerOf(option: string, name: string, key: string): Record<string, str
 
 async function run(app: App, options: Options, read: Read, signal: AbortSignal): Promise<Result> {
   const { project: projectId, follow = false } = options
-  const [row] = await app.db.query('select organization_id from projects where id = $1', [projectId])
-  if (!row) throw new Refusal(`There is no project "${projectId}".`)
-  const name = { organizationId: row.organization_id!, projectId, source: read.from }
+  const name = { organizationId: await organizationOf(app, projectId), projectId, source: read.from }
   const open = (url: string, headers: Record<string, string>) =>
     new ApiSource({ url, headers, clock: app.clock, signal, onPause: printLine })
   const progress = showObjects()
@@ -157,9 +149,7 @@ async function carryOut(
     await takeTurn(query, name)
     const state = await beginState(query, name, options)
     await saveState(query, state)
-    const writeEntry = (action: string, after: object) =>
-      addEntry(app, commandLine(), { action, target: `project ${name.projectId}`, after })
-    await writeEntry('api_import.begun', { source: name.source, ...options, follow })
+    await writeEntry(app, name, 'api_import.begun', { source: name.source, ...options, follow })
     if (state.notes.read > 0) process.stderr.write(`${howItContinues(state)}\n`)
     await runApiImport({ ...importing, query, onTrouble: printLine }, state)
     progress.stop()
@@ -167,7 +157,7 @@ async function carryOut(
     const unused = importing.billing && (await whyUnused(query, name.organizationId, importing.customers))
     if (unused !== undefined) report.missing.push(unused)
     const { read, rejected, differences } = report
-    await writeEntry('api_import.ended', { read, rejected, differences: differences.length })
+    await writeEntry(app, name, 'api_import.ended', { read, rejected, differences: differences.length })
     return { json: { status: state.status, ...report }, text: describeApi(report, state.status) }
   } finally {
     connection.release(true)
@@ -192,14 +182,3 @@ async function check(
   const { differences: _, ...rest } = report
   return { json: { status: 'dry_run', ...rest }, text: describeApi(report, 'dry_run') }
 }
-
-const printLine = (line: string) => void process.stderr.write(`${printable(line)}\n`)
-
-function asRefusal(error: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted) return new Refusal(INTERRUPTED)
-  if (error instanceof Refusal || error instanceof UsageError) return error
-  if (isUnavailable(error)) return new Refusal(`The database became unavailable (${causeOf(error)}). ${INTERRUPTED}`)
-  return error
-}
-
-const INTERRUPTED = 'The import was interrupted. Run the command again: it continues where it stopped.'

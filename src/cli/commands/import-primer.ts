@@ -1,19 +1,17 @@
 // tundish import primer: imports the payments of a Primer account into a project.
 import type { Command } from 'commander'
 import type { App } from '../../app.ts'
-import { addEntry } from '../../core/audit/audit.ts'
 import { type ApiImportState, beginState, saveState, takeTurn } from '../../data/ingest/api/state.ts'
 import { importPayments } from '../../data/ingest/primer/run.ts'
 import { describeReport, reportOf } from '../../data/ingest/stripe/report.ts'
 import { requireProjectOf } from '../../data/ingest/stripe/start.ts'
 import { emptyTally, type Tally } from '../../data/ingest/stripe/tally.ts'
 import { Refusal } from '../../lib/errors.ts'
-import { printable } from '../../lib/text.ts'
 import { PrimerProvider } from '../../payments/providers/primer/primer.ts'
 import { ProviderError } from '../../payments/providers/provider.ts'
-import { type Result, untilStopped, withSettings } from './command.ts'
+import { type Result, withSettings } from './command.ts'
 import { showObjects } from './import-progress.ts'
-import { commandLine } from './operations.ts'
+import { printLine, untilInterrupted, writeEntry } from './import-service.ts'
 import { readTime } from './times.ts'
 
 interface Options {
@@ -34,8 +32,10 @@ export function registerPrimer(parent: Command): void {
     .option('--since <time>', 'Only payments created at or after this time')
     .option('--dry-run', 'Read and check everything, and write nothing')
   withSettings(command, (config, options) =>
-    untilStopped(config, (app, signal) =>
-      run(app, options as Options, signal).catch((error) => Promise.reject(asRefusal(error, signal))),
+    untilInterrupted(config, (app, signal) =>
+      run(app, options as Options, signal).catch((error) => {
+        throw error instanceof ProviderError && !signal.aborted ? unreadable(error) : error
+      }),
     ),
   )
 }
@@ -57,7 +57,7 @@ async function run(app: App, options: Options, signal: AbortSignal): Promise<Res
   const importing = {
     ...{ app, provider, target, signal, isDry },
     onProgress: (tally: Tally) => progress.update('payments', tally.read),
-    onRejected: (line: string) => void process.stderr.write(`${printable(line)}\n`),
+    onRejected: printLine,
   }
   const until = new Date().toISOString()
   try {
@@ -101,26 +101,18 @@ async function carryOut(
       Object.assign(state, { status, place: { ...state.place, since: at } })
       return saveState(query, state)
     }
-    const writeEntry = (action: string, after: object) =>
-      addEntry(app, commandLine(), { action, target: `project ${projectId}`, after })
-    await writeEntry('primer_import.begun', { psp_merchant_id: merchantId, since })
+    await writeEntry(app, name, 'primer_import.begun', { psp_merchant_id: merchantId, since })
     await importPayments({ ...importing, tally, save: (at) => keep(at, 'running') }, { since: place, until })
     await keep(null, 'done')
     stop()
     const report = reportOf(tally)
     const { read, rejected, differences } = report
-    await writeEntry('primer_import.ended', { read, rejected, differences: differences.length })
+    await writeEntry(app, name, 'primer_import.ended', { read, rejected, differences: differences.length })
     return { json: { status: 'done', ...report }, text: describeReport(report, { title: 'Primer' }) }
   } finally {
     connection.release(true)
   }
 }
 
-function asRefusal(error: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted)
-    return new Refusal('The import was interrupted. Run the command again: it continues where it stopped.')
-  if (!(error instanceof ProviderError)) return error
-  return new Refusal(
-    `Primer could not be read (it ${error.message}). Import again: the import continues where it stopped.`,
-  )
-}
+const unreadable = ({ message }: ProviderError) =>
+  new Refusal(`Primer could not be read (it ${message}). Import again: the import continues where it stopped.`)

@@ -1,12 +1,11 @@
 // tundish import stripe: imports a Stripe account into a project, and follows its changes.
 import type { Command } from 'commander'
 import type { App } from '../../app.ts'
-import { addEntry } from '../../core/audit/audit.ts'
 import { dryRun } from '../../data/ingest/stripe/dry-run.ts'
 import { alreadyRunning, holdImport } from '../../data/ingest/stripe/hold.ts'
 import { type MetadataFields, readFields } from '../../data/ingest/stripe/names.ts'
 import { describeReport, reportOf } from '../../data/ingest/stripe/report.ts'
-import { FIRST_STEP, runImport, Stopped } from '../../data/ingest/stripe/run.ts'
+import { FIRST_STEP, runImport } from '../../data/ingest/stripe/run.ts'
 import type { StripeSource } from '../../data/ingest/stripe/source.ts'
 import {
   chooseAccount,
@@ -16,12 +15,10 @@ import {
   requireProjectOf,
 } from '../../data/ingest/stripe/start.ts'
 import { beginState, type ImportName, type StripeImportOptions, targetOptions } from '../../data/ingest/stripe/state.ts'
-import { Refusal, UsageError } from '../../lib/errors.ts'
-import { causeOf, isUnavailable } from '../../lib/pg/errors.ts'
-import { printable } from '../../lib/text.ts'
-import { type Result, untilStopped, withSettings } from './command.ts'
+import { UsageError } from '../../lib/errors.ts'
+import { type Result, withSettings } from './command.ts'
 import { showObjects } from './import-progress.ts'
-import { commandLine } from './operations.ts'
+import { printLine, untilInterrupted, writeEntry } from './import-service.ts'
 import { readSecret } from './secrets.ts'
 import { readTime } from './times.ts'
 
@@ -62,11 +59,7 @@ export function registerStripe(parent: Command): void {
     .option('--follow', 'Then import changes at Stripe until Ctrl-C')
     .option('--dry-run', 'Read and check everything, and write nothing')
   withSettings(command, (config, options) =>
-    untilStopped(config, (app, signal) =>
-      run(app, options as Options, signal).catch((error) => {
-        throw asRefusal(error, signal)
-      }),
-    ),
+    untilInterrupted(config, (app, signal) => run(app, options as Options, signal)),
   )
 }
 
@@ -146,10 +139,6 @@ async function carryOut(
   }
 }
 
-function writeEntry(app: App, { projectId }: ImportName, action: string, after: object): Promise<void> {
-  return addEntry(app, commandLine(), { action, target: `project ${projectId}`, after })
-}
-
 async function check(
   app: App,
   source: StripeSource,
@@ -165,23 +154,9 @@ async function check(
   return { json: { status: 'dry_run', ...rest }, text: describeReport(report, { isDry: true }) }
 }
 
-const printLine = (line: string) => void process.stderr.write(`${printable(line)}\n`)
-
 /** The key is never an argument, because every user of the machine can read those. */
 export async function readKey(file: string): Promise<string> {
   const key = await readSecret(file)
   if (key !== undefined && /^[sr]k_(test|live)_[A-Za-z0-9_]+$/.test(key)) return key
   throw new UsageError(`${file === STDIN ? 'Standard input' : file} must hold one secret key of Stripe (sk_… or rk_…).`)
 }
-
-function asRefusal(error: unknown, signal: AbortSignal): unknown {
-  if (error instanceof Refusal || error instanceof UsageError) {
-    return signal.aborted ? new Refusal(INTERRUPTED) : error
-  }
-  if (error instanceof Stopped) return new Refusal('The import was stopped by an operator.')
-  if (signal.aborted) return new Refusal(INTERRUPTED)
-  if (isUnavailable(error)) return new Refusal(`The database became unavailable (${causeOf(error)}). ${INTERRUPTED}`)
-  return error
-}
-
-const INTERRUPTED = 'The import was interrupted. Run the command again: it continues where it stopped.'

@@ -1,16 +1,16 @@
 // tundish profile: operations on people, and the link of what is stored with what an account at Stripe names.
 import { type Command, Option } from 'commander'
 import type { App } from '../../app.ts'
-import { addEntry } from '../../core/audit/audit.ts'
 import { refuseLeaving } from '../../core/tenants/leaving.ts'
 import { linkAccount, type Proposals } from '../../data/ingest/stripe/link.ts'
 import { type MetadataFields, readFields } from '../../data/ingest/stripe/names.ts'
 import { findState, targetOptions } from '../../data/ingest/stripe/state.ts'
-import { Refusal, UsageError } from '../../lib/errors.ts'
+import { UsageError } from '../../lib/errors.ts'
 import { type Result, untilStopped, withSettings } from './command.ts'
 import { addYes, confirm } from './confirm.ts'
+import { organizationOf, writeEntry } from './import-service.ts'
 import { openAccount, readKey } from './import-stripe.ts'
-import { addOperations, commandLine } from './operations.ts'
+import { addOperations } from './operations.ts'
 
 interface Options {
   project: string
@@ -82,18 +82,10 @@ async function applied(
   link: (how: { apply: true }) => ReturnType<typeof linkAccount>,
 ): Promise<Result> {
   await refuseLeaving(app.db.query, { project_id: projectId })
-  const write = (action: string, after: object) =>
-    addEntry(app, commandLine(), { action, target: `project ${projectId}`, after })
-  await write('profiles.link_asked', { of: 'stripe' })
+  await writeEntry(app, { projectId }, 'profiles.link_asked', { of: 'stripe' })
   const done = await link({ apply: true })
-  await write('profiles.linked', { merged: done.merges.length, linked: done.links.length })
+  await writeEntry(app, { projectId }, 'profiles.linked', { merged: done.merges.length, linked: done.links.length })
   return resultOf(done, true)
-}
-
-async function organizationOf({ db }: App, projectId: string): Promise<string> {
-  const [row] = await db.query('select organization_id from projects where id = $1', [projectId])
-  if (!row) throw new Refusal(`There is no project "${projectId}".`)
-  return row.organization_id!
 }
 
 const resultOf = (found: Proposals, isApplied: boolean): Result => ({
