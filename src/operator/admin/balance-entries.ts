@@ -40,6 +40,16 @@ const entry = shape('BalanceEntry', 'e', {
   }),
 })
 
+const balance = shape('UnpaidBalance', 'e', {
+  psp: text('Payment provider.'),
+  psp_merchant_id: text('Account at the provider.'),
+  test: boolean('Whether the account moves test money.', { sql: 'coalesce(bool_or(a.is_sandbox), false)' }),
+  currency_code: text('ISO 4217 code of the balance.'),
+  entries: integer('How many entries it consists of.', { sql: 'count(*)' }),
+  net: decimal('Their sum, less fees.', { sql: 'sum(e.net)' }),
+  oldest: instant('When the oldest of them was entered.', { sql: 'min(e.entered_at)' }),
+})
+
 const balances = reading({
   id: 'getUnpaidBalance',
   right: 'reports',
@@ -51,36 +61,16 @@ const balances = reading({
     'The balance at the provider of each merchant account, by its currency, as far as its entries are known here.',
   columns: ['psp', 'psp_merchant_id', 'test', 'currency_code', 'entries', 'net', 'oldest'],
   response: Type.Named('UnpaidBalances', {
-    data: Type.Array(
-      Type.Named('UnpaidBalance', {
-        psp: Type.String({ description: 'Payment provider.' }),
-        psp_merchant_id: Type.String({ description: 'Account at the provider.' }),
-        test: Type.Boolean({ description: 'Whether the account moves test money.' }),
-        currency_code: Type.String({ description: 'ISO 4217 code of the balance.' }),
-        entries: Type.Integer({ description: 'How many entries it consists of.' }),
-        net: Type.Number({ description: 'Their sum, less fees.' }),
-        oldest: Type.String({ format: 'date-time', description: 'When the oldest of them was entered.' }),
-      }),
-      { description: 'By account and currency.' },
-    ),
+    data: Type.Array(balance.schema, { description: 'By account and currency.' }),
   }),
   async run({ db }, { params }) {
     const rows = await db.read({ name: 'sum unpaid balances', text: BALANCES }, [params.organization_id!])
-    return jsonOf({ data: BALANCE.list(rows) })
+    return jsonOf({ data: balance.list(rows) })
   },
 })
 
-const BALANCE = shape('UnpaidBalanceRow', 'e', {
-  psp: text(''),
-  psp_merchant_id: text(''),
-  test: boolean('', { sql: 'coalesce(bool_or(a.is_sandbox), false)' }),
-  currency_code: text(''),
-  entries: integer('', { sql: 'count(*)' }),
-  net: decimal('', { sql: 'sum(e.net)' }),
-  oldest: instant('', { sql: 'min(e.entered_at)' }),
-})
 const BALANCES = `
-  select ${BALANCE.columns} from balance_entries e
+  select ${balance.columns} from balance_entries e
   left join merchant_accounts a on a.organization_id = e.organization_id and a.psp = e.psp and a.psp_merchant_id = e.psp_merchant_id
   where e.organization_id = $1 and e.payout_id is null
   group by e.psp, e.psp_merchant_id, e.currency_code order by e.psp, e.psp_merchant_id, e.currency_code`

@@ -3,7 +3,9 @@
 import { readHorizon } from '../../core/lists/horizon.ts'
 import { figuresAsOf } from '../../data/figures/as-of.ts'
 import { failedDays } from '../../data/figures/failures.ts'
+import { jsonOf } from '../../lib/json/json.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireProject } from './exist.ts'
 import { reading } from './operation.ts'
@@ -92,6 +94,20 @@ const STATE = `
       count(failing_since) as endpoints_failing
     from webhook_endpoints where project_id = $1 and removed_at is null) endpoints`
 
+const statisticsOf = shape('EndpointStatistics', 'e', {
+  endpoint_id: text('Endpoint.', { sql: 'e.id' }),
+  url: text('URL to which deliveries are posted.'),
+  enabled: boolean('Whether the endpoint is enabled.'),
+  disabled_because: text('Why it was disabled.', { nullable: true }),
+  failing_since: instant('The first failure since the last success.', { nullable: true }),
+  attempts: integer('Attempts.', { sql: 'a.attempts' }),
+  succeeded: integer('Attempts with a 2xx response.', { sql: 'a.succeeded' }),
+  p50_ms: integer('Median duration of the attempts, in milliseconds.', { sql: 'a.p50_ms', nullable: true }),
+  p95_ms: integer('95th percentile of the duration, in milliseconds.', { sql: 'a.p95_ms', nullable: true }),
+  waiting: integer('Deliveries that have not succeeded yet.', { sql: 'w.waiting' }),
+  last_error: text('The error of the last failed attempt.', { sql: 'l.last_error', nullable: true }),
+})
+
 const statistics = reading({
   id: 'getWebhookStatistics',
   right: 'setup',
@@ -101,46 +117,16 @@ const statistics = reading({
   summary: 'Get delivery statistics of each endpoint',
   description: 'About the attempts of the last seven days.',
   response: Type.Named('WebhookStatistics', {
-    data: Type.Array(
-      Type.Named('EndpointStatistics', {
-        endpoint_id: Type.String({ description: 'Endpoint.' }),
-        url: Type.String({ description: 'URL to which deliveries are posted.' }),
-        enabled: Type.Boolean({ description: 'Whether the endpoint is enabled.' }),
-        disabled_because: nullable(Type.String(), 'Why it was disabled.'),
-        failing_since: nullable(dateTime, 'The first failure since the last success.'),
-        attempts: count('Attempts.'),
-        succeeded: count('Attempts with a 2xx response.'),
-        p50_ms: nullable(Type.Integer(), 'Median duration of the attempts, in milliseconds.'),
-        p95_ms: nullable(Type.Integer(), '95th percentile of the duration, in milliseconds.'),
-        waiting: count('Deliveries that have not succeeded yet.'),
-        last_error: nullable(Type.String(), 'The error of the last failed attempt.'),
-      }),
-      { description: 'An item for each endpoint, newest first.' },
-    ),
+    data: Type.Array(statisticsOf.schema, { description: 'An item for each endpoint, newest first.' }),
   }),
   async run({ db }, { params }) {
-    const rows = await db.query(STATISTICS, [params.project_id!])
-    const numberOf = (text: string | null | undefined) => (text === null || text === undefined ? null : Number(text))
-    return {
-      data: rows.map((row) => ({
-        endpoint_id: row.endpoint_id,
-        url: row.url,
-        enabled: row.enabled === 't',
-        disabled_because: row.disabled_because,
-        failing_since: row.failing_since && instantFromPg(row.failing_since),
-        attempts: Number(row.attempts),
-        succeeded: Number(row.succeeded),
-        p50_ms: numberOf(row.p50_ms),
-        p95_ms: numberOf(row.p95_ms),
-        waiting: Number(row.waiting),
-        last_error: row.last_error,
-      })),
-    }
+    return jsonOf({ data: statisticsOf.list(await db.readLong(STATISTICS, [params.project_id!])) })
   },
 })
 
-const STATISTICS = `
-  select e.id as endpoint_id, e.url, e.enabled, e.disabled_because, e.failing_since, waiting, a.*, last_error
+const STATISTICS = {
+  text: `
+  select ${statisticsOf.columns}
   from webhook_endpoints e
   cross join lateral (
     select count(*) as attempts, count(*) filter (where a.status between 200 and 299) as succeeded,
@@ -160,7 +146,8 @@ const STATISTICS = `
     where d.project_id = e.project_id and d.endpoint_id = e.id and d.failures > 0
       and (a.status is null or a.status not between 200 and 299)
     order by a.attempted_at desc limit 1) l on true
-  where e.project_id = $1 and e.removed_at is null order by e.created_at desc, e.id desc`
+  where e.project_id = $1 and e.removed_at is null order by e.created_at desc, e.id desc`,
+}
 
 const nameOf = (description: string) => Type.Record(Type.String(), { description })
 
