@@ -82,6 +82,28 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
     assert.equal(await page.locator('td:text-is("clicked twice")').count(), 1)
   })
 
+  test('a form over the page closes the one below it, and that of a row is in sight at 390 px', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    const opened = () => page.locator('details[open] > summary').allInnerTexts()
+    await open('/settings?project=demo')
+    await page.click('summary:text("Change erasures")')
+    await page.focus('summary:text("Change custom charges")')
+    await page.keyboard.press('Enter')
+    assert.deepEqual(await opened(), ['Change custom charges…'])
+    await open('/revenue?project=demo')
+    await page.click('.period summary >> nth=0')
+    await page.click('.chooser summary')
+    assert.deepEqual(await opened(), ['Filter'])
+    const phone = await demo.visitor(PHONE)
+    await phone.open('/keys?project=demo')
+    await phone.page.click('td summary:text("Rotate") >> nth=0')
+    await until('the form to be in sight', () =>
+      phone.page.evaluate(
+        `(({ left, right }) => left >= 152 && right <= 390)(document.querySelector('td [open] form').getBoundingClientRect())`,
+      ),
+    )
+  })
+
   test('the title of the tab stays that of the page when a part of it is loaded from another page', async () => {
     const { page } = await demo.visitor(DESKTOP)
     await page.goto(`${demo.server.adminUrl}/`, { waitUntil: 'networkidle' })

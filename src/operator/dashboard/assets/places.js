@@ -51,4 +51,14 @@ document.addEventListener('htmx:afterSettle', ({ detail: { boosted } }) => {
   if (boosted) requestAnimationFrame(goOn)
 })
 
+// Forms that lie over the page lie over each other too: the one that is opened closes the others. That of a table row may begin beyond the
+// edge of a narrow screen.
+document.addEventListener('click', ({ target }) => {
+  const opened = target.closest?.('summary')?.parentElement
+  for (const other of opened?.closest('.row, .period')?.querySelectorAll(':scope > details[open]') ?? [])
+    if (other !== opened) other.open = false
+  if (opened?.matches('td .action-form:not([open])'))
+    requestAnimationFrame(() => opened.scrollIntoView({ block: 'nearest', inline: 'nearest' }))
+})
+
 globalThis.places = { showCurrent, focusOutcome }
