@@ -46,6 +46,15 @@ test('a project without figures shows a checklist with the state of each step, a
   assert.doesNotMatch(movements, /class="tile"/)
 })
 
+test('every page of a project without records says in its first line what it answers; its CSV links name their table', async () => {
+  const { id } = await dashboard.server.project()
+  const pages = 'funnels revenue subscriptions payments charges refunds credits sessions alerts keys'
+  for (const path of pages.split(' '))
+    assert.match((await see(`/${path}?project=${id}`)).text, /<h1>[^<]+<\/h1><p class="quiet">[^<]+/, path)
+  assert.match((await see(`/sessions?project=${id}`)).text, /Choose a longer period, or fewer filters\./)
+  assert.match((await see(`/keys?project=${id}`)).text, /aria-label="CSV: Operator keys">CSV</)
+})
+
 test('an organization without a project is offered the first one on every page', async () => {
   await dashboard.visit('/projects/organizations', { cookie, form: { id: 'bare', name: 'Bare' } })
   for (const path of ['/', '/funnels', '/revenue', '/subscriptions'])

@@ -13,6 +13,7 @@ const ACCOUNTS = { granted: 'Granted', spent: 'Spent', expired: 'Expired', revok
 
 export async function credits(view: View): Promise<Page> {
   const title = 'Credits'
+  const question = 'How much of each unit was sold and used, and how much is owed to customers?'
   if (!view.organization) return { title, body: noProject(view) }
   const params = { organization_id: view.organization.id }
   const { from, today } = view.span
@@ -30,14 +31,14 @@ export async function credits(view: View): Promise<Page> {
         })
       : undefined,
   ])
-  if (totals.data.length === 0) return { title, body: noUnits(view) }
+  if (totals.data.length === 0) return { title, question, body: noUnits(view) }
   const units = Object.fromEntries(totals.data.map(({ unit }) => [unit, unit]))
   return {
     title,
     hasPeriod: true,
     isGrouped: false,
     isCompared: false,
-    question: 'How much of each unit was sold and used, and how much is owed to customers?',
+    question,
     body: html`${tableSection(view, 'units', unitTable(view, totals.data), { note: 'Now. What is outstanding is a liability.' })}
       ${tableSection(view, 'days', dayTable(view, days.data), { note: 'Days in UTC.', empty: html`<p>No movements in this period.</p>`, short: true })}
       ${rules && tableSection(view, 'top-ups', topUpTable(view, rules.data), { empty: html`<p>No customer has an automatic top-up.</p>`, below: pageLinks(view, rules) })}

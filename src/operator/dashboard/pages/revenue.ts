@@ -25,6 +25,7 @@ import { chart } from '../table.ts'
 import { inCurrency, type View } from '../view.ts'
 import { revenueChange } from './revenue-change.ts'
 
+const PAGE = { title: 'Revenue', hasPeriod: true, question: 'How much comes in, where from, and what goes back?' }
 const MONEY = 'revenue,refunds,chargebacks,net_revenue,sales'
 // The dimensions by which revenue is shown, one at a time.
 const CHARTED = ['kind', 'product', 'country', 'funnel', 'provider', 'source', 'campaign', 'variant', 'currency']
@@ -61,11 +62,9 @@ export async function revenue(view: View): Promise<Page> {
     tile('Revenue per person', sum, 'arpu', 'usd', { isRate: true, lacks: lacks.revenue }),
     tile('Revenue per payer and month', sum, 'arppu', 'usd', { isRate: true, lacks: lacks.revenue }),
   )
-  if (own.length === 0) return { title: 'Revenue', hasPeriod: true, body: html`${summary}${NO_REVENUE}` }
+  if (own.length === 0) return { ...PAGE, body: html`${summary}${NO_REVENUE}` }
   return {
-    title: 'Revenue',
-    hasPeriod: true,
-    question: 'How much comes in, where from, and what goes back?',
+    ...PAGE,
     body: html`${summary}
       ${withoutDollars(view, sum)}
       ${section(`Net and gross by ${by}`, netToGross(view, lines), {

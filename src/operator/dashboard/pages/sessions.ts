@@ -78,7 +78,7 @@ export async function sessions(view: View): Promise<Page> {
         textFilter('country'),
         textFilter('variant'),
       ]),
-      empty: html`<p>No sessions of this period match.</p>`,
+      empty: html`<p>No sessions of this period match. Choose a longer period, or fewer filters.</p>`,
       below: pageLinks(view, list),
     }),
   }
@@ -167,7 +167,7 @@ export async function payments(view: View): Promise<Page> {
         { name: 'currency', label: 'Currency' },
         { name: 'provider', label: 'Provider' },
       ]),
-      empty: html`<p>No payments of this period match.</p>`,
+      empty: html`<p>No payments of this period match. Choose a longer period, or fewer filters.</p>`,
       below: pageLinks(view, list),
     }),
   }

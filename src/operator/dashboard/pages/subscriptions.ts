@@ -41,6 +41,8 @@ const FILTERS = [
   'reason',
 ]
 
+const QUESTION = 'How many people pay, is it growing, and who stays?'
+
 export async function subscriptions(view: View): Promise<Page> {
   if (!view.project) return { title: 'Subscriptions', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
@@ -66,14 +68,15 @@ export async function subscriptions(view: View): Promise<Page> {
         ? listed(view, 'subscriptions', 'listProjectSubscriptions', { params, query: filtersOf(view) })
         : undefined,
     ])
-  if (Object.keys(state.subscriptions).length === 0) return { title: 'Subscriptions', body: NO_SUBSCRIPTION }
+  if (Object.keys(state.subscriptions).length === 0)
+    return { title: 'Subscriptions', question: QUESTION, body: NO_SUBSCRIPTION }
   // The counts by status are those of the whole project.
   const isWhole = view.filters.length === 0
   const options = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
   return {
     title: 'Subscriptions',
     hasPeriod: true,
-    question: 'How many people pay, is it growing, and who stays?',
+    question: QUESTION,
     body: html`${tiles(
       tile('MRR', now, 'mrr', 'usd', { lacks, rows: movedRows(view, 'paying') }),
       tile('Paying', now, 'paying', 'number', { rows: movedRows(view, 'paying') }),
