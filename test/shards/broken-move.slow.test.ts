@@ -163,6 +163,20 @@ test('1 and a sentence for a move to another database of the same server', async
   await assertServedBy('a')
 })
 
+test('1 and a sentence for a shard whose master key was replaced, which could decrypt nothing of the organization', async () => {
+  for (const side of ['a', 'b'] as const) {
+    await clusters[side].query(`update instance set value = 'x' || value where name = 'master key'`)
+    const { code, stderr } = await run('a', 'b')
+    assert.equal(code, 1)
+    assert.match(
+      stderr,
+      new RegExp(`^The database of ${side} has another master key than the settings of the shards: `),
+    )
+    await clusters[side].query(`update instance set value = substr(value, 2) where name = 'master key'`)
+  }
+  await assertServedBy('a')
+})
+
 test('a slot that was left behind is dropped, and so is a subscription without its slot', async () => {
   await clusters.a.query(`select pg_create_logical_replication_slot('${SLOT}', 'pgoutput')`)
   await clusters.b.query(`

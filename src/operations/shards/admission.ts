@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { reserveIds } from '../../core/tenants/reserved-ids.ts'
 import { Refusal } from '../../lib/errors.ts'
+import { openSeal } from '../../lib/secrets.ts'
 import type { Connection } from './connection.ts'
 import { projectsOf } from './hold.ts'
 
@@ -23,6 +24,7 @@ export async function takeMoveLock({ query }: Connection, organization: string, 
 export async function readProjects(from: Connection, to: Connection, organization: string): Promise<string[]> {
   await requireOrganizationOn(from, to, organization)
   await sameSchema(from, to)
+  for (const one of [from, to]) await hasMasterKey(one)
   return projectsOf(from, organization)
 }
 
@@ -52,6 +54,15 @@ async function sameSchema(from: Connection, to: Connection): Promise<void> {
     (await query('select max(version) as version from schema_migrations'))[0]!.version
   if ((await newest(from)) !== (await newest(to)))
     throw new Refusal('The shards have different migrations: run the same version of Tundish on both.')
+}
+
+/** Refuses where a database has another master key than the settings: what one shard has sealed would not be opened on the other. */
+async function hasMasterKey({ query, shard }: Connection): Promise<void> {
+  const [row] = await query(`select value from instance where name = 'master key'`)
+  if (!row || row.value === openSeal(shard.config.masterKey!).fingerprint) return
+  throw new Refusal(
+    `The database of ${shard.name} has another master key than the settings of the shards: replace the key on every shard, and set MASTER_KEY in all of their settings. Nothing was moved.`,
+  )
 }
 
 export async function has({ query }: Connection, organization: string): Promise<boolean> {
