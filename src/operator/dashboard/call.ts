@@ -27,25 +27,16 @@ export type Call = <I extends keyof Responses>(id: I, input?: Partial<Input>) =>
 /** Returns the function that calls operations as this operator, for one page. */
 export function openCall(app: App, actor: Actor, session: Session): Call {
   const forReading = { ...app, db: sharingSums(app.db) }
-  return <I extends keyof Responses>(id: I, input = {}) =>
-    callOperation(app, forReading, actor, session, id, input) as Promise<Responses[I]>
-}
-
-async function callOperation(
-  app: App,
-  forReading: App,
-  actor: Actor,
-  session: Session,
-  id: string,
-  input: Partial<Input>,
-): Promise<unknown> {
-  const operation = operations.find((one) => one.id === id)
-  if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
-  requireRight(operation, session.access)
-  const whole: Input = { params: {}, query: {}, body: {}, ...input, access: session.access }
-  checkInput(operation, whole)
-  const result = await perform(operation, isReading(operation) ? forReading : app, actor, whole)
-  return result instanceof Json ? result.value() : result
+  async function call(id: string, input: Partial<Input> = {}): Promise<unknown> {
+    const operation = operations.find((one) => one.id === id)
+    if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
+    requireRight(operation, session.access)
+    const whole: Input = { params: {}, query: {}, body: {}, ...input, access: session.access }
+    checkInput(operation, whole)
+    const result = await perform(operation, isReading(operation) ? forReading : app, actor, whole)
+    return result instanceof Json ? result.value() : result
+  }
+  return call as Call
 }
 
 const checks = new Map<string, (value: unknown) => void>()
