@@ -4,17 +4,11 @@ import type { Family, Filter } from './family.ts'
 import { FILTERS } from './filters.ts'
 import { BEGINNING, checkOther, checkSize, END, type Place, sizeProblem, sourceOfRecords } from './source.ts'
 
-/** The sums of one day, and of one value of each dimension. */
-export interface DaySums {
-  projectId: string
-  day: string
-  test: boolean
-  /** Null for families without money. */
-  currency: string | null
-  /** The values of the dimensions of the place, and perhaps of others. */
-  keys: Record<string, string>
-  measures: Record<string, number>
-}
+/**
+ * The sums of one day, and of one value of each dimension, as the database writes them: `day`, `test`, `currency` (null for families without
+ * money), the dimensions of the place and perhaps others, and the measures.
+ */
+export type DaySums = Record<string, string | null>
 
 // Sums by more dimensions are nearly as many as the records.
 const FEW = 8
@@ -32,18 +26,23 @@ export function sharingSums(db: Db): Db {
 }
 
 /**
- * The sums of the records that fulfil the filters, by day and by the dimensions of the place. Other days may be among them. Throws a 400 if
- * there are too many records.
+ * The sums of the records that fulfil the filters, of each project by day and by the dimensions of the place. Other days may be among them.
+ * Throws a 400 if there are too many records.
  */
-export async function sumsOfRecords(db: Db, family: Family, place: Place): Promise<DaySums[]> {
+export async function sumsOfRecords(
+  db: Db,
+  family: Family,
+  place: Place,
+): Promise<{ projectId: string; rows: DaySums[] }[]> {
   checkOther(family, place.filters)
   const { from = BEGINNING, to } = place.days
   const all = { ...place, days: { from: BEGINNING, to: END } }
   const isWhole = from >= BEGINNING && to <= END && !(await sizeProblem(db, family, all))
   if (!isWhole) await checkSize(db, family, place)
   const read = isWhole ? all : place
-  const found = await Promise.all(place.projects.map((projectId) => sumsOfProject(db, family, projectId, read)))
-  return found.flat()
+  return Promise.all(
+    place.projects.map(async (projectId) => ({ projectId, rows: await sumsOfProject(db, family, projectId, read) })),
+  )
 }
 
 async function sumsOfProject(db: Db, family: Family, projectId: string, place: Place): Promise<DaySums[]> {
@@ -57,7 +56,7 @@ async function sumsOfProject(db: Db, family: Family, projectId: string, place: P
     ),
   ) as [Filter[], Filter[]]
   const found = await sharedSums(db, family, projectId, { ...place, dimensions, filters: ofPage })
-  return found.filter(({ keys }) => own.every(({ dimension, value }) => keys[dimension] === value))
+  return found.filter((row) => own.every(({ dimension, value }) => row[dimension] === value))
 }
 
 function sharedSums(db: Db, family: Family, projectId: string, place: Place): Promise<DaySums[]> {
@@ -70,21 +69,11 @@ function sharedSums(db: Db, family: Family, projectId: string, place: Place): Pr
 
 async function readSums(db: Db, family: Family, projectId: string, place: Place): Promise<DaySums[]> {
   const { money, measures } = family
-  const { dimensions } = place
-  const { table, columns, params } = await sourceOfRecords(db, family, projectId, place)
-  const keys = dimensions.map((name, n) => `${columns[name]} as k${n}`)
-  const sums = measures.map((name, n) => `sum(${name}) as m${n}`)
-  const rows = await db.query(
-    `select to_char(day, 'YYYY-MM-DD') as day, test, ${money ? 'currency' : 'null'} as currency, ${[...keys, ...sums].join(', ')}
-     from ${table} group by ${Array.from({ length: 3 + keys.length }, (_, n) => n + 1).join(', ')}`,
+  const { table, params } = await sourceOfRecords(db, family, projectId, place)
+  const groups = ['test', ...(money ? ['currency'] : []), ...place.dimensions]
+  return db.query(
+    `select to_char(day, 'YYYY-MM-DD') as day, ${[...groups, ...measures.map((name) => `sum(${name}) as ${name}`)].join(', ')}
+     from ${table} group by ${['facts.day', ...groups].join(', ')}`,
     params,
   )
-  return rows.map((row) => ({
-    projectId,
-    day: row.day!,
-    test: row.test === 't',
-    currency: row.currency!,
-    keys: Object.fromEntries(dimensions.map((name, n) => [name, row[`k${n}`]!])),
-    measures: Object.fromEntries(measures.map((name, n) => [name, Number(row[`m${n}`])])),
-  }))
 }

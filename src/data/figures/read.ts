@@ -1,7 +1,7 @@
 // Reads figures: sums over days from the rollups, by period and dimension.
 import { sameCurrency } from '../../core/tenants/reporting.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { type DaySums, sumsOfRecords } from './combined.ts'
+import { sumsOfRecords } from './combined.ts'
 import type { Filter } from './family.ts'
 import { ofFacts } from './filters.ts'
 import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
@@ -164,28 +164,34 @@ function statementOf({ table, where, columns: columnOf, add }: Source, names: Su
 }
 
 /** The same sums of days that were read from the records. */
-function sumDays(found: readonly DaySums[], names: SumName[], question: Question): Rows {
+function sumDays(found: Awaited<ReturnType<typeof sumsOfRecords>>, names: SumName[], question: Question): Rows {
   const { family, atEnd = false } = sums[names[0]!]
   const { from, to, period, dimension, money, test } = question
   const inCurrencies = family.money && money === 'own' && names.some((name) => sums[name].unit === 'money')
   const added = names.map((name) => (isKnown(sums[name], money) ? termsOf(sums[name], money) : []))
   const groups = new Map<string, { columns: Record<string, string>; values: number[] }>()
-  const groupOf = (columns: Record<string, string>) => {
-    const place = JSON.stringify(columns)
-    const group = groups.get(place) ?? { columns, values: names.map(() => 0) }
+  const groupOf = (start = '', key = '', currency = '') => {
+    const place = `${start}\0${key}\0${currency}`
+    const known = groups.get(place)
+    if (known) return known
+    const columns = { ...(period && { period: start }), ...(dimension && { key }), ...(inCurrencies && { currency }) }
+    const group = { columns, values: names.map(() => 0) }
     groups.set(place, group)
     return group
   }
-  if (!period && !dimension && !inCurrencies) groupOf({})
-  for (const { projectId, day, test: isTest, currency, keys, measures } of found) {
-    if (day >= to || (day < from && !atEnd) || (isTest && !test)) continue
-    const { values } = groupOf({
-      ...(period && { period: day < from ? '' : startOf(Date.parse(day), period) }),
-      ...(dimension && { key: { ...keys, project: projectId, currency: currency! }[dimension]! }),
-      ...(inCurrencies && { currency: currency! }),
-    })
-    for (const [n, terms] of added.entries())
-      for (const { sign, column } of terms) values[n]! += sign * measures[column]!
+  if (!period && !dimension && !inCurrencies) groupOf()
+  for (const { projectId, rows } of found) {
+    for (const row of rows) {
+      const day = row.day!
+      if (day >= to || (day < from && !atEnd) || (row.test === 't' && !test)) continue
+      const { values } = groupOf(
+        period && (day < from ? '' : startOf(Date.parse(day), period)),
+        dimension === 'project' ? projectId : dimension && row[dimension]!,
+        inCurrencies ? row.currency! : '',
+      )
+      for (const [n, terms] of added.entries())
+        for (const { sign, column } of terms) values[n]! += sign * Number(row[column])
+    }
   }
   return [...groups.values()].map(({ columns, values }) => ({
     ...columns,
