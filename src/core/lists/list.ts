@@ -87,27 +87,21 @@ export function listQuery({ filters, sync, maxLimit }: Pick<List, 'filters' | 's
 
 /** The schema of a page: the items and the pagination. */
 export function pageSchema(list: Pick<List, 'shape'>): Schema {
-  return Type.Object(
-    {
-      data: Type.Array(list.shape.schema, { description: 'The items of this page.' }),
-      pagination: Type.Object(
-        {
-          has_more: Type.Boolean({ description: 'Whether there are more items.' }),
-          total: Type.Integer({
-            description: 'Number of matching items, counted for the first page and repeated on the others.',
-            minimum: 0,
-          }),
-          next_cursor: Type.Optional(
-            Type.String({
-              description: 'Pass it unchanged as `cursor` for the next page. Absent on the last page.',
-              maxLength: 256,
-            }),
-          ),
-          cursor: Type.Optional(Type.String({ description: 'The same as `next_cursor`.', maxLength: 256 })),
-        },
-        { title: 'Pagination', additionalProperties: false },
+  return Type.Named(`${list.shape.name}List`, {
+    data: Type.Array(list.shape.schema, { description: 'The items of this page.' }),
+    pagination: Type.Named('Pagination', {
+      has_more: Type.Boolean({ description: 'Whether there are more items.' }),
+      total: Type.Integer({
+        description: 'Number of matching items, counted for the first page and repeated on the others.',
+        minimum: 0,
+      }),
+      next_cursor: Type.Optional(
+        Type.String({
+          description: 'Pass it unchanged as `cursor` for the next page. Absent on the last page.',
+          maxLength: 256,
+        }),
       ),
-    },
-    { title: `${list.shape.name}List`, additionalProperties: false },
-  )
+      cursor: Type.Optional(Type.String({ description: 'The same as `next_cursor`.', maxLength: 256 })),
+    }),
+  })
 }

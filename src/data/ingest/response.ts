@@ -38,18 +38,12 @@ const countsWith = (reject: Schema, rejects: string) => ({
 })
 
 /** The bodies of a 200 and of a 400. */
-export const importResult = Type.Object(countsWith(rejectedLine, HUNDRED), {
-  title: 'ImportResult',
-  additionalProperties: false,
-})
+export const importResult = Type.Named('ImportResult', countsWith(rejectedLine, HUNDRED))
 export const importProblem = Type.Object(
   { ...problem.properties, ...countsWith(rejectedLine, HUNDRED) },
   { title: 'ImportProblem' },
 )
-export const recordsResult = Type.Object(countsWith(rejectedRecord, RECORDS), {
-  title: 'RecordsResult',
-  additionalProperties: false,
-})
+export const recordsResult = Type.Named('RecordsResult', countsWith(rejectedRecord, RECORDS))
 export const recordsProblem = Type.Object(
   {
     ...problem.properties,

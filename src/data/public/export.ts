@@ -187,18 +187,18 @@ const PROJECT = {
 
 function ndjson(): object {
   const lines: Schema[] = EXPORT_KINDS.map(({ name, shape }) =>
-    Type.Object(
-      { record: Type.Literal(name, { description: 'Kind of record.' }), data: shape.schema },
-      { title: `${shape.name}Line`, additionalProperties: false },
-    ),
+    Type.Named(`${shape.name}Line`, {
+      record: Type.Literal(name, { description: 'Kind of record.' }),
+      data: shape.schema,
+    }),
   )
   const cursor = Type.String({ description: 'Resumes the export after this line.' })
   const horizon = Type.String({
     format: 'date-time',
     description: 'The end of the window: the `from` of the next export.',
   })
-  lines.push(Type.Object({ cursor }, { title: 'ExportCursor', additionalProperties: false }))
-  lines.push(Type.Object({ horizon }, { title: 'ExportEnd', additionalProperties: false }))
+  lines.push(Type.Named('ExportCursor', { cursor }))
+  lines.push(Type.Named('ExportEnd', { horizon }))
   const schema = Type.Union(lines, { title: 'ExportLine', description: 'A line of the response.' })
   const text = Type.String({
     description: 'The same lines, sent if `Accept` names `text/plain` and not `application/x-ndjson`.',

@@ -38,17 +38,14 @@ const FIND = {
   text: `select ${profile.columns} from profiles p where p.project_id = $1 and p.id = $2`,
 }
 
-const erasureRequest = Type.Object(
-  {
-    profile_ids: Type.Array(Type.String({ minLength: 1 }), {
-      description: 'Identifiers of the profiles; duplicates count once.',
-      minItems: 1,
-      maxItems: 1000,
-      examples: [['pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A']],
-    }),
-  },
-  { title: 'ErasureRequest', additionalProperties: false },
-)
+const erasureRequest = Type.Named('ErasureRequest', {
+  profile_ids: Type.Array(Type.String({ minLength: 1 }), {
+    description: 'Identifiers of the profiles; duplicates count once.',
+    minItems: 1,
+    maxItems: 1000,
+    examples: [['pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A']],
+  }),
+})
 
 const erasureResult = Type.Object(
   {

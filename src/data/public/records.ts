@@ -26,26 +26,22 @@ import { note, refuseKind, WriteCall, type WriteRequest, type WriteRoute } from 
 const LINES = 'application/x-ndjson'
 const MAX_RECORDS = 1000
 
-const record = Type.Object(
-  {
-    record: Type.String({ enum: KINDS.map(({ name }) => name), description: 'The kind of the record.' }),
-    data: Type.Object(
-      {},
-      {
-        additionalProperties: true,
-        description:
-          'The fields of the record, as the guide on the import lists them: its identifier, and the fields that change. `null` clears a field.',
-      },
-    ),
-  },
-  { title: 'RecordToWrite', additionalProperties: false },
-)
+const record = Type.Named('RecordToWrite', {
+  record: Type.String({ enum: KINDS.map(({ name }) => name), description: 'The kind of the record.' }),
+  data: Type.Object(
+    {},
+    {
+      additionalProperties: true,
+      description:
+        'The fields of the record, as the guide on the import lists them: its identifier, and the fields that change. `null` clears a field.',
+    },
+  ),
+})
 
-const body = Type.Object(
+const body = Type.Named(
+  'RecordsToWrite',
   { records: Type.Array(record, { minItems: 1, maxItems: MAX_RECORDS, description: 'The records, in any order.' }) },
   {
-    title: 'RecordsToWrite',
-    additionalProperties: false,
     examples: [
       {
         records: [

@@ -14,7 +14,7 @@ import { balanceOut, balancesOf } from './credits/balance.ts'
 import { consumable } from './ledger/consumable.ts'
 import { describe, lineOf, ok, type Post } from './route.ts'
 
-const myAssetsIn = Type.Object({ external_id: externalId }, { title: 'MyAssetsIn', additionalProperties: false })
+const myAssetsIn = Type.Named('MyAssetsIn', { external_id: externalId })
 
 const oneoff = shape('OneOffPurchase', 'o', {
   oneoff_id: text('Identifier of the purchase, `meta_oneoff_id` of the report.'),

@@ -14,23 +14,19 @@ import { readInstant } from '../../lib/time.ts'
 import { uuidIn } from './body.ts'
 import { describe, lineOf, ok, type Post } from './route.ts'
 
-const reportIn = Type.Object(
-  {
-    last_transaction_date: Type.String({
-      format: 'date-time',
-      description:
-        'Only rows with a later `trx_created_at`. Begin with any early date, then pass that of the last row.',
-      examples: ['2026-01-31T23:59:59.123456Z'],
-    }),
-    subs_id: Type.Optional(uuidIn('Only rows with this `meta_subs_id`.', { nullable: true })),
-    order_id: Type.Optional(uuidIn('Only rows of this order.', { nullable: true })),
-    oneoff_id: Type.Optional(uuidIn('Only rows with this `meta_oneoff_id`.', { nullable: true })),
-    limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 500, default: 100, description: 'Maximum number of rows.' }),
-    ),
-  },
-  { title: 'TransactionReportIn', additionalProperties: false },
-)
+const reportIn = Type.Named('TransactionReportIn', {
+  last_transaction_date: Type.String({
+    format: 'date-time',
+    description: 'Only rows with a later `trx_created_at`. Begin with any early date, then pass that of the last row.',
+    examples: ['2026-01-31T23:59:59.123456Z'],
+  }),
+  subs_id: Type.Optional(uuidIn('Only rows with this `meta_subs_id`.', { nullable: true })),
+  order_id: Type.Optional(uuidIn('Only rows of this order.', { nullable: true })),
+  oneoff_id: Type.Optional(uuidIn('Only rows with this `meta_oneoff_id`.', { nullable: true })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 500, default: 100, description: 'Maximum number of rows.' }),
+  ),
+})
 
 const reportOut = Type.Object(
   { transactions: Type.Array(reportTransaction.schema, { description: 'Oldest first.' }) },

@@ -21,18 +21,15 @@ const idOf = (what: string, title: string) =>
 
 const subscription = subscriptionDetail.schema
 
-const commitsLost = Type.Object(
-  {
-    id: Type.String({ description: 'The project.' }),
-    lost_from: Type.String({
-      format: 'date-time',
-      description: 'What you stored with an `updated_at` at or after this instant may no longer exist.',
-    }),
-    noticed_at: Type.String({ format: 'date-time', description: 'When the loss was detected.' }),
-    certain: Type.Boolean({ description: 'Whether commits are known to be lost, or only may be.' }),
-  },
-  { title: 'CommitsLost', additionalProperties: false },
-)
+const commitsLost = Type.Named('CommitsLost', {
+  id: Type.String({ description: 'The project.' }),
+  lost_from: Type.String({
+    format: 'date-time',
+    description: 'What you stored with an `updated_at` at or after this instant may no longer exist.',
+  }),
+  noticed_at: Type.String({ format: 'date-time', description: 'When the loss was detected.' }),
+  certain: Type.Boolean({ description: 'Whether commits are known to be lost, or only may be.' }),
+})
 
 const KINDS: Record<EventType, { when: string; data: Schema }> = {
   'subscription.created': { when: 'A subscription is new.', data: subscription },

@@ -5,24 +5,21 @@ import { Type } from '../../../lib/shape/schema.ts'
 import { amountIn, clientMetadata, externalId, idempotencyKey, readAmountField, readMetadata } from '../body.ts'
 import { grantsIn, readGrants } from '../credits/grants.ts'
 
-export const oneOffChargeIn = Type.Object(
-  {
-    external_id: externalId,
-    amount: amountIn(
-      'Amount in major units (`10.5` with USD is $10.50): greater than 0, with no more decimals than the currency has, and not above the organization’s maximum. A number or a text without exponent; its digits are checked as they were sent.',
-    ),
-    currency_code: Type.String({
-      description: 'ISO 4217 code, in any case.',
-      minLength: 3,
-      maxLength: 3,
-      examples: ['USD'],
-    }),
-    idempotency_key: idempotencyKey,
-    client_metadata: Type.Optional(clientMetadata),
-    grants: Type.Optional(grantsIn),
-  },
-  { title: 'OneOffChargeIn', additionalProperties: false },
-)
+export const oneOffChargeIn = Type.Named('OneOffChargeIn', {
+  external_id: externalId,
+  amount: amountIn(
+    'Amount in major units (`10.5` with USD is $10.50): greater than 0, with no more decimals than the currency has, and not above the organization’s maximum. A number or a text without exponent; its digits are checked as they were sent.',
+  ),
+  currency_code: Type.String({
+    description: 'ISO 4217 code, in any case.',
+    minLength: 3,
+    maxLength: 3,
+    examples: ['USD'],
+  }),
+  idempotency_key: idempotencyKey,
+  client_metadata: Type.Optional(clientMetadata),
+  grants: Type.Optional(grantsIn),
+})
 
 export interface ChargeRequest {
   externalId: string

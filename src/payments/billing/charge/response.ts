@@ -5,52 +5,46 @@ import { Type } from '../../../lib/shape/schema.ts'
 import { jsonAmount } from '../amount.ts'
 import type { Order, Status } from './row.ts'
 
-export const oneOffChargeOut = Type.Object(
-  {
-    action_required_token: Type.Literal('', {
-      description: 'Always empty: a custom charge has no authentication step.',
-    }),
-    checkout_status: {
-      type: 'string',
-      enum: ['processing', 'succeeded', 'failed', 'cancelled'],
-      examples: ['succeeded'],
-      description:
-        '`processing`: the outcome is not known yet; send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged, and nothing will be. The last three are final.',
-    },
-    failed_message_for_user: Type.String({
-      description: 'Message for the customer; empty unless the charge failed.',
-      examples: [''],
-    }),
-    order_id: {
-      type: ['string', 'null'],
-      format: 'uuid',
-      description: 'Identifier of the order; never null.',
-      examples: ['0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20'],
-    },
-    idempotent_replay: Type.Boolean({
-      description: 'Whether this is the state of an earlier charge with the same key. This request charged nothing.',
-      default: false,
-    }),
+export const oneOffChargeOut = Type.Named('OneOffChargeOut', {
+  action_required_token: Type.Literal('', {
+    description: 'Always empty: a custom charge has no authentication step.',
+  }),
+  checkout_status: {
+    type: 'string',
+    enum: ['processing', 'succeeded', 'failed', 'cancelled'],
+    examples: ['succeeded'],
+    description:
+      '`processing`: the outcome is not known yet; send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged, and nothing will be. The last three are final.',
   },
-  { title: 'OneOffChargeOut', additionalProperties: false },
-)
+  failed_message_for_user: Type.String({
+    description: 'Message for the customer; empty unless the charge failed.',
+    examples: [''],
+  }),
+  order_id: {
+    type: ['string', 'null'],
+    format: 'uuid',
+    description: 'Identifier of the order; never null.',
+    examples: ['0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20'],
+  },
+  idempotent_replay: Type.Boolean({
+    description: 'Whether this is the state of an earlier charge with the same key. This request charged nothing.',
+    default: false,
+  }),
+})
 
 /** The `data` of a charge's event: the response and the request. */
-export const chargeEventData = Type.Object(
-  {
-    ...oneOffChargeOut.properties,
-    external_id: Type.String({ description: 'Identifier of the user.' }),
-    amount: Type.Number({ description: 'Amount in major units.', examples: [10.5] }),
-    currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
-    client_metadata: {
-      type: ['object', 'null'],
-      title: 'ClientMetadata',
-      additionalProperties: true,
-      description: 'Metadata of the request; null if there was none, and after an erasure.',
-    },
+export const chargeEventData = Type.Named('ChargeEventData', {
+  ...oneOffChargeOut.properties,
+  external_id: Type.String({ description: 'Identifier of the user.' }),
+  amount: Type.Number({ description: 'Amount in major units.', examples: [10.5] }),
+  currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
+  client_metadata: {
+    type: ['object', 'null'],
+    title: 'ClientMetadata',
+    additionalProperties: true,
+    description: 'Metadata of the request; null if there was none, and after an erasure.',
   },
-  { title: 'ChargeEventData', additionalProperties: false },
-)
+})
 
 export interface ChargeResponse {
   action_required_token: ''

@@ -5,10 +5,7 @@ import { externalId } from '../body.ts'
 import { type Credits, jsonCredits } from './amount.ts'
 import { readAccounts } from './store.ts'
 
-export const balanceIn = Type.Object(
-  { external_id: externalId },
-  { title: 'CreditsBalanceIn', additionalProperties: false },
-)
+export const balanceIn = Type.Named('CreditsBalanceIn', { external_id: externalId })
 
 const amount = (description: string, example: number) => Type.Number({ description, examples: [example] })
 

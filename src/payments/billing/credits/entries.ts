@@ -7,23 +7,20 @@ import { readInstant } from '../../../lib/time.ts'
 import { externalId } from '../body.ts'
 import { unitIn } from './requests.ts'
 
-export const entriesIn = Type.Object(
-  {
-    external_id: Type.Optional(externalId),
-    unit: Type.Optional(unitIn),
-    after: Type.Optional(
-      Type.String({
-        format: 'date-time',
-        description: 'Only entries with a later `created_at`: pass that of the last entry to read on.',
-        examples: ['2026-01-31T23:59:59.123456Z'],
-      }),
-    ),
-    limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 500, default: 100, description: 'Maximum number of entries.' }),
-    ),
-  },
-  { title: 'CreditsEntriesIn', additionalProperties: false },
-)
+export const entriesIn = Type.Named('CreditsEntriesIn', {
+  external_id: Type.Optional(externalId),
+  unit: Type.Optional(unitIn),
+  after: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'Only entries with a later `created_at`: pass that of the last entry to read on.',
+      examples: ['2026-01-31T23:59:59.123456Z'],
+    }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 500, default: 100, description: 'Maximum number of entries.' }),
+  ),
+})
 
 export interface EntriesRequest {
   external_id?: string

@@ -16,47 +16,38 @@ const amount = (description: string) => Type.Number({ description, examples: [10
 const id = (description: string) => ({ type: ['string', 'null'], format: 'uuid', description })
 
 /** The `data` of the events of an entry. */
-export const creditsEventData = Type.Object(
-  {
-    entry_id: Type.String({ format: 'uuid', description: 'The entry of the ledger.' }),
-    ...customer,
-    amount: amount('Change of the balance; negative for what was taken.'),
-    balance: amount('Balance after it.'),
-    cause: Type.String({
-      description:
-        '`charge`, `grant`, `spend`, `capture`, `adjustment`, `expiry`, `refund`, `refund_failed`, `dispute` or `dispute_won`.',
-      examples: ['spend'],
-    }),
-    grant_id: id('The grant; null if it is not about a single one.'),
-    hold_id: id('The hold that was captured.'),
-    order_id: id('Order of the charge that granted it.'),
-  },
-  { title: 'CreditsEventData', additionalProperties: false },
-)
+export const creditsEventData = Type.Named('CreditsEventData', {
+  entry_id: Type.String({ format: 'uuid', description: 'The entry of the ledger.' }),
+  ...customer,
+  amount: amount('Change of the balance; negative for what was taken.'),
+  balance: amount('Balance after it.'),
+  cause: Type.String({
+    description:
+      '`charge`, `grant`, `spend`, `capture`, `adjustment`, `expiry`, `refund`, `refund_failed`, `dispute` or `dispute_won`.',
+    examples: ['spend'],
+  }),
+  grant_id: id('The grant; null if it is not about a single one.'),
+  hold_id: id('The hold that was captured.'),
+  order_id: id('Order of the charge that granted it.'),
+})
 
 /** The `data` of `credits.low`. */
-export const creditsLowData = Type.Object(
-  {
-    ...customer,
-    available: amount('What can be spent.'),
-    low_below: amount('The limit of the unit, which it fell below.'),
-  },
-  { title: 'CreditsLowData', additionalProperties: false },
-)
+export const creditsLowData = Type.Named('CreditsLowData', {
+  ...customer,
+  available: amount('What can be spent.'),
+  low_below: amount('The limit of the unit, which it fell below.'),
+})
 
 /** The `data` of `top_up.switched_off`. */
-export const topUpEventData = Type.Object(
-  {
-    ...customer,
-    reason: Type.String({
-      description:
-        'The code of the decline or of the refusal, such as `insufficient_funds` or `no_saved_card`; `revoked` after a refund or dispute.',
-      examples: ['insufficient_funds'],
-    }),
-    order_id: id('Order of the charge that was declined; null if there is none.'),
-  },
-  { title: 'TopUpEventData', additionalProperties: false },
-)
+export const topUpEventData = Type.Named('TopUpEventData', {
+  ...customer,
+  reason: Type.String({
+    description:
+      'The code of the decline or of the refusal, such as `insufficient_funds` or `no_saved_card`; `revoked` after a refund or dispute.',
+    examples: ['insufficient_funds'],
+  }),
+  order_id: id('Order of the charge that was declined; null if there is none.'),
+})
 
 /** The event of an automatic top-up that was switched off. Its row is locked. */
 export const topUpSwitchedOff = ({

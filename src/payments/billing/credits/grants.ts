@@ -25,19 +25,16 @@ import { type AccountKey, type Held, lockAccounts, nameOf } from './store.ts'
 const MOST_GRANTS = 10
 
 export const grantsIn = Type.Array(
-  Type.Object(
-    {
-      unit: unitIn,
-      amount: creditsIn('What the charge grants'),
-      expires_after: Type.Optional({
-        type: ['string', 'null'],
-        maxLength: 16,
-        description: 'How long it lasts, such as `90d` or `12h`; without it, it does not expire.',
-        examples: ['90d'],
-      }),
-    },
-    { title: 'ChargeGrant', additionalProperties: false },
-  ),
+  Type.Named('ChargeGrant', {
+    unit: unitIn,
+    amount: creditsIn('What the charge grants'),
+    expires_after: Type.Optional({
+      type: ['string', 'null'],
+      maxLength: 16,
+      description: 'How long it lasts, such as `90d` or `12h`; without it, it does not expire.',
+      examples: ['90d'],
+    }),
+  }),
   {
     description:
       'Credits that the charge grants when it succeeds, in place of what the organization’s rules grant for its amount. A repeated request must have the same.',

@@ -23,13 +23,10 @@ const moved = (condition: string) => `count(*) filter (where m.kind is not null 
 // The correction of a value in US dollars alone moves no money; a payment that came late has a fee, as any other.
 const UNKNOWN_FEE = 'm.fee is null and not (m.is_correction and m.amount = 0)'
 
-const feeSum = Type.Object(
-  {
-    fee: Type.Number({ description: 'Sum in major units, negative.', examples: [-42.3] }),
-    fee_currency: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
-  },
-  { title: 'FeeSum', additionalProperties: false },
-)
+const feeSum = Type.Named('FeeSum', {
+  fee: Type.Number({ description: 'Sum in major units, negative.', examples: [-42.3] }),
+  fee_currency: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
+})
 
 const inDollars = (what: string, sql: string) =>
   decimal(`\`${what}\` in US dollars, without the amounts that have no rate.`, { sql, example: 1240.5 })

@@ -20,35 +20,25 @@ const WITHOUT = Object.keys(without) as (keyof typeof without)[]
 
 export const financeSums = {
   currencies: Type.Array(
-    Type.Object(
-      {
-        currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['EUR'] }),
-        payments: Type.Integer({ description: 'How many payments succeeded.' }),
-        ...amounts,
-        ...without,
-      },
-      { title: 'FinanceCurrency', additionalProperties: false },
-    ),
+    Type.Named('FinanceCurrency', {
+      currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['EUR'] }),
+      payments: Type.Integer({ description: 'How many payments succeeded.' }),
+      ...amounts,
+      ...without,
+    }),
     { description: 'All accounts and months together, by currency.' },
   ),
   fees: Type.Array(
-    Type.Object(
-      {
-        fee: Type.Number({ description: 'Sum in major units, negative.' }),
-        fee_currency: Type.String({ description: 'ISO 4217 code.' }),
-      },
-      { title: 'FinanceFees', additionalProperties: false },
-    ),
+    Type.Named('FinanceFees', {
+      fee: Type.Number({ description: 'Sum in major units, negative.' }),
+      fee_currency: Type.String({ description: 'ISO 4217 code.' }),
+    }),
     { description: 'All fees, by their currency.' },
   ),
-  usd: Type.Object(amounts, {
-    title: 'FinanceDollars',
-    additionalProperties: false,
+  usd: Type.Named('FinanceDollars', amounts, {
     description: 'Everything in US dollars, without the amounts of `currencies` that have no rate.',
   }),
-  reporting: Type.Object(amounts, {
-    title: 'FinanceReporting',
-    additionalProperties: false,
+  reporting: Type.Named('FinanceReporting', amounts, {
     description: 'Everything in `reporting_currency`, without the amounts of `currencies` that have no rate.',
   }),
 }

@@ -25,22 +25,19 @@ import { lockOrder, type OrderIds } from './orders.ts'
 import { addReportRows, type ReportRow } from './report-rows.ts'
 
 /** The `data` of a dispute's events. */
-export const disputeEventData = Type.Object(
-  {
-    dispute_id: Type.String({ description: 'The provider’s identifier of the dispute.' }),
-    order_id: uuidIn('Order of the charge.'),
-    external_id: Type.String({ description: 'Identifier of the user.' }),
-    dispute_status: { type: 'string', enum: ['open', 'won', 'lost'], description: 'State of the dispute.' },
-    amount: Type.Number({ description: 'Disputed amount in major units.', examples: [10.5] }),
-    currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
-    reason: { type: ['string', 'null'], description: 'The provider’s code for the reason.', examples: ['fraudulent'] },
-    funds_withdrawn: Type.Boolean({
-      description: 'Whether the bank took the amount back, which revokes the consumable.',
-    }),
-    opened_at: Type.String({ format: 'date-time', description: 'When the dispute was opened.' }),
-  },
-  { title: 'DisputeEventData', additionalProperties: false },
-)
+export const disputeEventData = Type.Named('DisputeEventData', {
+  dispute_id: Type.String({ description: 'The provider’s identifier of the dispute.' }),
+  order_id: uuidIn('Order of the charge.'),
+  external_id: Type.String({ description: 'Identifier of the user.' }),
+  dispute_status: { type: 'string', enum: ['open', 'won', 'lost'], description: 'State of the dispute.' },
+  amount: Type.Number({ description: 'Disputed amount in major units.', examples: [10.5] }),
+  currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
+  reason: { type: ['string', 'null'], description: 'The provider’s code for the reason.', examples: ['fraudulent'] },
+  funds_withdrawn: Type.Boolean({
+    description: 'Whether the bank took the amount back, which revokes the consumable.',
+  }),
+  opened_at: Type.String({ format: 'date-time', description: 'When the dispute was opened.' }),
+})
 
 /**
  * Records the state of a dispute; repeating it changes nothing. Opened: `charge.disputed`. Funds withdrawn: a report row

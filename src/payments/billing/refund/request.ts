@@ -6,40 +6,37 @@ import type { Decimal } from '../../../lib/money.ts'
 import { Type } from '../../../lib/shape/schema.ts'
 import { amountIn, externalId, idempotencyKey, notPositive, readAmountField, uuidIn } from '../body.ts'
 
-export const refundIn = Type.Object(
-  {
-    external_id: externalId,
-    order_id: uuidIn('Order of the charge to refund.'),
-    amount: Type.Optional(
-      amountIn(
-        'Amount in major units. If it is left out, all that is left of the charge is refunded. With an amount, `idempotency_key` is required.',
-      ),
+export const refundIn = Type.Named('RefundIn', {
+  external_id: externalId,
+  order_id: uuidIn('Order of the charge to refund.'),
+  amount: Type.Optional(
+    amountIn(
+      'Amount in major units. If it is left out, all that is left of the charge is refunded. With an amount, `idempotency_key` is required.',
     ),
-    soft_refund: Type.Optional(
-      Type.Boolean({
-        description:
-          'Whether it is a soft refund, which moves no money and never revokes the consumable, and counts in `amount_refunded`.',
-        default: false,
-      }),
-    ),
-    reason: Type.Optional(
-      Type.String({
-        description: 'Reason of the refund. The billing API does not return it.',
-        maxLength: 256,
-        default: '',
-      }),
-    ),
-    comment: Type.Optional(
-      Type.String({
-        description: 'Note on the refund. The billing API does not return it.',
-        maxLength: 2048,
-        default: '',
-      }),
-    ),
-    idempotency_key: Type.Optional(idempotencyKey),
-  },
-  { title: 'RefundIn', additionalProperties: false },
-)
+  ),
+  soft_refund: Type.Optional(
+    Type.Boolean({
+      description:
+        'Whether it is a soft refund, which moves no money and never revokes the consumable, and counts in `amount_refunded`.',
+      default: false,
+    }),
+  ),
+  reason: Type.Optional(
+    Type.String({
+      description: 'Reason of the refund. The billing API does not return it.',
+      maxLength: 256,
+      default: '',
+    }),
+  ),
+  comment: Type.Optional(
+    Type.String({
+      description: 'Note on the refund. The billing API does not return it.',
+      maxLength: 2048,
+      default: '',
+    }),
+  ),
+  idempotency_key: Type.Optional(idempotencyKey),
+})
 
 export interface RefundRequest {
   externalId: string

@@ -6,29 +6,26 @@ import { jsonAmount, minorFromDatabase } from '../amount.ts'
 import { uuidIn } from '../body.ts'
 import type { Refund } from './row.ts'
 
-export const refundOut = Type.Object(
-  {
-    refund_id: uuidIn('Identifier of the refund.'),
-    order_id: uuidIn('Order of the charge.'),
-    refund_status: Type.String({
-      enum: ['processing', 'succeeded', 'failed'],
-      examples: ['succeeded'],
-      description:
-        '`processing`: the outcome is not known yet, and will be looked up. A refund that succeeded can still fail later, with the event `refund.failed`.',
-    }),
-    amount: Type.Number({ description: 'Amount of this refund, in major units.', examples: [10.5] }),
-    currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
-    amount_refunded: Type.Number({
-      description: 'Sum of all refunds of the order that succeeded, at most its amount.',
-      examples: [10.5],
-    }),
-    consumable_revoked: Type.Boolean({
-      description: 'Whether the consumable is revoked, because refunds that are not soft add up to the whole amount.',
-    }),
-    idempotent_replay: Type.Boolean({ description: 'Whether this is an earlier refund with the same key.' }),
-  },
-  { title: 'RefundOut', additionalProperties: false },
-)
+export const refundOut = Type.Named('RefundOut', {
+  refund_id: uuidIn('Identifier of the refund.'),
+  order_id: uuidIn('Order of the charge.'),
+  refund_status: Type.String({
+    enum: ['processing', 'succeeded', 'failed'],
+    examples: ['succeeded'],
+    description:
+      '`processing`: the outcome is not known yet, and will be looked up. A refund that succeeded can still fail later, with the event `refund.failed`.',
+  }),
+  amount: Type.Number({ description: 'Amount of this refund, in major units.', examples: [10.5] }),
+  currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
+  amount_refunded: Type.Number({
+    description: 'Sum of all refunds of the order that succeeded, at most its amount.',
+    examples: [10.5],
+  }),
+  consumable_revoked: Type.Boolean({
+    description: 'Whether the consumable is revoked, because refunds that are not soft add up to the whole amount.',
+  }),
+  idempotent_replay: Type.Boolean({ description: 'Whether this is an earlier refund with the same key.' }),
+})
 
 export function refundResponse(refund: Refund, idempotent_replay: boolean) {
   const { refund_id, order_id, status, amount, currency_code, amount_refunded, consumable_revoked } = refund

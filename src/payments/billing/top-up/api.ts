@@ -47,7 +47,7 @@ const ROUTES: Route[] = [
       description: 'It no longer charges anything. A charge that has begun ends as any other.',
     },
     body: topUpName,
-    response: Type.Object({}, { title: 'TopUpRemoved', additionalProperties: false }),
+    response: Type.Named('TopUpRemoved', {}),
     change: removeTopUp,
   },
 ]

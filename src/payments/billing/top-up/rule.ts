@@ -56,28 +56,25 @@ const most = (period: string, maximum: number) =>
 
 const ofCustomer = { external_id: externalId, unit: unitIn }
 
-export const topUpIn = Type.Object(
-  {
-    ...ofCustomer,
-    below: creditsIn('The card is charged when what can be spent falls below it'),
-    amount: amountIn('Amount of the charge in major units, with the decimals of the currency.'),
-    currency_code: Type.String({ description: 'ISO 4217 code.', minLength: 3, maxLength: 3, examples: ['USD'] }),
-    grants: Type.Optional(
-      creditsIn('How much of the unit it grants; if left out, what the organization’s rules grant for the amount'),
-    ),
-    expires_after: Type.Optional({
-      type: ['string', 'null'],
-      maxLength: 16,
-      description: 'How long it lasts, such as `90d` or `12h`. Only with `grants`.',
-      examples: ['90d'],
-    }),
-    most_per_day: most('day', 100),
-    most_per_month: most('month', 1000),
-  },
-  { title: 'TopUpIn', additionalProperties: false },
-)
+export const topUpIn = Type.Named('TopUpIn', {
+  ...ofCustomer,
+  below: creditsIn('The card is charged when what can be spent falls below it'),
+  amount: amountIn('Amount of the charge in major units, with the decimals of the currency.'),
+  currency_code: Type.String({ description: 'ISO 4217 code.', minLength: 3, maxLength: 3, examples: ['USD'] }),
+  grants: Type.Optional(
+    creditsIn('How much of the unit it grants; if left out, what the organization’s rules grant for the amount'),
+  ),
+  expires_after: Type.Optional({
+    type: ['string', 'null'],
+    maxLength: 16,
+    description: 'How long it lasts, such as `90d` or `12h`. Only with `grants`.',
+    examples: ['90d'],
+  }),
+  most_per_day: most('day', 100),
+  most_per_month: most('month', 1000),
+})
 
-export const topUpName = Type.Object(ofCustomer, { title: 'TopUpName', additionalProperties: false })
+export const topUpName = Type.Named('TopUpName', ofCustomer)
 
 type Charge = [amount: string, currency: string]
 
