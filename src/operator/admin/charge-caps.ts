@@ -54,6 +54,8 @@ function keyOf({ params, body }: Input): Key {
   return [params.organization_id!, scope, per, currency]
 }
 
+const mostOf = (input: Input) => readMost((input.exact ?? input.body).most as SentAmount, keyOf(input)[3])
+
 /** The cap as text: an amount with the decimals of the currency, or a whole number of charges. */
 function readMost(sent: SentAmount, currency: string): string {
   try {
@@ -89,9 +91,10 @@ const setCap = change({
     most: { type: ['number', 'string'], description: 'The most that is allowed.', examples: ['100'] } as Schema,
   }),
   response: cap.schema,
+  checkInput: (input) => void mostOf(input),
   async change(query, input) {
     const key = keyOf(input)
-    const most = readMost((input.exact ?? input.body).most as SentAmount, key[3])
+    const most = mostOf(input)
     const [before] = await query(`select most from charge_caps k where ${WHERE}`, key)
     await query(
       `insert into charge_caps (organization_id, scope, per, currency_code, most, created_at)
@@ -116,6 +119,7 @@ const removeCap = change({
   summary: 'Remove a cap of charges',
   body: Type.Named('ChargeCapName', name),
   response: Type.Object({}, { title: 'ChargeCapRemoved' }),
+  checkInput: (input) => void keyOf(input),
   async change(query, input) {
     const key = keyOf(input)
     const removed = await query(`delete from charge_caps k where ${WHERE} returning most`, key)

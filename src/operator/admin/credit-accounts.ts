@@ -69,6 +69,7 @@ function correction<const I extends string>(
     tag: TAG,
     body: bodies[operation],
     response: responseOf(operation),
+    checkInput: ({ params, body, exact = body }) => void askOf(operation, params.organization_id!, exact as JsonObject),
     async change(query, { params, body, exact = body }) {
       const organization = params.organization_id!
       const ask = askOf(operation, organization, exact as JsonObject)

@@ -49,6 +49,12 @@ function ruleOf({ params, body, exact = body }: Input): [string, string, string,
   }
 }
 
+const settingOf = (input: Input) => ({
+  key: ruleOf(input),
+  amount: readCredits((input.exact ?? input.body).amount as SentAmount),
+  hours: readExpiresAfter(input.body.expires_after as string | null | undefined),
+})
+
 const setRule = change({
   id: 'setCreditRule',
   right: 'manage',
@@ -69,11 +75,10 @@ const setRule = change({
     ),
   }),
   response: rule.schema,
+  checkInput: (input) => void settingOf(input),
   async change(query, input) {
-    const key = ruleOf(input)
+    const { key, amount, hours } = settingOf(input)
     const [organization, , , unit] = key
-    const amount = readCredits((input.exact ?? input.body).amount as SentAmount)
-    const hours = readExpiresAfter(input.body.expires_after as string | null | undefined)
     const { decimals } = await lockUnit(query, organization, unit)
     checkDecimals(amount, { unit, decimals: Number(decimals) })
     const [before] = await query(
@@ -112,6 +117,7 @@ const removeRule = change({
   summary: 'Remove what a charge of an amount grants',
   body: Type.Named('CreditRuleName', charge),
   response: Type.Object({}, { title: 'CreditRuleRemoved' }),
+  checkInput: (input) => void ruleOf(input),
   async change(query, input) {
     const key = ruleOf(input)
     const removed = await query(`delete from credit_rules r where ${RULE} returning unit`, key)

@@ -17,10 +17,9 @@ const set = change({
   description: 'Setting it again switches it on.',
   body: topUpIn,
   response: topUpRule.schema,
-  async change(query, { params, body, exact = body }) {
-    const rule = topUpFrom(exact as JsonObject)
-    return setTopUp(query, params.organization_id!, rule)
-  },
+  checkInput: ({ body, exact = body }) => void topUpFrom(exact as JsonObject),
+  change: (query, { params, body, exact = body }) =>
+    setTopUp(query, params.organization_id!, topUpFrom(exact as JsonObject)),
 })
 
 const remove = change({

@@ -8,7 +8,7 @@ import { creditsIn } from '../../payments/billing/credits/requests.ts'
 import { notFound } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
 import { nameField } from './names.ts'
-import { change } from './operation.ts'
+import { change, type Input } from './operation.ts'
 
 export const TAG = 'Credits'
 export const PATH = '/organizations/:organization_id/credits'
@@ -46,16 +46,20 @@ const createUnit = change({
     low_below: lowBelow,
   }),
   response: unit.schema,
-  async change(query, { params, body, exact = body }) {
-    const { organization_id, unit: id } = params as { organization_id: string; unit: string }
+  checkInput(input) {
+    const id = input.params.unit!
     if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(id))
       throw new ApiError(
         400,
         'invalid_value',
         'A unit has 1 to 64 lower-case letters, digits, "-" and "_", and begins with a letter or digit.',
       )
-    const { name = id, decimals = 0 } = body as { name?: string; decimals?: number }
-    const low = fitting(readLow(exact.low_below), { unit: id, decimals })
+    lowOf(input)
+  },
+  async change(query, input) {
+    const { organization_id, unit: id } = input.params as { organization_id: string; unit: string }
+    const { name = id, decimals = 0 } = input.body as { name?: string; decimals?: number }
+    const low = lowOf(input)
     await query('insert into credit_clocks (organization_id) values ($1) on conflict do nothing', [organization_id])
     const made = await query(
       `insert into credit_units (organization_id, unit, name, decimals, low_below, created_at)
@@ -72,6 +76,12 @@ const createUnit = change({
   },
 })
 
+/** When a balance of the new unit is low. */
+function lowOf({ params, body, exact = body }: Input): string | null {
+  const { decimals = 0 } = body as { decimals?: number }
+  return fitting(readLow(exact.low_below), { unit: params.unit!, decimals })
+}
+
 const setUnit = change({
   id: 'setCreditUnit',
   right: 'manage',
@@ -82,6 +92,7 @@ const setUnit = change({
   summary: 'Change a unit of credits',
   body: Type.Named('CreditUnitSettings', { name: Type.Optional(nameField('Display name.')), low_below: lowBelow }),
   response: unit.schema,
+  checkInput: ({ body, exact = body }) => void readLow(exact.low_below),
   async change(query, { params, body, exact = body }) {
     const { organization_id, unit: id } = params as { organization_id: string; unit: string }
     const sent = readLow(exact.low_below)

@@ -84,6 +84,7 @@ const totals = reading({
     ...financeSums,
     totals: Type.Array(financeTotal.schema, { description: 'By month, then currency, then merchant account.' }),
   }),
+  checkInput: ({ query }) => void readPeriod(query as Given),
   async run({ db }, { params, query }) {
     const { test = false, ...given } = query as Given
     const period = readPeriod(given)
@@ -120,11 +121,16 @@ const rows = reading({
     next_after: Type.Union([Type.String(), Type.Null()], { description: 'For the next page; null on the last.' }),
     rows: Type.Array(financeRow.schema, { description: 'The movements.' }),
   }),
+  checkInput({ query }) {
+    const { after, psp, psp_merchant_id, ...given } = query as RowsAsked
+    if (psp === undefined && psp_merchant_id !== undefined)
+      throw new ApiError(400, 'invalid_parameter', 'psp_merchant_id needs psp, the payment provider of the account.')
+    readPeriod(given)
+    if (after !== undefined) readAfter(after)
+  },
   async run({ db }, { params, query, access }) {
     const row = hasRight(access, 'people') ? financeRow : financeRowWithoutPeople
     const { after, limit = DEFAULT_LIMIT, test = false, psp, psp_merchant_id, ...given } = query as RowsAsked
-    if (psp === undefined && psp_merchant_id !== undefined)
-      throw new ApiError(400, 'invalid_parameter', 'psp_merchant_id needs psp, the payment provider of the account.')
     const account = psp === undefined ? undefined : { psp, merchantId: psp_merchant_id ?? null }
     const period = readPeriod(given)
     const id = params.organization_id!

@@ -55,10 +55,13 @@ const putMerchantAccount = change({
     ),
   }),
   response: merchantAccount.schema,
+  checkInput({ params, body }) {
+    checkLabel('psp', params.psp!)
+    checkLabel('psp_merchant_id', params.psp_merchant_id!)
+    for (const code of (body.currencies as string[] | undefined) ?? []) checkCurrency(code)
+  },
   async change(query, { params, body }) {
     const { organization_id, psp, psp_merchant_id } = params as Record<string, string>
-    checkLabel('psp', psp!)
-    checkLabel('psp_merchant_id', psp_merchant_id!)
     const given = body as { region?: string | null; currencies?: string[] }
     const offered = given.currencies?.map(checkCurrency)
     const key = [organization_id!, psp!, psp_merchant_id!]
