@@ -150,8 +150,8 @@ export function providersOf(behind: Behind): Provider[] {
     async *list(since) {
       yield* ledger.list(TWO_STEPS, merchantId, since)
     },
-    async *listDisputes(since) {
-      yield* ledger.listDisputes(merchantId, since)
+    async *listDisputes() {
+      yield* ledger.listDisputes(merchantId)
     },
   })
   const once = (type: 'charge' | 'refund', about: Reference) =>

@@ -205,7 +205,10 @@ export interface Provider {
   /** Pages of the notifications created since `sinceS` (seconds since 1970), newest first. */
   notificationsSince?(sinceS: number, signal?: AbortSignal): AsyncIterable<Notification[]>
 
-  /** Every dispute opened since an instant (RFC 3339). Absent if the provider has no disputes. May throw `NotPermitted`. */
+  /**
+   * Every dispute that was opened since an instant (RFC 3339), or opened earlier and perhaps decided since. Absent if the provider has no
+   * disputes. May throw `NotPermitted`.
+   */
   listDisputes?(since: string): AsyncIterable<Dispute>
   /**
    * Every movement of money since an instant (RFC 3339), oldest first, with those that the provider decides later and declined
