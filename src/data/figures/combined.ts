@@ -15,14 +15,23 @@ const FEW = 8
 // Those that a page has in all of its questions.
 const OF_PAGE: readonly string[] = FILTERS
 
-const shared = new WeakMap<Db, Map<string, Promise<DaySums[]>>>()
+const shared = new WeakMap<Db, Map<string, Promise<unknown>>>()
 
-/** The database for the questions of one request or page: what they read from the records is read once. */
+/** The database for the questions of one request or page: what they need for combinations that are not stored is read once. */
 export function sharingSums(db: Db): Db {
   if (shared.has(db)) return db
   const sharing = { ...db }
   shared.set(sharing, new Map())
   return sharing
+}
+
+/** What `read` returns; read once for all questions that share the database. */
+function once<T>(db: Db, what: readonly unknown[], read: () => Promise<T>): Promise<T> {
+  const known = shared.get(db)
+  const key = JSON.stringify(what)
+  const found = (known?.get(key) as Promise<T> | undefined) ?? read()
+  known?.set(key, found)
+  return found
 }
 
 /**
@@ -37,7 +46,8 @@ export async function sumsOfRecords(
   checkOther(family, place.filters)
   const { from = BEGINNING, to } = place.days
   const all = { ...place, days: { from: BEGINNING, to: END } }
-  const isWhole = from >= BEGINNING && to <= END && !(await sizeProblem(db, family, all))
+  const problem = await once(db, ['size', family.table, place.projects], () => sizeProblem(db, family, all))
+  const isWhole = problem === undefined && from >= BEGINNING && to <= END
   if (!isWhole) await checkSize(db, family, place)
   const read = isWhole ? all : place
   return Promise.all(
@@ -50,22 +60,17 @@ async function sumsOfProject(db: Db, family: Family, projectId: string, place: P
   // A page asks about the same records by several dimensions.
   if (dimensions.length > FEW || !place.dimensions.every((name) => dimensions.includes(name)))
     return sharedSums(db, family, projectId, place)
-  const [ofPage, own] = [true, false].map((isOfPage) =>
-    place.filters.filter(
-      ({ dimension }) => isOfPage === (OF_PAGE.includes(dimension) || !dimensions.includes(dimension)),
-    ),
-  ) as [Filter[], Filter[]]
-  const found = await sharedSums(db, family, projectId, { ...place, dimensions, filters: ofPage })
+  const isOwn = ({ dimension }: Filter) => dimensions.includes(dimension) && !OF_PAGE.includes(dimension)
+  const own = place.filters.filter(isOwn)
+  const filters = place.filters.filter((one) => !isOwn(one))
+  const found = await sharedSums(db, family, projectId, { ...place, dimensions, filters })
   return found.filter((row) => own.every(({ dimension, value }) => row[dimension] === value))
 }
 
-function sharedSums(db: Db, family: Family, projectId: string, place: Place): Promise<DaySums[]> {
-  const sums = shared.get(db)
-  const key = JSON.stringify([family.table, projectId, place.dimensions, place.filters, place.days])
-  const found = sums?.get(key) ?? readSums(db, family, projectId, place)
-  sums?.set(key, found)
-  return found
-}
+const sharedSums = (db: Db, family: Family, projectId: string, place: Place) =>
+  once(db, [family.table, projectId, place.dimensions, place.filters, place.days], () =>
+    readSums(db, family, projectId, place),
+  )
 
 async function readSums(db: Db, family: Family, projectId: string, place: Place): Promise<DaySums[]> {
   const { money, measures } = family

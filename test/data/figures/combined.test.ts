@@ -120,5 +120,6 @@ test('are read once for all questions of a page, and only of the people that ful
   )
   const read = caught.filter(({ text }) => /from subscriptions u\b/.test(text))
   assert.equal(read.length, 1)
+  assert.equal(caught.filter(({ text }) => /from counts c\b/.test(text)).length, 1)
   assert.match(read[0]!.text, /with profiles as materialized/)
 })
