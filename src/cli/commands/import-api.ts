@@ -15,10 +15,11 @@ import {
   saveState,
   takeTurn,
 } from '../../data/ingest/api/state.ts'
+import { findOrganization } from '../../data/ingest/load.ts'
 import { UsageError } from '../../lib/errors.ts'
 import { type Result, withSettings } from './command.ts'
 import { showObjects } from './import-progress.ts'
-import { organizationOf, printLine, untilInterrupted, writeEntry } from './import-service.ts'
+import { printLine, untilInterrupted, writeEntry } from './import-service.ts'
 import { commandLine } from './operations.ts'
 import { readSecret } from './secrets.ts'
 import { readTextFile } from './text-file.ts'
@@ -111,7 +112,7 @@ function headerOf(option: string, name: string, key: string): Record<string, str
 
 async function run(app: App, options: Options, read: Read, signal: AbortSignal): Promise<Result> {
   const { project: projectId, follow = false } = options
-  const name = { organizationId: await organizationOf(app, projectId), projectId, source: read.from }
+  const name = { organizationId: await findOrganization(app.db, projectId), projectId, source: read.from }
   const open = (url: string, headers: Record<string, string>) =>
     new ApiSource({ url, headers, clock: app.clock, signal, onPause: printLine })
   const progress = showObjects()

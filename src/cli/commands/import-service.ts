@@ -31,10 +31,3 @@ export const printLine = (line: string) => void process.stderr.write(`${printabl
 /** Writes an entry about the import into the audit log. */
 export const writeEntry = (app: App, { projectId }: { projectId: string }, action: string, after: object) =>
   addEntry(app, commandLine(), { action, target: `project ${projectId}`, after })
-
-/** The organization of a project, which must exist. */
-export async function organizationOf({ db }: App, projectId: string): Promise<string> {
-  const [row] = await db.query('select organization_id from projects where id = $1', [projectId])
-  if (!row) throw new Refusal(`There is no project "${projectId}".`)
-  return row.organization_id!
-}

@@ -2,13 +2,14 @@
 import { type Command, Option } from 'commander'
 import type { App } from '../../app.ts'
 import { refuseLeaving } from '../../core/tenants/leaving.ts'
+import { findOrganization } from '../../data/ingest/load.ts'
 import { linkAccount, type Proposals } from '../../data/ingest/stripe/link.ts'
 import { type MetadataFields, readFields } from '../../data/ingest/stripe/names.ts'
 import { findState, targetOptions } from '../../data/ingest/stripe/state.ts'
 import { UsageError } from '../../lib/errors.ts'
 import { type Result, untilStopped, withSettings } from './command.ts'
 import { addYes, confirm } from './confirm.ts'
-import { organizationOf, writeEntry } from './import-service.ts'
+import { writeEntry } from './import-service.ts'
 import { openAccount, readKey } from './import-stripe.ts'
 import { addOperations } from './operations.ts'
 
@@ -52,7 +53,7 @@ export async function register(program: Command): Promise<void> {
 async function run(app: App, options: Options, signal: AbortSignal): Promise<Result> {
   const { project: projectId, apply = false, yes } = options
   if (yes && !apply) throw new UsageError('--yes belongs to --apply.')
-  const organizationId = await organizationOf(app, projectId)
+  const organizationId = await findOrganization(app.db, projectId)
   const secretKey = options.keyFile === undefined ? undefined : await readKey(options.keyFile)
   const account = { org: organizationId, ...(options.merchantAccount && { merchantAccount: options.merchantAccount }) }
   const { source, merchantId } = await openAccount(app, account, secretKey, signal)

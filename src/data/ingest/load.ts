@@ -237,12 +237,11 @@ function throwLost(error: unknown): never {
   )
 }
 
-async function findOrganization(db: Db, projectId: string): Promise<string> {
-  const [row] = await db.query<{ organization_id: string }>('select organization_id from projects where id = $1', [
-    projectId,
-  ])
+/** The organization of a project. Throws a `Refusal` if there is no project with this id. */
+export async function findOrganization(db: Db, projectId: string): Promise<string> {
+  const [row] = await db.query('select organization_id from projects where id = $1', [projectId])
   if (!row) throw new Refusal(`There is no project "${projectId}".`)
-  return row.organization_id
+  return row.organization_id!
 }
 
 function tenantOf({ projectId, organizationId }: Load) {
