@@ -68,7 +68,7 @@ export const restoreMutants: Mutants = {
   'listed-too-late': {
     does: 'counts an account as listed by a reconciliation that did not reach back an hour before the backup',
     file: 'payments/billing/movement/unlisted.ts',
-    code: `o.since - \${MARGIN} >= $1`,
+    code: `\${listedFrom('o.since')} >= $1`,
     bug: `$1::timestamptz is not null`,
     foundBy: ['test/payments/billing/stripe-forgotten.test.ts'],
   },

@@ -11,6 +11,7 @@ import type { NamedAccount } from '../../operations/backup/accounts.ts'
 import type { Ledger } from '../../operations/backup/erased.ts'
 import { showProgress } from '../../operations/backup/progress.ts'
 import { type Restored, restore } from '../../operations/backup/restore.ts'
+import { LISTED_BEFORE_MS } from '../../payments/billing/movement/unlisted.ts'
 import { abortedWhenStopped, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
 
@@ -160,9 +161,7 @@ function changesOf({ compared, differences }: RestoredMark): string[] {
   ]
 }
 
-/** An hour earlier, because the provider's clock may be behind, and a charge may have been under way. A later instant does not count. */
-const reconcileSince = (madeAt: string) => new Date(Date.parse(madeAt) - HOUR_MS).toISOString()
-const HOUR_MS = 3_600_000
+const reconcileSince = (madeAt: string) => new Date(Date.parse(madeAt) - LISTED_BEFORE_MS).toISOString()
 
 const count = (rows: Record<string, number>): [tables: number, rows: number] => [
   Object.keys(rows).length,

@@ -2,6 +2,7 @@
 import type { Db } from '../../lib/pg/db.ts'
 import { count } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
+import { listedFrom } from '../../payments/billing/movement/unlisted.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
 const SHOWN_FOR = '30 days'
@@ -9,7 +10,7 @@ const SHOWN_FOR = '30 days'
 /** Returns no finding if no failover was ever detected. */
 export async function checkFailovers(db: Db): Promise<Finding[]> {
   const rows = await db.query(
-    `select loss, lost_from, lost_from - interval '1 hour' as since from failovers where noticed_at > db_clock() - $1::interval order by generation`,
+    `select loss, lost_from, ${listedFrom('lost_from')} as since from failovers where noticed_at > db_clock() - $1::interval order by generation`,
     [SHOWN_FOR],
   )
   if (rows.length === 0) return []
@@ -18,7 +19,6 @@ export async function checkFailovers(db: Db): Promise<Finding[]> {
     return [ok('failover', `${count(rows.length, 'failover')} in ${SHOWN_FOR}, none lost a commit.`)]
   return losses.map(({ loss, lost_from, since }) => {
     const lostFrom = instantFromPg(lost_from!)
-    // A list of an account counts if it begins an hour before, because the provider's clock may be behind.
     const fix = `Run: tundish reconcile --since ${instantFromPg(since!)}. Readers of changes receive X-Void-From.`
     if (loss === 'certain') return failed('failover', `A failover lost commits that were made after ${lostFrom}.`, fix)
     const message = `A failover may have lost commits that were made after ${lostFrom}: they did not wait for a standby.`

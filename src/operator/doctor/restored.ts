@@ -4,6 +4,7 @@ import { openMarks, type RestoredMark, sentenceOf } from '../../core/tenants/res
 import type { Db } from '../../lib/pg/db.ts'
 import { count } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
+import { listedFrom } from '../../payments/billing/movement/unlisted.ts'
 import { IS_OPEN } from '../../payments/providers/lost-movements.ts'
 import { type Finding, failed, warning } from './finding.ts'
 
@@ -23,10 +24,9 @@ async function checkUnlisted(db: Db): Promise<Finding[]> {
   return [failed('restore', message, `${connect}: tundish reconcile --since ${from}`)]
 }
 
-// An hour earlier, as the restore says.
 const UNLISTED = `
   select u.psp || ' ' || u.psp_merchant_id || ' of organization ' || u.organization_id as name,
-    u.since - interval '1 hour' as since, coalesce(m.credentials is not null, false) as is_connected
+    ${listedFrom('u.since')} as since, coalesce(m.credentials is not null, false) as is_connected
   from unlisted_accounts u left join merchant_accounts m using (organization_id, psp, psp_merchant_id)
   where u.psp <> 'simulator' order by u.organization_id, u.psp, u.psp_merchant_id`
 

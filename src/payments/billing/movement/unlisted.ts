@@ -4,8 +4,14 @@ import type { Query, Statement } from '../../../lib/pg/types.ts'
 import { AT_PROVIDER, type AtProvider, atParams, isAt } from '../ledger/orders.ts'
 import type { InProgress } from './in-progress.ts'
 
-// Providers' clocks may be behind by minutes, and a charge may have been under way when the backup was made.
-const MARGIN = `interval '1 hour'`
+/**
+ * How long before the loss a list of an account must begin: the provider's clock may be behind by minutes, and a charge may have been under
+ * way when the backup was made.
+ */
+export const LISTED_BEFORE_MS = 3_600_000
+
+/** SQL: the latest instant from which on a list counts, by that of the loss. */
+export const listedFrom = (lost: string) => `(${lost} - interval '${LISTED_BEFORE_MS} milliseconds')`
 
 /** SQL: whether an organization has such an account, or the simulator, which may have refunds that are lost here. */
 export const hasUnlisted = (organizationId: string) =>
@@ -40,7 +46,7 @@ export async function noteListed(query: Query, at: AtProvider, since: string): P
 
 const LISTED: Statement = {
   name: 'note listed account',
-  text: `delete from unlisted_accounts o where o.since - ${MARGIN} >= $1 and ${isAt('$2', '$3', '$4::text')}`,
+  text: `delete from unlisted_accounts o where ${listedFrom('o.since')} >= $1 and ${isAt('$2', '$3', '$4::text')}`,
 }
 
 /**
@@ -98,5 +104,5 @@ const TAKE: Statement = {
       where cause = 'failover' and (lease_until is null or lease_until <= db_clock())
       order by 1, 2, 3 limit 1 for update skip locked) t
     where (u.organization_id, u.psp, u.psp_merchant_id) = (t.organization_id, t.psp, t.psp_merchant_id)
-    returning u.organization_id, u.psp, u.psp_merchant_id, u.since - ${MARGIN} as since`,
+    returning u.organization_id, u.psp, u.psp_merchant_id, ${listedFrom('u.since')} as since`,
 }
