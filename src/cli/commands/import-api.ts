@@ -16,6 +16,7 @@ import {
   takeTurn,
 } from '../../data/ingest/api/state.ts'
 import { findOrganization } from '../../data/ingest/load.ts'
+import { releaseTurn } from '../../data/ingest/turn.ts'
 import { UsageError } from '../../lib/errors.ts'
 import { type Result, withSettings } from './command.ts'
 import { showObjects } from './import-progress.ts'
@@ -161,7 +162,7 @@ async function carryOut(
     await writeEntry(app, name, 'api_import.ended', { read, rejected, differences: differences.length })
     return { json: { status: state.status, ...report }, text: describeApi(report, state.status) }
   } finally {
-    connection.release(true)
+    await releaseTurn(connection)
   }
 }
 

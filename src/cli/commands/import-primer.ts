@@ -6,6 +6,7 @@ import { importPayments } from '../../data/ingest/primer/run.ts'
 import { describeReport, reportOf } from '../../data/ingest/stripe/report.ts'
 import { requireProjectOf } from '../../data/ingest/stripe/start.ts'
 import { emptyTally, type Tally } from '../../data/ingest/stripe/tally.ts'
+import { releaseTurn } from '../../data/ingest/turn.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { PrimerProvider } from '../../payments/providers/primer/primer.ts'
 import { ProviderError } from '../../payments/providers/provider.ts'
@@ -110,7 +111,7 @@ async function carryOut(
     await writeEntry(app, name, 'primer_import.ended', { read, rejected, differences: differences.length })
     return { json: { status: 'done', ...report }, text: describeReport(report, { title: 'Primer' }) }
   } finally {
-    connection.release(true)
+    await releaseTurn(connection)
   }
 }
 

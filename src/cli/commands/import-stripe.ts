@@ -135,7 +135,7 @@ async function carryOut(
     return { json: { status: state.status, ...report }, text: describeReport(report, state) }
   } finally {
     progress.stop()
-    held.release()
+    await held.release()
   }
 }
 

@@ -1,4 +1,5 @@
 // The turn of an import from a service: one process at a time has it, by a lock that ends with its connection.
+import type { Db } from '../../lib/pg/db.ts'
 import { endWithClient } from '../../lib/pg/stalled.ts'
 import type { Query } from '../../lib/pg/types.ts'
 
@@ -14,6 +15,15 @@ export async function tryTurn(query: Query, name: string): Promise<boolean> {
 
 /** The same until the end of the transaction. */
 export const tryTurnInTransaction = (query: Query, name: string) => isTaken(query, 'pg_try_advisory_xact_lock', name)
+
+/**
+ * Closes the connection of a turn. PostgreSQL frees the locks of a closed connection some moments later, and until then an import
+ * that begins right away would be refused; so the turn is given back first.
+ */
+export async function releaseTurn({ query, release }: Awaited<ReturnType<Db['connect']>>): Promise<void> {
+  await query('select pg_advisory_unlock_all()').catch(() => {})
+  release(true)
+}
 
 async function isTaken(query: Query, take: string, name: string): Promise<boolean> {
   const [lock] = await query(`select ${take}(${LOCK_CLASS}, hashtext($1)) as mine`, [name])

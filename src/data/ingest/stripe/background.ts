@@ -51,10 +51,13 @@ async function carryOut(app: Shared, due: ImportState, signal: AbortSignal): Pro
   try {
     const held = await holdImport(app.db, due)
     if (!held) return
-    const state = await findState(held.query, due)
-    if (state?.background && ['waiting', 'running', 'following'].includes(state.status))
-      await goOn(app, held, state, signal).catch((error) => giveUp(held, state, error, signal))
-    held.release()
+    try {
+      const state = await findState(held.query, due)
+      if (state?.background && ['waiting', 'running', 'following'].includes(state.status))
+        await goOn(app, held, state, signal).catch((error) => giveUp(held, state, error, signal))
+    } finally {
+      await held.release()
+    }
   } catch (error) {
     if (isOver(error, signal)) return
     if (error instanceof Unreachable) app.log.warn({ ...about, why: error.why }, 'Stripe cannot be read for an import.')
@@ -76,11 +79,7 @@ const isOver = (error: unknown, signal: AbortSignal) =>
 
 /** Stores the failure: except after an outage of Stripe, the import is not retried without end. */
 async function giveUp(held: Held, state: ImportState, error: unknown, signal: AbortSignal): Promise<never> {
-  try {
-    if (!isOver(error, signal)) await saveState(held.query, { ...state, ...failureOf(state, error) })
-  } finally {
-    held.release()
-  }
+  if (!isOver(error, signal)) await saveState(held.query, { ...state, ...failureOf(state, error) })
   throw error
 }
 

@@ -2,7 +2,7 @@
 import type { App } from '../../../app.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import type { Query } from '../../../lib/pg/types.ts'
-import { tryTurn, tryTurnInTransaction } from '../turn.ts'
+import { releaseTurn, tryTurn, tryTurnInTransaction } from '../turn.ts'
 import { type ImportName, keyOf } from './state.ts'
 
 const turnOf = (name: ImportName) => JSON.stringify(keyOf(name))
@@ -11,21 +11,21 @@ const turnOf = (name: ImportName) => JSON.stringify(keyOf(name))
 export interface Held {
   /** For every statement on the state, so that nothing is saved once the connection and its lock are lost. */
   query: Query
-  release(): void
+  release(): Promise<void>
 }
 
 /** undefined if another process runs it. */
 export async function holdImport(db: App['db'], name: ImportName): Promise<Held | undefined> {
   const connection = await db.connect()
   const { query } = connection
-  const release = () => connection.release(true)
+  const release = () => releaseTurn(connection)
   try {
     if (await tryTurn(query, turnOf(name))) return { query, release }
   } catch (error) {
-    release()
+    await release()
     throw error
   }
-  release()
+  await release()
   return undefined
 }
 

@@ -16,6 +16,7 @@ import { runApiImport } from '../../../../src/data/ingest/api/run.ts'
 import { ApiSource } from '../../../../src/data/ingest/api/source.ts'
 import { beginState, takeTurn } from '../../../../src/data/ingest/api/state.ts'
 import { importRecords } from '../../../../src/data/ingest/load.ts'
+import { releaseTurn } from '../../../../src/data/ingest/turn.ts'
 import { instantFromPg } from '../../../../src/lib/time.ts'
 import { temporaryFolder } from '../../../support/folder.ts'
 import { line } from '../../../support/imports.ts'
@@ -219,9 +220,7 @@ export async function importApi(server: TestServer, target: Project, given: Impo
     await runApiImport(importing as never, state)
     return await compareApi(query, state)
   } finally {
-    // The server ends a closed connection, and its lock, some moments later; the next import may begin before.
-    await query('select pg_advisory_unlock_all()')
-    connection.release(true)
+    await releaseTurn(connection)
   }
 }
 

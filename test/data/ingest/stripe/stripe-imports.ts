@@ -58,7 +58,7 @@ export async function openStripeImports(
         return await runImport(app as never, held, source, state, { pollMs: 20, ...more, signal })
       } finally {
         source.close()
-        held.release()
+        await held.release()
       }
     },
     async close() {
