@@ -152,3 +152,18 @@ test('a month that does not exist is refused in a sentence', async () => {
   assert.equal(status, 400)
   assert.match(text, /month must be a month such as 2026-01/)
 })
+
+test('a payout that was ticked off and fails later is shown as one whose money went back', async () => {
+  await db.query(
+    `insert into provider_payouts (organization_id, psp, psp_merchant_id, payout_id, amount, currency_code, status, is_automatic,
+       created_at, arrives_on)
+     values ($1, 'stripe', 'main', 'po_back', 12.5, 'USD', 'paid', true, '2025-10-01', '2025-10-02')`,
+    [organizationId],
+  )
+  const page = `/payouts?project=${projectId}`
+  const form = { psp: 'stripe', psp_merchant_id: 'main', payout_id: 'po_back', amount: '12.50', day: '2025-10-02' }
+  assert.equal((await visit(`/payouts/match?project=${projectId}`, { cookie, form })).status, 303)
+  assert.match((await see(page)).text, /<span class="badge good">found<\/span> 2 Oct 2025/)
+  await db.query(`update provider_payouts set status = 'failed' where organization_id = $1`, [organizationId])
+  assert.match((await see(page)).text, /<span class="badge poor">went back<\/span> 2 Oct 2025/)
+})

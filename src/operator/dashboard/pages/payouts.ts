@@ -110,7 +110,7 @@ function payoutTable(view: View, data: Item<'listPayouts'>[]): Table {
       status(one.status),
       cell(
         one.matched_at
-          ? html`<span class="badge good">found</span> ${one.bank_day && dateOf(one.bank_day, view.span.today)}${one.bank_reference && html`<br><span class="quiet">${one.bank_reference}</span>`}`
+          ? html`${isBack(one) ? html`<span class="badge poor">went back</span>` : html`<span class="badge good">found</span>`} ${one.bank_day && dateOf(one.bank_day, view.span.today)}${one.bank_reference && html`<br><span class="quiet">${one.bank_reference}</span>`}`
           : '–',
         one.bank_day,
       ),
@@ -122,6 +122,9 @@ function payoutTable(view: View, data: Item<'listPayouts'>[]): Table {
   }
 }
 
+/** Whether its money is in the balance again. A bank can return it days after it arrived. */
+const isBack = ({ status }: Item<'listPayouts'>) => status === 'failed' || status === 'canceled'
+
 function bankForm(view: View, one: Item<'listPayouts'>): Piece {
   const which = (['psp', 'psp_merchant_id', 'payout_id'] as const).map((name) => hiddenField(name, one[name]))
   if (one.matched_at)
@@ -131,7 +134,7 @@ function bankForm(view: View, one: Item<'listPayouts'>): Piece {
       explanation: 'Removes the line of the bank from this payout.',
       fields: which,
     })
-  if (one.status === 'failed' || one.status === 'canceled') return ''
+  if (isBack(one)) return ''
   return actionForm(view, {
     action: view.href('/payouts/match'),
     button: 'Tick off',
