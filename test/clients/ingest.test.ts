@@ -161,6 +161,37 @@ test('sends again after 408: the request had not arrived as a whole', async () =
   assert.equal((await project.get('/profiles/slow')).status, 200)
 })
 
+test('what a proxy sends in place of a response loses no record, and a charge is sent again with its key', async () => {
+  const project = await server.project()
+  const errors: string[] = []
+  const bodies = ['<html>sign in</html>', '{"read":1,"rej', '{"ok":true}', 'null']
+  const tundish = new Tundish({
+    url: server.url,
+    projectKey: await keyOf(server, project),
+    ingest: { onError: ({ name, message }) => errors.push(`${name}: ${message}`) },
+    fetch: async (input, init) => (bodies.length > 0 ? new Response(bodies.shift()) : fetch(input, init)),
+  })
+  tundish.identify({ id: 'ada', created_at })
+  await tundish.flush()
+  const notJson = 'TundishConnectionError: The response is not valid JSON: it broke off, or a proxy sent it.'
+  const foreign = 'TundishConnectionError: The response is not from Tundish: check the url.'
+  assert.deepEqual(errors, [notJson, notJson, foreign, foreign])
+  assert.equal((await project.get('/profiles/ada')).status, 200)
+
+  const sent: string[] = []
+  const { billing } = new Tundish({
+    url: server.url,
+    organization: { id: 'acme', key: 'key' },
+    fetch: async (_, init) => {
+      sent.push(JSON.parse(String(init?.body)).idempotency_key)
+      return new Response(sent.length === 1 ? '{"checkout_sta' : '{"checkout_status":"succeeded"}')
+    },
+  })
+  const charge = { externalId: 'ada', amount: '1', currencyCode: 'USD', idempotencyKey: 'one' }
+  assert.equal((await billing.charge(charge)).checkout_status, 'succeeded')
+  assert.deepEqual(sent, ['one', 'one'])
+})
+
 test('a clear error when the queue is full or the key is wrong; close returns what was not sent', async () => {
   const errors: string[] = []
   const onError = ({ message }: Error) => void errors.push(message)

@@ -111,7 +111,7 @@ export function openBilling(http: Http, organizationId: string, key: string): Bi
   async function post<T>(path: string, body: object, retry: 'safe' | 'refused', signal?: AbortSignal): Promise<T> {
     const headers = { 'service-secret-key': key }
     const whole = `/${encodeURIComponent(organizationId)}/v1${path}`
-    return parseExact((await http.text({ path: whole, headers, body, retry, signal })).text) as T
+    return (await http.json<T>({ path: whole, headers, body, retry, signal, parse: parseExact })).body
   }
 
   const charge = ({ signal, ...options }: ChargeOptions) =>

@@ -79,8 +79,7 @@ export class Tundish {
     } {
     const anonymize = async (ids: string[], { signal }: { signal?: AbortSignal } = {}) => {
       const call = { path: '/public/v1/profiles/anonymize', headers: this.#headers(), retry: 'safe', signal } as const
-      const { text } = await this.#http.text({ ...call, body: { profile_ids: ids } })
-      return (JSON.parse(text) as { message: string }).message
+      return (await this.#http.json<{ message: string }>({ ...call, body: { profile_ids: ids } })).body.message
     }
     return { ...this.#list('/profiles', 500), ...this.#get('/profiles'), anonymize }
   }
@@ -176,7 +175,7 @@ export class Tundish {
 
   async #read<T>(path: string, { signal }: { signal?: AbortSignal } = {}): Promise<T> {
     const call = { path: `/public/v1${path}`, headers: this.#headers(), retry: 'safe', signal } as const
-    return JSON.parse((await this.#http.text(call)).text) as T
+    return (await this.#http.json<T>(call)).body
   }
 }
 

@@ -23,13 +23,15 @@ export interface Call {
    */
   retry: 'safe' | 'refused'
   signal?: AbortSignal | undefined
+  /** `JSON.parse` by default. */
+  parse?: (text: string) => unknown
   /** Called with the headers of a streamed answer, before its first line. */
   onHeaders?: (headers: Headers) => void
 }
 
 export interface Http {
-  /** The text of a successful answer. Throws `TundishError` or `TundishConnectionError`. */
-  text(call: Call): Promise<{ text: string; headers: Headers }>
+  /** The JSON of a successful answer. Throws `TundishError` or `TundishConnectionError`. */
+  json<T>(call: Call): Promise<{ body: T; headers: Headers }>
   /** The lines of a streamed answer; throws `TundishConnectionError` where it breaks off. */
   lines(call: Call): AsyncGenerator<string>
   timeoutMs: number
@@ -71,11 +73,11 @@ export function openHttp(options: HttpOptions): Http {
 
   return {
     timeoutMs,
-    text: (call) =>
+    json: <T>(call: Call) =>
       retried(call, async () => {
         const { response, watch } = await attempt(call)
         try {
-          return { text: await response.text(), headers: response.headers }
+          return { body: parsed(await response.text(), call.parse) as T, headers: response.headers }
         } catch (error) {
           throw asError(error, call)
         } finally {
@@ -121,6 +123,16 @@ async function* linesOf(response: Response, watch: Watch): AsyncGenerator<string
     await reader.cancel().catch(() => {})
   }
   if (rest !== '') throw new TundishConnectionError('The answer broke off within a line.')
+}
+
+/** The value of a text that the server sent; a proxy may have put another in its place. */
+export function parsed(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
+  try {
+    return parse(text)
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause
+    throw new TundishConnectionError('The response is not valid JSON: it broke off, or a proxy sent it.', { cause })
+  }
 }
 
 /** An empty string, or `?` and the parameters that have a value. */

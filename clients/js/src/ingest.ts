@@ -1,5 +1,5 @@
 // Sends records in the background: in batches, in their order, again until the server has them.
-import { TundishError } from './errors.ts'
+import { TundishConnectionError, TundishError } from './errors.ts'
 import { type Http, isNotDone, waitMs } from './http.ts'
 import type { RecordToWrite } from './records.ts'
 
@@ -127,8 +127,9 @@ export class Ingest {
     const body = `{"records":[${batch.map(({ text }) => text).join()}]}`
     const call = { path: '/public/v1/records', query: { skip_bad: true }, headers: this.#headers(), body } as const
     try {
-      const { text } = await this.#http.text({ ...call, retry: 'refused', signal: this.#stop.signal })
-      this.#finish(batch, JSON.parse(text).rejects)
+      const answer = await this.#http.json({ ...call, retry: 'refused', signal: this.#stop.signal })
+      if (!hasRejects(answer.body)) throw new TundishConnectionError('The response is not from Tundish: check the url.')
+      this.#finish(batch, answer.body.rejects)
     } catch (error) {
       if (!(error instanceof TundishError) || (error.status !== 400 && error.status !== 413)) throw error
       const { code, message: reason } = error

@@ -37,8 +37,8 @@ export function list<Item>(
 
   async function read(query: Record<string, unknown>): Promise<Page<Item> & { next: string | undefined }> {
     const all = { ...Object.fromEntries(given), ...query }
-    const answer = await http.text({ path, headers: headers(), query: all, retry: 'safe', signal })
-    const { data, pagination } = JSON.parse(answer.text) as Envelope<Item>
+    const answer = await http.json<Envelope<Item>>({ path, headers: headers(), query: all, retry: 'safe', signal })
+    const { data, pagination } = answer.body
     const horizon = answer.headers.get('x-sync-horizon') ?? undefined
     const next = pagination.has_more ? pagination.next_cursor : undefined
     return { items: data, total: pagination.total, horizon, next }
