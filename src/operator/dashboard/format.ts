@@ -111,10 +111,14 @@ export function time(instant: string | null | undefined): Piece {
   return html`<time datetime="${instant}" title="${instant}">${dateOf(instant)}, ${instant.slice(11, 16)}</time>`
 }
 
-/** The date only, where the time of day does not matter. */
-export function day(instant: string | null | undefined): Piece {
+const dayFormats = new Map<string, Intl.DateTimeFormat>()
+
+/** The day of an instant in a time zone, where the time of day does not matter. */
+export function day(instant: string | null | undefined, timeZone: string): Piece {
   if (!instant) return NONE
-  return html`<time datetime="${instant}" title="${instant}">${dateOf(instant)}</time>`
+  const format = dayFormats.get(timeZone) ?? new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short' })
+  dayFormats.set(timeZone, format)
+  return html`<time datetime="${instant}" title="${instant}">${dateOf(format.format(new Date(instant)))}</time>`
 }
 
 /** A date-time to the second, for steps that follow each other quickly. */

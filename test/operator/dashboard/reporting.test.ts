@@ -116,6 +116,29 @@ test('a form sets both: pages say that figures are computed again, then show the
   assert.deepEqual(list.data.map(({ id }: { id: string }) => id).sort(), ['t2', 't3', 't4', 't5'])
 })
 
+test('a subscription is paid until a day, and created after one, in the time zone', async () => {
+  const lines = [
+    line.product({ id: 'pro' }),
+    // On 25 and 26 October in Madrid, the second still on the 25th in UTC.
+    line.subscription({
+      ...{ id: 'sub_25', created_at: '2026-10-25T22:59:59.999999Z', profile_id: 'ada' },
+      product_id: 'pro',
+    }),
+    line.subscription({
+      ...{ id: 'sub_26', created_at: '2026-10-25T23:00:00Z', profile_id: 'ada', product_id: 'pro' },
+      period_ends_at: '2026-12-01T23:30:00Z',
+    }),
+  ]
+  await call('POST', `/projects/${dashboard.project.id}/import?live=false`, textOf(lines))
+  const listed = async (more: string) => rowsOf(await see(`/subscriptions?${more}`), 'subscriptions').map(([id]) => id)
+  assert.deepEqual(await listed('created_after=2026-10-24'), ['sub_26', 'sub_25'])
+  assert.deepEqual(await listed('created_after=2026-10-25'), ['sub_26'])
+  assert.match(await see('/subscriptions?created_after=2026-10-26'), /No subscriptions match these filters/)
+  assert.deepEqual(await listed('due=2026-12-02'), ['sub_26'])
+  for (const page of ['/subscriptions?due=2026-12-02', '/subscriptions/sub_26', '/people/ada'])
+    assert.match(await see(page), /<time datetime="2026-12-01T23:30:00\.000000Z"[^>]*>2 Dec 2026<\/time>/, page)
+})
+
 test('a download has the currency in its name and its decimals in its amounts', async () => {
   const set = await tundishAgain(['project', 'set', dashboard.project.id, '--currency', 'JPY'], dashboard.server.env)
   assert.deepEqual([set.code, set.stderr], [0, ''])

@@ -176,7 +176,7 @@ const subscriptionTable = (view: View, data: Person['subscriptions']): Table => 
     cut(one.product_name),
     ...priceCells(one),
     time(one.created_at),
-    day(one.period_ends_at),
+    day(one.period_ends_at, view.reporting.timeZone),
     one.payment_provider ?? '',
   ]),
 })

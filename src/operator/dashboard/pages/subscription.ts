@@ -44,7 +44,7 @@ export async function subscription(view: View): Promise<Page> {
         Funnel: nameOfFunnel(names, one.funnel_id) ?? '–',
         Provider: one.payment_provider ?? '–',
         Created: time(one.created_at),
-        'Paid until': day(one.period_ends_at),
+        'Paid until': day(one.period_ends_at, view.reporting.timeZone),
         Renews: one.renews ? 'yes' : 'no',
       })}
       ${tableSection(view, 'payments', content, { empty: html`<p>No payments of this subscription.</p>`, below: pageLinks(view, payments) })}`,

@@ -196,7 +196,7 @@ const COHORT_DAYS = 3660
 
 const yearsBefore = (day: string) => [addDays(day, -COHORT_DAYS), FIRST_DAY].sort()[1]!
 
-/** The chosen filters as parameters of the operation: `created_after` a day begins with the next one. */
+/** The chosen filters as parameters of the operation: `created_after` a day begins with the next one, in the time zone of the page. */
 function filtersOf(view: View): Record<string, unknown> {
   const { created_after: day, product, funnel, ...others } = chosenFilters(view, ...FILTERS)
   return {
@@ -204,7 +204,7 @@ function filtersOf(view: View): Record<string, unknown> {
     ...(product !== undefined && { product_id: product }),
     ...(funnel !== undefined && { funnel_id: funnel }),
     ...(isBehind(view) && { test: view.test }),
-    ...(day && { created_after: `${addDays(readDay('created_after', day), 1)}T00:00:00Z` }),
+    ...(day && { from: addDays(readDay('created_after', day), 1) }),
   }
 }
 
@@ -230,7 +230,7 @@ function listTable(view: View, data: Item<'listProjectSubscriptions'>[]): Table 
       cut(one.product_name),
       ...priceCells(one),
       time(one.created_at),
-      day(one.period_ends_at),
+      day(one.period_ends_at, view.reporting.timeZone),
       one.payment_provider ?? '',
     ]),
   }
