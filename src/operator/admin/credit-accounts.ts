@@ -8,6 +8,7 @@ import { bodyOf, responseOf } from '../../payments/billing/credits/api.ts'
 import { balancesOf, balancesOut } from '../../payments/billing/credits/balance.ts'
 import { callWithin } from '../../payments/billing/credits/calls.ts'
 import { askOf, bodies } from '../../payments/billing/credits/requests.ts'
+import { dayBegins } from '../../payments/billing/finance/zone.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import { type Change, change, reading } from './operation.ts'
@@ -48,9 +49,12 @@ const listEntries = list({
     unit: equals('e.unit', 'Only those of this unit.'),
     account: equals('e.account', 'Only those of this other side.', { enum: ENTRY_ACCOUNTS }),
     day: {
-      schema: Type.String({ description: 'Only those of this day, in UTC.', pattern: DAY, examples: ['2026-01-31'] }),
-      where: (day) =>
-        `e.created_at >= ${day}::date::timestamp at time zone 'UTC' and e.created_at < (${day}::date + 1)::timestamp at time zone 'UTC'`,
+      schema: Type.String({
+        description: 'Only those of this day, in the time zone of the finance report.',
+        pattern: DAY,
+        examples: ['2026-01-31'],
+      }),
+      where: (day) => `e.created_at >= ${dayBegins(day)} and e.created_at < ${dayBegins(`(${day}::date + 1)`)}`,
       param: (day: string) => readDay('day', day),
     },
   },

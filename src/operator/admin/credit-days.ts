@@ -1,14 +1,17 @@
 // An organization's credits by unit and day: sold, spent, expired, revoked, adjusted, and what is outstanding at the end of the day.
+import { dayIn } from '../../core/tenants/reporting.ts'
 import { DAY_MS, readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { jsonOf } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { decimal, integer, shape, text } from '../../lib/shape/shape.ts'
+import { dayBegins, FINANCE_ZONE, financeZone } from '../../payments/billing/finance/zone.ts'
 import { PATH, TAG } from './credit-units.ts'
+import { zoneField } from './finance.ts'
 import { reading } from './operation.ts'
 
 const creditDay = shape('CreditDay', 'd', {
-  day: text('The day, in UTC.', { example: '2026-01-31' }),
+  day: text('The day, in the time zone of the finance report.', { example: '2026-01-31' }),
   unit: text('The unit.', { example: 'tokens' }),
   sold: decimal('Granted by charges and requests.', { example: 1000 }),
   spent: decimal('Spent.', { example: 400 }),
@@ -29,14 +32,14 @@ const day = (description: string) => Type.String({ description, maxLength: 64, e
 // What is outstanding at the end of a day is what is now, without what came after it: only the entries since the period are read.
 const DAYS = `
   with moved as materialized (
-    select e.unit, (e.created_at at time zone 'UTC')::date as day, count(*) as entries, sum(e.amount) as moved,
+    select e.unit, ${dayIn('e.created_at', FINANCE_ZONE)} as day, count(*) as entries, sum(e.amount) as moved,
       coalesce(sum(e.amount) filter (where e.account = 'granted'), 0) as sold,
       coalesce(-sum(e.amount) filter (where e.account = 'spent'), 0) as spent,
       coalesce(-sum(e.amount) filter (where e.account = 'expired'), 0) as expired,
       coalesce(-sum(e.amount) filter (where e.account = 'revoked'), 0) as revoked,
       coalesce(sum(e.amount) filter (where e.account = 'adjusted'), 0) as adjusted
     from credit_entries e
-    where e.organization_id = $1 and e.created_at >= $2::timestamp at time zone 'UTC'
+    where e.organization_id = $1 and e.created_at >= ${dayBegins('$2')}
     group by 1, 2),
   present as materialized (
     select u.unit, coalesce(sum(a.balance), 0) as balance from credit_units u
@@ -57,13 +60,13 @@ const getDays = reading({
   summary: 'Get credits by day and unit',
   description: 'Only days with entries, the newest first.',
   query: Type.Object({
-    from: day('The first day, in UTC.'),
+    from: day('The first day, in the time zone of the finance report.'),
     to: Type.Optional(day('The last day; today if left out.')),
     unit: Type.Optional(Type.String({ description: 'Only this unit.' })),
   }),
   columns: ['day', 'unit', 'sold', 'spent', 'expired', 'revoked', 'adjusted', 'outstanding'],
   response: Type.Object(
-    { data: Type.Array(creditDay.schema, { description: 'The newest day first.' }) },
+    { time_zone: zoneField, data: Type.Array(creditDay.schema, { description: 'The newest day first.' }) },
     { title: 'CreditDays' },
   ),
   checkInput({ query }) {
@@ -83,7 +86,7 @@ const getDays = reading({
       },
       [params.organization_id!, from, to, unit],
     )
-    return jsonOf({ data: creditDay.list(rows) })
+    return jsonOf({ time_zone: await financeZone(db.query, params.organization_id!), data: creditDay.list(rows) })
   },
 })
 

@@ -132,6 +132,32 @@ test('days before the present one have what was outstanding then', async () => {
   )
 })
 
+test('days are those of the finance report’s time zone, also of the entries behind one', async () => {
+  const reporting = `/projects/${project.id}/reporting`
+  const set = (time_zone: string) => server.admin(reporting, { method: 'PUT', body: { time_zone } })
+  const move = (to: string) =>
+    server.db.query(
+      `update credit_entries set created_at = ${to} where amount = 100 and organization_id = $1 returning created_at`,
+      [organization],
+    )
+  const [{ kept }] = (await server.db.query(
+    'select created_at as kept from credit_entries where amount = 100 and organization_id = $1',
+    [organization],
+  )) as [{ kept: string }]
+  assert.equal((await set('America/Sao_Paulo')).status, 200)
+  // The last instant of September there, which is in October in UTC.
+  await move(`'2025-10-01T02:59:59.999999Z'`)
+  const page = await see('/credits?from=2025-09-30&to=2025-10-01')
+  assert.deepEqual(rowsOf(page, 'days'), [['2025-09-30', 'tokens', '100', '100', '0', '0', '0', '0', '1']])
+  assert.match(page, /Days in America\/Sao_Paulo\./)
+  assert.equal(rowsOf(await see('/credits?day=2025-09-30'), 'entries').length, 1)
+  assert.match(await see('/credits?day=2025-10-01'), /No entries\./)
+  const { body } = await server.admin(`/organizations/${organization}/credits/days?from=2025-10-01&to=2025-10-01`)
+  assert.deepEqual(body, { time_zone: 'America/Sao_Paulo', data: [] })
+  await move(`'${kept}'`)
+  assert.equal((await set('UTC')).status, 200)
+})
+
 test('a correction that meets its key in use for another unit is refused, not broken off', async () => {
   const { db, app } = dashboard.server
   await addUnit(db, organization, 'gold')

@@ -1,5 +1,5 @@
 // Credits of an organization: by unit, by day, automatic top-ups, and the entries behind the figures.
-import { dateOf } from '../../../lib/days.ts'
+import { addDays, dateOf } from '../../../lib/days.ts'
 import type { Item, Response } from '../call.ts'
 import { creditAmount, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
@@ -16,11 +16,11 @@ export async function credits(view: View): Promise<Page> {
   const question = 'How much of each unit was sold and used, and how much is owed to customers?'
   if (!view.organization) return { title, body: noProject(view) }
   const params = { organization_id: view.organization.id }
-  const { from, today } = view.span
+  const { from } = view.span
   const of = chosenFilters(view, 'unit')
   const [totals, days, rules, entries] = await Promise.all([
     view.call('getCreditTotals', { params }),
-    view.call('getCreditDays', { params, query: { ...of, from, to: lastDay(view, today) } }),
+    view.call('getCreditDays', { params, query: { ...of, from, ...lastDay(view) } }),
     view.may('listOrganizationTopUps')
       ? listed(view, 'top-ups', 'listOrganizationTopUps', { params, query: of }, { cursor: 'cursor_rules' })
       : undefined,
@@ -40,7 +40,7 @@ export async function credits(view: View): Promise<Page> {
     isCompared: false,
     question,
     body: html`${tableSection(view, 'units', unitTable(view, totals.data), { note: 'Now. What is outstanding is a liability.' })}
-      ${tableSection(view, 'days', dayTable(view, days.data), { note: 'Days in UTC.', empty: html`<p>No movements in this period.</p>`, short: true })}
+      ${tableSection(view, 'days', dayTable(view, days.data), { note: `Days in ${days.time_zone}.`, empty: html`<p>No movements in this period.</p>`, short: true })}
       ${rules && tableSection(view, 'top-ups', topUpTable(view, rules.data), { empty: html`<p>No customer has an automatic top-up.</p>`, below: pageLinks(view, rules) })}
       ${
         entries &&
@@ -58,11 +58,8 @@ export async function credits(view: View): Promise<Page> {
   }
 }
 
-/** The last day of the period, which is given by the day after it. */
-function lastDay({ span }: View, today: string): string {
-  const last = new Date(Date.parse(`${span.to}T00:00:00Z`) - 86_400_000).toISOString().slice(0, 10)
-  return last < span.from ? today : last
-}
+/** The last day of the period; none if it is today, because the days of an organization may begin earlier than those of the project. */
+const lastDay = ({ span: { to, today } }: View) => (to > today ? {} : { to: addDays(to, -1) })
 
 const noUnits = ({ organization }: View) =>
   html`<div class="empty"><h2>No credits</h2><p>An organization can sell tokens, minutes and other <a href="/docs/guides/credits">credits</a>. Create a unit on the command line:
