@@ -132,10 +132,10 @@ export function openBilling(http: Http, organizationId: string, key: string): Bi
   return {
     charge,
     async chargeUntilSettled({ settleTimeoutMs = 120_000, ...options }) {
-      const end = Date.now() + settleTimeoutMs
+      const end = performance.now() + settleTimeoutMs
       for (let pauseMs = 1000; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
         const answer = await charge(options)
-        if (answer.checkout_status !== 'processing' || Date.now() + pauseMs > end) return answer
+        if (answer.checkout_status !== 'processing' || performance.now() + pauseMs > end) return answer
         await wait(pauseMs, options.signal)
       }
     },

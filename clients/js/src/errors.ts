@@ -34,14 +34,21 @@ export async function errorOf(response: Response): Promise<TundishError> {
   const body = parsed(text)
   const { message } = (body ?? {}) as { message?: unknown }
   const { status, headers } = response
-  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
   return new TundishError(typeof message === 'string' ? message : sentenceOf(response), {
     status,
     code: headers.get('x-error-code') ?? '',
     requestId: headers.get('x-request-id') ?? '',
-    retryAfterMs: seconds >= 0 ? seconds * 1000 : undefined,
+    retryAfterMs: retryAfterOf(headers),
     body: body ?? text,
   })
+}
+
+/** Seconds, or an instant by the server's clock: ours may be wrong. */
+function retryAfterOf(headers: Headers): number | undefined {
+  const given = headers.get('retry-after') ?? ''
+  const now = Date.parse(headers.get('date') ?? '') || Date.now()
+  const ms = /^\d+$/.test(given) ? Number(given) * 1000 : Date.parse(given) - now
+  return ms >= 0 ? ms : undefined
 }
 
 /** A redirect is not followed: the key would go to another address. Some runtimes hide its status. */

@@ -39,9 +39,13 @@ export interface Http {
 
 const FIRST_WAIT_MS = 500
 const LONGEST_WAIT_MS = 30_000
+// Of what `Retry-After` asks. A timer of 25 days would end at once.
+const LONGEST_ASKED_MS = 3_600_000
 
 export function openHttp(options: HttpOptions): Http {
   const { retries = 4, timeoutMs = 30_000, fetch: send = fetch } = options
+  if (!/^https?:\/\//.test(options.url))
+    throw new TypeError('Give the client the url of the server, such as https://tundish.example.com.')
   const base = options.url.replace(/\/+$/, '')
 
   async function attempt(call: Call): Promise<{ response: Response; watch: Watch }> {
@@ -154,7 +158,7 @@ function mayRetry(error: unknown, retry: Call['retry']): boolean {
 
 /** How long to wait before the next of so many tries. */
 export function waitMs(error: unknown, tries: number): number {
-  const asked = error instanceof TundishError ? (error.retryAfterMs ?? 0) : 0
+  const asked = error instanceof TundishError ? Math.min(error.retryAfterMs ?? 0, LONGEST_ASKED_MS) : 0
   const backoff = Math.min(FIRST_WAIT_MS * 2 ** tries, LONGEST_WAIT_MS)
   // Up to a quarter more, so that many clients do not come back at once.
   return Math.max(asked, backoff) * (1 + Math.random() / 4)

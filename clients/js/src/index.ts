@@ -1,4 +1,6 @@
 // @tundish/client: what it exports.
+export { WebhookVerificationError } from 'standardwebhooks'
+
 import { unwrap } from './webhooks.ts'
 
 export type {

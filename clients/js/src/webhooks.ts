@@ -23,13 +23,14 @@ export function unwrap(
   headers: Headers | Record<string, string | string[] | undefined>,
   secret: string,
 ): WebhookEvent {
+  if (typeof body !== 'string' && !ArrayBuffer.isView(body) && !((body as unknown) instanceof ArrayBuffer))
+    throw new TypeError('Give unwrap the raw body, as text or bytes, and not what a JSON parser made of it.')
   const text = typeof body === 'string' ? body : new TextDecoder().decode(body)
   return new Webhook(secret).verify(text, plain(headers)) as WebhookEvent
 }
 
-const NAMES = ['webhook-id', 'webhook-timestamp', 'webhook-signature']
-
+/** Names in any case: `verify` knows them all. */
 function plain(headers: Headers | Record<string, string | string[] | undefined>): Record<string, string> {
-  const value = (name: string) => (headers instanceof Headers ? headers.get(name) : headers[name])
-  return Object.fromEntries(NAMES.map((name) => [name, String(value(name) ?? '')]))
+  const all = Symbol.iterator in headers ? [...headers] : Object.entries(headers)
+  return Object.fromEntries(all.map(([name, value]) => [name, String(value ?? '')]))
 }

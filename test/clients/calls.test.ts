@@ -1,0 +1,115 @@
+// What a program gets from the JavaScript client when a setting, a clock, a header or a webhook is not as expected.
+import assert from 'node:assert/strict'
+import { mock, test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
+import { Tundish, type TundishOptions, WebhookVerificationError, webhooks } from '../../clients/js/src/index.ts'
+
+const url = 'http://127.0.0.1:9'
+
+/** A client that gets these responses, one after the other. */
+function clientOf(...responses: Response[]): { tundish: Tundish; calls: () => number } {
+  let calls = 0
+  const fetch = async () =>
+    responses[calls++] ?? Response.json({ id: 'ada', checkout_status: 'succeeded', rejects: [] })
+  const ingest = { onError: () => {} }
+  const tundish = new Tundish({ url, projectKey: 'key', organization: { id: 'acme', key: 'key' }, ingest, fetch })
+  return { tundish, calls: () => calls }
+}
+
+/** What the first try of a call throws. */
+const refusalOf = (headers: Record<string, string>) =>
+  new Tundish({
+    url,
+    projectKey: 'key',
+    retries: 0,
+    fetch: async () => new Response('', { status: 429, headers }),
+  }).profiles
+    .get('ada')
+    .catch((error) => error)
+
+test('Retry-After as seconds, and as a date by the clock of the server', async () => {
+  const date = 'Fri, 31 Jan 2020 09:00:00 GMT'
+  const cases: [string, number | undefined][] = [
+    ['7', 7000],
+    ['Fri, 31 Jan 2020 09:00:30 GMT', 30_000],
+    ['Fri, 31 Jan 2020 08:00:00 GMT', undefined],
+    ['soon', undefined],
+  ]
+  for (const [given, ms] of cases)
+    assert.equal((await refusalOf({ date, 'retry-after': given })).retryAfterMs, ms, given)
+  assert.equal((await refusalOf({ date })).retryAfterMs, undefined)
+})
+
+test('a Retry-After of years is no wait of a millisecond', async () => {
+  const { tundish, calls } = clientOf(new Response('', { status: 503, headers: { 'retry-after': '99999999' } }))
+  tundish.identify({ id: 'ada' })
+  await assert.rejects(tundish.flush({ timeoutMs: 500 }), /not sent within 500 ms/)
+  assert.equal(calls(), 1)
+  assert.equal((await tundish.close({ timeoutMs: 0 })).length, 1)
+})
+
+test('a clock that is set forward does not end the wait for a charge', async () => {
+  const { tundish, calls } = clientOf(Response.json({ checkout_status: 'processing' }))
+  const purchase = { externalId: 'ada', amount: '1', currencyCode: 'USD', idempotencyKey: 'one' }
+  const now = Date.now()
+  const clock = mock.method(Date, 'now', () => now + calls() * 86_400_000)
+  try {
+    assert.equal((await tundish.billing.chargeUntilSettled(purchase)).checkout_status, 'succeeded')
+  } finally {
+    clock.mock.restore()
+  }
+})
+
+test('values that JSON would turn into null, or into nothing, are refused', async () => {
+  const { tundish, calls } = clientOf()
+  const cases: [unknown, RegExp][] = [
+    [{ record: 'session', data: { id: 's', funnel_version: Number.NaN } }, /^TypeError: .* funnel_version is NaN, /],
+    [{ record: 'profile', data: { id: 'p', n: [Number.POSITIVE_INFINITY] } }, /^TypeError: .* 0 is Infinity, /],
+    [
+      { record: 'profile', data: { id: 'p', created_at: new Date('x') } },
+      /^TypeError: .* created_at is Invalid Date, /,
+    ],
+    [undefined, /^TypeError: A record must be an object/],
+  ]
+  for (const [record, error] of cases) assert.throws(() => tundish.ingest(record as never), error)
+  await tundish.flush()
+  assert.equal(calls(), 0)
+})
+
+test('a clear error without an address, and in a browser', () => {
+  for (const given of [undefined, '', 'localhost:8080'])
+    assert.throws(
+      () => new Tundish({ url: given } as TundishOptions),
+      /^TypeError: Give the client the url of the server, /,
+    )
+  Object.assign(globalThis, { document: {} })
+  try {
+    assert.throws(() => new Tundish({ url, projectKey: 'key' }), /^Error: A secret key must not reach a browser: /)
+  } finally {
+    Reflect.deleteProperty(globalThis, 'document')
+  }
+})
+
+test('a webhook verifies with names in any case, and by one of several signatures', () => {
+  const secrets = ['old', 'new'].map((key) => `whsec_${Buffer.from(key.repeat(8)).toString('base64')}`)
+  const body = JSON.stringify({ type: 'profile.anonymized', data: { id: 'Zoë' } })
+  const headersAt = (at: Date) => ({
+    'Webhook-Id': 'evt',
+    'Webhook-Timestamp': String(Math.floor(at.getTime() / 1000)),
+    'Webhook-Signature': secrets.map((secret) => new Webhook(secret).sign('evt', at, body)).join(' '),
+  })
+  const headers = headersAt(new Date())
+  const shapes = [headers, new Headers(headers), new Map(Object.entries(headers)) as never as Headers]
+  for (const secret of secrets)
+    for (const shape of shapes)
+      for (const raw of [body, Buffer.from(body), new TextEncoder().encode(body)])
+        assert.equal(webhooks.unwrap(raw, shape, secret).type, 'profile.anonymized')
+  const [secret] = secrets as [string]
+  assert.throws(
+    () => webhooks.unwrap(body, headersAt(new Date(Date.now() - 301_000)), secret),
+    WebhookVerificationError,
+  )
+  assert.throws(() => webhooks.unwrap(body, {}, secret), WebhookVerificationError)
+  const raw = /^TypeError: Give unwrap the raw body, /
+  for (const parsed of [JSON.parse(body), undefined]) assert.throws(() => webhooks.unwrap(parsed, headers, secret), raw)
+})
