@@ -27,6 +27,9 @@ const isCreated = (from: string, to: string) =>
 const isPaid = (when: string) => `exists (select from subscriptions u ${FIRST_PAYMENT}
   where u.project_id = s.project_id and u.id = s.id and paid_from is not null and ${when})`
 
+/** SQL: whether the subscription `s` was first paid for in a month such as `2026-10`, the cohort that figures have it in. */
+export const isOfCohort = (month: string) => isPaid(`to_char(paid_from at time zone ${ZONE}, 'YYYY-MM') = ${month}`)
+
 // What a subscription tells by itself, however many there are.
 const OF_SUBSCRIPTION: Record<string, (from: string, to: string) => string> = {
   created: isCreated,

@@ -2,7 +2,7 @@
 
 import { STATUSES } from '../../core/records/subscription.ts'
 import { zoneOf } from '../../core/tenants/reporting.ts'
-import { checkMoved, hasMoved, MOVES, readMoved } from '../../data/figures/behind.ts'
+import { checkMoved, hasMoved, isOfCohort, MOVES, readMoved } from '../../data/figures/behind.ts'
 import { DUE } from '../../data/figures/renewals.ts'
 import { addDays, readDay } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -79,12 +79,11 @@ export const subscriptions = [
       ...firstVisitFilters('s.project_id', 's.profile_id'),
       first_payment: {
         schema: Type.String({
-          description: 'Only those first paid for in this month, such as `2026-10`, in the time zone of the project.',
+          description:
+            'Only those first paid for in this month, such as `2026-10`, in the time zone of the project; without a stored payment, those created in it whose state says that they were paid for.',
           pattern: '^[0-9]{4}-(0[1-9]|1[0-2])$',
         }),
-        where: (value) => `to_char((select min(t.created_at) from transactions t
-          where t.project_id = s.project_id and t.subscription_id = s.id and t.price > 0
-            and t.id is distinct from s.trial_transaction_id) at time zone ${zoneOf('$1')}, 'YYYY-MM') = ${value}`,
+        where: isOfCohort,
       },
       moved: {
         schema: Type.String({

@@ -1,7 +1,7 @@
 // What is behind figures: a filter in the URL that all links keep, and the lists of sessions, payments and declined payments.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { followAll } from '../../../src/data/figures/follow.ts'
+import { followAll, rebuildFigures } from '../../../src/data/figures/follow.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert } from '../../support/data.ts'
 import { rowsOf, tilesOf } from './page-numbers.ts'
@@ -241,6 +241,47 @@ test('a subscription has a page with its payments; a cohort leads to its subscri
   assert.equal((await dashboard.visit('/subscriptions/nobody', { cookie })).status, 404)
   const cohort = linksOf(await see(`/subscriptions?${DAYS}`)).find((one) => one.includes('first_payment=2026-01'))!
   assert.equal(rowsOf(await see(cohort.split('#')[0]!), 'subscriptions').length, 2)
+})
+
+test('a cohort leads to as many subscriptions as it counts: also those without a stored payment, none of a sandbox', async () => {
+  const { id, organizationId } = await dashboard.server.project()
+  const at = { created_at: '2026-02-01T02:00:00Z', profile_id: 'eve' }
+  await insert(
+    dashboard.server.db,
+    { id, organizationId },
+    {
+      products: BASICS.products!,
+      profiles: [{ id: 'eve' }],
+      subscriptions: [
+        { id: 'by-status', status: 'active', ...at },
+        { id: 'not-paid', status: 'created', ...at },
+        { id: 'sandbox', status: 'active', sandbox: true, ...at },
+        // In São Paulo the month of the payment is that of the others, too.
+        { id: 'by-payment', status: 'active', ...at, created_at: '2026-01-01T02:00:00Z' },
+      ],
+      transactions: [
+        { id: 'first', subscription_id: 'by-payment', ...at, price: 100, created_at: '2026-02-01T02:59:59.999999Z' },
+      ],
+    },
+  )
+  const body = { time_zone: 'America/Sao_Paulo' }
+  assert.equal((await dashboard.server.admin(`/projects/${id}/reporting`, { method: 'PUT', body })).status, 200)
+  await rebuildFigures(dashboard.server.db, id)
+  const seen = async (more: string) => see(`/subscriptions?from=2026-01-01&to=2026-03-01&project=${id}${more}`)
+  assert.deepEqual(
+    rowsOf(await seen(''), 'cohorts').map((row) => row.slice(0, 2)),
+    [['2026-01', '2']],
+  )
+  const page = await seen('&first_payment=2026-01')
+  assert.deepEqual(
+    rowsOf(page, 'subscriptions')
+      .map(([one]) => one)
+      .sort(),
+    ['by-payment', 'by-status'],
+  )
+  assert.match(page, /Only those that were first paid for in Jan 2026\./)
+  const all = await seen('&first_payment=2026-01&test=1')
+  assert.deepEqual(rowsOf(all, 'subscriptions').length, 3)
 })
 
 test('movements, ends, reasons, days of the forecast and variants lead to the rows they count', async () => {

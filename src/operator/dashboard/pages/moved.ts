@@ -1,6 +1,6 @@
 // Links from figures to the subscriptions behind them, and the note of a list that such a link led to.
 import { readMoved } from '../../../data/figures/behind.ts'
-import { addDays, dateOf } from '../../../lib/days.ts'
+import { addDays, dateOf, monthOf } from '../../../lib/days.ts'
 import { words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import type { View } from '../view.ts'
@@ -17,7 +17,7 @@ export const movedRows = (view: View, move: string) =>
   view.may('listProjectSubscriptions') ? movedLink(view, move) : undefined
 
 /** Whether the page lists only the subscriptions behind a figure. */
-export const isBehind = ({ query }: View) => query.has('moved') || query.has('due')
+export const isBehind = ({ query }: View) => ['moved', 'due', 'first_payment'].some((name) => query.has(name))
 
 const MOVED: Record<string, string> = {
   created: 'were created',
@@ -41,7 +41,8 @@ export function behindNote(view: View): Piece {
   const { query } = view
   const { from, to, move } = readMoved(query.get('moved') ?? '')
   const due = query.get('due')
+  const cohort = query.get('first_payment')
   const reason = query.get('reason')
   const days = from === to || move === 'paying' ? `on ${dateOf(to)}` : `from ${dateOf(from)} to ${dateOf(to)}`
-  return html`Only those${due ? ` of which a payment is due on ${dateOf(due)}` : ''}${move && ` that ${MOVED[move] ?? move}, ${days}`}${reason && `, for the reason “${words(reason)}”`}. <a href="${view.href(view.path)}#subscriptions">Show all</a>`
+  return html`Only those${due ? ` of which a payment is due on ${dateOf(due)}` : ''}${cohort && ` that were first paid for in ${monthOf(cohort)}`}${move && ` that ${MOVED[move] ?? move}, ${days}`}${reason && `, for the reason “${words(reason)}”`}. <a href="${view.href(view.path)}#subscriptions">Show all</a>`
 }
