@@ -20,6 +20,35 @@ const CLIENT = join(import.meta.dirname, '../../clients/python')
 const billing = await startBilling()
 after(() => billing.stop())
 
+const faults =
+  'the Python client leaves out what a whole call is refused for, repeats what broke off, and survives a fork'
+test(titled(faults, missing ? `${PYTHON} has no httpx with standardwebhooks` : undefined), {
+  skip: missing,
+}, async () => {
+  const project = await billing.server.project()
+  const env = {
+    PATH: process.env['PATH'],
+    PYTHONPATH: CLIENT,
+    PYTHONDONTWRITEBYTECODE: '1',
+    URL: billing.server.url,
+    KEY: project.key,
+  }
+  const { stdout } = await promisify(execFile)(PYTHON, [join(import.meta.dirname, 'python-faults.py')], { env })
+  const foreign = [200, 'The response is not from Tundish, or broke off: check the url.']
+  assert.deepEqual(JSON.parse(stdout), {
+    bad: [7, 4, [1, 3, 5], ['invalid_json', 'invalid_json', 'body_too_large']],
+    charge: ['succeeded', 2],
+    foreign,
+    html: foreign,
+    moved: [302, 'The server redirects: give the client its final address.'],
+    waits: [7, 30, 3600],
+    changes: ['2026-01-31T09:00:00Z', 4, [3, 1, 1]],
+    forged: 3,
+    address: 'Give the client the url of the server, such as https://tundish.example.com.',
+    fork: [0, 0, 0],
+  })
+})
+
 const title = 'the Python client writes, reads, charges, spends and verifies'
 test(titled(title, missing ? `${PYTHON} has no httpx with standardwebhooks` : undefined), {
   skip: missing,

@@ -12,8 +12,6 @@ from .http import Http, TundishError, exact, read
 # What a call may have at most; the bytes leave room for what surrounds the records.
 MOST_RECORDS = 1000
 MOST_BYTES = 1_000_000
-# How often the stream of changes may break off without having come further.
-MOST_BREAKS = 5
 
 Record = Mapping[str, Any]
 
@@ -103,12 +101,10 @@ class Data:
                         waiting = []
                     else:
                         waiting.append(Change(line["record"], line["data"]))
-            except httpx.TransportError:
-                if breaks == MOST_BREAKS:
-                    raise
-            breaks += 1
-            if breaks > MOST_BREAKS:
-                raise httpx.ReadError("The export broke off again and again.")
+                raise httpx.ReadError("The export ended before its last line.")
+            except (httpx.TransportError, TundishError) as error:
+                breaks += 1
+                self._http.pause(error, breaks, safe=True)
 
     def close(self) -> None:
         self._http.close()
@@ -125,10 +121,22 @@ class Data:
         try:
             answer = self._http.call("POST", "/records", safe=True, content=body, params=params, headers=headers)
         except TundishError as error:
-            if not skip_bad or not isinstance(error.body, dict) or "rejects" not in error.body:
+            if not skip_bad or error.status not in (400, 413):
                 raise
-            # All of them are bad.
-            answer = error.body
+            if isinstance(error.body, dict) and "rejects" in error.body:
+                # All of them are bad.
+                answer = error.body
+            elif len(batch) == 1:
+                reject = {"index": 0, "code": error.code or "", "reason": str(error)}
+                answer = {**vars(Result(read=1, rejected=1)), "rejects": [reject]}
+            else:
+                # Refused as a whole: until the bad record is alone.
+                half = len(batch) // 2
+                self._write(batch[:half], params, skip_bad, total)
+                self._write(batch[half:], params, skip_bad, total)
+                return
+        if not isinstance(answer, dict) or "rejects" not in answer:
+            raise TundishError(200, None, answer, None)
         for reject in answer["rejects"]:
             total.rejects.append({**reject, "index": reject["index"] + total.read})
         for name in ("read", "written", "unchanged", "skipped", "erased", "rejected"):
@@ -143,7 +151,10 @@ class Data:
             if void_from:
                 raise LostCommits(void_from)
             for line in response.iter_lines():
-                yield json.loads(line, parse_float=Decimal)
+                try:
+                    yield json.loads(line, parse_float=Decimal)
+                except ValueError:
+                    raise httpx.ReadError("The export broke off, or a proxy sent something else.") from None
 
 
 def _batches(records: Iterable[Record]) -> Iterator[list[str]]:

@@ -1,9 +1,12 @@
 """Requests with retries: what may have happened is only sent again where that is safe."""
 
+import itertools
 import json
+import os
 import random
 import time
 from decimal import Decimal
+from email.utils import parsedate_to_datetime
 from typing import Any, Callable, Mapping, Optional
 
 import httpx
@@ -11,16 +14,28 @@ import httpx
 TRIES = 5
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
+# Of what `Retry-After` asks.
+LONGEST_ASKED_SECONDS = 3600.0
 # Nothing was done: such a request may always be sent again.
 NOT_DONE = (408, 429, 503)
 
 
 class TundishError(Exception):
-    """A response that is no success: `status`, `code` (`X-Error-Code`) and `body`, the response's JSON."""
+    """
+    A response that is no success, or is not from Tundish: `status`, `code` (`X-Error-Code`) and `body`, the response's JSON, and
+    `retry_after`, the seconds that the server asks to wait, if it does.
+    """
+
+    retry_after: Optional[float] = None
 
     def __init__(self, status: int, code: Optional[str], body: Any, request_id: Optional[str]) -> None:
         message = body.get("message") if isinstance(body, dict) else None
-        super().__init__(message or f"The server responded with {status}.")
+        sentence = f"The server responded with {status}."
+        if status < 300:
+            sentence = "The response is not from Tundish, or broke off: check the url."
+        elif status < 400:
+            sentence = "The server redirects: give the client its final address."
+        super().__init__(message or sentence)
         self.status = status
         self.code = code
         self.body = body
@@ -38,56 +53,81 @@ class Http:
         transport: Optional[httpx.BaseTransport] = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._client = httpx.Client(base_url=url.rstrip("/"), headers=dict(headers), timeout=timeout, transport=transport)
+        if not url.startswith(("http://", "https://")):
+            raise ValueError("Give the client the url of the server, such as https://tundish.example.com.")
+        self._open: Callable[[], httpx.Client] = lambda: httpx.Client(
+            base_url=url, headers=dict(headers), timeout=timeout, transport=transport
+        )
+        self._opened = (os.getpid(), self._open())
         self._sleep = sleep
 
     def call(self, method: str, path: str, *, safe: bool, **more: Any) -> Any:
         """The JSON of a response, with decimals as they were sent. `safe`: it may be sent again without an answer."""
-        response = self._send(method, path, safe, more)
-        return read(response)
+        for attempt in itertools.count(1):
+            try:
+                return read(self._client.request(method, path, **more))
+            except (httpx.TransportError, TundishError) as error:
+                self.pause(error, attempt, safe)
 
     def stream(self, path: str, params: Mapping[str, str]) -> Any:
         return self._client.stream("GET", path, params=dict(params))
 
+    def pause(self, error: Exception, attempt: int, safe: bool) -> None:
+        """Waits before the next try, as long as the server asked. Raises the error if there is none."""
+        if attempt >= TRIES or not (safe or _is_not_done(error)) or not _may_pass(error):
+            raise error
+        backoff: float = min(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
+        # Jitter, so that callers do not come together.
+        asked = getattr(error, "retry_after", None)
+        self._sleep(backoff * (0.5 + random.random() / 2) if asked is None else asked + random.random())
+
     def close(self) -> None:
         self._client.close()
 
-    def _send(self, method: str, path: str, safe: bool, more: dict[str, Any]) -> httpx.Response:
-        for attempt in range(1, TRIES + 1):
-            try:
-                response = self._client.request(method, path, **more)
-            except httpx.TransportError as error:
-                # Without a connection the request has not arrived.
-                if attempt == TRIES or not (safe or isinstance(error, httpx.ConnectError)):
-                    raise
-                self._sleep(pause(attempt, None))
-                continue
-            again = response.status_code in NOT_DONE or (safe and response.status_code >= 500)
-            if not again or attempt == TRIES:
-                return response
-            self._sleep(pause(attempt, response.headers.get("Retry-After")))
-        raise AssertionError("unreachable")
+    @property
+    def _client(self) -> httpx.Client:
+        # After a fork, two processes with the same connection would read each other's responses.
+        if self._opened[0] != os.getpid():
+            self._opened = (os.getpid(), self._open())
+        return self._opened[1]
 
 
-def pause(attempt: int, retry_after: Optional[str]) -> float:
-    """Seconds: as the server asked, or twice as long each time, with jitter so that callers do not come together."""
-    if retry_after is not None and retry_after.isdigit():
-        return float(retry_after) + random.random()
-    longest: float = min(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
-    return longest * (0.5 + random.random() / 2)
+def _is_not_done(error: Exception) -> bool:
+    """Without a connection the request has not arrived."""
+    return isinstance(error, httpx.ConnectError) or (isinstance(error, TundishError) and error.status in NOT_DONE)
+
+
+def _may_pass(error: Exception) -> bool:
+    # A success that is an error here broke off, or a proxy sent it.
+    return not isinstance(error, TundishError) or error.status in NOT_DONE or error.status >= 500 or error.status < 300
 
 
 def read(response: httpx.Response) -> Any:
-    """The JSON of a response. Raises a `TundishError` for one that is no success."""
+    """The JSON of a response. Raises a `TundishError` for one that is no success, or is no JSON."""
     try:
-        body = json.loads(response.text, parse_float=Decimal) if response.text else None
+        body = json.loads(response.text, parse_float=Decimal)
     except ValueError:
         body = None
-    if response.is_success:
+    if response.is_success and body is not None:
         return body
-    raise TundishError(
-        response.status_code, response.headers.get("X-Error-Code"), body, response.headers.get("X-Request-Id")
-    )
+    headers = response.headers
+    error = TundishError(response.status_code, headers.get("X-Error-Code"), body, headers.get("X-Request-Id"))
+    error.retry_after = _retry_after(headers)
+    raise error
+
+
+def _retry_after(headers: httpx.Headers) -> Optional[float]:
+    """Seconds, at most an hour. A date counts by the clock of the server: ours may be wrong."""
+    given = headers.get("Retry-After", "")
+    try:
+        seconds = float(given) if given.isdigit() else _instant(given) - _instant(headers.get("Date", ""))
+    except (TypeError, ValueError):
+        return None
+    return min(max(seconds, 0.0), LONGEST_ASKED_SECONDS)
+
+
+def _instant(date: str) -> float:
+    return parsedate_to_datetime(date).timestamp()
 
 
 def exact(value: Any) -> Any:

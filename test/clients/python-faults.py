@@ -1,0 +1,91 @@
+# What the Python client makes of bad records, broken and foreign responses, forged webhooks and a fork, as JSON.
+import base64
+import json
+import os
+import time
+
+import httpx
+from tundish import Billing, Data, TundishError, WebhookVerificationError, verify_webhook
+
+url = os.environ["URL"]
+key = os.environ["KEY"]
+created_at = "2026-01-02T03:04:05Z"
+out: dict = {}
+
+
+def respond(*responses):
+    """A client's transport with these responses, and the seconds that it waited."""
+    rest, slept = list(responses), []
+    transport = httpx.MockTransport(lambda request: rest.pop(0))
+    return {"transport": transport, "sleep": lambda seconds: slept.append(int(seconds))}, slept
+
+
+def person(name, **more):
+    return {"record": "profile", "data": {"id": name, "created_at": created_at, **more}}
+
+
+def error_of(work):
+    try:
+        work()
+    except TundishError as error:
+        return [error.status, str(error)]
+
+
+bad = [{"phone": "a\0b"}, {"phone": "\ud800"}, {"phone": "x" * 1_100_000}]
+records = [person(f"p{n}", **(bad[n // 2] if n % 2 else {})) for n in range(7)]
+with Data(url, key) as data:
+    result = data.write(records)
+    codes = [reject["code"] for reject in result.rejects]
+    out["bad"] = [result.read, result.written, [reject["index"] for reject in result.rejects], codes]
+
+broken = httpx.Response(200, text='{"checkout_sta')
+more, slept = respond(broken, httpx.Response(200, json={"checkout_status": "succeeded"}))
+charge = Billing("http://shop", "acme", "key", **more).charge("ada", "1", "USD", idempotency_key="one")
+out["charge"] = [charge["checkout_status"], len(slept) + 1]
+more, _ = respond(httpx.Response(200, json={"ok": True}))
+out["foreign"] = error_of(lambda: Data("http://shop", "key", **more).write([person("ada")]))
+more, _ = respond(*[httpx.Response(200, text="<html>")] * 5)
+out["html"] = error_of(lambda: Data("http://shop", "key", **more).get("/profiles/ada"))
+more, _ = respond(httpx.Response(302))
+out["moved"] = error_of(lambda: Data("http://shop", "key", **more).get("/profiles/ada"))
+
+dates = {"Date": "Fri, 31 Jan 2020 09:00:00 GMT", "Retry-After": "Fri, 31 Jan 2020 09:00:30 GMT"}
+asked = [{"Retry-After": "7"}, dates, {"Retry-After": "99999999"}]
+more, slept = respond(*[httpx.Response(429, headers=one) for one in asked], httpx.Response(200, json={}))
+Data("http://shop", "key", **more).get("/profiles/ada")
+out["waits"] = slept
+lines = '{"record":"profile","data":{}}\n{"cursor":"a"}\n{"horizon":"2026-01-31T09:00:00Z"}\n'
+later = httpx.Response(503, headers={"Retry-After": "3"})
+rest = [later, httpx.Response(200, text='{"rec'), httpx.Response(200, text="<html>\n"), httpx.Response(200, text=lines)]
+more, slept = respond(*rest)
+changes = list(Data("http://shop", "key", **more).changes())
+out["changes"] = [changes[-1].horizon, len(slept) + 1, [slept[0], *(1 for one in slept[1:] if one < 3)]]
+
+secret = "whsec_" + base64.b64encode(b"x" * 24).decode()
+head = {"webhook-id": "a", "webhook-timestamp": str(int(time.time()))}
+out["forged"] = 0
+for body, signature in ((b"\xff", "v1,AAAA"), (b"{}", "v1"), (b"{}", "v1,\xe9")):
+    try:
+        verify_webhook(secret, body, {**head, "webhook-signature": signature})
+    except WebhookVerificationError:
+        out["forged"] += 1
+try:
+    Data("localhost:8080", "key")
+except ValueError as error:
+    out["address"] = str(error)
+
+# After a fork each process has its own connections: on a shared one, each would get what the other asked for.
+data = Data(url, key)
+data.get("/profiles/p0")
+children = []
+for child in range(3):
+    pid = os.fork()
+    if pid == 0:
+        names = [f"p{(n + child) % 4 * 2}" for n in range(100)]
+        try:
+            os._exit(sum(data.get(f"/profiles/{name}")["id"] != name for name in names))
+        finally:
+            os._exit(255)
+    children.append(pid)
+out["fork"] = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+print(json.dumps(out))
