@@ -1,9 +1,10 @@
 // Money that went back to customers: refunds and disputes of an organization.
+import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { withAndWithoutPeople } from '../../core/records/without-people.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { boolean, decimal, instant, text } from '../../lib/shape/shape.ts'
-import { dayFiltersOf, valueFilter } from './day-filters.ts'
+import { dayFiltersOf, testFilter, valueFilter } from './day-filters.ts'
 import { equals, list, ofOrganization } from './list.ts'
 
 const TAG = 'Orders'
@@ -85,7 +86,7 @@ export const moneyBack = [
     shape: movement,
     withoutPeople: movementWithoutPeople,
     reach: { organization: 'c.organization_id', project: 'c.project_id' },
-    from: 'report_transactions r join customers c using (organization_id, external_id)',
+    from: `report_transactions r join customers c using (organization_id, external_id) ${ACCOUNT}`,
     at: paidAt('r'),
     key: 'r.trx_id',
     isKey: isUuid,
@@ -98,6 +99,7 @@ export const moneyBack = [
       ...dayFiltersOf('c.project_id', paidAt('r')),
       reason: valueFilter('r.psp_reason_code', 'Only those with this reason code.'),
       provider: equals('r.psp', 'Only those at this payment provider.'),
+      test: testFilter(IS_TEST),
     },
   }),
 ] as const

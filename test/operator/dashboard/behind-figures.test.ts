@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { followAll, rebuildFigures } from '../../../src/data/figures/follow.ts'
 import { startDashboard } from '../../support/dashboard.ts'
-import { BASICS, insert } from '../../support/data.ts'
+import { addRow, BASICS, insert } from '../../support/data.ts'
 import { rowsOf, tilesOf } from './page-numbers.ts'
 
 const DAYS = 'from=2026-01-01&to=2026-01-31'
@@ -374,4 +374,17 @@ test('lists behind figures leave out test data, as the figures do, and show it w
     )
     assert.equal(rowsOf(await see(`/${table}?${DAYS}&test=1`), table).length, 2)
   }
+  const refunds = `/refunds?${DAYS}&type=chargeback`
+  assert.equal(rowsOf(await see(refunds), 'movements').length, 1)
+  const account = { organization_id: project.organizationId, psp: 'simulator', psp_merchant_id: 'test' }
+  await addRow(server.db, 'merchant_accounts', { ...account, is_sandbox: true })
+  await server.db.query(
+    `update report_transactions set psp_merchant_id = 'test' where organization_id = $1 and psp_transaction_type = 'chargeback'`,
+    [project.organizationId],
+  )
+  await computeAgain()
+  assert.equal(tilesOf(await see(refunds)).Disputes, '0')
+  assert.match(await see(refunds), /No refunds or disputes of this period match\./)
+  assert.equal(tilesOf(await see(`${refunds}&test=1`)).Disputes, '1')
+  assert.equal(rowsOf(await see(`${refunds}&test=1`), 'movements').length, 1)
 })

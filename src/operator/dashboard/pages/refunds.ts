@@ -45,7 +45,7 @@ export async function refunds(view: View): Promise<Page> {
     listed(view, 'refunds', 'listRefunds', { params, query: ofProject }, { cursor: 'cursor_refunds' }),
     listed(view, 'movements', 'listMoneyBack', {
       params,
-      query: { ...ofProject, ...daysOf(view), ...chosenFilters(view, 'type', 'reason') },
+      query: { ...ofProject, ...daysOf(view), ...chosenFilters(view, 'type', 'reason'), test: view.test },
     }),
   ])
   return {
