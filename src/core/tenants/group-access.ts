@@ -49,8 +49,19 @@ function accessOf(where: string, given: unknown): Access {
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string')
 
-/** The access of the first group of the setting that the claim has, which is one group or a list; undefined if it has none. */
-export function accessByGroups(groups: GroupAccess, claim: unknown): Access | undefined {
-  const own = new Set([claim].flat().filter((one) => typeof one === 'string'))
-  return groups.find(([group]) => own.has(group))?.[1]
+/**
+ * The access of the first group of the setting that the claim has, which is one group or a list; undefined if it has none. `ignoreCase` is for
+ * e-mail addresses, which providers write as they were typed; of A to Z only, so that no other letter passes for one of them.
+ */
+export function accessByGroups(groups: GroupAccess, claim: unknown, { ignoreCase = false } = {}): Access | undefined {
+  const asCompared = ignoreCase ? lowerCase : (text: string) => text
+  const own = new Set(
+    [claim]
+      .flat()
+      .filter((one) => typeof one === 'string')
+      .map(asCompared),
+  )
+  return groups.find(([group]) => own.has(asCompared(group)))?.[1]
 }
+
+const lowerCase = (text: string) => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())

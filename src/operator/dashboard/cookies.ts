@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 export function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
   for (const part of (headers.cookie ?? '').split(';')) {
     const [key, value] = part.trim().split('=', 2)
-    if (key === name && value && /^[A-Za-z0-9_-]{1,2000}$/.test(value)) return value
+    if (key === name && value && /^[A-Za-z0-9_-]{1,4000}$/.test(value)) return value
   }
   return undefined
 }
@@ -25,5 +25,9 @@ export function dropCookie(reply: FastifyReply, name: string): void {
   reply.header('set-cookie', `${name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict`)
 }
 
-/** Whether the browser used TLS, which a proxy in front terminates. A forged header only makes the cookie stricter. */
-export const isSecure = ({ headers }: FastifyRequest) => headers['x-forwarded-proto'] === 'https'
+/**
+ * Whether the browser used TLS, which a proxy in front terminates. Of several proxies each may add a value; the first is the browser's. A forged
+ * header only makes the cookie stricter.
+ */
+export const isSecure = ({ headers }: FastifyRequest) =>
+  [headers['x-forwarded-proto'] ?? ''].flat().join().split(',')[0]!.trim().toLowerCase() === 'https'

@@ -43,8 +43,20 @@ export interface Person {
   tokens: Tokens
 }
 
-/** Why a sign-in fails: the provider refuses it, the person has no role, or one only by an unverified address, or the provider cannot be reached. */
-export type Refused = { why: 'refused' | 'no role' | 'unverified' | 'unreachable'; detail: string }
+/**
+ * Why a sign-in fails: the provider refuses it, the person has no role, or one only by an unverified address, the provider does not send the
+ * claim with the groups, or it cannot be reached.
+ */
+export interface Refused {
+  why: 'refused' | 'no role' | 'no claim' | 'unverified' | 'unreachable'
+  detail: string
+  /** Whether it is about this installation and says nothing of the person: another client secret or issuer, a signature, a clock. */
+  ofInstallation?: boolean
+  /** The claims that the provider sent in place of the missing one. */
+  sent?: string[]
+  /** New tokens, where the refresh token was used before the failure: many providers accept it only once. */
+  tokens?: Tokens
+}
 
 export interface IdentityProvider {
   begin(redirectUri: string): Promise<{ url: URL; begun: Begun } | Refused>
@@ -52,17 +64,23 @@ export interface IdentityProvider {
   finish(address: URL, begun: Begun): Promise<Person | Refused>
   /** Asks again who has these tokens. */
   confirm(subject: string, tokens: Tokens): Promise<Person | Refused>
+  /** Whether a confirmation failed so recently that the next one waits. */
+  isPaused(): boolean
 }
 
 const TIMEOUT_S = 10
 // The provider may change its keys and addresses; of the keys of signatures an unknown one is looked up at once.
 const DISCOVERED_MS = 60 * 60_000
 
+// While the provider does not respond, pages would wait for it one after another.
+const PAUSE_MS = 20_000
+
 export const isRefused = (result: object): result is Refused => 'why' in result
 
 export function openIdentityProvider(settings: OidcSettings, clock: { monotonicMs(): number }): IdentityProvider {
   const { issuer, scope } = settings
   let found: { atMs: number; configuration: Promise<Configuration> } | undefined
+  let pausedUntilMs = 0
   const configured = (): Promise<Configuration> => {
     if (found && clock.monotonicMs() - found.atMs < DISCOVERED_MS) return found.configuration
     const configuration = discover(settings)
@@ -80,9 +98,11 @@ export function openIdentityProvider(settings: OidcSettings, clock: { monotonicM
   ): Promise<Person | Refused> {
     const hasMore = configuration.serverMetadata().userinfo_endpoint !== undefined
     const all = hasMore ? { ...claims, ...(await fetchUserInfo(configuration, tokens.access, claims.sub)) } : claims
-    const access = accessByGroups(settings.roles, claimOf(all, settings.claim))
+    const claim = claimOf(all, settings.claim)
+    const access = accessByGroups(settings.roles, claim, { ignoreCase: settings.claim === 'email' })
     const name = nameOf(all, claims.sub)
     if (settings.claim === 'email' && !isVerified(all)) return { why: 'unverified', detail: name }
+    if (claim === undefined || claim === null) return { why: 'no claim', detail: name, sent: Object.keys(all).sort() }
     if (!access) return { why: 'no role', detail: name }
     return { subject: claims.sub, name, access, tokens }
   }
@@ -113,17 +133,23 @@ export function openIdentityProvider(settings: OidcSettings, clock: { monotonicM
         const tokens = { access: response.access_token, refresh: response.refresh_token }
         return personOf(configuration, response.claims()!, tokens)
       }),
-    confirm: (subject, tokens) =>
-      refusals(issuer, async () => {
+    isPaused: () => clock.monotonicMs() < pausedUntilMs,
+    async confirm(subject, tokens) {
+      let latest = tokens
+      const result = await refusals(issuer, async () => {
         const configuration = await configured()
         // Without a refresh token the provider is asked with the access token, which ends with the person's session there.
         if (tokens.refresh === undefined) return personOf(configuration, { sub: subject }, tokens)
         const response = await refreshTokenGrant(configuration, tokens.refresh)
+        latest = { access: response.access_token, refresh: response.refresh_token ?? tokens.refresh }
         const claims = response.claims() ?? { sub: subject }
         if (claims.sub !== subject) return { why: 'refused', detail: 'It names another person.' }
-        const next = { access: response.access_token, refresh: response.refresh_token ?? tokens.refresh }
-        return personOf(configuration, claims, next)
-      }),
+        return personOf(configuration, claims, latest)
+      })
+      const isFailed = isRefused(result) && (result.why === 'unreachable' || result.ofInstallation === true)
+      if (isFailed) pausedUntilMs = clock.monotonicMs() + PAUSE_MS
+      return isFailed && latest !== tokens ? { ...result, tokens: latest } : result
+    },
   }
 }
 
@@ -176,23 +202,28 @@ async function refusals<T>(issuer: string, work: () => Promise<T | Refused>): Pr
 }
 
 function refusalOf(error: unknown, issuer: string): Refused {
-  if (error instanceof AuthorizationResponseError || error instanceof ResponseBodyError) {
-    const isDown = error instanceof ResponseBodyError && error.status >= 500
-    return { why: isDown ? 'unreachable' : 'refused', detail: `${issuer} answers "${clean(error.error)}".` }
+  if (error instanceof AuthorizationResponseError)
+    return {
+      why: DOWN.has(error.error) ? 'unreachable' : 'refused',
+      detail: `${issuer} answers "${clean(error.error)}".`,
+    }
+  if (error instanceof ResponseBodyError) {
+    const isDown = error.status >= 500 || error.status === 429 || DOWN.has(error.error)
+    const detail = `${issuer} answers "${clean(error.error)}".`
+    return { why: isDown ? 'unreachable' : 'refused', detail, ofInstallation: error.error === 'invalid_client' }
   }
   if (error instanceof WWWAuthenticateChallengeError) {
-    return {
-      why: error.status >= 500 ? 'unreachable' : 'refused',
-      detail: `${issuer} does not accept the access token.`,
-    }
+    const isDown = error.status >= 500 || error.status === 429
+    return { why: isDown ? 'unreachable' : 'refused', detail: `${issuer} does not accept the access token.` }
   }
   if (error instanceof ClientError && UNREACHABLE.has(error.code ?? '')) return { why: 'unreachable', detail: issuer }
-  if (error instanceof ClientError) return { why: 'refused', detail: clean(error.message) }
+  if (error instanceof ClientError) return { why: 'refused', detail: clean(error.message), ofInstallation: true }
   // A connection that failed is a TypeError of fetch.
   if (error instanceof TypeError || error instanceof DOMException) return { why: 'unreachable', detail: issuer }
   throw error
 }
 
+const DOWN = new Set(['temporarily_unavailable', 'server_error', 'slow_down'])
 const UNREACHABLE = new Set(['OAUTH_TIMEOUT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON'])
 
 /** A text of the provider that is shown and logged: one line, of a limited length. */

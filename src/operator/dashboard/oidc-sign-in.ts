@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
 import { cookieOf, dropCookie, isSecure, setCookie } from './cookies.ts'
-import { html } from './html.ts'
+import { type Html, html } from './html.ts'
 import { type Begun, type IdentityProvider, isRefused, type Refused } from './identity-provider.ts'
 import { beginPersonSession } from './person-sessions.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument } from './send.ts'
@@ -14,6 +14,9 @@ const CALLBACK = `${PATH}/callback`
 // For a person to type a password and a second factor.
 const BEGUN_SECONDS = 10 * 60
 const CONTEXT = 'sign-in that was begun'
+// Browsers keep cookies of 4,096 bytes. Sealed and as base64url it is a third larger.
+const BEGUN_BYTES = 2800
+const TO_BYTES = 2000
 
 interface Kept extends Begun {
   to: string
@@ -26,28 +29,28 @@ export function mountOidc(scope: FastifyInstance, app: App, provider: IdentityPr
   scope.get<{ Querystring: string }>(PATH, async (request, reply) => {
     const result = await provider.begin(`${originOf(request)}${CALLBACK}`)
     if (isRefused(result)) return refuse(app, request, reply, result)
-    const kept: Kept = {
-      ...result.begun,
-      to: ownPath(new URLSearchParams(request.query).get('to')),
-      untilMs: Date.now() + BEGUN_SECONDS * 1000,
-    }
-    const value = app.seal.seal(JSON.stringify(kept), CONTEXT).toString('base64url')
-    // Lax: the way back is a link of the provider's site.
-    setCookie(reply, BEGUN_COOKIE, value, { seconds: BEGUN_SECONDS, secure: isSecure(request), sameSite: 'Lax' })
+    const to = shortEnough(ownPath(new URLSearchParams(request.query).get('to')))
+    const kept = { ...result.begun, to, untilMs: Date.now() + BEGUN_SECONDS * 1000 }
+    keepBegun(app, request, reply, [kept, ...begunOf(app, request)])
     return reply.headers(DOCUMENT_HEADERS).redirect(result.url.href, 303)
   })
   scope.get(CALLBACK, async (request, reply) => {
-    const begun = begunOf(app, request)
-    // Whatever comes of it, it is used up.
-    dropCookie(reply, BEGUN_COOKIE)
-    if (!begun) return sendDocument(request, reply.code(400), 'Sign in', page(NOT_BEGUN))
-    const result = await provider.finish(new URL(request.url, originOf(request)), begun)
+    const all = begunOf(app, request)
+    const state = new URL(request.url, originOf(request)).searchParams.get('state')
+    const begun = all.find((one) => one.state === state)
+    // Whatever comes of it, it is used up. Those of other tabs go on.
+    const others = all.filter((one) => one !== begun)
+    if (begun) keepBegun(app, request, reply, others)
+    if (all.length === 0) return sendDocument(request, reply.code(400), 'Sign in', page(NOT_BEGUN, OPEN))
+    // The check of another state is the library's.
+    const { to, ...known } = begun ?? all[0]!
+    const result = await provider.finish(new URL(request.url, originOf(request)), known)
     if (isRefused(result)) return refuse(app, request, reply, result)
     const token = await beginPersonSession(app, result)
     setCookie(reply, sessionCookie, token, { seconds: SESSION_HOURS * 3600, secure: isSecure(request) })
     app.log.info({ person: result.subject }, 'Signed in to the dashboard.')
     // A page, not a redirect: after a link from another site the browser would not send the new cookie with a redirect.
-    return sendDocument(request, reply.header('refresh', `0; url=${begun.to}`), 'Signed in', signedIn(begun.to))
+    return sendDocument(request, reply.header('refresh', `0; url=${to}`), 'Signed in', signedIn(to))
   })
 }
 
@@ -57,20 +60,33 @@ export const oidcPath = (to: string) => (to === '/' ? PATH : `${PATH}?${new URLS
 /** The listener refuses a `Host` that is not its own, and the provider an address that was not registered there. */
 const originOf = (request: FastifyRequest) => `${isSecure(request) ? 'https' : 'http'}://${request.headers.host}`
 
-function begunOf({ seal }: App, request: FastifyRequest): Kept | undefined {
+/** What was begun in this browser, the newest first: people sign in in several tabs at once. */
+function begunOf({ seal }: App, request: FastifyRequest): Kept[] {
   const value = cookieOf(request, BEGUN_COOKIE)
-  if (value === undefined) return undefined
+  if (value === undefined) return []
   try {
-    const kept = JSON.parse(seal.open(Buffer.from(value, 'base64url'), CONTEXT)) as Kept
-    return kept.untilMs > Date.now() ? kept : undefined
+    const kept = JSON.parse(seal.open(Buffer.from(value, 'base64url'), CONTEXT)) as Kept | Kept[]
+    return [kept].flat().filter(({ untilMs }) => untilMs > Date.now())
   } catch {
-    return undefined
+    return []
   }
 }
 
+/** Keeps as many of them, from the first on, as a browser does. */
+function keepBegun({ seal }: App, request: FastifyRequest, reply: FastifyReply, all: Kept[]): void {
+  while (Buffer.byteLength(JSON.stringify(all)) > BEGUN_BYTES) all.pop()
+  const value = seal.seal(JSON.stringify(all), CONTEXT).toString('base64url')
+  if (all.length === 0) dropCookie(reply, BEGUN_COOKIE)
+  // Lax: the way back is a link of the provider's site.
+  else setCookie(reply, BEGUN_COOKIE, value, { seconds: BEGUN_SECONDS, secure: isSecure(request), sameSite: 'Lax' })
+}
+
+/** The path without its query if it is too long for a cookie. */
+const shortEnough = (to: string) => [to, to.split('?')[0]!].find((path) => Buffer.byteLength(path) <= TO_BYTES) ?? '/'
+
 function refuse({ log, config }: App, request: FastifyRequest, reply: FastifyReply, refused: Refused): FastifyReply {
-  const { why, detail } = refused
-  log.warn({ request_id: request.id, why, detail }, 'Nobody was signed in.')
+  const { why, detail, sent } = refused
+  log.warn({ request_id: request.id, why, detail, sent }, 'Nobody was signed in.')
   const provider = new URL(config.oidc!.issuer).host
   if (why === 'unreachable')
     return sendDocument(
@@ -82,16 +98,21 @@ function refuse({ log, config }: App, request: FastifyRequest, reply: FastifyRep
   const sentence =
     why === 'no role'
       ? `${detail}, none of your groups at ${provider} has a role here. Ask the owner of this installation for one.`
-      : why === 'unverified'
-        ? `${detail}, ${provider} has not verified your e-mail address, so it gives you no role here.`
-        : `The sign-in at ${provider} failed, and nobody was signed in. The log has the reason under request ID ${request.id}.`
+      : why === 'no claim'
+        ? `${detail}, ${provider} did not send the claim "${config.oidc!.claim}", so it gives you no role here. The owner of this installation finds what it sent in the log under request ID ${request.id}.`
+        : why === 'unverified'
+          ? `${detail}, ${provider} has not verified your e-mail address, so it gives you no role here.`
+          : `The sign-in at ${provider} failed, and nobody was signed in. The log has the reason under request ID ${request.id}.`
   return sendDocument(request, reply.code(403), 'Sign in', page(sentence))
 }
 
-const NOT_BEGUN = 'This sign-in was not begun in this browser, took too long, or has ended before. Sign in again.'
+const NOT_BEGUN =
+  'This sign-in was not begun in this browser, took too long, or has ended before. Sign in again. If that does not help, let your browser keep cookies of this site.'
 
-const page = (sentence: string) =>
-  html`<body class="alone"><main id="content"><h1>Not signed in</h1><p class="failed" role="alert">${sentence}</p><p><a class="button" href="/sign-in">Sign in</a></p></main></body>`
+const OPEN = html` <a class="button" href="/">Open the dashboard</a>`
+
+const page = (sentence: string, also?: Html) =>
+  html`<body class="alone"><main id="content"><h1>Not signed in</h1><p class="failed" role="alert">${sentence}</p><p><a class="button" href="/sign-in">Sign in</a>${also}</p></main></body>`
 
 const signedIn = (to: string) =>
   html`<body class="alone"><main id="content"><h1>Signed in</h1><p><a class="button" href="${to}">Open the dashboard</a></p></main></body>`

@@ -49,7 +49,8 @@ export async function findPersonSession(
   for (;;) {
     const stored = await read(parts, hash)
     if (!stored) return undefined
-    if (stored.ageS < CONFIRM_AFTER_S) return sessionOf(stored)
+    if (stored.ageS < CONFIRM_AFTER_S || (stored.ageS < CONFIRMED_FOR_S && provider.isPaused()))
+      return sessionOf(stored)
     const tokens = await beginCheck(parts, hash, stored)
     if (tokens) return check(parts, provider, hash, stored, tokens)
     // Another request asks the provider at this moment.
@@ -118,26 +119,32 @@ async function check(
     )
     return sessionOf(result)
   }
-  if (result.why !== 'unreachable') {
+  const { why, detail, ofInstallation = false } = result
+  if (why !== 'unreachable' && !ofInstallation) {
     await db.query('delete from people_sessions where hash = $1', [hash])
-    log.info(
-      { person: stored.subject, why: result.why, detail: result.detail },
-      'The identity provider ended a session.',
-    )
+    log.info({ person: stored.subject, why, detail, sent: result.sent }, 'The identity provider ended a session.')
     return undefined
   }
-  await db.query('update people_sessions set checking_until = null where hash = $1', [hash])
+  await db.query('update people_sessions set checking_until = null, tokens = coalesce($2, tokens) where hash = $1', [
+    hash,
+    result.tokens ? sealed(seal, hash, { tokens: result.tokens }) : null,
+  ])
+  log.warn({ detail }, ofInstallation ? NOT_CONFIRMED : UNREACHABLE)
   if (stored.ageS < CONFIRMED_FOR_S) return sessionOf(stored)
-  log.warn({ detail: result.detail }, 'The identity provider cannot be reached, so sessions cannot be confirmed.')
+  const cause = ofInstallation ? 'refuses this installation; the log has the reason' : 'cannot be reached'
   throw tryLater(
     'identity_provider_unreachable',
-    'The identity provider cannot be reached, so your session cannot be confirmed. Try again in a minute.',
+    `The identity provider ${cause}, so your session cannot be confirmed. Try again in a minute.`,
   )
 }
 
+const UNREACHABLE = 'The identity provider cannot be reached, so sessions cannot be confirmed.'
+const NOT_CONFIRMED =
+  'Sessions cannot be confirmed at the identity provider: check OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET and the clock of this machine.'
+
 const contextOf = (hash: Buffer) => `tokens of session ${hash.toString('hex')}`
 
-const sealed = (seal: App['seal'], hash: Buffer, { tokens }: Person) =>
+const sealed = (seal: App['seal'], hash: Buffer, { tokens }: Pick<Person, 'tokens'>) =>
   seal.seal(JSON.stringify(tokens), contextOf(hash))
 
 function unsealed(seal: App['seal'], hash: Buffer, tokens: Buffer): Person['tokens'] | undefined {

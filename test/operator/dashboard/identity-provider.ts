@@ -1,11 +1,11 @@
 // An OpenID Connect provider on loopback, with people who can be removed, and faults in what it issues.
 import { createSign, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 interface Account {
   name: string
-  groups: string[]
+  groups?: string[]
   email?: string
   email_verified?: boolean
 }
@@ -25,6 +25,8 @@ interface State {
   refreshes: number
   /** Takes the address that a browser would be sent back to: it is not sent there. */
   caught?: ((address: string) => void) | undefined
+  /** Returns whether it has taken the request over: to respond with something else, or never. */
+  takenOver?: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined
 }
 
 /** Opens the port first: the server that people sign in to has to know the issuer, and the issuer its address. */
@@ -33,7 +35,9 @@ export async function openProvider() {
   const accounts = new Map<string, Account>()
   const state: State = { refreshes: 0 }
   let handle: (...given: unknown[]) => void = () => {}
-  const server: Server = createServer((...given) => handle(...given))
+  const server: Server = createServer((request, response) => {
+    if (!state.takenOver?.(request, response)) handle(request, response)
+  })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const port = (server.address() as AddressInfo).port
   const issuer = `http://127.0.0.1:${port}`

@@ -1,0 +1,197 @@
+// Signing in with OpenID Connect on bad days: several tabs, long addresses, a provider that is slow, refuses this installation or
+// leaves out claims, and proxies.
+import assert from 'node:assert/strict'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { after, afterEach, before, test } from 'node:test'
+import { startTestServer, type TestServer } from '../../support/server.ts'
+import { CLIENT, openProvider } from './identity-provider.ts'
+import { openVisitor } from './oidc-visitor.ts'
+
+const CALLBACK = '/sign-in/oidc/callback'
+let provider: Awaited<ReturnType<typeof openProvider>>
+let server: TestServer
+let byEmail: TestServer
+
+before(async () => {
+  provider = await openProvider()
+  server = await startTestServer(
+    { OIDC_ISSUER: provider.issuer, ...CLIENT, OIDC_ROLES: '{"admins": "owner"}' },
+    { worker: false },
+  )
+  const byAddress = { OIDC_CLAIM: 'email', OIDC_ROLES: '{"Ada@Example.com": "owner"}', PORT: '0', ADMIN_PORT: '0' }
+  byEmail = await startTestServer({ ...server.env, ...byAddress }, { worker: false })
+  const { host } = new URL(server.adminUrl)
+  await provider.serve([
+    `${server.adminUrl}${CALLBACK}`,
+    `https://${host}${CALLBACK}`,
+    `${byEmail.adminUrl}${CALLBACK}`,
+  ])
+  provider.accounts.set('ada', { name: 'Ada Lovelace', groups: ['admins'] })
+})
+afterEach(() => {
+  provider.state.takenOver = undefined
+})
+after(async () => {
+  await byEmail?.stop()
+  await server?.stop()
+  await provider?.close()
+})
+
+const age = (minutes: number) =>
+  server.db.query('update people_sessions set checked_at = db_clock() - make_interval(mins => $1)', [minutes])
+
+/** A visitor who has signed in. */
+async function signedIn(login = 'ada', origin = server.adminUrl) {
+  const visitor = openVisitor()
+  const shown = await visitor.submit(await visitor.begin(origin), login)
+  assert.match(shown.body, /Signed in as/)
+  const page = async () => {
+    const { status, body } = await visitor.go(`${origin}/projects`)
+    // The page of the sign-in is 200 as well.
+    assert.ok(status !== 200 || /Signed in as/.test(body), 'signed out')
+    return { status, body }
+  }
+  return { ...visitor, page }
+}
+
+/** Requests to this path of the provider get this response, without one none at all. */
+function takeOver(path: string, status?: number, body: object = {}): { taken: number } {
+  const seen = { taken: 0 }
+  provider.state.takenOver = (request: IncomingMessage, response: ServerResponse) => {
+    if (request.url?.split('?')[0] !== path) return false
+    seen.taken += 1
+    if (status !== undefined)
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    return true
+  }
+  return seen
+}
+
+test('two tabs that sign in at once are both signed in, in any order', async () => {
+  for (const order of [
+    [0, 1],
+    [1, 0],
+  ] as const) {
+    const visitor = openVisitor()
+    const paths = ['/keys', '/projects']
+    const tabs = [await visitor.begin(server.adminUrl, paths[0]), await visitor.begin(server.adminUrl, paths[1])]
+    for (const tab of order) {
+      const shown = await visitor.submit(tabs[tab]!, 'ada')
+      assert.deepEqual([shown.status, shown.url.pathname], [200, paths[tab]], shown.body)
+    }
+  }
+})
+
+test('a way back that is visited again says so, and leads into the dashboard', async () => {
+  const visitor = openVisitor()
+  const wayBack = await visitor.submit(await visitor.begin(server.adminUrl), 'ada', CALLBACK)
+  assert.match((await visitor.go(wayBack.url)).body, /Signed in as/)
+  const again = await visitor.go(wayBack.url)
+  assert.deepEqual([again.status, /href="\/">Open the dashboard/.test(again.body)], [400, true])
+  assert.match(again.body, /has ended before\. Sign in again\. If that does not help, let your browser keep cookies/)
+})
+
+test('after a sign-in to a page with a long address, that page without its query', async () => {
+  for (const [length, search] of [
+    [1500, `?word=${'x'.repeat(1500)}`],
+    [3500, ''],
+  ] as const) {
+    const visitor = openVisitor()
+    const shown = await visitor.submit(
+      await visitor.begin(server.adminUrl, `/projects?word=${'x'.repeat(length)}`),
+      'ada',
+    )
+    assert.deepEqual([shown.status, shown.url.pathname, shown.url.search], [200, '/projects', search])
+  }
+})
+
+test('a client secret that was changed there ends no session, and opens it again when it is known', async () => {
+  const visitor = await signedIn()
+  takeOver('/token', 401, { error: 'invalid_client' })
+  await age(10)
+  assert.equal((await visitor.page()).status, 200)
+  await age(15)
+  const refused = await visitor.page()
+  assert.equal(refused.status, 503)
+  assert.match(refused.body, /identity provider refuses this installation; the log has the reason/)
+  assert.match(
+    server.logLines().join('\n'),
+    /invalid_client[^\n]*check OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET/,
+  )
+  provider.state.takenOver = undefined
+  assert.equal((await visitor.page()).status, 200)
+})
+
+test('limits of requests and failures of the provider end no session', async () => {
+  const visitor = await signedIn()
+  for (const [status, error] of [
+    [429, 'too_many_requests'],
+    [400, 'temporarily_unavailable'],
+    [503, 'server_error'],
+  ] as const) {
+    takeOver('/token', status, { error })
+    await age(15)
+    assert.equal((await visitor.page()).status, 503)
+  }
+  provider.state.takenOver = undefined
+  assert.equal((await visitor.page()).status, 200)
+})
+
+test('a confirmation that fails after the refresh token was used continues with the new one', async () => {
+  const visitor = await signedIn()
+  takeOver('/me', 503)
+  await age(15)
+  assert.equal((await visitor.page()).status, 503)
+  provider.state.takenOver = undefined
+  assert.equal((await visitor.page()).status, 200)
+})
+
+test('pages do not wait one after another for a provider that does not respond', async () => {
+  const account = { name: 'Ada', email: 'ada@example.com', email_verified: true }
+  provider.accounts.set('waiting', account)
+  // Whose provider has not failed before.
+  const visitor = await signedIn('waiting', byEmail.adminUrl)
+  const seen = takeOver('/token')
+  await age(6)
+  for (let page = 0; page < 3; page += 1) assert.equal((await visitor.page()).status, 200)
+  assert.equal(seen.taken, 1)
+})
+
+test('an address gives its role in whatever case the provider writes it; no other letters do', async () => {
+  const account = { name: 'Ada', email_verified: true }
+  provider.accounts.set('upper', { ...account, email: 'ADA@EXAMPLE.COM' })
+  await signedIn('upper', byEmail.adminUrl)
+  // The sign of the kelvin in lower case is a k.
+  provider.accounts.set('other', { ...account, email: 'ada@example.co\u212a' })
+  const visitor = openVisitor()
+  assert.equal((await visitor.submit(await visitor.begin(byEmail.adminUrl), 'other')).status, 403)
+})
+
+test('without the claim: a page that names it, and the log has what was sent', async () => {
+  provider.accounts.set('bare', { name: 'Grace' })
+  for (const [origin, claim] of [
+    [server.adminUrl, 'groups'],
+    [byEmail.adminUrl, 'email'],
+  ] as const) {
+    const visitor = openVisitor()
+    const shown = await visitor.submit(await visitor.begin(origin), 'bare')
+    assert.equal(shown.status, 403)
+    assert.match(
+      shown.body,
+      new RegExp(`Grace, 127[^ ]+ did not send the claim &quot;${claim}&quot;, so it gives you no role`),
+    )
+  }
+  assert.match(server.logLines().join('\n'), /"why":"no claim","detail":"Grace","sent":\[[^\]]*"name"[^\]]*"sub"\]/)
+})
+
+test('behind two proxies the way back has the scheme that the browser used', async () => {
+  for (const proto of ['https, http', 'https,https', 'HTTPS']) {
+    const response = await fetch(`${server.adminUrl}/sign-in/oidc`, {
+      headers: { 'x-forwarded-proto': proto },
+      redirect: 'manual',
+    })
+    const back = new URL(new URL(response.headers.get('location')!).searchParams.get('redirect_uri')!)
+    assert.deepEqual([proto, back.protocol], [proto, 'https:'])
+    assert.match(response.headers.get('set-cookie')!, /; Secure$/)
+  }
+})

@@ -1,0 +1,59 @@
+// A visitor with cookies and without a browser, who signs in at the provider of the tests.
+export interface Response {
+  status: number
+  url: URL
+  body: string
+}
+
+/** Follows redirects, also those of pages with `Refresh`, as a browser does. `headers` are those that a proxy adds for Tundish. */
+export function openVisitor(headers: Record<string, string> = {}) {
+  // By host, name and path.
+  const cookies = new Map<string, { pair: string; path: string }>()
+
+  async function once(url: URL, form?: Record<string, string>): Promise<{ next: URL | undefined } & Response> {
+    const sent = [...cookies].filter(
+      ([key, { path }]) => key.startsWith(`${url.host} `) && url.pathname.startsWith(path),
+    )
+    const response = await fetch(url, {
+      ...(form && { method: 'POST', body: new URLSearchParams(form) }),
+      headers: { ...headers, origin: url.origin, cookie: sent.map(([, { pair }]) => pair).join('; ') },
+      redirect: 'manual',
+    })
+    for (const line of response.headers.getSetCookie()) {
+      const [pair, name] = /^([^=]+)=[^;]*/.exec(line)!
+      const path = /; path=([^;]+)/i.exec(line)?.[1] ?? '/'
+      cookies.set(`${url.host} ${name} ${path}`, { pair, path })
+      if (/max-age=0|expires=Thu, 01 Jan 1970/i.test(line)) cookies.delete(`${url.host} ${name} ${path}`)
+    }
+    const to = response.headers.get('location') ?? response.headers.get('refresh')?.replace(/^0; url=/, '')
+    return { status: response.status, url, body: await response.text(), next: to ? new URL(to, url) : undefined }
+  }
+
+  async function go(
+    address: string | URL,
+    form?: Record<string, string>,
+    until = (_url: URL) => false,
+  ): Promise<Response> {
+    let shown = await once(new URL(address), form)
+    while (shown.next && !until(shown.next)) shown = await once(shown.next)
+    return shown.next ? { ...shown, url: shown.next } : shown
+  }
+
+  return {
+    go,
+    /** Opens a page and goes on to the provider: returns its form. */
+    begin: (origin: string, to = '/') => go(`${origin}/sign-in/oidc?${new URLSearchParams({ to })}`),
+    /** Sends the provider's forms; returns what comes of it, or the address of the way back with `stopBefore`. */
+    async submit(form: Response, login: string, stopBefore?: string): Promise<Response> {
+      let shown = form
+      const isBack = (url: URL) => stopBefore !== undefined && url.pathname === stopBefore
+      while (!isBack(shown.url)) {
+        const action = /<form[^>]* action="([^"]+)"/.exec(shown.body)?.[1]
+        const prompt = /name="prompt" value="([^"]+)"/.exec(shown.body)?.[1]
+        if (!action || !prompt) break
+        shown = await go(new URL(action, shown.url), { prompt, login, password: 'any' }, isBack)
+      }
+      return shown
+    },
+  }
+}
