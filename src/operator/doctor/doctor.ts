@@ -15,6 +15,7 @@ import { CredentialsUnreadable } from '../../payments/providers/account.ts'
 import { openProviders } from '../../payments/providers/open.ts'
 import { registered, registeredSimulators } from '../../simulators/play-money.ts'
 import { checkAlerts } from './alerts.ts'
+import { checkArchive } from './archive.ts'
 import { checkClock, checkMigrations, checkReplication, checkServer, checkSync } from './database.ts'
 import { checkFailovers } from './failover.ts'
 import { checkFigures } from './figures.ts'
@@ -129,6 +130,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     migrations,
     await checkClock(db),
     ...(await checkReplication(db, config)),
+    ...(await checkArchive(db)),
     ...(await checkFailovers(db)),
     ...(await checkRestored(db)),
     ...(await checkMoves(db)),
