@@ -91,19 +91,26 @@ export async function pendingMigrations(
 }
 
 async function checkServer(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ version: number; encoding: string; is_new: boolean }>(
+  const { rows } = await client.query<{ version: number; encoding: string; is_new: boolean; is_standby: boolean }>(
     `select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding,
-       to_regclass('schema_migrations') is null as is_new`,
+       to_regclass('schema_migrations') is null as is_new, pg_is_in_recovery() as is_standby`,
   )
-  const { version, encoding, is_new } = rows[0]!
+  const { version, encoding, is_new, is_standby } = rows[0]!
   if (version < OLDEST_POSTGRES) {
     throw new UsageError(
       'The database server is older than PostgreSQL 15: upgrade it, or point DATABASE_URL at a newer one.',
     )
   }
+  if (is_standby) throw new UsageError(STANDBY.join(' '))
   // A database with data is checked by the doctor.
   if (is_new && encoding !== 'UTF8') throw new UsageError(wrongEncoding(encoding).join(' '))
 }
+
+/** The message and fix for a server that cannot be written to. A recovery to a point in time may have paused there. */
+export const STANDBY: [message: string, fix: string] = [
+  'The server is a standby.',
+  'Point DATABASE_URL at the primary. If it is being restored to a point in time, end that first: select pg_wal_replay_resume();',
+]
 
 /** The message and fix for a database that cannot store all of Unicode. */
 export function wrongEncoding(encoding: string): [message: string, fix: string] {

@@ -4,7 +4,7 @@ import { BEFORE_READING } from '../../lib/pg/before-reading.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { sqlState } from '../../lib/pg/errors.ts'
 import { readHosts } from '../../lib/pg/hosts.ts'
-import { pendingMigrations, wrongEncoding } from '../../lib/pg/migrate.ts'
+import { pendingMigrations, STANDBY, wrongEncoding } from '../../lib/pg/migrate.ts'
 import { count } from '../../lib/text.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
@@ -26,7 +26,7 @@ export async function checkServer(db: Db): Promise<Finding[]> {
   const wrong = (message: string, fix: string) => findings.push(failed('database', message, fix))
   if (major < OLDEST) wrong(`PostgreSQL ${version} is too old.`, `Upgrade it to PostgreSQL ${OLDEST} or newer.`)
   if (encoding !== 'UTF8') wrong(...wrongEncoding(encoding!))
-  if (standby === 't') wrong('The server is a standby.', 'Point DATABASE_URL at the primary.')
+  if (standby === 't') wrong(...STANDBY)
   if (may_create !== 't') {
     wrong(`The role ${role} may not create tables.`, `Run, as the owner: grant create on schema public to ${role};`)
   }
