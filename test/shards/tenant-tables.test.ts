@@ -13,6 +13,7 @@ const OF_NO_TENANT: Record<string, string> = {
   dashboard_sessions: 'Of operators.',
   people_sessions: 'Of operators.',
   failovers: 'Of this server.',
+  figure_programs: 'The programs that compute figures here.',
   instance: 'Settings of this database. The mark of a move is deleted at its end.',
   key_usage: 'Not copied, for a rate begins anew. The move deletes the rows of its keys.',
   operator_keys: 'Of operators, who see all organizations of a shard.',

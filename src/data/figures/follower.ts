@@ -4,6 +4,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import { markDueFailures, type OnFailedDay } from './failures.ts'
 import { markedProjects } from './marks.ts'
+import { isNewest } from './older.ts'
 import { beginPass, continuePass, type Pass } from './pass.ts'
 import { followReports, type Writers } from './reports.ts'
 
@@ -67,6 +68,7 @@ export class Follower {
     // The time for projects whose passes were completed.
     let completedMs = 0
     try {
+      if (!(await isNewest(this.db))) return this.unfinished.clear()
       const writers = await followReports(this.db)
       await markDueFailures(this.db.query)
       for (const projectId of await markedProjects(this.db.query)) {

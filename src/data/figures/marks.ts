@@ -4,6 +4,7 @@ import { dayIn, zoneOf } from '../../core/tenants/reporting.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Days } from './compute.ts'
 import { families } from './families.ts'
+import { noteIfOlder } from './older.ts'
 import { DUE } from './renewals.ts'
 import { takeSettings } from './settings.ts'
 import { end, hasEnd } from './subscriptions.ts'
@@ -42,8 +43,14 @@ const ALL_WANTED = `
 /** Marks all days of a project, in its present time zone: those with records, and those with stored figures. */
 export async function markAll(query: Query, projectId: string): Promise<void> {
   await takeSettings(query, projectId)
+  await noteIfOlder(query, projectId, 'all', await today(query))
   await query('delete from figure_marks where project_id = $1', [projectId])
   await query(MARK_ALL, [projectId])
+}
+
+async function today(query: Query): Promise<Days> {
+  const [row] = await query('select current_date as "from", current_date + 1 as "to"')
+  return { from: row!.from!, to: row!.to! }
 }
 
 const OF_REPORT = 'organization_id = (select organization_id from projects where id = $1)'

@@ -9,6 +9,7 @@ import { compute } from './compute.ts'
 import { addFailure, isAboutDays, type OnFailedDay, removeFailures } from './failures.ts'
 import { LOCK_CLASS, limitFigures } from './lock.ts'
 import { beginRuns, expandMark, LONGEST_RUN, type Runs, takeMarks } from './marks.ts'
+import { noteIfOlder } from './older.ts'
 import { beforeWriters, type Writers } from './reports.ts'
 import { completeSettings, settingsOf } from './settings.ts'
 
@@ -81,6 +82,7 @@ async function computeNext(db: Db, pass: Pass): Promise<'computed' | 'none' | 'l
       marks = await takeMarks(query, projectId, runs)
       if (!marks) return 'none'
       await compute(query, projectId, marks.family, marks.days)
+      await noteIfOlder(query, projectId, marks.family, marks.days)
       await removeFailures(query, projectId, marks.family, marks.days)
       await query('update figure_progress set updated_at = db_clock() where project_id = $1', [projectId])
       return 'computed'

@@ -56,6 +56,7 @@ const IMPERSONAL: Record<string, string> = {
   figure_progress: 'project_id',
   figure_reports: 'organization_id',
   figure_settings: 'project_id time_zone currency',
+  figures_by_older: 'project_id family',
   figures_answers: 'project_id split key subkey element kind value',
   figures_declines: 'project_id split key subkey currency',
   figures_experiments: 'project_id split key subkey',

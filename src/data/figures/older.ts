@@ -1,0 +1,45 @@
+// Figures during an upgrade: the newest program computes them, and again what an older one has computed without what it does not know.
+import type { Db } from '../../lib/pg/db.ts'
+import { migrations } from '../../lib/pg/migrate.ts'
+import type { Query } from '../../lib/pg/types.ts'
+import type { Days } from './compute.ts'
+
+// Longer than the pause between two looks of a program, so that an older one does not begin in between.
+const SEEN_FOR = '3 minutes'
+
+/** The newest migration that this program knows. */
+const newest = async (): Promise<string> => String(Math.max(...(await migrations()).map(({ version }) => version)))
+
+/** Says that this program computes figures, and returns whether it does: not while one of a newer schema does. */
+export async function isNewest({ query }: Db): Promise<boolean> {
+  const [row] = await query(SEEN, [await newest(), SEEN_FOR])
+  if (row!.newer === 't') return false
+  await query(AGAIN, [await newest()])
+  return true
+}
+
+const SEEN = `
+  with mine as (
+    insert into figure_programs as p (version, seen_at) values ($1, db_clock())
+    on conflict (version) do update set seen_at = excluded.seen_at)
+  select exists (
+    select from figure_programs
+    where version > $1::int and seen_at between db_clock() - $2::interval and db_clock() + $2::interval) as newer`
+
+const IS_OLDER = 'exists (select from schema_migrations where version > $1::int)'
+
+// Its marks are those that any other change leaves.
+const AGAIN = `
+  with again as (
+    delete from figures_by_older where not ${IS_OLDER} returning project_id, family, day)
+  insert into figure_marks (project_id, family, day) select project_id, family, day from again`
+
+/** Notes in a transaction that takes the marks of these days that they have to be computed again if the schema is newer than this program. */
+export async function noteIfOlder(query: Query, projectId: string, family: string, days: Days): Promise<void> {
+  await query(NOTE, [await newest(), projectId, family, days.from, days.to])
+}
+
+const NOTE = `
+  insert into figures_by_older (project_id, family, day)
+  select $2, $3, day::date from generate_series($4::date, $5::date - 1, interval '1 day') days (day) where ${IS_OLDER}
+  on conflict do nothing`
