@@ -4,7 +4,7 @@ set -eu
 body=$(printf '{"external_id": "%s", "amount": "%s", "currency_code": "%s", "idempotency_key": "%s"}' "$1" "$2" "$3" "$4")
 
 # Without a response, at 429 and at 5xx, the charge may have been made: curl sends the same request again.
-response=$(curl -sS --retry 9 --retry-connrefused --max-time 60 \
+response=$(curl -sS --retry 9 --retry-all-errors --max-time 60 \
   -H "service-secret-key: $ORGANIZATION_KEY" -H 'Content-Type: application/json' \
   "$TUNDISH_URL/$ORGANIZATION/v1/payment/one_off_charge" -d "$body")
 echo "$response"

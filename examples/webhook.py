@@ -1,6 +1,6 @@
 # Receives events, and verifies that they are genuine: WEBHOOK_SECRET=whsec_… PORT=3000 python3 webhook.py
 import base64, hashlib, hmac, json, os, time
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 KEY = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
 
@@ -30,6 +30,6 @@ class Receiver(BaseHTTPRequestHandler):
         pass
 
 
-server = HTTPServer(("127.0.0.1", int(os.environ.get("PORT", "3000"))), Receiver)
+server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "3000"))), Receiver)
 print("listening on", server.server_port, flush=True)
 server.serve_forever()

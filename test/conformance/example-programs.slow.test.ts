@@ -1,7 +1,10 @@
 // Runs each program of examples/ against the server: charges, a sync, and webhooks, in JavaScript, Python and curl.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -73,6 +76,36 @@ function start(name: string, args: string[], cwd = EXAMPLES) {
   return { child, outcome, ended }
 }
 
+/** Passes requests on, and loses the first response. */
+async function openLossy(to: string) {
+  let calls = 0
+  const proxy = createServer(async (request, response) => {
+    const body = Buffer.concat(await request.toArray())
+    const { 'service-secret-key': key } = request.headers
+    const headers = { 'service-secret-key': String(key), 'content-type': 'application/json' }
+    const passed = await fetch(to + request.url, { method: 'POST', headers, body })
+    const text = await passed.text()
+    calls += 1
+    if (calls === 1) request.socket.destroy()
+    else response.writeHead(passed.status, { 'content-type': 'application/json' }).end(text)
+  })
+  await once(proxy.listen(0, '127.0.0.1'), 'listening')
+  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, close: () => proxy.close() }
+}
+
+/** The response to some bytes, unless the connection is broken off after them. */
+async function exchange(socket: Socket, bytes: string, isBroken = false): Promise<string> {
+  let text = ''
+  socket.setEncoding('latin1').on('data', (part) => {
+    text += part
+    socket.end()
+  })
+  socket.on('error', () => {})
+  socket.write(bytes, 'latin1', () => isBroken && socket.destroy())
+  await once(socket, 'close')
+  return text
+}
+
 async function run(name: string, args: string[], cwd?: string) {
   const { outcome, ended } = start(name, args, cwd)
   return { code: await ended, ...outcome }
@@ -135,6 +168,19 @@ for (const [ending, { missing }] of Object.entries(LANGUAGES)) {
       }
     })
 
+    test('a charge whose response is lost is sent again', async () => {
+      const proxy = await openLossy(billing.server.url)
+      env['TUNDISH_URL'] = proxy.url
+      try {
+        const { code, output, errors } = await run(`charge.${ending}`, [await shop.customer(), '9.99', 'USD', 'lost'])
+        assert.equal(code, 0, errors)
+        assert.match(output, /succeeded/)
+      } finally {
+        env['TUNDISH_URL'] = billing.server.url
+        proxy.close()
+      }
+    })
+
     if (ending === 'sh') return
 
     test('a receiver takes a signed event, and refuses others with 401', async () => {
@@ -150,10 +196,18 @@ for (const [ending, { missing }] of Object.entries(LANGUAGES)) {
           return (await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body })).status
         }
         const secret = env['WEBHOOK_SECRET']!
+        // One sender stays silent, one breaks off, one sends a signature that is no text: the next event is received.
+        const silent = connect(Number(port), '127.0.0.1')
+        const head = 'POST / HTTP/1.1\r\nHost: shop\r\nContent-Length: 2\r\n'
+        await exchange(connect(Number(port), '127.0.0.1'), `${head}\r\n{`, true)
+        const stamp = Math.floor(Date.now() / 1000)
+        const forged = `${head}webhook-id: a\r\nwebhook-timestamp: ${stamp}\r\nwebhook-signature: v1,${'é'.repeat(44)}\r\n\r\n{}`
+        assert.match(await exchange(connect(Number(port), '127.0.0.1'), forged), / 401 /)
         assert.equal(await send(secret), 204)
         assert.equal(await send(webhookSecret('secret_of_another_project')), 401)
         assert.equal(await send(secret, new Date(Date.now() - 3_600_000)), 401)
         await until('the event to be printed', () => outcome.output.includes('evt_1 charge.succeeded order-1'))
+        silent.destroy()
       } finally {
         child.kill()
         await ended
