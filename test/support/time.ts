@@ -36,14 +36,16 @@ export async function setDatabaseClock(url: string, ahead: string | undefined): 
     const [row] = await outside.query('select current_database() as name')
     const setting = ahead === undefined ? 'reset tundish.clock_offset' : `set tundish.clock_offset = '${ahead}'`
     await outside.query(`alter database ${row!.name} ${setting}`)
-    // A session reads the offset when it begins.
-    const ended = await outside.query(
-      `select pid, pg_terminate_backend(pid) from pg_stat_activity
-       where datname = current_database() and pid <> pg_backend_pid()`,
-    )
-    const left = () =>
-      outside.query('select from pg_stat_activity where pid = any($1::int[])', [ended.map(({ pid }) => pid!)])
-    await until('the sessions to end', async () => (await left()).length === 0)
+    // A session reads the offset when it begins, and is only then known as one of this database.
+    const [now] = await outside.query('select clock_timestamp() as at')
+    const earlier = () =>
+      outside.query(
+        `select case when datname = current_database() then pg_terminate_backend(pid) end from pg_stat_activity
+         where (datname = current_database() or datname is null and backend_type = 'client backend') and pid <> pg_backend_pid()
+           and backend_start <= $1`,
+        [now!.at!],
+      )
+    await until('the earlier sessions to end', async () => (await earlier()).length === 0)
   } finally {
     await outside.close()
   }
