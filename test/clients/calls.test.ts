@@ -45,7 +45,14 @@ test('a Retry-After of years is no wait of a millisecond', async () => {
   tundish.identify({ id: 'ada' })
   await assert.rejects(tundish.flush({ timeoutMs: 500 }), /not sent within 500 ms/)
   assert.equal(calls(), 1)
-  assert.equal((await tundish.close({ timeoutMs: 0 })).length, 1)
+  await tundish.close()
+})
+
+test('a client that closes tries at once, however long it was to wait', async () => {
+  const { tundish, calls } = clientOf(new Response('', { status: 503, headers: { 'retry-after': '3600' } }))
+  tundish.identify({ id: 'ada' })
+  await assert.rejects(tundish.flush({ timeoutMs: 100 }), /not sent within 100 ms/)
+  assert.deepEqual([await tundish.close(), calls()], [[], 2])
 })
 
 test('a clock that is set forward does not end the wait for a charge', async () => {

@@ -46,6 +46,8 @@ export class Ingest {
   #isClosed = false
   #isSending = false
   #timer: Timer | undefined
+  /** Tries again before the time: a client that closes cannot wait as long. */
+  #endPause: (() => void) | undefined
   #waiters: Waiter[] = []
 
   /** `http` must not retry by itself; `headers` hold the project's key. */
@@ -86,6 +88,7 @@ export class Ingest {
   async close({ timeoutMs = CLOSE_MS }: { timeoutMs?: number } = {}): Promise<RecordToWrite[]> {
     this.#isClosed = true
     onExit.delete(this.#end)
+    this.#endPause?.()
     await this.flush({ timeoutMs }).catch(() => {})
     const error = new Error('The client was closed before all records were sent.')
     this.#stop.abort(error)
@@ -115,8 +118,12 @@ export class Ingest {
         guarded(() => this.#options.onError(error as Error))
         if (isRefusal(error)) this.#settle(error as Error)
         const ms = waitMs(error, tries)
-        await new Promise<void>((resolve) => this.#start(ms, resolve))
-        this.#timer = undefined
+        await new Promise<void>((resolve) => {
+          this.#endPause = resolve
+          this.#start(ms, resolve)
+        })
+        clearTimeout(this.#timer as number | undefined)
+        this.#timer = this.#endPause = undefined
         tries += 1
       }
     }
