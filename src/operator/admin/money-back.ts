@@ -1,8 +1,10 @@
 // Money that went back to customers: refunds and disputes of an organization.
 import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
+import { moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { withAndWithoutPeople } from '../../core/records/without-people.ts'
 import { isUuid } from '../../lib/ids.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, text } from '../../lib/shape/shape.ts'
 import { dayFiltersOf, testFilter, valueFilter } from './day-filters.ts'
 import { equals, list, ofOrganization } from './list.ts'
@@ -96,6 +98,14 @@ export const moneyBack = [
       type: equals('r.psp_transaction_type', 'Only those of this type.', {
         enum: ['refund', 'chargeback', 'chargeback_reversal'],
       }),
+      move: {
+        schema: Type.String({
+          enum: ['refund', 'refund_failed', 'chargeback', 'chargeback_reversal'],
+          description:
+            'Only those that moved money in this way: `figures show refund_count` counts `refund`, `chargeback_count` counts `chargeback`. A refund that failed at once moved none.',
+        }),
+        where: (value) => `${moveOf('r')} = ${value}`,
+      },
       ...dayFiltersOf('c.project_id', paidAt('r')),
       reason: valueFilter('r.psp_reason_code', 'Only those with this reason code.'),
       provider: equals('r.psp', 'Only those at this payment provider.'),

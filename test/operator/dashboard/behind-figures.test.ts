@@ -364,6 +364,28 @@ test('a line of records without a value leads to those records', async () => {
   assert.equal(rowsOf(await see(`/people?funnel=(none)`), 'people').length, 2)
 })
 
+test('the number of refunds leads to those that were made, and not to one that failed', async () => {
+  const { server, project } = dashboard
+  const back = `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
+      amount, currency_code, status, psp, psp_transaction_type)
+    select $1, 'ada', true, db_clock(), gen_random_uuid(), gen_random_uuid(), '2026-01-07T00:00:00Z'::timestamptz + n * interval '1 hour', n, 'USD',
+      case n when 1 then 'failed' else 'refunded' end, 'simulator', 'refund' from generate_series(1, 3) n`
+  await server.db.query(back, [project.organizationId])
+  await computeAgain()
+  const page = await see(`/refunds?${DAYS}`)
+  assert.equal(tilesOf(page)['Number of refunds'], '2')
+  assert.equal(rowsOf(page, 'movements').length, 4)
+  const link = linksOf(page).find((one) => one.includes('move=refund'))!
+  const counted = await see(link.split('#')[0]!)
+  assert.equal(rowsOf(counted, 'movements').length, 2)
+  assert.match(counted, /Only refunds that were made\./)
+  await server.db.query(
+    `delete from report_transactions where organization_id = $1 and psp_transaction_type = 'refund'`,
+    [project.organizationId],
+  )
+  await computeAgain()
+})
+
 test('lists behind figures leave out test data, as the figures do, and show it when it is asked for', async () => {
   const { server, project } = dashboard
   await server.db.query(`update profiles set preview = true where project_id = $1 and id = 'in-DE'`, [project.id])

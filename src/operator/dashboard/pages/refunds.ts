@@ -45,7 +45,7 @@ export async function refunds(view: View): Promise<Page> {
     listed(view, 'refunds', 'listRefunds', { params, query: ofProject }, { cursor: 'cursor_refunds' }),
     listed(view, 'movements', 'listMoneyBack', {
       params,
-      query: { ...ofProject, ...daysOf(view), ...chosenFilters(view, 'type', 'reason'), test: view.test },
+      query: { ...ofProject, ...daysOf(view), ...chosenFilters(view, 'type', 'reason', 'move'), test: view.test },
     }),
   ])
   return {
@@ -70,7 +70,7 @@ export async function refunds(view: View): Promise<Page> {
       ${tableSection(view, 'reasons', reasonTable(view, reasons), { empty: html`<p>No refunds or disputes in this period.</p>`, note: 'Reason codes of the payment provider.' })}
       ${tableSection(view, 'refunds', refundTable(view, made.data), { note: unfiltered(view), empty: html`<p>No refunds of custom charges yet. A charge can be refunded on its page.</p>`, below: pageLinks(view, made) })}
       ${tableSection(view, 'movements', movementTable(view, back.data), {
-        note: unfiltered(view),
+        note: html`${unfiltered(view)}${countedNote(view)}`,
         above: filters(view, [
           { name: 'type', label: 'Type', options: TYPES },
           { name: 'reason', label: 'Reason code' },
@@ -81,17 +81,28 @@ export async function refunds(view: View): Promise<Page> {
   }
 }
 
+const COUNTED = { refund: 'refunds that were made', chargeback: 'disputes that took money' }
+
+/** Names the movements that a number counts, with a link to all. */
+function countedNote(view: View): Piece {
+  const move = view.query.get('move')
+  if (!move) return ''
+  const named = COUNTED[move as keyof typeof COUNTED] ?? words(move).toLowerCase()
+  return html`<strong>Only ${named}.</strong> <a href="${view.href(view.path, { ...allChoices(view), move: null })}#movements">Show all</a>`
+}
+
 function summary(view: View, sum: Figure, lacks: Record<'refunds' | 'chargebacks' | 'revenue', Lacking>): Piece {
   const listed = (type: keyof typeof TYPES) => rowsBehind(view, '/refunds', 'movements', { type })
+  const counted = (move: keyof typeof COUNTED) => rowsBehind(view, '/refunds', 'movements', { move })
   return tiles(
     tile('Refunds', sum, 'refunds', 'usd', { bad: true, lacks: lacks.refunds, rows: listed('refund') }),
-    tile('Number of refunds', sum, 'refund_count', 'number', { bad: true, rows: listed('refund') }),
+    tile('Number of refunds', sum, 'refund_count', 'number', { bad: true, rows: counted('refund') }),
     tile('Refund rate', sum, 'refund_rate', 'percent', {
       bad: true,
       lacks: firstLacking(lacks.refunds, lacks.revenue),
     }),
     tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true, lacks: lacks.chargebacks, rows: listed('chargeback') }),
-    tile('Disputes', sum, 'chargeback_count', 'number', { bad: true, rows: listed('chargeback') }),
+    tile('Disputes', sum, 'chargeback_count', 'number', { bad: true, rows: counted('chargeback') }),
     tile('Chargeback rate', sum, 'chargeback_rate', 'percent', {
       bad: true,
       lacks: firstLacking(lacks.chargebacks, lacks.revenue),
