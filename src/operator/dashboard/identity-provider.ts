@@ -1,16 +1,11 @@
 // The OpenID Connect provider at which people sign in: the address of its sign-in page, and who came back from there.
 import {
   AuthorizationResponseError,
-  allowInsecureRequests,
   authorizationCodeGrant,
   buildAuthorizationUrl,
   ClientError,
-  ClientSecretBasic,
-  ClientSecretPost,
-  Configuration,
+  type Configuration,
   calculatePKCECodeChallenge,
-  discovery,
-  enableNonRepudiationChecks,
   fetchUserInfo,
   ResponseBodyError,
   randomNonce,
@@ -21,6 +16,7 @@ import {
 } from 'openid-client'
 import type { Access } from '../../core/tenants/access.ts'
 import { accessByGroups } from '../../core/tenants/group-access.ts'
+import { discover } from '../../core/tenants/oidc-discovery.ts'
 import type { OidcSettings } from '../../core/tenants/oidc-settings.ts'
 import { shorten } from '../../lib/text.ts'
 
@@ -68,7 +64,6 @@ export interface IdentityProvider {
   isPaused(): boolean
 }
 
-const TIMEOUT_S = 10
 // The provider may change its keys and addresses; of the keys of signatures an unknown one is looked up at once.
 const DISCOVERED_MS = 60 * 60_000
 
@@ -153,21 +148,6 @@ export function openIdentityProvider(settings: OidcSettings, clock: { monotonicM
   }
 }
 
-async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<Configuration> {
-  const isPlain = issuer.startsWith('http:')
-  const execute = isPlain ? [allowInsecureRequests] : []
-  const found = await discovery(new URL(issuer), clientId, clientSecret, undefined, { execute, timeout: TIMEOUT_S })
-  const methods = found.serverMetadata().token_endpoint_auth_methods_supported ?? ['client_secret_basic']
-  const authentication = methods.includes('client_secret_basic')
-    ? ClientSecretBasic(clientSecret)
-    : ClientSecretPost(clientSecret)
-  const configuration = new Configuration(found.serverMetadata(), clientId, clientSecret, authentication)
-  configuration.timeout = TIMEOUT_S
-  if (isPlain) allowInsecureRequests(configuration)
-  enableNonRepudiationChecks(configuration)
-  return configuration
-}
-
 /** `offline_access` asks for a refresh token, where the provider knows it. */
 function scopesOf(configuration: Configuration): string {
   const known = configuration.serverMetadata().scopes_supported ?? []
@@ -214,7 +194,10 @@ function refusalOf(error: unknown, issuer: string): Refused {
   }
   if (error instanceof WWWAuthenticateChallengeError) {
     const isDown = error.status >= 500 || error.status === 429
-    return { why: isDown ? 'unreachable' : 'refused', detail: `${issuer} does not accept the access token.` }
+    // The address of the tokens asks for the client's own authentication, that of the person for a bearer's.
+    const ofInstallation = !error.cause.some(({ scheme }) => scheme.toLowerCase() === 'bearer')
+    const detail = `${issuer} does not accept the ${ofInstallation ? 'client secret' : 'access token'}.`
+    return { why: isDown ? 'unreachable' : 'refused', detail, ofInstallation }
   }
   if (error instanceof ClientError && UNREACHABLE.has(error.code ?? '')) return { why: 'unreachable', detail: issuer }
   if (error instanceof ClientError) return { why: 'refused', detail: clean(error.message), ofInstallation: true }

@@ -139,6 +139,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkReplica(db, config.readDatabaseUrl)),
     masterKey,
     ...(await checkSignIn(db, config.oidc?.roles ?? [])),
+    ...(await checkProviderOfPeople(config)),
     ...(await checkCounts(db)),
     ...(await checkFigures(db)),
     ...(await checkTwins(db)),
@@ -152,6 +153,13 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkCharges(db)),
     ...(await checkMismatches(db)),
   ]
+}
+
+async function checkProviderOfPeople({ oidc }: Config): Promise<Finding[]> {
+  if (!oidc) return []
+  // The library is needed only here.
+  const { checkIdentityProvider } = await import('./identity-provider.ts')
+  return [await checkIdentityProvider(oidc)]
 }
 
 async function checkProvidersOf(config: Config, db: Db, seal: Seal | undefined): Promise<Finding[]> {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { after, afterEach, before, test } from 'node:test'
+import { tundish } from '../../support/cli.ts'
 import { startTestServer, type TestServer } from '../../support/server.ts'
 import { CLIENT, openProvider } from './identity-provider.ts'
 import { openVisitor } from './oidc-visitor.ts'
@@ -45,8 +46,8 @@ async function signedIn(login = 'ada', origin = server.adminUrl) {
   const visitor = openVisitor()
   const shown = await visitor.submit(await visitor.begin(origin), login)
   assert.match(shown.body, /Signed in as/)
-  const page = async () => {
-    const { status, body } = await visitor.go(`${origin}/projects`)
+  const page = async (at = origin) => {
+    const { status, body } = await visitor.go(`${at}/projects`)
     // The page of the sign-in is 200 as well.
     assert.ok(status !== 200 || /Signed in as/.test(body), 'signed out')
     return { status, body }
@@ -107,17 +108,27 @@ test('after a sign-in to a page with a long address, that page without its query
 
 test('a client secret that was changed there ends no session, and opens it again when it is known', async () => {
   const visitor = await signedIn()
-  takeOver('/token', 401, { error: 'invalid_client' })
-  await age(10)
-  assert.equal((await visitor.page()).status, 200)
-  await age(15)
-  const refused = await visitor.page()
-  assert.equal(refused.status, 503)
-  assert.match(refused.body, /identity provider refuses this installation; the log has the reason/)
-  assert.match(
-    server.logLines().join('\n'),
-    /invalid_client[^\n]*check OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET/,
+  const stale = await startTestServer(
+    { ...server.env, OIDC_CLIENT_SECRET: 'of yesterday', PORT: '0', ADMIN_PORT: '0' },
+    { worker: false },
   )
+  try {
+    visitor.share(server.adminUrl, stale.adminUrl)
+    await age(10)
+    assert.equal((await visitor.page(stale.adminUrl)).status, 200)
+    await age(15)
+    const refused = await visitor.page(stale.adminUrl)
+    assert.equal(refused.status, 503)
+    assert.match(refused.body, /identity provider refuses this installation; the log has the reason/)
+    assert.match(
+      stale.logLines().join('\n'),
+      /client secret\.[^\n]*check OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET/,
+    )
+  } finally {
+    await stale.stop()
+  }
+  takeOver('/token', 400, { error: 'invalid_client' })
+  assert.equal((await visitor.page()).status, 503)
   provider.state.takenOver = undefined
   assert.equal((await visitor.page()).status, 200)
 })
@@ -194,4 +205,23 @@ test('behind two proxies the way back has the scheme that the browser used', asy
     assert.deepEqual([proto, back.protocol], [proto, 'https:'])
     assert.match(response.headers.get('set-cookie')!, /; Secure$/)
   }
+})
+
+test('the doctor finds a provider that does not know this installation, is another one, or is away', async () => {
+  const finding = async (env: Record<string, string> = {}) => {
+    const { stdout } = await tundish(['doctor', '--json'], { ...server.env, ...env })
+    const { findings } = JSON.parse(stdout) as { findings: { check: string; level: string; message: string }[] }
+    const [{ level, message }] = findings.filter(({ check }) => check === 'sign-in') as [(typeof findings)[0]]
+    return `${level}: ${message}`
+  }
+  assert.match(await finding(), /^ok: 127\.0\.0\.1:\d+ accepts this installation\.$/)
+  assert.match(
+    await finding({ OIDC_CLIENT_SECRET: 'of yesterday' }),
+    /^failed: .* does not accept this installation as its client "tundish"\. Nobody can sign in/,
+  )
+  assert.match(
+    await finding({ OIDC_ISSUER: provider.issuer.replace('127.0.0.1', 'localhost') }),
+    /^failed: The discovery document at http:\/\/localhost:\d+ names another issuer/,
+  )
+  assert.match(await finding({ OIDC_ISSUER: 'http://127.0.0.1:9' }), /^warning: 127\.0\.0\.1:9 cannot be used \(/)
 })

@@ -41,6 +41,12 @@ export function openVisitor(headers: Record<string, string> = {}) {
 
   return {
     go,
+    /** Sends the cookies of an origin to another one, as browsers do where only the port differs. */
+    share(from: string, to: string): void {
+      for (const [key, cookie] of [...cookies])
+        if (key.startsWith(`${new URL(from).host} `))
+          cookies.set(key.replace(new URL(from).host, new URL(to).host), cookie)
+    },
     /** Opens a page and goes on to the provider: returns its form. */
     begin: (origin: string, to = '/') => go(`${origin}/sign-in/oidc?${new URLSearchParams({ to })}`),
     /** Sends the provider's forms; returns what comes of it, or the address of the way back with `stopBefore`. */
