@@ -78,10 +78,21 @@ async function locked<T>(client: pg.Client, waiting: (sentence: string) => void,
   }
 }
 
+type Rows = (text: string) => Promise<Record<string, string | null>[]>
+
+/** The versions of migrations that only a newer program knows, and whether this one refuses to start on them. */
+export async function newerMigrations(query: Rows): Promise<{ versions: number[]; isBreaking: boolean }> {
+  const known = new Set((await migrations()).map(({ version }) => version))
+  const rows = await query('select version, breaking from schema_migrations order by version')
+  const newer = rows.filter(({ version }) => !known.has(Number(version)))
+  return {
+    versions: newer.map(({ version }) => Number(version)),
+    isBreaking: newer.some(({ breaking }) => breaking === 't'),
+  }
+}
+
 /** The versions of this program's migrations that are not applied yet. */
-export async function pendingMigrations(
-  query: (text: string) => Promise<{ version: string | null; name: string | null }[]>,
-): Promise<number[]> {
+export async function pendingMigrations(query: Rows): Promise<number[]> {
   // Other programs also have a table of this name, without the names.
   const rows = await query(`select version, to_jsonb(m) ->> 'name' as name from schema_migrations m`)
   const applied = rows.map(({ version, name }) => ({ version: Number(version), name: name ?? '' }))

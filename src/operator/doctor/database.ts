@@ -4,7 +4,7 @@ import { BEFORE_READING } from '../../lib/pg/before-reading.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { sqlState } from '../../lib/pg/errors.ts'
 import { readHosts } from '../../lib/pg/hosts.ts'
-import { pendingMigrations, STANDBY, wrongEncoding } from '../../lib/pg/migrate.ts'
+import { newerMigrations, pendingMigrations, STANDBY, wrongEncoding } from '../../lib/pg/migrate.ts'
 import { count } from '../../lib/text.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
@@ -58,7 +58,7 @@ export async function checkMigrations(db: Db): Promise<Finding> {
   const fix = 'Run: tundish migrate'
   try {
     const pending = await pendingMigrations((text) => db.query(text))
-    if (pending.length === 0) return ok('migrations', 'The schema is current.')
+    if (pending.length === 0) return await checkNewer(db)
     return failed('migrations', `${count(pending.length, 'migration')} pending: ${pending.join(', ')}.`, fix)
   } catch (error) {
     if (error instanceof UsageError) return failed('migrations', ...BEFORE_READING)
@@ -66,6 +66,19 @@ export async function checkMigrations(db: Db): Promise<Finding> {
     if (sqlState(error) === '42P01') return failed('migrations', 'The database has no Tundish tables yet.', fix)
     throw error
   }
+}
+
+/** An older program works on a newer schema within a major version. */
+async function checkNewer(db: Db): Promise<Finding> {
+  const { versions, isBreaking } = await newerMigrations((text) => db.query(text))
+  if (versions.length === 0) return ok('migrations', 'The schema is current.')
+  const message = `A newer Tundish has migrated the database (${versions.join(', ')})`
+  if (!isBreaking) return ok('migrations', `${message}. This version works on it.`)
+  return failed(
+    'migrations',
+    `${message}, and this version does not start on it.`,
+    'Run that version, or restore a backup.',
+  )
 }
 
 /** Compares the database's clock with this machine's, allowing for the round trip. */

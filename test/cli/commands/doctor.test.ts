@@ -36,6 +36,29 @@ describe('doctor', () => {
     return { ok, of, failed: findings.filter(({ level }) => level === 'failed').map(({ check }) => check) }
   }
 
+  test('a schema that a newer version has migrated: fine, unless this version does not start on it', async () => {
+    const migrate = (version: number, breaking: boolean) =>
+      app.db.query(`insert into schema_migrations (version, name, breaking) values ($1, 'newer', $2)`, [
+        String(version),
+        String(breaking),
+      ])
+    try {
+      await migrate(9998, false)
+      const { of, failed } = await examine()
+      assert.deepEqual(failed, [])
+      assert.equal(
+        of('migrations')[0]!.message,
+        'A newer Tundish has migrated the database (9998). This version works on it.',
+      )
+      await migrate(9999, true)
+      const refused = await examine()
+      assert.deepEqual(refused.failed, ['migrations'])
+      assert.match(refused.of('migrations')[0]!.message, /\(9998, 9999\), and this version does not start on it/)
+    } finally {
+      await app.db.query('delete from schema_migrations where version > 9000')
+    }
+  })
+
   test('0 for a sound installation, in words and as JSON', async () => {
     assert.deepEqual((await examine()).failed, [])
     const { code, stdout } = await tundish(['doctor'], env)
