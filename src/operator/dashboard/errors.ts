@@ -34,7 +34,11 @@ export function showError({ log }: App, error: unknown, request: FastifyRequest,
       : `Internal error. The log has the details under request ID ${request_id}.`)
   reply.code(status).headers(known?.headers ?? {})
   const title = titleOf(status)
-  return sendDocument(request, reply, title, errorBody(title, sentence, nextSteps(status, request)))
+  // Without a confirmed session nothing was begun.
+  const isUntouched = known?.code === 'identity_provider_unreachable'
+  const next =
+    isUntouched && request.method !== 'GET' ? html`<p>Nothing was done.</p>${backToForm(request)}` : undefined
+  return sendDocument(request, reply, title, errorBody(title, sentence, next ?? nextSteps(status, request)))
 }
 
 /** Whether a browser asks for a page; programs get the error body of the API. */
@@ -86,17 +90,20 @@ function nextSteps(status: number, request: FastifyRequest): Html {
   const { method, url } = request
   const before = pageBefore(request)
   if (status === 401) return html`<p><a class="button" href="${signInPath(before)}">Sign in</a></p>`
-  const today = html`<a href="/">Today</a>`
   if (method !== 'GET') {
-    const back = html`<p class="row"><a class="button" href="${before}">Back to the form</a> ${today}</p>`
+    const back = backToForm(request)
     return status < 500
       ? back
       : html`<p>The change may have been made. Check before you send the form again.</p>${back}`
   }
+  const today = html`<a href="/">Today</a>`
   if (status < 500)
     return html`<p class="row">${before !== '/' && html`<a class="button" href="${before}">Back</a>`} ${today}</p>`
   return html`<p class="row"><a class="button" href="${ownPath(url)}">Try again</a> ${today}</p>`
 }
+
+const backToForm = (request: FastifyRequest): Html =>
+  html`<p class="row"><a class="button" href="${pageBefore(request)}">Back to the form</a> <a href="/">Today</a></p>`
 
 /**
  * The page with the form or link, from `Referer`, which browsers send to the same origin. A form on an error page has it as a field:

@@ -28,7 +28,10 @@ export function mountSignIn(scope: FastifyInstance, app: App): void {
   scope.get<{ Querystring: string }>('/sign-in', async (request, reply) => {
     const query = new URLSearchParams(request.query)
     const token = query.get('token')
-    if (token === null) return sendDocument(request, reply, 'Sign in', form(ownPath(query.get('to'))))
+    if (token === null) {
+      const failure = query.has('no-cookie') ? NO_COOKIE : undefined
+      return sendDocument(request, reply, 'Sign in', form(ownPath(query.get('to')), failure))
+    }
     const operatorId = await takeLink(app.db, token)
     if (operatorId === undefined) return sendDocument(request, reply.code(401), 'Sign in', form('/', USED_LINK))
     await begin(request, reply, operatorId)
@@ -69,14 +72,24 @@ export const signInPath = (to: string) => (to === '/' ? '/sign-in' : `/sign-in?$
 export function redirectToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const to = ownPath(request.url)
   if (request.headers['sec-fetch-site'] !== 'cross-site')
-    return reply.headers(DOCUMENT_HEADERS).redirect(signInPath(to), 303)
+    return reply.headers(DOCUMENT_HEADERS).redirect(comesFromSignIn(request) ? withoutCookie(to) : signInPath(to), 303)
   return sendDocument(request, reply.header('refresh', `0; url=${to}`), 'Opening', opening(to))
 }
+
+/** A page is opened from the sign-in only after one that succeeded, so the browser did not keep its cookie. */
+function comesFromSignIn({ headers: { referer, host } }: FastifyRequest): boolean {
+  const page = referer !== undefined && URL.canParse(referer) ? new URL(referer) : undefined
+  return page?.host === host && page?.pathname === '/sign-in'
+}
+
+const withoutCookie = (to: string) => `/sign-in?${new URLSearchParams({ 'no-cookie': '', ...(to !== '/' && { to }) })}`
 
 const opening = (to: string) =>
   html`<body class="alone"><main id="content"><h1>Opening the page</h1><p><a class="button" href="${to}">Open the page</a></p></main></body>`
 
 const TOO_MANY = 'Too many failed attempts. Wait a minute, then try again.'
+const NO_COOKIE =
+  'The sign-in succeeded, but your browser did not keep the cookie of the session. Let it keep cookies of this site. Behind a proxy, X-Forwarded-Proto must be https only if the browser uses https.'
 const WRONG_KEY = 'This operator key is not valid.'
 const USED_LINK = 'This link has expired or was already used. Sign in with an operator key, or create a new link.'
 

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { after, afterEach, before, test } from 'node:test'
+import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { tundish } from '../../support/cli.ts'
 import { startTestServer, type TestServer } from '../../support/server.ts'
 import { CLIENT, openProvider } from './identity-provider.ts'
@@ -131,6 +132,26 @@ test('a client secret that was changed there ends no session, and opens it again
   assert.equal((await visitor.page()).status, 503)
   provider.state.takenOver = undefined
   assert.equal((await visitor.page()).status, 200)
+})
+
+test('a form whose session cannot be confirmed does nothing, and its page says so', async () => {
+  const visitor = await signedIn()
+  takeOver('/token', 503, { error: 'server_error' })
+  await age(15)
+  const shown = await visitor.go(`${server.adminUrl}/projects/organizations`, { id: 'not-made' })
+  assert.equal(shown.status, 503)
+  assert.match(shown.body, /Nothing was done\..*Back to the form/)
+  assert.doesNotMatch(shown.body, /may have been made/)
+})
+
+test('a browser that keeps no cookies is told so after the sign-in with a key', async () => {
+  const { key } = await createOperator(server.db.query, { name: 'Ada', role: 'owner' })
+  const form = openVisitor({}, { keepsCookies: false })
+  const shown = await form.go(`${server.adminUrl}/sign-in`, { operator_key: key, to: '/projects' })
+  assert.deepEqual([shown.status, shown.url.pathname, shown.url.searchParams.get('to')], [200, '/sign-in', '/projects'])
+  assert.match(shown.body, /your browser did not keep the cookie of the session/)
+  const first = await form.go(`${server.adminUrl}/projects`)
+  assert.doesNotMatch(first.body, /did not keep the cookie/)
 })
 
 test('limits of requests and failures of the provider end no session', async () => {

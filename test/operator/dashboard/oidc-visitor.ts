@@ -6,20 +6,30 @@ export interface Response {
 }
 
 /** Follows redirects, also those of pages with `Refresh`, as a browser does. `headers` are those that a proxy adds for Tundish. */
-export function openVisitor(headers: Record<string, string> = {}) {
+export function openVisitor(headers: Record<string, string> = {}, { keepsCookies = true } = {}) {
   // By host, name and path.
   const cookies = new Map<string, { pair: string; path: string }>()
 
-  async function once(url: URL, form?: Record<string, string>): Promise<{ next: URL | undefined } & Response> {
+  async function once(
+    url: URL,
+    form?: Record<string, string>,
+    from?: URL,
+  ): Promise<{ next: URL | undefined } & Response> {
     const sent = [...cookies].filter(
       ([key, { path }]) => key.startsWith(`${url.host} `) && url.pathname.startsWith(path),
     )
     const response = await fetch(url, {
       ...(form && { method: 'POST', body: new URLSearchParams(form) }),
-      headers: { ...headers, origin: url.origin, cookie: sent.map(([, { pair }]) => pair).join('; ') },
+      // Browsers name the page that a redirect began on.
+      headers: {
+        ...headers,
+        ...(from?.origin === url.origin && { referer: from.href }),
+        origin: url.origin,
+        cookie: sent.map(([, { pair }]) => pair).join('; '),
+      },
       redirect: 'manual',
     })
-    for (const line of response.headers.getSetCookie()) {
+    for (const line of keepsCookies ? response.headers.getSetCookie() : []) {
       const [pair, name] = /^([^=]+)=[^;]*/.exec(line)!
       const path = /; path=([^;]+)/i.exec(line)?.[1] ?? '/'
       cookies.set(`${url.host} ${name} ${path}`, { pair, path })
@@ -34,8 +44,9 @@ export function openVisitor(headers: Record<string, string> = {}) {
     form?: Record<string, string>,
     until = (_url: URL) => false,
   ): Promise<Response> {
-    let shown = await once(new URL(address), form)
-    while (shown.next && !until(shown.next)) shown = await once(shown.next)
+    const page = form && new URL(address)
+    let shown = await once(new URL(address), form, page)
+    while (shown.next && !until(shown.next)) shown = await once(shown.next, undefined, page)
     return shown.next ? { ...shown, url: shown.next } : shown
   }
 
