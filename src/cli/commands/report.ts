@@ -59,9 +59,10 @@ async function report({ db }: App, options: Options): Promise<Result> {
   const closed = await closedMonths(db, org, period)
   const sums = asRows ? {} : sumsOf(rows)
   const reporting_currency = await financeCurrency(db.query, org)
+  const time_zone = await financeZone(db.query, org)
   const whole = {
     ...which,
-    time_zone: await financeZone(db.query, org),
+    time_zone,
     reporting_currency,
     closed,
     ...sums,
@@ -74,9 +75,11 @@ async function report({ db }: App, options: Options): Promise<Result> {
   )
   if (format === 'csv') return { json: whole, text: csv(names, texts) }
   const columns = asRows ? ROW_COLUMNS : TOTAL_COLUMNS.flatMap((one) => (one === 'fees' ? feeNames(texts) : [one]))
-  if (texts.length === 0) return { json: whole, text: 'No money moved in this period.' }
-  const summed = asRows ? '' : `\n\n${summary(sumsOf(rows), reporting_currency)}`
-  return { json: whole, text: `${table(texts, columns)}${summed}` }
+  const days = time_zone === 'UTC' ? '' : `Days and months in ${time_zone}.`
+  if (texts.length === 0) return { json: whole, text: ['No money moved in this period.', days].join(' ').trim() }
+  const summed = asRows ? '' : summary(sumsOf(rows), reporting_currency)
+  const below = [summed, days].filter(Boolean).join('\n')
+  return { json: whole, text: `${table(texts, columns)}${below && `\n\n${below}`}` }
 }
 
 /** All in the reporting currency, and what has no rate and so is not in it. */

@@ -50,6 +50,10 @@ test('months are those of the projects’ time zone; the tie-out agrees with fig
   assert.equal(code, 0, stderr)
   assert.deepEqual(await Promise.all(['2025-08', '2025-09', '2025-10'].map(grossOf)), [[1], [320], [4000]])
   assert.equal((await get('?month=2025-09')).time_zone, 'Pacific/Auckland')
+  for (const more of [['2025-09'], ['2025-09', '--rows'], ['2024-09']]) {
+    const printed = await tundishAgain(['report', '--org', 'down-under', '--month', ...more], server.env)
+    assert.match(printed.stdout, /Days and months in Pacific\/Auckland\.$/m)
+  }
   await assertExact(db, shop.projectId)
   const { currencies, differences } = await get('/tie-out?month=2025-09')
   assert.deepEqual(
