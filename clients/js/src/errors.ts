@@ -23,7 +23,10 @@ export class TundishError extends Error {
   }
 }
 
-/** No answer arrived: the connection failed or the time ran out. The request may have been carried out. */
+/**
+ * No answer of the server arrived: the connection failed, the time ran out, or a proxy sent something else. The request may have
+ * been carried out.
+ */
 export class TundishConnectionError extends Error {
   override name = 'TundishConnectionError'
 }

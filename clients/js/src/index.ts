@@ -1,6 +1,5 @@
 // @tundish/client: what it exports.
-export { WebhookVerificationError } from 'standardwebhooks'
-
+import * as standard from 'standardwebhooks'
 import { unwrap } from './webhooks.ts'
 
 export type {
@@ -23,3 +22,5 @@ export type * from './records.ts'
 export type { components, operations, paths } from './schema.ts'
 export type { WebhookEvent } from './webhooks.ts'
 export const webhooks = { unwrap }
+/** Thrown by `unwrap`. */
+export const { WebhookVerificationError } = standard

@@ -56,8 +56,8 @@ class Data:
     def write(self, records: Iterable[Record], *, skip_bad: bool = True, events: bool = True) -> Result:
         """
         Writes records in calls of up to a thousand, in their order. Sending them again changes nothing, so every call is repeated
-        until it has a response. Bad records are left out and listed; without `skip_bad` the first call with one raises, and neither
-        it nor a later one is written.
+        until it has a response, at most five times. Bad records are left out and listed; without `skip_bad` the first call with one
+        raises, and neither it nor a later one is written.
         """
         total = Result()
         params = {"skip_bad": str(skip_bad).lower(), "events": "on" if events else "off"}
