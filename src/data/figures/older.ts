@@ -6,6 +6,8 @@ import type { Days } from './compute.ts'
 
 // Longer than the pause between two looks of a program, so that an older one does not begin in between.
 const SEEN_FOR = '3 minutes'
+// It looks every two seconds, and an idle server should write little.
+const SEEN_AGAIN = '30 seconds'
 
 /** The newest migration that this program knows. */
 const newest = async (): Promise<string> => String(Math.max(...(await migrations()).map(({ version }) => version)))
@@ -20,7 +22,10 @@ export async function isNewest({ query }: Db): Promise<boolean> {
 
 const SEEN = `
   with mine as (
-    insert into figure_programs as p (version, seen_at) values ($1, db_clock())
+    insert into figure_programs (version, seen_at) select $1::int, db_clock()
+    where not exists (
+      select from figure_programs
+      where version = $1::int and seen_at between db_clock() - interval '${SEEN_AGAIN}' and db_clock())
     on conflict (version) do update set seen_at = excluded.seen_at)
   select exists (
     select from figure_programs

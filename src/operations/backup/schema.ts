@@ -47,7 +47,7 @@ const isSame = (one: { version: number; name: string }, other: { version: number
   one.version === other.version && one.name === other.name
 
 // Tables with rows in an unused database: those of migrations, of the first start, and of a server that runs on it.
-const NOT_DATA = new Set(['instance', 'audit_head', 'commit_beat', 'failovers', 'replica_heartbeat'])
+const NOT_DATA = new Set(['instance', 'audit_head', 'commit_beat', 'failovers', 'figure_programs', 'replica_heartbeat'])
 
 /** Locks every table exclusively, and returns those that have rows. */
 export async function lockAndFindData(query: Query): Promise<{ present: Catalogue; filled: string[] }> {
