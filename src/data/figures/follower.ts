@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import { markDueFailures, type OnFailedDay } from './failures.ts'
-import { markedProjects } from './marks.ts'
+import { markComputedByOlder, markedProjects } from './marks.ts'
 import { isNewest } from './older.ts'
 import { beginPass, continuePass, type Pass } from './pass.ts'
 import { followReports, type Writers } from './reports.ts'
@@ -69,6 +69,7 @@ export class Follower {
     let completedMs = 0
     try {
       if (!(await isNewest(this.db))) return this.unfinished.clear()
+      await markComputedByOlder(this.db.query)
       const writers = await followReports(this.db)
       await markDueFailures(this.db.query)
       for (const projectId of await markedProjects(this.db.query)) {

@@ -4,7 +4,7 @@ import { dayIn, zoneOf } from '../../core/tenants/reporting.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Days } from './compute.ts'
 import { families } from './families.ts'
-import { noteIfOlder } from './older.ts'
+import { IS_OLDER, newest, noteIfOlder } from './older.ts'
 import { DUE } from './renewals.ts'
 import { takeSettings } from './settings.ts'
 import { end, hasEnd } from './subscriptions.ts'
@@ -26,6 +26,16 @@ const MARKED = `
     select (select m.project_id from figure_marks m where m.project_id > p.project_id order by m.project_id limit 1)
     from marked p where p.project_id is not null)
   select project_id from marked where project_id is not null`
+
+/** Marks the days that a program older than the schema has computed, unless this one is older as well. */
+export async function markComputedByOlder(query: Query): Promise<void> {
+  await query(COMPUTED_BY_OLDER, [await newest()])
+}
+
+const COMPUTED_BY_OLDER = `
+  with again as (
+    delete from figures_by_older where not ${IS_OLDER} returning project_id, family, day)
+  insert into figure_marks (project_id, family, day) select project_id, family, day from again`
 
 /** Marks all days of a project if it has the mark `all` or no figures yet. */
 export async function expandMark(query: Query, projectId: string): Promise<void> {

@@ -10,14 +10,13 @@ const SEEN_FOR = '3 minutes'
 const SEEN_AGAIN = '30 seconds'
 
 /** The newest migration that this program knows. */
-const newest = async (): Promise<string> => String(Math.max(...(await migrations()).map(({ version }) => version)))
+export const newest = async (): Promise<string> =>
+  String(Math.max(...(await migrations()).map(({ version }) => version)))
 
 /** Says that this program computes figures, and returns whether it does: not while one of a newer schema does. */
 export async function isNewest({ query }: Db): Promise<boolean> {
   const [row] = await query(SEEN, [await newest(), SEEN_FOR])
-  if (row!.newer === 't') return false
-  await query(AGAIN, [await newest()])
-  return true
+  return row!.newer !== 't'
 }
 
 const SEEN = `
@@ -31,13 +30,8 @@ const SEEN = `
     select from figure_programs
     where version > $1::int and seen_at between db_clock() - $2::interval and db_clock() + $2::interval) as newer`
 
-const IS_OLDER = 'exists (select from schema_migrations where version > $1::int)'
-
-// Its marks are those that any other change leaves.
-const AGAIN = `
-  with again as (
-    delete from figures_by_older where not ${IS_OLDER} returning project_id, family, day)
-  insert into figure_marks (project_id, family, day) select project_id, family, day from again`
+/** SQL: whether the schema is newer than the program whose newest migration is $1. */
+export const IS_OLDER = 'exists (select from schema_migrations where version > $1::int)'
 
 /** Notes in a transaction that takes the marks of these days that they have to be computed again if the schema is newer than this program. */
 export async function noteIfOlder(query: Query, projectId: string, family: string, days: Days): Promise<void> {
