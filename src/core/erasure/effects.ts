@@ -63,6 +63,9 @@ export const ON_MERGED = emptied(EVENTS)
 
 /** For every profile: an erased one may have new rows. Each statement skips rows that are wiped already. */
 export const ON_BELONGINGS = [
+  // A program of an older version erased it, without the columns that it does not know.
+  `update profiles set ${erasedColumns(profileRecord)}, updated_at = ${STAMP}
+   where project_id = $1 and id = any($2) and anonymized_at is not null and ${hasPersonalData(profileRecord)}`,
   ...QUEUE_AT_PROVIDER,
   // Their nested user agent changes, also under other profiles: a sync must see it.
   `update subscriptions set updated_at = ${STAMP}

@@ -92,3 +92,26 @@ test('refuses a ledger that does not exist, and a folder', async () => {
   await database.drop()
   assert.ok(!existsSync(join(folder, 'nowhere')))
 })
+
+test('reapplying wipes what a program of an older version left, because it did not know the column', async () => {
+  const database = await freshDatabase()
+  const server = await startTestServer(
+    { DATABASE_URL: database.url, ERASURE_LEDGER: join(folder, 'older.ndjson') },
+    { worker: false },
+  )
+  try {
+    const project = await server.project()
+    await insert(server.db, project, people('erased', 'never'))
+    assert.equal((await erase(project, 'erased')).status, 200)
+    // A column that came later is not in the rule of erased rows.
+    await server.db.query('alter table profiles drop constraint profiles_check')
+    await server.db.query(`update profiles set phone = '+49 30 1234' where project_id = $1`, [project.id])
+    const { code } = await tundishAgain(['erasures', 'reapply', '--json'], server.env)
+    assert.equal(code, 0)
+    const phoneOf = async (id: string) => (await project.get(`/profiles/${id}`)).body.phone
+    assert.deepEqual([await phoneOf('erased'), await phoneOf('never')], [null, '+49 30 1234'])
+  } finally {
+    await server.stop()
+    await database.drop()
+  }
+})
