@@ -35,10 +35,11 @@ test('visitors of the funnels paid at Stripe: the import links each to the profi
     where t.project_id = 'demo' and t.id like 'ch\\_%' and t.session_id is not null`)
   assert.equal(paid!.n, '20')
   // The server follows the account and describes older sessions, which marks their days again.
-  await until('figures without marks', async () => {
+  const isComputed = async () => {
     const [marks] = await db.query(`select count(*) as n from figure_marks where project_id = 'demo'`)
     return marks!.n === '0'
-  })
+  }
+  await until('figures without marks', isComputed, 600_000)
   await assertExact(db, 'demo')
 })
 
