@@ -21,6 +21,8 @@ declare module 'fastify' {
 const SILENCE_MS = 5000
 // A connection may become idle after its server was closed, if its response had begun before.
 const LOOK_MS = 500
+// Browsers connect ahead and may never send a request. One that is on its way arrives within this time.
+const FIRST_BYTE_MS = 1000
 
 /**
  * Adds `leave` to `app`; returns a function that says whether it is leaving: then every response needs `Connection: close`.
@@ -42,7 +44,7 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
     closeIdleConnections.call(app.server)
   }
 
-  /** Returns a check that destroys the connections that have exceeded their time. */
+  /** Returns a check that destroys the connections that have exceeded their time, and those on which nothing was sent. */
   function watchStragglers(): () => void {
     // Node's own check of the request timeout ends when closing begins.
     const { requestTimeout } = app.server
@@ -61,8 +63,10 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
         if (sending || socket.writableLength > 0) clientsTurn.add(socket)
       }
       for (const socket of stalled(clientsTurn)) serving.delete(socket)
-      if (performance.now() - begunMs < timeoutMs) return
-      for (const socket of connections) if (!serving.has(socket)) socket.destroy()
+      const passedMs = performance.now() - begunMs
+      for (const socket of connections)
+        if (socket.bytesRead === 0 ? passedMs >= FIRST_BYTE_MS : passedMs >= timeoutMs && !serving.has(socket))
+          socket.destroy()
     }
   }
 

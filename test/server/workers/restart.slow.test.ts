@@ -1,5 +1,6 @@
 // SIGHUP: the workers are replaced one after another, and no client notices.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -110,6 +111,17 @@ test('a server that stops waits for an unfinished request only until REQUEST_TIM
     assert.ok(performance.now() - stopping < 10_000)
     socket.destroy()
   }
+})
+
+test('a server that stops does not wait for a request on a connection on which nothing was sent', LONG, async () => {
+  const server = await startProcess({ ...workers.billing.server.env, REQUEST_TIMEOUT_MS: '600000' })
+  const { hostname, port } = new URL(server.url)
+  const socket = connect({ host: hostname, port: Number(port) }).on('error', () => {})
+  await once(socket, 'connect')
+  // This one was accepted after it.
+  await (await fetch(server.url)).text()
+  await server.stop()
+  assert.deepEqual(await server.ended, { code: 0, signal: null })
 })
 
 test('a server that stops closes the connection of a client with the response it waits for', LONG, async () => {
