@@ -106,7 +106,7 @@ export interface Billing {
 const REPORT_ROWS = 500
 const BEGINNING = '1970-01-01T00:00:00Z'
 const LONGEST_PAUSE_MS = 15_000
-// Nobody sets the first, which a bare worker does not have.
+// Unlike the date, the first one is never set; a bare worker lacks it.
 const clock = globalThis.performance ?? Date
 
 export function openBilling(http: Http, organizationId: string, key: string): Billing {

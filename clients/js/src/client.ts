@@ -56,7 +56,7 @@ export class Tundish {
   #queue: Ingest | undefined
 
   constructor(options: TundishOptions) {
-    // Whoever opens a page can read the keys in it.
+    // All who open a page can read the keys in it.
     if ('document' in globalThis)
       throw new Error('A secret key must not reach a browser: use the client on your server.')
     this.#options = options

@@ -5,8 +5,8 @@ import type { OidcSettings } from '../../core/tenants/oidc-settings.ts'
 import { shorten } from '../../lib/text.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
-const MEANWHILE =
-  'Nobody can sign in with it, and whoever has is out after a quarter of an hour. Operator keys and links work.'
+const EFFECT =
+  'People cannot sign in with it, and those who have are signed out after a quarter of an hour. Operator keys and links work.'
 
 /** Uses a refresh token that the provider never gave: it says whether it accepts the client secret before it refuses that. */
 export async function checkIdentityProvider(settings: OidcSettings): Promise<Finding> {
@@ -18,18 +18,18 @@ export async function checkIdentityProvider(settings: OidcSettings): Promise<Fin
     // Without a body it asks for the client's authentication.
     const isRefused = error instanceof WWWAuthenticateChallengeError && error.status < 500
     if (isRefused || (error instanceof ResponseBodyError && error.error === 'invalid_client')) {
-      const message = `${host} does not accept this installation as its client "${clientId}". ${MEANWHILE}`
+      const message = `${host} does not accept this installation as its client "${clientId}". ${EFFECT}`
       return failed('sign-in', message, 'Correct OIDC_CLIENT_ID and OIDC_CLIENT_SECRET, and restart.')
     }
     if (error instanceof ResponseBodyError && error.status < 500)
       return ok('sign-in', `${host} accepts this installation.`)
     if (error instanceof ClientError && error.code === OTHER_ISSUER) {
-      const message = `The discovery document at ${issuer} names another issuer. ${MEANWHILE}`
+      const message = `The discovery document at ${issuer} names another issuer. ${EFFECT}`
       return failed('sign-in', message, 'Set OIDC_ISSUER to the "issuer" of that document exactly, and restart.')
     }
     const cause = shorten(String((error as Error).message).replaceAll(/\s+/g, ' '), 100)
     const fix = `Open ${issuer.replace(/\/$/, '')}/.well-known/openid-configuration from this machine.`
-    return warning('sign-in', `${host} cannot be used (${cause}). ${MEANWHILE}`, fix)
+    return warning('sign-in', `${host} cannot be used (${cause}). ${EFFECT}`, fix)
   }
   return ok('sign-in', `${host} accepts this installation.`)
 }

@@ -238,7 +238,7 @@ test('the doctor finds a provider that does not know this installation, is anoth
   assert.match(await finding(), /^ok: 127\.0\.0\.1:\d+ accepts this installation\.$/)
   assert.match(
     await finding({ OIDC_CLIENT_SECRET: 'of yesterday' }),
-    /^failed: .* does not accept this installation as its client "tundish"\. Nobody can sign in/,
+    /^failed: .* does not accept this installation as its client "tundish"\. People cannot sign in/,
   )
   assert.match(
     await finding({ OIDC_ISSUER: provider.issuer.replace('127.0.0.1', 'localhost') }),
