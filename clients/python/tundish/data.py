@@ -123,7 +123,7 @@ class Data:
         except TundishError as error:
             if not skip_bad or error.status not in (400, 413):
                 raise
-            if isinstance(error.body, dict) and "rejects" in error.body:
+            if _has_rejects(error.body):
                 # All of them are bad.
                 answer = error.body
             elif len(batch) == 1:
@@ -135,7 +135,7 @@ class Data:
                 self._write(batch[:half], params, skip_bad, total)
                 self._write(batch[half:], params, skip_bad, total)
                 return
-        if not isinstance(answer, dict) or "rejects" not in answer:
+        if not _has_rejects(answer):
             raise TundishError(200, None, answer, None)
         for reject in answer["rejects"]:
             total.rejects.append({**reject, "index": reject["index"] + total.read})
@@ -155,6 +155,10 @@ class Data:
                     yield json.loads(line, parse_float=Decimal)
                 except ValueError:
                     raise httpx.ReadError("The export broke off, or a proxy sent something else.") from None
+
+
+def _has_rejects(body: Any) -> bool:
+    return isinstance(body, dict) and "rejects" in body
 
 
 def _batches(records: Iterable[Record]) -> Iterator[list[str]]:

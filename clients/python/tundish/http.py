@@ -1,5 +1,6 @@
 """Requests with retries: what may have happened is only sent again where that is safe."""
 
+import functools
 import itertools
 import json
 import os
@@ -55,8 +56,8 @@ class Http:
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise ValueError("Give the client the url of the server, such as https://tundish.example.com.")
-        self._open: Callable[[], httpx.Client] = lambda: httpx.Client(
-            base_url=url, headers=dict(headers), timeout=timeout, transport=transport
+        self._open = functools.partial(
+            httpx.Client, base_url=url, headers=dict(headers), timeout=timeout, transport=transport
         )
         self._opened = (os.getpid(), self._open())
         self._sleep = sleep

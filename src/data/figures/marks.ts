@@ -53,14 +53,9 @@ const ALL_WANTED = `
 /** Marks all days of a project, in its present time zone: those with records, and those with stored figures. */
 export async function markAll(query: Query, projectId: string): Promise<void> {
   await takeSettings(query, projectId)
-  await noteIfOlder(query, projectId, 'all', await today(query))
+  await noteIfOlder(query, projectId, 'all', { from: 'today', to: 'tomorrow' })
   await query('delete from figure_marks where project_id = $1', [projectId])
   await query(MARK_ALL, [projectId])
-}
-
-async function today(query: Query): Promise<Days> {
-  const [row] = await query('select current_date as "from", current_date + 1 as "to"')
-  return { from: row!.from!, to: row!.to! }
 }
 
 const OF_REPORT = 'organization_id = (select organization_id from projects where id = $1)'

@@ -188,16 +188,15 @@ function refusalOf(error: unknown, issuer: string): Refused {
       detail: `${issuer} answers "${clean(error.error)}".`,
     }
   if (error instanceof ResponseBodyError) {
-    const isDown = error.status >= 500 || error.status === 429 || DOWN.has(error.error)
+    const isDown = isBusy(error) || DOWN.has(error.error)
     const detail = `${issuer} answers "${clean(error.error)}".`
     return { why: isDown ? 'unreachable' : 'refused', detail, ofInstallation: error.error === 'invalid_client' }
   }
   if (error instanceof WWWAuthenticateChallengeError) {
-    const isDown = error.status >= 500 || error.status === 429
     // The address of the tokens asks for the client's own authentication, that of the person for a bearer's.
     const ofInstallation = !error.cause.some(({ scheme }) => scheme.toLowerCase() === 'bearer')
     const detail = `${issuer} does not accept the ${ofInstallation ? 'client secret' : 'access token'}.`
-    return { why: isDown ? 'unreachable' : 'refused', detail, ofInstallation }
+    return { why: isBusy(error) ? 'unreachable' : 'refused', detail, ofInstallation }
   }
   if (error instanceof ClientError && UNREACHABLE.has(error.code ?? '')) return { why: 'unreachable', detail: issuer }
   if (error instanceof ClientError) return { why: 'refused', detail: clean(error.message), ofInstallation: true }
@@ -205,6 +204,9 @@ function refusalOf(error: unknown, issuer: string): Refused {
   if (error instanceof TypeError || error instanceof DOMException) return { why: 'unreachable', detail: issuer }
   throw error
 }
+
+/** Whether the provider fails, or limits requests: it says nothing of this one. */
+const isBusy = ({ status }: { status: number }) => status >= 500 || status === 429
 
 const DOWN = new Set(['temporarily_unavailable', 'server_error', 'slow_down'])
 const UNREACHABLE = new Set(['OAUTH_TIMEOUT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON'])

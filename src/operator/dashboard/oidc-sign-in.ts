@@ -38,7 +38,7 @@ export function mountOidc(scope: FastifyInstance, app: App, provider: IdentityPr
     const all = begunOf(app, request)
     const state = new URL(request.url, originOf(request)).searchParams.get('state')
     const begun = all.find((one) => one.state === state)
-    // Whatever comes of it, it is used up. Those of other tabs go on.
+    // It is used up, also by a sign-in that fails. What other tabs have begun stays.
     const others = all.filter((one) => one !== begun)
     if (begun) keepBegun(app, request, reply, others)
     if (all.length === 0) return sendDocument(request, reply.code(400), 'Sign in', page(NOT_BEGUN, OPEN))
@@ -95,15 +95,13 @@ function refuse({ log, config }: App, request: FastifyRequest, reply: FastifyRep
       'Sign in',
       page(`${provider} cannot be reached. Try again in a minute.`),
     )
-  const sentence =
-    why === 'no role'
-      ? `${detail}, none of your groups at ${provider} has a role here. Ask the owner of this installation for one.`
-      : why === 'no claim'
-        ? `${detail}, ${provider} did not send the claim "${config.oidc!.claim}", so it gives you no role here. The owner of this installation finds what it sent in the log under request ID ${request.id}.`
-        : why === 'unverified'
-          ? `${detail}, ${provider} has not verified your e-mail address, so it gives you no role here.`
-          : `The sign-in at ${provider} failed, and nobody was signed in. The log has the reason under request ID ${request.id}.`
-  return sendDocument(request, reply.code(403), 'Sign in', page(sentence))
+  const sentences = {
+    'no role': `${detail}, none of your groups at ${provider} has a role here. Ask the owner of this installation for one.`,
+    'no claim': `${detail}, ${provider} did not send the claim "${config.oidc!.claim}", so it gives you no role here. The owner of this installation finds what it sent in the log under request ID ${request.id}.`,
+    unverified: `${detail}, ${provider} has not verified your e-mail address, so it gives you no role here.`,
+    refused: `The sign-in at ${provider} failed, and nobody was signed in. The log has the reason under request ID ${request.id}.`,
+  }
+  return sendDocument(request, reply.code(403), 'Sign in', page(sentences[why]))
 }
 
 const NOT_BEGUN =

@@ -12,6 +12,7 @@ const EFFECT =
 export async function checkIdentityProvider(settings: OidcSettings): Promise<Finding> {
   const { issuer, clientId } = settings
   const { host } = new URL(issuer)
+  const accepted = ok('sign-in', `${host} accepts this installation.`)
   try {
     await refreshTokenGrant(await discover(settings), 'of the doctor')
   } catch (error) {
@@ -21,8 +22,7 @@ export async function checkIdentityProvider(settings: OidcSettings): Promise<Fin
       const message = `${host} does not accept this installation as its client "${clientId}". ${EFFECT}`
       return failed('sign-in', message, 'Correct OIDC_CLIENT_ID and OIDC_CLIENT_SECRET, and restart.')
     }
-    if (error instanceof ResponseBodyError && error.status < 500)
-      return ok('sign-in', `${host} accepts this installation.`)
+    if (error instanceof ResponseBodyError && error.status < 500) return accepted
     if (error instanceof ClientError && error.code === OTHER_ISSUER) {
       const message = `The discovery document at ${issuer} names another issuer. ${EFFECT}`
       return failed('sign-in', message, 'Set OIDC_ISSUER to the "issuer" of that document exactly, and restart.')
@@ -31,7 +31,7 @@ export async function checkIdentityProvider(settings: OidcSettings): Promise<Fin
     const fix = `Open ${issuer.replace(/\/$/, '')}/.well-known/openid-configuration from this machine.`
     return warning('sign-in', `${host} cannot be used (${cause}). ${EFFECT}`, fix)
   }
-  return ok('sign-in', `${host} accepts this installation.`)
+  return accepted
 }
 
 const OTHER_ISSUER = 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED'
