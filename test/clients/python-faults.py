@@ -38,6 +38,23 @@ with Data(url, key) as data:
     codes = [reject["code"] for reject in result.rejects]
     out["bad"] = [result.read, result.written, [reject["index"] for reject in result.rejects], codes]
 
+
+
+def firewall(is_refused):
+    """A transport to the server, with a firewall that refuses some bodies."""
+    inner = httpx.HTTPTransport()
+    handle = lambda request: httpx.Response(403, text="<html>") if is_refused(request.read()) else inner.handle_request(request)
+    return Data(url, key, transport=httpx.MockTransport(handle))
+
+
+records = [person(f"w{n}", **({"phone": "; ls"} if n % 5 == 2 else {})) for n in range(10)]
+result = firewall(lambda body: b"; ls" in body).write(records)
+out["firewall"] = [result.written, [[one["index"], one["code"]] for one in result.rejects]]
+closed = firewall(lambda body: True)
+out["closed"] = [error_of(lambda: closed.write(records)), error_of(lambda: closed.write(records[:1], skip_bad=False))]
+first = iter([True, False])
+out["moody"] = firewall(lambda body: next(first, False)).write([person("moody")]).written
+
 broken = httpx.Response(200, text='{"checkout_sta')
 more, slept = respond(broken, httpx.Response(200, json={"checkout_status": "succeeded"}))
 charge = Billing("http://shop", "acme", "key", **more).charge("ada", "1", "USD", idempotency_key="one")

@@ -37,6 +37,18 @@ test(titled(faults, missing ? `${PYTHON} has no httpx with standardwebhooks` : u
   const foreign = [200, 'The response is not from Tundish, or broke off: check the url.']
   assert.deepEqual(JSON.parse(stdout), {
     bad: [7, 4, [1, 3, 5], ['invalid_json', 'invalid_json', 'body_too_large']],
+    firewall: [
+      8,
+      [
+        [2, 'refused_by_proxy'],
+        [7, 'refused_by_proxy'],
+      ],
+    ],
+    closed: [
+      [403, 'The server responded with 403.'],
+      [403, 'The server responded with 403.'],
+    ],
+    moody: 1,
     charge: ['succeeded', 2],
     foreign,
     html: foreign,

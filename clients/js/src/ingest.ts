@@ -1,7 +1,8 @@
 // Sends records in the background: in batches, in their order, again until the server has them.
-import { TundishConnectionError, TundishError } from './errors.ts'
+import { TundishError } from './errors.ts'
 import { type Http, isNotDone, waitMs } from './http.ts'
 import type { RecordToWrite } from './records.ts'
+import { postRecords, type Reject } from './records-call.ts'
 
 export interface IngestOptions {
   /** How many records may wait to be sent; 10,000 by default. */
@@ -14,7 +15,10 @@ export interface IngestOptions {
 
 export interface RejectedRecord {
   record: RecordToWrite
-  /** The server's word for what is wrong, such as `unknown_reference`; `not_sent` when the program ended before. */
+  /**
+   * The server's word for what is wrong, such as `unknown_reference`; `refused_by_proxy` when a firewall or another proxy refuses it,
+   * `not_sent` when the program ended before.
+   */
   code: string
   reason: string
 }
@@ -132,19 +136,10 @@ export class Ingest {
 
   /** Sends some records once. A call that is refused as a whole is made smaller until the bad record is alone. */
   async #post(batch: Waiting[]): Promise<void> {
-    const body = `{"records":[${batch.map(({ text }) => text).join()}]}`
-    const call = { path: '/public/v1/records', query: { skip_bad: true }, headers: this.#headers(), body } as const
-    try {
-      const answer = await this.#http.json({ ...call, retry: 'refused', signal: this.#stop.signal })
-      if (!hasRejects(answer.body)) throw new TundishConnectionError('The response is not from Tundish: check the url.')
-      this.#finish(batch, answer.body.rejects)
-    } catch (error) {
-      if (!(error instanceof TundishError) || (error.status !== 400 && error.status !== 413)) throw error
-      const { code, message: reason } = error
-      if (hasRejects(error.body)) this.#finish(batch, error.body.rejects)
-      else if (batch.length === 1) this.#finish(batch, [{ index: 0, code, reason }])
-      else this.#size = batch.length >> 1
-    }
+    const texts = batch.map(({ text }) => text)
+    const rejects = await postRecords(this.#http, this.#headers(), texts, this.#stop.signal)
+    if (rejects === 'tooMany') this.#size = batch.length >> 1
+    else this.#finish(batch, rejects)
   }
 
   /** Removes records that have their response, and tells which were rejected. */
@@ -192,15 +187,6 @@ interface Waiter {
   resolve: () => void
   reject: (error: Error) => void
 }
-
-interface Reject {
-  index: number
-  code: string
-  reason: string
-}
-
-const hasRejects = (body: unknown): body is { rejects: Reject[] } =>
-  Array.isArray((body as { rejects?: unknown } | null)?.rejects)
 
 /** The first records that fit into a call, at most so many. */
 function firstOf(queue: Waiting[], most: number): Waiting[] {
