@@ -6,6 +6,7 @@ import { whyLater } from '../../lib/http/error-responses.ts'
 import { shorten } from '../../lib/text.ts'
 import { formOf } from './forms.ts'
 import { type Html, html } from './html.ts'
+import { inLabels } from './refused-form.ts'
 import { ownPath, sendDocument } from './send.ts'
 import type { Page } from './shell.ts'
 import { signInPath } from './sign-in.ts'
@@ -14,7 +15,7 @@ import { signInPath } from './sign-in.ts'
 export function refusalPage(error: ApiError, request: FastifyRequest, reply: FastifyReply, form?: Html): Page {
   const { status, headers, message } = error
   reply.code(status).headers(headers ?? {})
-  return { title: titleOf(status), body: failure(message, html`${form}${nextSteps(status, request)}`) }
+  return { title: titleOf(status), body: failure(inLabels(form, message), html`${form}${nextSteps(status, request)}`) }
 }
 
 /** Whether it is a refusal, and no failure of ours. */

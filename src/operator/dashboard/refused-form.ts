@@ -1,4 +1,5 @@
-// The form that a refused action came from, with what was typed into it: the error page shows it again, so that nothing is typed twice.
+// The form that a refused action came from, with what was typed into it: the error page shows it again, so that nothing is typed twice, and
+// says what is wrong in the words of the form.
 import { Html, html, textOf } from './html.ts'
 
 /** Set while the page with the form is made again for it. */
@@ -51,6 +52,20 @@ function filled({ text }: Html, { typed, page }: RefusedForm): Html {
     )
     .replace('</form>', () => `${html`<input type="hidden" name="back" value="${page}">`.text}</form>`)
   return new Html(open)
+}
+
+const LABELED = /<label class="field"><span>(.*?)<\/span><(?:input|select)\b[^>]*? name="([^"]*)"/g
+
+/**
+ * The sentence of a refusal with the labels of the form instead of the names that the API has for its fields: `“Rate limit” must be …`
+ * for `rate_limit must be …`. A name of one word is a word of other sentences too, and so is only replaced where it begins one.
+ */
+export function inLabels(form: Html | undefined, sentence: string): string {
+  const labels = [...(form?.text ?? '').matchAll(LABELED)].map(([, label, name]) => [name!, textOf(new Html(label!))])
+  return labels.reduce((text, [name, label]) => {
+    const place = name!.includes('_') ? '(?<![\\w"])' : '^'
+    return text.replace(new RegExp(`${place}${name}(\\[\\d+\\])?(?![\\w"])`, 'g'), () => `“${label}”`)
+  }, sentence)
 }
 
 /** The value of an attribute of a tag that `html` wrote; empty if it has none. */

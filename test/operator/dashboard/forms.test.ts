@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createProject } from '../../../src/core/tenants/tenants.ts'
+import { Html, textOf } from '../../../src/operator/dashboard/html.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { addRow } from '../../support/data.ts'
 import { openStripeSimulator, TEST_KEY } from '../../support/simulators.ts'
@@ -94,6 +95,38 @@ test('a refused form is shown again with what was typed, but no secret, and lead
   assert.doesNotMatch(key, /value="read" checked>/)
   for (const referer of ['/nothing', '/people/none', '/people/%', '/sign-in'])
     assert.match(await again(typed, referer), /<p class="failed"[^>]*>[^<]+<\/p><p class="row">/, referer)
+})
+
+test('a refusal names the field by the label that the form has', async () => {
+  const { id } = dashboard.project
+  const cases: [page: string, path: string, form: Record<string, string>, sentence: string][] = [
+    ['/settings', '/settings/reporting', { time_zone: 'Mars', currency: 'EUR' }, '“Time zone” must be a name of'],
+    [
+      '/settings',
+      '/settings/charges',
+      { max: '5', currency: 'EURO' },
+      '“Currency” must be a currency such as EUR, got',
+    ],
+    ['/settings', '/settings/charges', { max: 'much' }, '“Largest amount” must be an amount such as 500, got'],
+    ['/keys', `/keys/project/${id}`, { name: '' }, '“Name” must not be empty, got'],
+    ['/keys', `/keys/project/${id}`, { name: 'a', rate_limit: 'fast' }, '“Rate limit” must be requests per second'],
+    ['/merchant-accounts', '/merchant-accounts', { psp: 'x', psp_merchant_id: '' }, '“Account ID” must have 1 to 256'],
+    [
+      '/merchant-accounts',
+      '/merchant-accounts',
+      { psp_merchant_id: 'a', currencies: 'EURO' },
+      '“Currencies” must have',
+    ],
+    ['/webhooks', '/webhooks/new', { url: 'here' }, '“URL” must be a URL and begin with https://'],
+    ['/alerts', '/alerts/hours', { quiet_from: '4' }, '“Quiet from” and “Quiet until” must be given together.'],
+    ['/alerts', '/alerts/new', { alert_id: 'a', metric: 'sales', condition: 'below' }, '“Threshold” is required.'],
+  ]
+  for (const [page, path, form, sentence] of cases) {
+    const headers = { referer: `${dashboard.origin}${page}?project=${id}` }
+    const { status, text } = await dashboard.visit(`${path}?project=${id}`, { cookie, form, headers })
+    const said = textOf(new Html(/role="alert">(.*?)<\/p>/.exec(text)?.[1] ?? ''))
+    assert.deepEqual([status, said.slice(0, sentence.length)], [400, sentence], path)
+  }
 })
 
 test('settings of charges, erasures and rates are saved, each with its audit entry', async () => {

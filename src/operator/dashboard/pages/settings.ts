@@ -1,5 +1,7 @@
 // Settings: limits of custom charges, rate limits, erasure at payment providers, and the rebuild of figures.
 import { dateOf } from '../../../lib/days.ts'
+import { ApiError } from '../../../lib/errors.ts'
+import { shorten } from '../../../lib/text.ts'
 import type { Response } from '../call.ts'
 import { id, number, status, time } from '../format.ts'
 import { type Html, html } from '../html.ts'
@@ -126,11 +128,16 @@ const rateForm = (view: View, owner: 'organization' | 'project', value: string) 
 export async function saveCharges(view: View, form: URLSearchParams): Promise<string> {
   const max = form.get('max')?.trim()
   const currency = form.get('currency')?.trim().toUpperCase() || '*'
+  // The operation has one text for both, such as EUR=500.
+  if (!/^(\*|[A-Z]{3})$/.test(currency)) throw invalid('currency must be a currency such as EUR', currency)
+  if (max && !/^\d+(\.\d+)?$/.test(max)) throw invalid('max must be an amount such as 500', max)
   return save(view, {
     one_off_charge_enabled: form.get('enabled') === '1',
     ...(max && { one_off_charge_max_amount: { [currency]: max } }),
   })
 }
+
+const invalid = (rule: string, got: string) => new ApiError(400, 'invalid_value', `${rule}, got "${shorten(got, 40)}".`)
 
 export const saveErasures = (view: View, form: URLSearchParams): Promise<string> =>
   save(view, { erase_at_provider: form.get('erase_at_provider') ?? '' })
