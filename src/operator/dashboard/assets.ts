@@ -10,7 +10,10 @@ const STYLES = ['base', 'frame', 'period', 'tables', 'ids', 'figures', 'lists', 
 
 const ASSETS: Record<string, { from: () => string[]; type: string }> = {
   'dashboard.css': { from: () => STYLES.map((name) => own(`styles/${name}.css`)), type: 'text/css' },
-  'dashboard.js': { from: () => ['charts.js', 'places.js', 'dashboard.js'].map(own), type: 'text/javascript' },
+  'dashboard.js': {
+    from: () => ['charts.js', 'places.js', 'kept-form.js', 'dashboard.js'].map(own),
+    type: 'text/javascript',
+  },
   'htmx.js': { from: () => [import.meta.resolve('htmx.org/dist/htmx.min.js')], type: 'text/javascript' },
   'chart.js': {
     from: () => [new URL('chart.umd.min.js', import.meta.resolve('chart.js')).href],

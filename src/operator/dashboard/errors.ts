@@ -38,7 +38,7 @@ export function showError({ log }: App, error: unknown, request: FastifyRequest,
   // Without a confirmed session nothing was begun.
   const isUntouched = known?.code === 'identity_provider_unreachable'
   const next =
-    isUntouched && request.method !== 'GET' ? html`<p>Nothing was done.</p>${backToForm(request)}` : undefined
+    isUntouched && request.method !== 'GET' ? html`<p>Nothing was done.</p>${KEPT}${backToForm(request)}` : undefined
   return sendDocument(request, reply, title, errorBody(title, sentence, next ?? nextSteps(status, request)))
 }
 
@@ -86,11 +86,15 @@ const errorBody = (title: string, sentence: string, next: Html) => alone({ title
 export const alone = ({ title, body }: Page): Html =>
   html`<body class="alone"><main id="content"><h1>${title}</h1>${body}</main></body>`
 
+// The script shows it if it has kept the form.
+const KEPT = html`<p class="quiet" data-kept hidden>This tab keeps what you typed, except secrets: you find it in the form again.</p>`
+
 /** Links for what to do next. A form that failed may have had an effect, so it leads back to its page, which shows that. */
 function nextSteps(status: number, request: FastifyRequest): Html {
   const { method, url } = request
   const before = pageBefore(request)
-  if (status === 401) return html`<p><a class="button" href="${signInPath(before)}">Sign in</a></p>`
+  if (status === 401)
+    return html`${request.method !== 'GET' && KEPT}<p><a class="button" href="${signInPath(before)}">Sign in</a></p>`
   if (method !== 'GET') {
     const back = backToForm(request)
     return status < 500

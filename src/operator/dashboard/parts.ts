@@ -231,13 +231,13 @@ export const hiddenField = (name: string, value: string) => html`<input type="hi
 export const textField = (
   name: string,
   label: string,
-  more: { value?: string; required?: boolean; hint?: string; type?: string } = {},
+  more: { value?: string; required?: boolean; hint?: string; type?: string; isSecret?: boolean } = {},
 ) =>
   field(
     label,
     more.type === 'day'
       ? dayInput(name, more.value, more.required)
-      : html`<input name="${name}" type="${more.type ?? 'text'}" value="${more.value ?? ''}"${more.required ? html` required` : ''} autocomplete="off" spellcheck="false">`,
+      : html`<input name="${name}" type="${more.type ?? 'text'}" value="${more.value ?? ''}"${more.required ? html` required` : ''}${more.isSecret && html` data-secret`} autocomplete="off" spellcheck="false">`,
     more.hint,
   )
 

@@ -1,5 +1,5 @@
 // Enhances pages: charts from tables, copy buttons, local times, selects that submit their form.
-/* global Chart, charts, places */
+/* global Chart, charts, keptForm, places */
 
 /** Legend labels in the full color of each series: Chart.js takes that of the first bar, which may be faded. */
 const generateLabels = (chart) =>
@@ -209,3 +209,4 @@ document.addEventListener('htmx:sendError', ({ detail: { boosted, pathInfo } }) 
 for (const media of ['print', '(prefers-color-scheme: dark)']) matchMedia(media).addEventListener('change', redraw)
 enhance(document)
 places.focusOutcome()
+keptForm.fill()

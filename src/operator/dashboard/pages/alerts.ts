@@ -87,7 +87,7 @@ const destinationForm = (view: View): Piece =>
     explanation: 'A webhook is signed as those of events. A destination with the same name is replaced.',
     fields: html`${textField('destination_id', 'Name', { required: true, hint: 'For example team.' })}
       ${selectField('kind', 'Kind', KINDS, 'slack')}
-      ${textField('address', 'Address', { required: true, hint: 'A URL, or an e-mail address.' })}
+      ${textField('address', 'Address', { required: true, isSecret: true, hint: 'A URL, or an e-mail address.' })}
       ${selectField('receives', 'Receives', RECEIVES)}`,
   })
 
