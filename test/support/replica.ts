@@ -32,7 +32,13 @@ export interface Replica extends Cluster {
 /** Copies the primary's data folder while it runs, and starts the copy as a standby. */
 export async function openReplica(primary: Cluster): Promise<Replica> {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-replica-'))
-  await copy(primary, folder)
+  const data = await copyCluster(primary, folder)
+  owned(data, 'standby.signal', '')
+  const password = new URL(primary.url).password
+  appendFileSync(
+    join(data, 'postgresql.auto.conf'),
+    `primary_conninfo = 'host=${primary.sockets()} user=tundish password=${password}'\nwal_retrieve_retry_interval = '100ms'\nhot_standby_feedback = on\n`,
+  )
   const replica = await openCluster(folder)
   return {
     ...replica,
@@ -63,7 +69,8 @@ export async function openReplica(primary: Cluster): Promise<Replica> {
   }
 }
 
-async function copy(primary: Cluster, folder: string): Promise<void> {
+/** A base backup of the primary while it runs, in an empty folder. Returns the data folder in it. */
+export async function copyCluster(primary: Cluster, folder: string): Promise<string> {
   // A backup ends with the connection that began it.
   const client = new pg.Client({ connectionString: primary.url })
   await client.connect()
@@ -75,13 +82,7 @@ async function copy(primary: Cluster, folder: string): Promise<void> {
     for (const name of ['postmaster.pid', 'postmaster.opts']) rmSync(join(data, name), { force: true })
     rmSync(join(data, '..', 'run'), { recursive: true, force: true })
     owned(data, 'backup_label', rows[0].labelfile)
-    owned(data, 'standby.signal', '')
-    const password = new URL(primary.url).password
-    const conninfo = `host=${primary.sockets()} user=tundish password=${password}`
-    appendFileSync(
-      join(data, 'postgresql.auto.conf'),
-      `primary_conninfo = '${conninfo}'\nwal_retrieve_retry_interval = '100ms'\nhot_standby_feedback = on\n`,
-    )
+    return data
   } finally {
     await client.end()
   }
