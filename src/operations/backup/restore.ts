@@ -92,7 +92,7 @@ async function inOneTransaction(
   await gatherErased(query, ledgers, config)
   await keepAccounts(query)
   await keepSettings(query)
-  const simulatorUrl = await readSimulatorUrl(query)
+  await keepSimulators(query)
 
   const state = await schemaOf(source.header)
   const target = await emptyTables(session, present, state)
@@ -106,7 +106,7 @@ async function inOneTransaction(
 
   await raiseClocks(query)
   const unlisted = await markUnlisted(query, source.header, accounts)
-  await keepSimulatorUrl(query, simulatorUrl)
+  await returnToSimulators(query)
   await endSignIns(query)
   const mark = await compareSettings(query, source.header)
   progress.at('Erasing again')
@@ -122,15 +122,17 @@ async function inOneTransaction(
   return { header, rows, erasures, inProgress, unlisted, mark }
 }
 
-// The simulator of this machine is not the one of the backup.
-async function readSimulatorUrl(query: Query): Promise<string | undefined> {
-  const [row] = await query(`select value from instance where name = 'simulator url'`)
-  return row?.value ?? undefined
+// The simulators of this machine are not those of the backup, which may still run: a trial would charge at them.
+const IS_SIMULATOR = `name like '%simulator url'`
+
+async function keepSimulators(query: Query): Promise<void> {
+  await query(`create temporary table former_simulators on commit drop as
+    select name, value from instance where ${IS_SIMULATOR}`)
 }
 
-async function keepSimulatorUrl(query: Query, url: string | undefined): Promise<void> {
-  await query(`delete from instance where name = 'simulator url'`)
-  if (url !== undefined) await query(`insert into instance (name, value) values ('simulator url', $1)`, [url])
+async function returnToSimulators(query: Query): Promise<void> {
+  await query(`delete from instance where ${IS_SIMULATOR}`)
+  await query('insert into instance (name, value) select name, value from former_simulators')
 }
 
 async function countInProgress(query: Query): Promise<number> {

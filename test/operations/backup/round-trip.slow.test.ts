@@ -143,3 +143,26 @@ test('a backup moves a database into an embedded one, and out again', async () =
     await target.remove()
   }
 })
+
+test('a restore keeps the simulators of this machine, and takes none of the backup', async () => {
+  const machines = [await install(), await install()] as const
+  try {
+    const put = 'insert into instance (name, value) values ($1, $2)'
+    for (const [kind, ...there] of [
+      ['simulator url', 'http://backup', 'http://here'],
+      ['stripe simulator url', 'http://backup', 'http://here'],
+      ['primer simulator url', 'http://backup'],
+    ] as const)
+      for (const [n, url] of there.entries()) await machines[n]!.db.query(put, [kind, url])
+    const path = join(machines[0].folder, 'simulators.backup')
+    await machines[0].json('backup', path)
+    await machines[1].json('restore', path, '--without-erasures', '--replace')
+    const rows = await machines[1].db.query(`select name, value from instance where name like '%url' order by 1`)
+    assert.deepEqual(rows, [
+      { name: 'simulator url', value: 'http://here' },
+      { name: 'stripe simulator url', value: 'http://here' },
+    ])
+  } finally {
+    for (const machine of machines) await machine.remove()
+  }
+})
