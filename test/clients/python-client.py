@@ -26,12 +26,26 @@ with Data(url, os.environ["WRITER"]) as writer:
 with Data(url, os.environ["KEY"]) as data:
     out["listed"] = len({one["id"] for one in data.all("/profiles")})
     out["one"] = data.get("/profiles/p7")["id"]
+    lists = "funnels experiments products profiles sessions replies subscriptions transactions".split()
+    out["lists"] = [len(list(data.all(f"/{name}"))) - data.total(f"/{name}") for name in lists]
+    out["anonymized"] = [data.anonymize(["p7", "p8"]), data.get("/profiles/p7")["anonymized_at"] is not None]
+    try:
+        data.anonymize(["p9", "nobody"])
+    except TundishError as error:
+        out["unknown"] = [error.status, error.body["not_found"], data.get("/profiles/p9")["anonymized_at"]]
     changes = list(data.changes())
     out["changes"] = [len({one.data["id"] for one in changes[:-1]}), changes[-1].horizon is not None]
 with Billing(url, os.environ["ORG"], os.environ["ORG_KEY"]) as billing:
     ask = lambda: billing.charge(customer, "10.50", "USD", idempotency_key="one")
     first, second = ask(), ask()
     out["charged"] = [first["checkout_status"], first["order_id"] == second["order_id"], second["idempotent_replay"]]
+    settled = billing.charge_until_settled(customer, "10.50", "USD", idempotency_key="one")
+    out["settled"] = [settled["order_id"] == first["order_id"], settled["idempotent_replay"]]
+    refund = billing.refund(customer, first["order_id"], idempotency_key="r1", amount="0.50", reason="kind", comment="a note")
+    out["refunded"] = [refund["refund_status"], str(refund["amount"])]
+    rows = list(billing.report(order_id=first["order_id"]))
+    later = list(billing.report(rows[0]["trx_created_at"], order_id=first["order_id"]))
+    out["report"] = [[str(row["amount"]) for row in rows], later == rows[1:]]
     out["balance"] = [[one["unit"], str(one["available"])] for one in billing.credits.balance(customer)]
     billing.credits.spend(customer, "tokens", "30", idempotency_key="s1")
     billing.credits.spend(customer, "tokens", "30", idempotency_key="s1")

@@ -59,6 +59,25 @@ broken = httpx.Response(200, text='{"checkout_sta')
 more, slept = respond(broken, httpx.Response(200, json={"checkout_status": "succeeded"}))
 charge = Billing("http://shop", "acme", "key", **more).charge("ada", "1", "USD", idempotency_key="one")
 out["charge"] = [charge["checkout_status"], len(slept) + 1]
+answers = [httpx.Response(200, json={"checkout_status": status}) for status in ["processing"] * 6 + ["succeeded"]]
+keys, slept = [], []
+transport = httpx.MockTransport(lambda request: keys.append(json.loads(request.content)["idempotency_key"]) or answers.pop(0))
+shop = Billing("http://shop", "acme", "key", transport=transport, sleep=slept.append)
+settle = lambda timeout: shop.charge_until_settled("ada", "1", "USD", idempotency_key="one", settle_timeout=timeout)["checkout_status"]
+out["settles"] = [settle(0.5), settle(60), slept, keys]
+row = lambda n: {"trx_created_at": f"2026-01-31T09:{n // 60:02}:{n % 60:02}Z"}
+asked = []
+
+
+def report(request):
+    since, limit = (json.loads(request.content)[name] for name in ("last_transaction_date", "limit"))
+    asked.append(since)
+    rest = [row(n) for n in range(1200) if row(n)["trx_created_at"] > since]
+    return httpx.Response(200, json={"transactions": rest[:limit]})
+
+
+rows = list(Billing("http://shop", "acme", "key", transport=httpx.MockTransport(report)).report())
+out["report"] = [rows == [row(n) for n in range(1200)], asked]
 more, _ = respond(httpx.Response(200, json={"ok": True}))
 out["foreign"] = error_of(lambda: Data("http://shop", "key", **more).write([person("ada")]))
 more, _ = respond(*[httpx.Response(200, text="<html>")] * 5)

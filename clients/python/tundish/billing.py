@@ -1,8 +1,9 @@
-"""The billing API: charges of saved cards, refunds, and credits. Every movement has a key, which each retry repeats."""
+"""The billing API: charges of saved cards, refunds, the report, and credits. Every movement has a key, which each retry repeats."""
 
 import json
+import time
 from decimal import Decimal
-from typing import Any, Mapping, Optional, Sequence, Union, cast
+from typing import Any, Iterator, Mapping, Optional, Sequence, Union, cast
 from urllib.parse import quote
 
 from .http import Http, exact
@@ -10,6 +11,10 @@ from .http import Http, exact
 Json = dict[str, Any]
 # A float is no amount: it may have other digits than were meant.
 Amount = Union[str, int, Decimal]
+
+REPORT_ROWS = 500
+BEGINNING = "1970-01-01T00:00:00Z"
+LONGEST_PAUSE_SECONDS = 15.0
 
 
 class Billing:
@@ -35,6 +40,38 @@ class Billing:
         more = {"idempotency_key": idempotency_key, "client_metadata": client_metadata, "grants": grants}
         return _post(self._http, "/payment/one_off_charge", {**body, **more})
 
+    def charge_until_settled(
+        self,
+        external_id: str,
+        amount: Amount,
+        currency_code: str,
+        *,
+        idempotency_key: str,
+        client_metadata: Optional[Mapping[str, Any]] = None,
+        grants: Optional[Sequence[Mapping[str, Any]]] = None,
+        settle_timeout: float = 120.0,
+    ) -> Json:
+        """
+        The same, and while its outcome is not known it asks again with the same key, for up to `settle_timeout` seconds. After that
+        the charge is returned as it is, `processing`.
+        """
+        # Unlike the date, this clock is never set.
+        end = time.monotonic() + settle_timeout
+        pause = 1.0
+        while True:
+            charge = self.charge(
+                external_id,
+                amount,
+                currency_code,
+                idempotency_key=idempotency_key,
+                client_metadata=client_metadata,
+                grants=grants,
+            )
+            if charge["checkout_status"] != "processing" or time.monotonic() + pause > end:
+                return charge
+            self._http.wait(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
     def refund(
         self,
         external_id: str,
@@ -44,15 +81,34 @@ class Billing:
         amount: Optional[Amount] = None,
         soft_refund: Optional[bool] = None,
         reason: Optional[str] = None,
+        comment: Optional[str] = None,
     ) -> Json:
         """Refunds an order, or a part of it, at most once for a key."""
         body = {"external_id": external_id, "order_id": order_id, "idempotency_key": idempotency_key}
-        more = {"amount": amount, "soft_refund": soft_refund, "reason": reason}
+        more = {"amount": amount, "soft_refund": soft_refund, "reason": reason, "comment": comment}
         return _post(self._http, "/payment/refund", {**body, **more})
 
     def assets(self, external_id: str) -> Json:
         """What a customer owns."""
         return _post(self._http, "/my_assets", {"external_id": external_id})
+
+    def report(
+        self,
+        since: Optional[str] = None,
+        *,
+        subscription_id: Optional[str] = None,
+        order_id: Optional[str] = None,
+        oneoff_id: Optional[str] = None,
+    ) -> Iterator[Json]:
+        """The rows of the transaction report with a later `trx_created_at` than `since`, by default all: oldest first, each once."""
+        last = since or BEGINNING
+        names = {"subs_id": subscription_id, "order_id": order_id, "oneoff_id": oneoff_id, "limit": REPORT_ROWS}
+        while True:
+            rows = _post(self._http, "/transaction_report", {"last_transaction_date": last, **names})["transactions"]
+            yield from rows
+            if len(rows) < REPORT_ROWS:
+                return
+            last = rows[-1]["trx_created_at"]
 
     def close(self) -> None:
         self._http.close()

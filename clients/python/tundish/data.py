@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Iterable, Iterator, Mapping, Optional, Union, cast
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union, cast
 
 import httpx
 
@@ -12,6 +12,9 @@ from .http import NOT_DONE, Http, TundishError, exact, read
 # What a call may have at most; the bytes leave room for what surrounds the records.
 MOST_RECORDS = 1000
 MOST_BYTES = 1_000_000
+# The most that a page of each list may have.
+LARGEST_PAGE = 100
+LARGEST_PAGES = {"/profiles": 500, "/sessions": 500, "/subscriptions": 500, "/transactions": 500}
 
 Record = Mapping[str, Any]
 
@@ -65,20 +68,23 @@ class Data:
             self._write(batch, params, skip_bad, total)
         return total
 
-    def get(self, path: str) -> dict[str, Any]:
-        """One object, such as `/profiles/pro_ada`."""
-        return cast(dict[str, Any], self._http.call("GET", path, safe=True))
+    def get(self, path: str) -> Any:
+        """One object, such as `/profiles/pro_ada`, or the list of `/sessions/ses_ada/replies`."""
+        return self._http.call("GET", path, safe=True)
 
     def all(self, path: str, **params: Union[str, int]) -> Iterator[dict[str, Any]]:
         """All records of a list, page by page: `all("/profiles", **{"filter[country]": "DE"})`."""
-        query: dict[str, Any] = {"limit": 200, **params}
-        while True:
-            page = self._http.call("GET", path, safe=True, params=query)
-            yield from page["data"]
-            cursor = page["pagination"].get("next_cursor")
-            if not cursor:
-                return
-            query["cursor"] = cursor
+        return self._http.items(path, {"limit": LARGEST_PAGES.get(path, LARGEST_PAGE), **params})
+
+    def total(self, path: str, **params: Union[str, int]) -> int:
+        """How many records of a list match, without reading them."""
+        return cast(int, self._http.call("GET", path, safe=True, params={"limit": 1, **params})["pagination"]["total"])
+
+    def anonymize(self, profile_ids: Sequence[str]) -> str:
+        """Removes the personal data of these profiles, all or nothing. Returns the server's sentence."""
+        content = json.dumps({"profile_ids": list(profile_ids)})
+        headers = {"Content-Type": "application/json"}
+        return cast(str, self._http.call("POST", "/profiles/anonymize", safe=True, content=content, headers=headers)["message"])
 
     def changes(self, since: Optional[str] = None) -> Iterator[Change]:
         """

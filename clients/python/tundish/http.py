@@ -8,7 +8,7 @@ import random
 import time
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional
 
 import httpx
 
@@ -69,6 +69,20 @@ class Http:
                 return read(self._client.request(method, path, **more))
             except (httpx.TransportError, TundishError) as error:
                 self.pause(error, attempt, safe)
+
+    def items(self, path: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The items of a list, page by page."""
+        params = dict(query)
+        while True:
+            page = self.call("GET", path, safe=True, params=params)
+            yield from page["data"]
+            cursor = page["pagination"].get("next_cursor")
+            if not cursor:
+                return
+            params["cursor"] = cursor
+
+    def wait(self, seconds: float) -> None:
+        self._sleep(seconds)
 
     def stream(self, path: str, params: Mapping[str, str]) -> Any:
         return self._client.stream("GET", path, params=dict(params))
