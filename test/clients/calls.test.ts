@@ -97,6 +97,28 @@ test('a clear error without an address, and in a browser', () => {
   }
 })
 
+test('runs on a server whose tests have the document of jsdom or Happy DOM, and in no page that says it has', () => {
+  const pageOf = (userAgent: string) => ({ document: { defaultView: { navigator: { userAgent } } } })
+  const open = () => new Tundish({ url, projectKey: 'key' })
+  const refused = /^Error: A secret key must not reach a browser: /
+  const { process } = globalThis
+  try {
+    for (const name of ['jsdom/29.1.1', 'HappyDOM/20.0.0']) {
+      Object.assign(globalThis, pageOf(`Mozilla/5.0 (linux) AppleWebKit/537.36 (KHTML, like Gecko) ${name}`))
+      assert.ok(open())
+      Object.assign(globalThis, { process: { versions: {} } })
+      assert.throws(open, refused)
+      Object.assign(globalThis, { process })
+    }
+    // A window of Electron has the modules of Node.
+    Object.assign(globalThis, pageOf('Mozilla/5.0 (X11; Linux x64) Chrome/142.0.0.0 Electron/39.0.0 Safari/537.36'))
+    assert.throws(open, refused)
+  } finally {
+    Object.assign(globalThis, { process })
+    Reflect.deleteProperty(globalThis, 'document')
+  }
+})
+
 test('a webhook verifies with names in any case, and by one of several signatures', () => {
   const secrets = ['old', 'new'].map((key) => `whsec_${Buffer.from(key.repeat(8)).toString('base64')}`)
   const body = JSON.stringify({ type: 'profile.anonymized', data: { id: 'Zoë' } })
