@@ -1,7 +1,7 @@
 // Everything that changed since an instant, from the export: for a copy that misses nothing and repeats nothing.
 import { TundishConnectionError } from './errors.ts'
 import type { Http } from './http.ts'
-import { parsed, wait } from './http.ts'
+import { parseOrThrow, wait } from './http.ts'
 import type { Exported } from './records.ts'
 
 /** A changed record of one list. */
@@ -105,7 +105,7 @@ export async function* changePages(
         onHeaders,
       })) {
         if (voidFrom !== undefined) break
-        const line = parsed(text, parse) as Line
+        const line = parseOrThrow(text, parse) as Line
         if (line.horizon !== undefined) {
           yield { changes: [], horizon: line.horizon, project }
           return

@@ -34,7 +34,7 @@ export class TundishConnectionError extends Error {
 /** The error of an answer whose status is not 2xx. */
 export async function errorOf(response: Response): Promise<TundishError> {
   const text = await response.text().catch(() => '')
-  const body = parsed(text)
+  const body = parseOrUndefined(text)
   const { message } = (body ?? {}) as { message?: unknown }
   const { status, headers } = response
   return new TundishError(typeof message === 'string' ? message : sentenceOf(response), {
@@ -60,7 +60,7 @@ function sentenceOf({ status, type }: Response): string {
   return isRedirect ? 'The server redirects: give the client its final address.' : `The server answered ${status}.`
 }
 
-function parsed(text: string): unknown {
+function parseOrUndefined(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -81,7 +81,7 @@ export function openHttp(options: HttpOptions): Http {
       retried(call, async () => {
         const { response, watch } = await attempt(call)
         try {
-          return { body: parsed(await response.text(), call.parse) as T, headers: response.headers }
+          return { body: parseOrThrow(await response.text(), call.parse) as T, headers: response.headers }
         } catch (error) {
           throw asError(error, call)
         } finally {
@@ -130,7 +130,7 @@ async function* linesOf(response: Response, watch: Watch): AsyncGenerator<string
 }
 
 /** The value of a text that the server sent; a proxy may have put another in its place. */
-export function parsed(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
+export function parseOrThrow(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   try {
     return parse(text)
   } catch (cause) {
