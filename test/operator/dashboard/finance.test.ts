@@ -6,6 +6,7 @@ import { openCall } from '../../../src/operator/dashboard/call.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { addRow } from '../../support/data.ts'
 import type { Json } from '../../support/server.ts'
+import { setDatabaseClock } from '../../support/time.ts'
 
 const dashboard = await startDashboard()
 after(() => dashboard.stop())
@@ -166,4 +167,23 @@ test('a payout that was ticked off and fails later is shown as one whose money w
   assert.match((await see(page)).text, /<span class="badge good">found<\/span> 2 Oct 2025/)
   await db.query(`update provider_payouts set status = 'failed' where organization_id = $1`, [organizationId])
   assert.match((await see(page)).text, /<span class="badge poor">went back<\/span> 2 Oct 2025/)
+})
+
+test('the month that is shown first is the last one that is over in the time zone of the page, not of the project', async () => {
+  await db.query(`update projects set time_zone = 'Pacific/Kiritimati' where id = $1`, [projectId])
+  // On the last day of a month, on which the project has the next month already.
+  const [moment] = await db.query(
+    `select date_trunc('month', now() + interval '2 months') - interval '9 hours' - now() as ahead,
+       to_char(now(), 'Mon YYYY') as month, to_char(now() + interval '1 month', 'Mon YYYY') as present`,
+  )
+  await setDatabaseClock(server.env.DATABASE_URL!, moment!.ahead!)
+  try {
+    const later = await signIn((await operator('write')).key)
+    const { text } = await visit(`/finance?project=${projectId}`, { cookie: later })
+    const options = [...text.matchAll(/<option value="\d{4}-\d{2}"([^>]*)>([^<]*)/g)]
+    assert.equal(options[0]![2], moment!.present)
+    assert.equal(options.find(([, selected]) => selected !== '')![2], moment!.month)
+  } finally {
+    await setDatabaseClock(server.env.DATABASE_URL!, undefined)
+  }
 })

@@ -1,16 +1,18 @@
 // What the pages about finance share: the month, amounts, and the tables of accounts and movements.
 import { addMonths, dateOf } from '../../../lib/days.ts'
+import { financeToday } from '../../../payments/billing/finance/zone.ts'
 import type { Response } from '../call.ts'
 import { country, id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { amountCells, amountColumns, type Cell, type Column, cell, type Table } from '../sheet.ts'
-import { allChoices, type View } from '../view.ts'
+import { allChoices, organizationOf, type View } from '../view.ts'
 
 type Report = Response<'getFinanceReport'>
 type Row = Response<'listFinanceRows'>['rows'][number]
 
-/** The last month that is over. */
-export const lastMonth = ({ span }: View) => monthBefore(span.today.slice(0, 7), 1)
+/** The present month of the finance report, whose time zone may be another than that of the project. */
+export const presentMonth = async (view: View): Promise<string> =>
+  (await financeToday(view.app.db.query, organizationOf(view).id)).slice(0, 7)
 
 export const monthBefore = (month: string, count: number) => addMonths(`${month}-01`, -count).slice(0, 7)
 

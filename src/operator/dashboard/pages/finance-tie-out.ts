@@ -9,7 +9,7 @@ import { tableSection } from '../parts.ts'
 import { amountCells, amountColumns, type Cell, cell, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
-import { amount, lastMonth } from './finance-tables.ts'
+import { amount, monthBefore, presentMonth } from './finance-tables.ts'
 
 type TieOut = Response<'getTieOut'>
 type TieOutRow = Response<'listTieOutRows'>['data'][number]
@@ -80,7 +80,8 @@ function currencyTable({ currencies }: TieOut): Table {
 /** The payments and transactions that a difference consists of. */
 export async function differences(view: View): Promise<Page> {
   const organization = organizationOf(view)
-  const [month, name] = [view.query.get('month') ?? lastMonth(view), view.query.get('name')]
+  const month = view.query.get('month') ?? monthBefore(await presentMonth(view), 1)
+  const name = view.query.get('name')
   const list = await rowsOf(view, organization.id, { month, ...(name && { name }) })
   const content: Table = {
     caption: name ? words(name) : 'All differences',

@@ -9,7 +9,7 @@ import { type Listed, pageLinks } from '../lists.ts'
 import { actionForm, hiddenField, tableSection, tiles } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'
 import { allChoices, hiddenParameters, organizationOf, type View } from '../view.ts'
-import { accountTable, lastMonth, monthBefore, rowTable } from './finance-tables.ts'
+import { accountTable, monthBefore, presentMonth, rowTable } from './finance-tables.ts'
 import { tieOut } from './finance-tie-out.ts'
 
 type Row = Response<'listFinanceRows'>['rows'][number]
@@ -21,7 +21,8 @@ const MONTHS = 36
 export async function finance(view: View): Promise<Page> {
   const title = 'Finance'
   if (!view.organization) return { title, body: noProject(view) }
-  const month = view.query.get('month') ?? lastMonth(view)
+  const newest = await presentMonth(view)
+  const month = view.query.get('month') ?? monthBefore(newest, 1)
   const days = readPeriod({ month })
   const params = { organization_id: view.organization.id }
   const query = { month, test: view.test }
@@ -36,7 +37,7 @@ export async function finance(view: View): Promise<Page> {
     days,
     actions: closed && html`<span class="badge good">closed</span>`,
     question: html`What did ${view.organization.name || view.organization.id} take in, by account, and does it agree with the dashboard?`,
-    body: html`${monthChooser(view, month)}
+    body: html`${monthChooser(view, month, newest)}
       ${sumTiles(report)}
       ${withoutRate(report)}
       ${tableSection(view, 'accounts', accountTable(view, report), {
@@ -61,8 +62,7 @@ function refusal(error: unknown): string {
   throw error
 }
 
-function monthChooser(view: View, month: string): Piece {
-  const newest = view.span.today.slice(0, 7)
+function monthChooser(view: View, month: string, newest: string): Piece {
   const months = Array.from({ length: MONTHS }, (_, n) => monthBefore(newest, n))
   if (!months.includes(month)) months.push(month)
   const link = (to: string, text: string) =>
