@@ -27,7 +27,8 @@ const setting = change({
   body: Type.Named('ReportingSetting', {
     time_zone: Type.Optional(
       Type.String({
-        description: 'A name of the IANA time zone database.',
+        description:
+          'A name of the IANA time zone database. An older name of a zone, such as Asia/Calcutta, becomes the present one.',
         examples: ['Europe/Madrid'],
         maxLength: 100,
       }),
@@ -94,12 +95,17 @@ const badZone = (name: string) =>
     `time_zone must be a name of the IANA time zone database, such as Europe/Madrid, got "${shorten(name, 60)}".`,
   )
 
-/** The name as PostgreSQL writes it. */
+/** The name as PostgreSQL writes it; of two names of one zone the present one, because zones are compared by their names. */
 async function knownZone(query: Query, name: string): Promise<string> {
-  const [zone] = await query('select name from pg_timezone_names where lower(name) = lower($1)', [name])
+  const [zone] = await query(KNOWN_ZONE, [name])
   if (!zone) throw badZone(name)
   return zone.name!
 }
+
+// The zones of a database may be older than the present name.
+const KNOWN_ZONE = `
+  select name from pg_timezone_names where lower(name) in (lower(present_time_zone($1)), lower($1))
+  order by lower(name) = lower($1) limit 1`
 
 /**
  * Waits for transactions that write records of the project: they mark the days whose figures they change in the time zone that they

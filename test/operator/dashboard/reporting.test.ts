@@ -62,6 +62,20 @@ async function call(method: string, to: string, body?: string | object) {
 
 const days = 'from=2026-10-24&to=2026-10-25'
 
+test('two names of one time zone are one: the finance report is in it', async () => {
+  const first = await dashboard.server.project()
+  const second = await dashboard.server.project(first.organizationId)
+  for (const [{ id }, time_zone] of [
+    [first, 'asia/calcutta'],
+    [second, 'Asia/Kolkata'],
+  ] as const) {
+    const { body } = await call('PUT', `/projects/${id}/reporting`, { time_zone })
+    assert.equal(body.time_zone, 'Asia/Kolkata')
+  }
+  const { body } = await call('GET', `/organizations/${first.organizationId}/finance?month=2026-10`)
+  assert.equal(body.time_zone, 'Asia/Kolkata')
+})
+
 test('400 for a time zone or a currency that does not exist, which changes nothing', async () => {
   const { project } = dashboard
   for (const [bad, sentence] of [
