@@ -8,9 +8,9 @@ for (let attempt = 1; ; attempt++) {
     headers: { 'service-secret-key': ORGANIZATION_KEY, 'content-type': 'application/json' },
     body: JSON.stringify({ external_id, amount, currency_code, idempotency_key }),
   }).catch(() => undefined)
-  // Without a response, at 429 and at 5xx, the charge may have been made: send the same request again.
+  // Without a whole response, at 429 and at 5xx, the charge may have been made: send the same request again.
   const isOpen = !response || response.status === 429 || response.status >= 500
-  const body = isOpen ? undefined : await response.json()
+  const body = isOpen ? undefined : await response.json().catch(() => undefined)
   if (body && body.checkout_status !== 'processing') {
     console.log(response.status, body.checkout_status ?? body.message, body.order_id ?? '')
     process.exit(body.checkout_status === 'succeeded' ? 0 : 1)

@@ -10,6 +10,6 @@ response=$(curl -sS --retry 9 --retry-all-errors --max-time 60 \
 echo "$response"
 case $response in
   *'"checkout_status":"succeeded"'*) ;;
-  *'"checkout_status":"processing"'*) echo 'No outcome yet: run it again later with the same key.' >&2; exit 1 ;;
-  *) exit 1 ;;
+  *'"checkout_status":"failed"'* | *'"checkout_status":"cancelled"'* | *'"message":'*) exit 1 ;;
+  *) echo 'No outcome yet: run it again later with the same key.' >&2; exit 1 ;;
 esac

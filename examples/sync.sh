@@ -10,6 +10,8 @@ to=$(curl -gsS --fail -D - -o /dev/null -H "Service-Secret: $PROJECT_KEY" \
   tr -d '\r' | sed -n 's/^[Xx]-[Ss]ync-[Hh]orizon: //p')
 
 curl -gsS --fail -H "Service-Secret: $PROJECT_KEY" "$TUNDISH_URL$export?from=$from&to=$to" > window.ndjson
+# Without this last line it is incomplete.
+tail -n 1 window.ndjson | grep -q '^{"horizon"' || { echo 'The export broke off: run it again.' >&2; exit 1; }
 cat window.ndjson >> changes.ndjson
 rm window.ndjson
 # Only now: a run that ends early is repeated.

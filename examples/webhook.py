@@ -8,7 +8,7 @@ KEY = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
 def is_genuine(headers, body):
     at = headers.get("webhook-timestamp", "")
     # An old request may be one that an attacker recorded.
-    if not at.isdigit() or abs(time.time() - int(at)) > 300:
+    if not at.isdecimal() or abs(time.time() - int(at)) > 300:
         return False
     signed = f"{headers.get('webhook-id', '')}.{at}.".encode() + body
     own = b"v1," + base64.b64encode(hmac.new(KEY, signed, hashlib.sha256).digest())

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -76,21 +76,28 @@ function start(name: string, args: string[], cwd = EXAMPLES) {
   return { child, outcome, ended }
 }
 
-/** Passes requests on, and loses the first response. */
-async function openLossy(to: string) {
+/** Passes requests on, and spoils the first response. */
+async function openLossy(to: string, spoil: (response: ServerResponse, text: string) => void) {
   let calls = 0
   const proxy = createServer(async (request, response) => {
-    const body = Buffer.concat(await request.toArray())
-    const { 'service-secret-key': key } = request.headers
-    const headers = { 'service-secret-key': String(key), 'content-type': 'application/json' }
-    const passed = await fetch(to + request.url, { method: 'POST', headers, body })
+    const { method = 'GET', headers } = request
+    const body = method === 'POST' ? Buffer.concat(await request.toArray()) : undefined
+    const names = ['service-secret', 'service-secret-key', 'content-type'].filter((name) => headers[name])
+    const written = names.map((name) => [name === 'service-secret' ? 'Service-Secret' : name, String(headers[name])])
+    const passed = await fetch(to + request.url, { method, headers: Object.fromEntries(written), body })
     const text = await passed.text()
     calls += 1
-    if (calls === 1) request.socket.destroy()
+    response.setHeader('x-sync-horizon', passed.headers.get('x-sync-horizon') ?? '')
+    if (calls === 1 || request.url!.includes('/export')) spoil(response, text)
     else response.writeHead(passed.status, { 'content-type': 'application/json' }).end(text)
   })
   await once(proxy.listen(0, '127.0.0.1'), 'listening')
-  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, close: () => proxy.close() }
+  const close = () => {
+    env['TUNDISH_URL'] = to
+    proxy.close()
+  }
+  env['TUNDISH_URL'] = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  return { close }
 }
 
 /** The response to some bytes, unless the connection is broken off after them. */
@@ -169,14 +176,26 @@ for (const [ending, { missing }] of Object.entries(LANGUAGES)) {
     })
 
     test('a charge whose response is lost is sent again', async () => {
-      const proxy = await openLossy(billing.server.url)
-      env['TUNDISH_URL'] = proxy.url
+      const proxy = await openLossy(billing.server.url, (response) => response.socket!.destroy())
       try {
         const { code, output, errors } = await run(`charge.${ending}`, [await shop.customer(), '9.99', 'USD', 'lost'])
         assert.equal(code, 0, errors)
         assert.match(output, /succeeded/)
       } finally {
-        env['TUNDISH_URL'] = billing.server.url
+        proxy.close()
+      }
+    })
+
+    test('a charge whose response breaks off has no outcome yet, and is sent again', async () => {
+      const proxy = await openLossy(billing.server.url, (response, text) => response.end(text.slice(0, 20)))
+      try {
+        const args = [await shop.customer(), '9.99', 'USD', 'broken']
+        const first = await run(`charge.${ending}`, args)
+        // curl sends nothing again: its caller does.
+        if (ending === 'sh') assert.deepEqual([first.code, /^No outcome yet: /m.test(first.errors)], [1, true])
+        const last = ending === 'sh' ? await run('charge.sh', args) : first
+        assert.deepEqual([last.code, /succeeded/.test(last.output)], [0, true], last.errors)
+      } finally {
         proxy.close()
       }
     })
@@ -201,8 +220,10 @@ for (const [ending, { missing }] of Object.entries(LANGUAGES)) {
         const head = 'POST / HTTP/1.1\r\nHost: shop\r\nContent-Length: 2\r\n'
         await exchange(connect(Number(port), '127.0.0.1'), `${head}\r\n{`, true)
         const stamp = Math.floor(Date.now() / 1000)
-        const forged = `${head}webhook-id: a\r\nwebhook-timestamp: ${stamp}\r\nwebhook-signature: v1,${'é'.repeat(44)}\r\n\r\n{}`
-        assert.match(await exchange(connect(Number(port), '127.0.0.1'), forged), / 401 /)
+        for (const at of [stamp, '\xb2']) {
+          const forged = `${head}webhook-id: a\r\nwebhook-timestamp: ${at}\r\nwebhook-signature: v1,${'é'.repeat(44)}\r\n\r\n{}`
+          assert.match(await exchange(connect(Number(port), '127.0.0.1'), forged), / 401 /)
+        }
         assert.equal(await send(secret), 204)
         assert.equal(await send(webhookSecret('secret_of_another_project')), 401)
         assert.equal(await send(secret, new Date(Date.now() - 3_600_000)), 401)
@@ -215,6 +236,22 @@ for (const [ending, { missing }] of Object.entries(LANGUAGES)) {
     })
   })
 }
+
+test('sync.sh keeps the horizon of an export that ends before its last line', async () => {
+  const proxy = await openLossy(billing.server.url, (response, text) => response.end(text.split('{"horizon"')[0]))
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-example-'))
+  try {
+    // The first response, of the list, is spoilt as well: only its headers are read.
+    const { code, errors } = await run('sync.sh', ['horizon.txt'], folder)
+    assert.deepEqual(
+      [code, errors, readdirSync(folder)],
+      [1, 'The export broke off: run it again.\n', ['window.ndjson']],
+    )
+  } finally {
+    proxy.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
 
 test('webhook.sh creates an endpoint and sends a test event to it', async () => {
   env['OPERATOR_KEY'] = (await billing.db.tx((query) => createOperator(query, { name: 'example', scope: 'write' }))).key
