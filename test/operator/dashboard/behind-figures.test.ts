@@ -410,3 +410,18 @@ test('lists behind figures leave out test data, as the figures do, and show it w
   assert.equal(tilesOf(await see(`${refunds}&test=1`)).Disputes, '1')
   assert.equal(rowsOf(await see(`${refunds}&test=1`), 'movements').length, 1)
 })
+
+test('a tile of today by hour says what the list behind it has besides', async () => {
+  const { server, project } = dashboard
+  const created_at = new Date().toISOString()
+  await insert(server.db, project, {
+    profiles: [{ id: 'of-now' }],
+    sessions: [{ id: 'ses-of-now', profile_id: 'of-now', created_at }],
+  })
+  await computeAgain()
+  const page = await see('/hours')
+  const [, counted, more] = /<dt>Sessions<\/dt><dd><strong>(\d+)<.*?(?:>(\d+) more since \d\d:00<|<\/div>)/s.exec(page)!
+  const day = created_at.slice(0, 10)
+  assert.equal(rowsOf(await see(`/sessions?from=${day}&to=${day}`), 'sessions').length, 1)
+  assert.deepEqual([counted, more], ['0', '1'])
+})

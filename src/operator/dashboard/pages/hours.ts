@@ -4,8 +4,8 @@ import type { Response } from '../call.ts'
 import { VISITED_BY } from '../dimensions.ts'
 import { callFiltered } from '../filter.ts'
 import { html } from '../html.ts'
-import { revenueLacking } from '../lacking.ts'
-import { type Figure, type Unit, valueCell } from '../numbers.ts'
+import { type Lacking, revenueLacking } from '../lacking.ts'
+import { type Figure, show, type Unit, valueCell } from '../numbers.ts'
 import { choices, rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -48,6 +48,14 @@ export async function hours(view: View): Promise<Page> {
     compared: so_far.today,
     previous: so_far[other],
   })
+  /** What is not in a tile: amounts without a value, and the hour that is not over, which the list behind it has. */
+  const besides = (name: Metric): Lacking => {
+    const value = data[hour]?.today?.[name]
+    const now = value ? html`${show(SHOWN[name], value, view.reporting.currency)} more since ${clockOf(hour)}` : ''
+    if (name !== 'revenue') return { currencies: [], shown: now }
+    const over = lacking(({ key }) => Number(key) < hour)
+    return { ...over, shown: over.shown && now ? html`${over.shown}, ${now}` : over.shown || now }
+  }
   const { shown: missing } = lacking(() => true)
   const content: Table = {
     caption: `${LABELS[metric]} by hour, in ${view.reporting.timeZone}`,
@@ -64,7 +72,7 @@ export async function hours(view: View): Promise<Page> {
     title,
     question: html`How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clockOf(hour)} in ${view.reporting.timeZone}`}?`,
     body: html`${note && html`<p class="note">${note}Sessions have no product.</p>`}
-      ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name], { ...(name === 'revenue' && { lacks: lacking(({ key }) => Number(key) < hour) }), rows: rowsOfToday(view, name) })))}
+      ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name], { lacks: besides(name), rows: rowsOfToday(view, name) })))}
       ${missing && html`<p class="note">The revenue of today is ${missing}, which has no value ${inCurrency(view)}.</p>`}
       ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clockOf(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}
       ${section(
