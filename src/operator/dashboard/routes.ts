@@ -1,7 +1,7 @@
 // The routes of the dashboard: pages, and the actions of forms.
 
 import { connect, disconnect, merchantAccounts, setMerchantAccount } from './pages/accounts.ts'
-import { acquisition, worth } from './pages/acquisition.ts'
+import { acquisition } from './pages/acquisition.ts'
 import { alerts, putDestination, putRule, removeDestination, removeRule, saveHours, sendNow } from './pages/alerts.ts'
 import { answers } from './pages/answers.ts'
 import { charge, refundCharge, resolveCharge } from './pages/charge.ts'
@@ -50,6 +50,7 @@ import {
   testEndpoint,
   webhooks,
 } from './pages/webhooks.ts'
+import { worth } from './pages/worth.ts'
 import type { Page } from './shell.ts'
 import type { View } from './view.ts'
 

@@ -193,6 +193,8 @@ test('a tile leads to the rows that it counts, with the filters of the page', as
     ['/funnels', 'Conversion', 'payments', 2],
     ['/acquisition', 'New people', 'sessions', 2],
     ['/acquisition', 'New customers', 'payments', 2],
+    ['/worth', 'After 1 month', 'payments', 2],
+    ['/worth', 'After 3 months', 'payments', 2],
     ['/subscriptions', 'MRR', 'subscriptions', 2],
     ['/subscriptions', 'Paying', 'subscriptions', 2],
     ['/movements', 'Change', 'subscriptions', 2],
