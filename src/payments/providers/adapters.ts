@@ -145,4 +145,8 @@ function openPrimer(
   return new PrimerProvider({ ...guard, ...account, maxPerSecond, ...(apiUrl !== undefined && { apiUrl }) })
 }
 
-export const adapters: Readonly<Partial<Record<string, Adapter>>> = { stripe, primer }
+/** By psp, which callers send: without a prototype, so that it has no other names, such as `constructor`. */
+export const adapters: Readonly<Partial<Record<string, Adapter>>> = Object.assign(Object.create(null), {
+  stripe,
+  primer,
+})

@@ -108,6 +108,12 @@ test('the funnel that is named like a field of every object has its page; one th
   for (const id of ['__proto__', 'valueOf']) assert.equal((await see(`/funnels/${id}`)).status, 404, id)
 })
 
+for (const path of ['/hours', '/worth'])
+  test(`a split of ${path} that is named like a field of every object counts as none`, async () => {
+    for (const name of ['__proto__', 'constructor'])
+      assert.equal((await see(`${path}?from=2026-01-01&split=${name}`)).status, 200, name)
+  })
+
 for (const span of ['from=2010-01-01&to=2011-01-31', 'from=2031-01-01&to=2031-12-31', 'from=1900-01-01&to=1900-01-02'])
   test(`subscriptions are shown for ${span}`, async () => {
     assert.equal((await see(`/subscriptions?${span}`)).status, 200)

@@ -106,6 +106,8 @@ describe('the endpoint responds', () => {
       [setup.shop.id, 'nobody'],
       ['acct_', 'acct_none'],
       ['/stripe/', '/simulator/'],
+      ['/stripe/', '/__proto__/'],
+      ['/stripe/', '/constructor/'],
     ] as const) {
       const [status, , text] = await send(event(), header, setup.account.eventsUrl.replace(from, to))
       assert.deepEqual([status, text], [400, known], to)

@@ -38,7 +38,7 @@ export async function hours(view: View): Promise<Page> {
   ])
   const { hour, so_far, data } = result
   const asked = view.query.get('split') ?? 'revenue'
-  const metric = (asked in SHOWN ? asked : 'revenue') as Metric
+  const metric = (Object.hasOwn(SHOWN, asked) ? asked : 'revenue') as Metric
   const unit: Unit = SHOWN[metric]
   const figureOf = (other: Day): Figure => ({
     period: null,

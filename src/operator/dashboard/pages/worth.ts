@@ -31,7 +31,7 @@ export async function worth(view: View): Promise<Page | string> {
   const since = view.query.get('since') === 'session' ? 'session' : 'payment'
   const cohort = isByWeek(view) ? 'week' : 'month'
   const asked = view.query.get('split') ?? 'cohort'
-  const split = asked in WORTH_BY && (asked !== 'product' || since === 'payment') ? asked : 'cohort'
+  const split = Object.hasOwn(WORTH_BY, asked) && (asked !== 'product' || since === 'payment') ? asked : 'cohort'
   const { from, to } = view.span
   const known = since === 'payment' ? FILTERED_BY : VISITED_BY
   const input = {
