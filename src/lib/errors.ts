@@ -7,6 +7,8 @@ export class ApiError extends Error {
   readonly code: string
   readonly extra: Record<string, unknown>
   readonly headers: Record<string, string>
+  /** Part of what an operator does, such as a move, and no failure in the log. */
+  isExpected = false
 
   constructor(
     status: number,

@@ -168,6 +168,8 @@ test('back again with charges until it stops: each is paid once, in the order an
   assert.deepEqual(orders, report)
   assert.deepEqual(orders, ledger.map(({ reference }) => reference).sort())
   for (const id of paid) assert.ok(orders.includes(id))
+  const errors = Object.values(servers).flatMap(({ log }) => log.filter(({ level }) => Number(level) > 30))
+  assert.deepEqual(errors, [])
 })
 
 test('a role that may not leave out the checks of foreign keys moves with them, and a sentence says what to grant', async () => {

@@ -29,7 +29,8 @@ export const isEndedByMove = (key: string) => `exists (select from instance i
   where i.name = ('move ' || ${key}.organization_id) collate "default" and i.value::jsonb -> 'keys' ? ${key}.id::text)`
 
 /** For a request that came to this shard before the move, or through a directory that does not know of it yet. */
-export const beingMoved = () => tryLater('database_unavailable', 'The organization is being moved: try again.')
+export const beingMoved = () =>
+  Object.assign(tryLater('database_unavailable', 'The organization is being moved: try again.'), { isExpected: true })
 
 /**
  * Refuses a change of an organization that is leaving, and keeps it from leaving until the end of the transaction. Does

@@ -1,6 +1,7 @@
 // What the stored figures of a project are in: the time zone and the currency that the project had when they were computed.
 import { type Reporting, sameCurrency } from '../../core/tenants/reporting.ts'
 import type { Db } from '../../lib/pg/db.ts'
+import { TenantGone } from '../../lib/pg/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { families } from './families.ts'
 
@@ -12,7 +13,8 @@ export interface Settings extends Reporting {
 /** The settings of the stored figures; those of the project if there are none yet. */
 export async function settingsOf(query: Query, projectId: string): Promise<Settings> {
   const [row] = await query(FIND, [projectId])
-  return { timeZone: row!.time_zone!, currency: row!.currency!, version: Number(row!.version) }
+  if (!row) throw new TenantGone(projectId)
+  return { timeZone: row.time_zone!, currency: row.currency!, version: Number(row.version) }
 }
 
 const FIND = {

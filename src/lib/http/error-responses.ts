@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { ApiError, tryLater } from '../errors.ts'
-import { isClash, isTimeout, isUnavailable } from '../pg/errors.ts'
+import { isClash, isMoving, isTimeout, isUnavailable } from '../pg/errors.ts'
 import { wrongMediaType } from './body.ts'
 import { sendJson } from './send-json.ts'
 
@@ -30,7 +30,10 @@ export function sendError(
   if (response.status >= 500) {
     const { id: request_id, tenant, trace } = request
     const route = request.routeOptions?.url
-    log.error({ request_id, trace_id: trace?.traceId, tenant, route, err: error }, 'The request failed.')
+    const details = { request_id, trace_id: trace?.traceId, tenant, route }
+    if (response.isExpected || isMoving(error))
+      log.info(details, 'The request was refused: its organization is being moved.')
+    else log.error({ ...details, err: error }, 'The request failed.')
   }
   const body = censor(JSON.stringify({ message: response.message, ...response.extra }))
   reply
