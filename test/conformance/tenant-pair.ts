@@ -153,25 +153,34 @@ export async function withFresh(billing: Billing, tenant: TenantWithKeys, path: 
   return fresh
 }
 
-/** A fingerprint of each row with the tenant's organization or project, in all tables. */
-export async function contentsOf(db: Db, { organization, project }: Tenant): Promise<string> {
+/** A fingerprint of all rows with the tenants' organizations or projects, in all tables. */
+export async function contentsOf(db: Db, ...tenants: Pick<Tenant, 'organization' | 'project'>[]): Promise<string> {
+  contents ??= makeContents(db)
+  const [all] = await db.query(await contents, [
+    tenants.map(({ organization }) => organization),
+    tenants.map(({ project }) => project),
+  ])
+  return createHash('sha256').update(all!.rows!).digest('hex')
+}
+
+// Made once, because no test changes the tables.
+let contents: Promise<string> | undefined
+
+/** The query of all rows: $1 are the organizations, $2 the projects. */
+async function makeContents(db: Db): Promise<string> {
   const tables = await db.query<{ name: string; condition: string }>(OWNED_TABLES)
   if (tables.length < 20) throw new Error(`Only ${tables.length} tables belong to tenants?`)
   const rows = tables.map(
     ({ name, condition }) => `select '${name}' as name, t::text as value from ${name} t where ${condition}`,
   )
-  const all = await db.query(
-    `select coalesce(string_agg(name || value, E'\\n' order by name, value), '') as rows
-     from (select null as name, null as value where $1 = $2 union all ${rows.join(' union all ')}) all_rows`,
-    [organization, project],
-  )
-  return createHash('sha256').update(all[0]!.rows!).digest('hex')
+  return `select coalesce(string_agg(name || value, E'\\n' order by name, value), '') as rows
+    from (${rows.join(' union all ')}) all_rows`
 }
 
 // Without the rate buckets, the last use of keys and the counts of what they wrote, which change with requests.
 const OWNED_TABLES = `
   select quote_ident(c.relname) as name, string_agg(
-    format('t.%I = %s', a.attname, case when a.attname = 'project_id' then '$2' else '$1' end), ' or ') as condition
+    format('t.%I = any(%s)', a.attname, case when a.attname = 'project_id' then '$2' else '$1' end), ' or ') as condition
   from pg_class c join pg_attribute a on a.attrelid = c.oid and not a.attisdropped
   where c.relkind in ('r', 'p') and not c.relispartition and c.relpersistence = 'p'
     and c.relnamespace = 'public'::regnamespace and c.relname not in ('key_uses', 'record_writers')
