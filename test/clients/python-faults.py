@@ -110,6 +110,19 @@ try:
 except ValueError as error:
     out["address"] = str(error)
 
+out["misuse"] = []
+for work in (
+    lambda: Data(url, "secret_…"),
+    lambda: Billing(url, "acme", "secret_a\nb"),
+    lambda: Data(url, key).anonymize("p0"),
+    lambda: verify_webhook(secret, {"id": "a"}, {**head, "webhook-signature": "v1,AAAA"}),
+):
+    try:
+        work()
+    except (TypeError, ValueError) as error:
+        out["misuse"].append(str(error))
+out["line"] = Data(url, f"{key}\n").get("/profiles/p0")["id"]
+
 # After a fork each process has its own connections: on a shared one, each would get what the other asked for.
 data = Data(url, key)
 data.get("/profiles/p0")

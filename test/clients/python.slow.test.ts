@@ -58,6 +58,13 @@ test(titled(faults, missing ? `${PYTHON} has no httpx with standardwebhooks` : u
     waits: [7, 30, 3600],
     changes: ['2026-01-31T09:00:00Z', 4, [3, 1, 1]],
     forged: 3,
+    misuse: [
+      'The key has a character that no key has: give the client the whole key, as it was printed.',
+      'The key has a character that no key has: give the client the whole key, as it was printed.',
+      'Give anonymize a list of ids.',
+      'Give verify_webhook the raw body, as text or bytes, and not what a JSON parser made of it.',
+    ],
+    line: 'p0',
     address: 'Give the client the url of the server, such as https://tundish.example.com.',
     fork: [0, 0, 0],
   })

@@ -82,6 +82,9 @@ class Data:
 
     def anonymize(self, profile_ids: Sequence[str]) -> str:
         """Removes the personal data of these profiles, all or nothing. Returns the server's sentence."""
+        if isinstance(profile_ids, str):
+            # Its letters may be ids of others.
+            raise TypeError("Give anonymize a list of ids.")
         content = json.dumps({"profile_ids": list(profile_ids)})
         headers = {"Content-Type": "application/json"}
         return cast(str, self._http.call("POST", "/profiles/anonymize", safe=True, content=content, headers=headers)["message"])

@@ -56,8 +56,9 @@ class Http:
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise ValueError("Give the client the url of the server, such as https://tundish.example.com.")
+        clean = {name: _key(value) for name, value in headers.items()}
         self._open = functools.partial(
-            httpx.Client, base_url=url, headers=dict(headers), timeout=timeout, transport=transport
+            httpx.Client, base_url=url, headers=clean, timeout=timeout, transport=transport
         )
         self._opened = (os.getpid(), self._open())
         self._sleep = sleep
@@ -105,6 +106,14 @@ class Http:
         if self._opened[0] != os.getpid():
             self._opened = (os.getpid(), self._open())
         return self._opened[1]
+
+
+def _key(given: str) -> str:
+    """A key without the line break that it may have in a file. One with `…` was shortened where it was copied from."""
+    key = given.strip()
+    if not all("!" <= character <= "~" for character in key):
+        raise ValueError("The key has a character that no key has: give the client the whole key, as it was printed.")
+    return key
 
 
 def _is_not_done(error: Exception) -> bool:

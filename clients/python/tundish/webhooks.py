@@ -7,6 +7,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 def verify_webhook(secret: str, body: Union[str, bytes], headers: Mapping[str, str]) -> Any:
     """The event of a request, if it is signed with the project's `webhook_secret`. Raises `WebhookVerificationError`."""
+    if not isinstance(body, (str, bytes, bytearray)):
+        raise TypeError("Give verify_webhook the raw body, as text or bytes, and not what a JSON parser made of it.")
     lower = {name.lower(): value for name, value in headers.items()}
     webhook = Webhook(secret)
     try:
