@@ -97,6 +97,33 @@ test('a clear error without an address, and in a browser', () => {
   }
 })
 
+test('a key that was shortened or has a line break within is refused, and one with a line break at its end is sent', () => {
+  const key = /^TypeError: projectKey has a character that no key has: /
+  for (const projectKey of ['secret_…', 'secret_a\nb', 'secret a'])
+    assert.throws(() => new Tundish({ url, projectKey }), key)
+  const organization = { id: 'acme', key: 'secret_…' }
+  assert.throws(() => new Tundish({ url, organization }), /^TypeError: organization\.key has a character/)
+  assert.ok(new Tundish({ url, projectKey: 'secret_a\n' }))
+})
+
+test('settings of the queue that are undefined have their defaults', async () => {
+  const ingest = { maxQueue: undefined, onError: undefined, onRejected: undefined }
+  const refusal = { rejects: [{ index: 0, code: 'unknown_field', reason: 'profile.mail is unknown' }] }
+  const fetch = async () => Response.json(refusal)
+  const tundish = new Tundish({ url, projectKey: 'key', ingest, fetch })
+  const print = mock.method(console, 'error', () => {})
+  try {
+    tundish.identify({ id: 'ada' })
+    await tundish.flush()
+    assert.deepEqual(print.mock.calls[0]!.arguments, ['Tundish did not write profile ada: unknown_field'])
+    for (let n = 0; n < 10_000; n += 1) tundish.identify({ id: 'ada' })
+    assert.throws(() => tundish.identify({ id: 'ada' }), /^Error: The queue is full: /)
+    await tundish.close()
+  } finally {
+    print.mock.restore()
+  }
+})
+
 test('runs on a server whose tests have the document of jsdom or Happy DOM, and in no page that says it has', () => {
   const pageOf = (userAgent: string) => ({ document: { defaultView: { navigator: { userAgent } } } })
   const open = () => new Tundish({ url, projectKey: 'key' })

@@ -36,3 +36,18 @@ export async function typed(event: WebhookEvent): Promise<string | null> {
   const known: WebhookEvent = webhooks.unwrap('{}', new Headers(), 'whsec_')
   return known.type
 }
+
+/** What an optional setting or field may have not, is left out. */
+export async function optional(given: { [Name in 'reason' | 'locale']?: string }, signal: AbortSignal | undefined) {
+  const { reason, locale } = given
+  const client = new Tundish({
+    url: 'http://127.0.0.1:8080',
+    projectKey: reason,
+    timeoutMs: undefined,
+    fetch: undefined,
+  })
+  client.session({ id: 'ses_ada', locale })
+  await client.billing.refund({ externalId: 'ada', orderId: 'order', reason, signal })
+  for await (const { id } of client.profiles.list({ updatedFrom: reason, signal }))
+    await client.profiles.get(id, { signal })
+}

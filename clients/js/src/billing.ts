@@ -21,36 +21,36 @@ export interface ChargeOptions {
   currencyCode: string
   /** One key for each purchase intent. Send the same one with every retry: a fresh key charges again. */
   idempotencyKey: string
-  clientMetadata?: Record<string, unknown>
+  clientMetadata?: Record<string, unknown> | undefined
   /** The credits that the charge grants, in place of what the organization’s rules grant for its amount. */
-  grants?: { unit: string; amount: string; expires_after?: string | null }[]
-  signal?: AbortSignal
+  grants?: { unit: string; amount: string; expires_after?: string | null }[] | undefined
+  signal?: AbortSignal | undefined
 }
 
 export interface SettleOptions extends ChargeOptions {
   /** How long to wait for the outcome; 120,000 by default. After that the charge is returned as it is, `processing`. */
-  settleTimeoutMs?: number
+  settleTimeoutMs?: number | undefined
 }
 
 export interface RefundOptions {
   externalId: string
   orderId: string
   /** In major units, as text; without it all that is left is refunded. With it the key is required. */
-  amount?: string
-  idempotencyKey?: string
-  softRefund?: boolean
-  reason?: string
-  comment?: string
-  signal?: AbortSignal
+  amount?: string | undefined
+  idempotencyKey?: string | undefined
+  softRefund?: boolean | undefined
+  reason?: string | undefined
+  comment?: string | undefined
+  signal?: AbortSignal | undefined
 }
 
 export interface ReportOptions {
   /** Rows with a later `trx_created_at`; by default all. */
-  since?: string
-  subscriptionId?: string
-  orderId?: string
-  oneoffId?: string
-  signal?: AbortSignal
+  since?: string | undefined
+  subscriptionId?: string | undefined
+  orderId?: string | undefined
+  oneoffId?: string | undefined
+  signal?: AbortSignal | undefined
 }
 
 export interface SpendOptions {
@@ -61,22 +61,22 @@ export interface SpendOptions {
   amount: string
   /** One key for each use. Send the same one with every retry: a fresh key spends again. */
   idempotencyKey: string
-  metadata?: Record<string, unknown>
-  signal?: AbortSignal
+  metadata?: Record<string, unknown> | undefined
+  signal?: AbortSignal | undefined
 }
 
 export interface HoldOptions extends Omit<SpendOptions, 'metadata'> {
   /** Until the hold ends unless it is captured or released; an hour by default, at most a day. */
-  expiresInSeconds?: number
+  expiresInSeconds?: number | undefined
 }
 
 export interface CaptureOptions {
   holdId: string
   /** What was used; by default all that is held. */
-  amount?: string
+  amount?: string | undefined
   idempotencyKey: string
-  metadata?: Record<string, unknown>
-  signal?: AbortSignal
+  metadata?: Record<string, unknown> | undefined
+  signal?: AbortSignal | undefined
 }
 
 export interface Credits {
@@ -86,9 +86,13 @@ export interface Credits {
   hold(options: HoldOptions): Promise<CreditsHold>
   /** Spends what was used of a hold, and releases the rest. */
   capture(options: CaptureOptions): Promise<CreditsCapture>
-  release(options: { holdId: string; idempotencyKey: string; signal?: AbortSignal }): Promise<CreditsRelease>
+  release(options: {
+    holdId: string
+    idempotencyKey: string
+    signal?: AbortSignal | undefined
+  }): Promise<CreditsRelease>
   /** The balances of a customer, by unit. */
-  balance(externalId: string, options?: { signal?: AbortSignal }): Promise<CreditsBalance[]>
+  balance(externalId: string, options?: { signal?: AbortSignal | undefined }): Promise<CreditsBalance[]>
 }
 
 export interface Billing {
@@ -98,7 +102,7 @@ export interface Billing {
   chargeUntilSettled(options: SettleOptions): Promise<OneOffCharge>
   refund(options: RefundOptions): Promise<Refund>
   credits: Credits
-  assets(externalId: string, options?: { signal?: AbortSignal }): Promise<MyAssets>
+  assets(externalId: string, options?: { signal?: AbortSignal | undefined }): Promise<MyAssets>
   /** The report's rows, oldest first, each once. */
   report(options?: ReportOptions): AsyncGenerator<ReportTransaction>
 }

@@ -35,15 +35,15 @@ import type { operations } from './schema.ts'
 
 export interface TundishOptions extends HttpOptions {
   /** The secret key of a project, for the data API. */
-  projectKey?: string
+  projectKey?: string | undefined
   /** An organization and its secret key, for the billing API. */
-  organization?: { id: string; key: string }
+  organization?: { id: string; key: string } | undefined
   /** How records are written in the background. */
-  ingest?: IngestOptions
+  ingest?: IngestOptions | undefined
 }
 
 interface Gettable<Item> {
-  get(id: string, options?: { signal?: AbortSignal }): Promise<Item>
+  get(id: string, options?: { signal?: AbortSignal | undefined }): Promise<Item>
 }
 
 interface Listable<Item, Name extends keyof operations> {
@@ -58,6 +58,8 @@ export class Tundish {
   constructor(options: TundishOptions) {
     // All who open a page can read the keys in it.
     if (isPage()) throw new Error('A secret key must not reach a browser: use the client on your server.')
+    checkKey('projectKey', options.projectKey)
+    checkKey('organization.key', options.organization?.key)
     this.#options = options
     this.#http = openHttp(options)
   }
@@ -77,9 +79,9 @@ export class Tundish {
   get profiles(): Listable<Profile, 'listProfiles'> &
     Gettable<Profile> & {
       /** Removes the personal data of these profiles, all or nothing. Returns the server's sentence. */
-      anonymize(ids: string[], options?: { signal?: AbortSignal }): Promise<string>
+      anonymize(ids: string[], options?: { signal?: AbortSignal | undefined }): Promise<string>
     } {
-    const anonymize = async (ids: string[], { signal }: { signal?: AbortSignal } = {}) => {
+    const anonymize = async (ids: string[], { signal }: { signal?: AbortSignal | undefined } = {}) => {
       const call = { path: '/public/v1/profiles/anonymize', headers: this.#headers(), retry: 'safe', signal } as const
       return (await this.#http.json<{ message: string }>({ ...call, body: { profile_ids: ids } })).body.message
     }
@@ -89,7 +91,7 @@ export class Tundish {
   get sessions(): Listable<Session, 'listSessions'> &
     Gettable<SessionDetail> & {
       /** The session's replies in screen order. */
-      replies(id: string, options?: { signal?: AbortSignal }): Promise<ReplyDetail[]>
+      replies(id: string, options?: { signal?: AbortSignal | undefined }): Promise<ReplyDetail[]>
     } {
     const replies = (id: string, options = {}) => this.#read<ReplyDetail[]>(`/sessions/${segment(id)}/replies`, options)
     return { ...this.#list('/sessions', 500), ...this.#get('/sessions'), replies }
@@ -138,12 +140,12 @@ export class Tundish {
   }
 
   /** Resolves when every queued record has its response. Rejects when the key is refused, or after `timeoutMs`. */
-  flush(options?: { timeoutMs?: number }): Promise<void> {
+  flush(options?: { timeoutMs?: number | undefined }): Promise<void> {
     return this.#records.flush(options)
   }
 
   /** Sends what is queued, and returns the records that could not be sent within `timeoutMs` (10,000 by default). */
-  close(options?: { timeoutMs?: number }): Promise<RecordToWrite[]> {
+  close(options?: { timeoutMs?: number | undefined }): Promise<RecordToWrite[]> {
     return this.#records.close(options)
   }
 
@@ -175,10 +177,16 @@ export class Tundish {
     return { get: (id, options) => this.#read<Item>(`${path}/${segment(id)}`, options) }
   }
 
-  async #read<T>(path: string, { signal }: { signal?: AbortSignal } = {}): Promise<T> {
+  async #read<T>(path: string, { signal }: { signal?: AbortSignal | undefined } = {}): Promise<T> {
     const call = { path: `/public/v1${path}`, headers: this.#headers(), retry: 'safe', signal } as const
     return (await this.#http.json<T>(call)).body
   }
+}
+
+/** A key with `…` was shortened where it was copied from. A line break at its end, as in a file, is not sent. */
+function checkKey(name: string, key: string | undefined): void {
+  if (key !== undefined && !/^[!-~]*\s*$/.test(key))
+    throw new TypeError(`${name} has a character that no key has: give the client the whole key, as it was printed.`)
 }
 
 /** Tests on a server often have the `document` of jsdom or Happy DOM, which nobody opens. */

@@ -5,11 +5,11 @@ export interface HttpOptions {
   /** The address of the server, such as `https://tundish.example.com`. */
   url: string
   /** How often a request is tried again that may be; 4 by default. */
-  retries?: number
+  retries?: number | undefined
   /** How long an answer, or the next part of a streamed one, may take; 30,000 by default. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** By default the runtime's own. */
-  fetch?: typeof fetch
+  fetch?: typeof fetch | undefined
 }
 
 export interface Call {

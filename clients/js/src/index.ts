@@ -24,3 +24,4 @@ export type { WebhookEvent } from './webhooks.ts'
 export const webhooks = { unwrap }
 /** Thrown by `unwrap`. */
 export const { WebhookVerificationError } = standard
+export type WebhookVerificationError = standard.WebhookVerificationError

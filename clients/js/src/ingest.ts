@@ -6,11 +6,11 @@ import { postRecords, type Reject } from './records-call.ts'
 
 export interface IngestOptions {
   /** How many records may wait to be sent; 10,000 by default. */
-  maxQueue?: number
+  maxQueue?: number | undefined
   /** Called with each record that is not written. By default its kind, id and code are printed to the standard error. */
-  onRejected?: (rejected: RejectedRecord) => void
+  onRejected?: ((rejected: RejectedRecord) => void) | undefined
   /** Called with the error of each failed call, which is sent again. By default its message is printed. */
-  onError?: (error: Error) => void
+  onError?: ((error: Error) => void) | undefined
 }
 
 export interface RejectedRecord {
@@ -38,7 +38,9 @@ const CLOSE_MS = 10_000
 export class Ingest {
   readonly #http: Http
   readonly #headers: () => Record<string, string>
-  readonly #options: Required<IngestOptions>
+  readonly #maxQueue: number
+  readonly #onRejected: (rejected: RejectedRecord) => void
+  readonly #onError: (error: Error) => void
   readonly #stop = new AbortController()
   readonly #queue: Waiting[] = []
   #bytes = 0
@@ -58,7 +60,9 @@ export class Ingest {
   constructor(http: Http, headers: () => Record<string, string>, options: IngestOptions = {}) {
     this.#http = http
     this.#headers = headers
-    this.#options = { maxQueue: 10_000, onRejected: printRejected, onError: printError, ...options }
+    this.#maxQueue = options.maxQueue ?? 10_000
+    this.#onRejected = options.onRejected ?? printRejected
+    this.#onError = options.onError ?? printError
   }
 
   /** Queues a record. Throws when the queue is full or closed, or when the record is too large. */
@@ -69,7 +73,7 @@ export class Ingest {
     if (text === undefined) throw new TypeError('A record must be an object with record and data.')
     const bytes = new TextEncoder().encode(text).length + 1
     if (bytes > BATCH_BYTES) throw new RangeError(`A record may have ${BATCH_BYTES} bytes; this one has ${bytes}.`)
-    if (this.#queue.length >= this.#options.maxQueue || this.#bytes + bytes > QUEUE_BYTES)
+    if (this.#queue.length >= this.#maxQueue || this.#bytes + bytes > QUEUE_BYTES)
       throw new Error(`The queue is full: ${this.#queue.length} records wait for the server. Send this one later.`)
     watchExit(this.#end)
     this.#queue.push({ text, bytes })
@@ -79,7 +83,7 @@ export class Ingest {
     else if (!this.#isSending && !this.#timer) this.#start(BATCH_MS, () => void this.#send())
   }
 
-  async flush({ timeoutMs }: { timeoutMs?: number } = {}): Promise<void> {
+  async flush({ timeoutMs }: { timeoutMs?: number | undefined } = {}): Promise<void> {
     if (this.#queue.length === 0) return
     const until = this.#taken
     const sent = new Promise<void>((resolve, reject) => this.#waiters.push({ until, resolve, reject }))
@@ -89,7 +93,7 @@ export class Ingest {
     await (timeoutMs === undefined ? sent : within(sent, timeoutMs))
   }
 
-  async close({ timeoutMs = CLOSE_MS }: { timeoutMs?: number } = {}): Promise<RecordToWrite[]> {
+  async close({ timeoutMs = CLOSE_MS }: { timeoutMs?: number | undefined } = {}): Promise<RecordToWrite[]> {
     this.#isClosed = true
     onExit.delete(this.#end)
     this.#endPause?.()
@@ -119,7 +123,7 @@ export class Ingest {
         tries = 0
       } catch (error) {
         if (this.#stop.signal.aborted) return
-        guarded(() => this.#options.onError(error as Error))
+        guarded(() => this.#onError(error as Error))
         if (isRefusal(error)) this.#settle(error as Error)
         const ms = waitMs(error, tries)
         await new Promise<void>((resolve) => {
@@ -154,7 +158,7 @@ export class Ingest {
   }
 
   #tellRejected(rejected: RejectedRecord): void {
-    guarded(() => this.#options.onRejected(rejected))
+    guarded(() => this.#onRejected(rejected))
   }
 
   /** Ends the flushes whose records have their response, or all with an error. */

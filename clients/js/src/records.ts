@@ -27,35 +27,35 @@ type Writable<T> = { [K in keyof T]?: T[K] | null | undefined }
 export interface ProfileToWrite
   extends Writable<Pick<Profile, 'email' | 'phone' | 'country' | 'locale' | 'funnel_id'>> {
   id: string
-  created_at?: string
-  updated_at?: string
+  created_at?: string | undefined
+  updated_at?: string | undefined
   [field: string]: unknown
 }
 
 /** A session to write. A new one needs `created_at` and `profile_id`. */
 export interface SessionToWrite {
   id: string
-  created_at?: string
-  updated_at?: string
-  profile_id?: string
-  funnel_id?: string | null
-  funnel_version?: number | null
-  experiment_id?: string | null
-  locale?: string | null
-  origin?: string | null
-  user_agent?: string | null
-  query_params?: Record<string, unknown>
-  ip?: string | null
-  country?: string | null
-  city?: string | null
+  created_at?: string | undefined
+  updated_at?: string | undefined
+  profile_id?: string | undefined
+  funnel_id?: string | null | undefined
+  funnel_version?: number | null | undefined
+  experiment_id?: string | null | undefined
+  locale?: string | null | undefined
+  origin?: string | null | undefined
+  user_agent?: string | null | undefined
+  query_params?: Record<string, unknown> | undefined
+  ip?: string | null | undefined
+  country?: string | null | undefined
+  city?: string | null | undefined
   [field: string]: unknown
 }
 
 /** The reply of a session to an element of a screen. */
 export interface ReplyToWrite {
   session_id: string
-  element: { id: string; type: string; custom_id?: string | null }
-  screen: { id: string; index: number; custom_id?: string | null }
+  element: { id: string; type: string; custom_id?: string | null | undefined }
+  screen: { id: string; index: number; custom_id?: string | null | undefined }
   value: string | string[] | null
 }
 
@@ -92,8 +92,8 @@ type FilterName<Key> = Key extends 'filter[updated_at.from]'
 
 /** The filters of a list, and how many items a page holds. */
 export type ListOptions<Name extends keyof operations> = {
-  [Key in keyof Query<Name> as FilterName<Key>]?: Query<Name>[Key]
-} & { limit?: number; signal?: AbortSignal }
+  [Key in keyof Query<Name> as FilterName<Key>]?: Query<Name>[Key] | undefined
+} & { limit?: number | undefined; signal?: AbortSignal | undefined }
 
 /** What an export contains, by list. */
 export interface Exported {
