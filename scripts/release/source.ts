@@ -1,7 +1,8 @@
 // What a release is made from: the commit, its time and its version. The version stands in package.json only.
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
 import { run } from './run.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -22,6 +23,22 @@ export function readSource({ snapshot }: { snapshot: boolean }): Source {
       throw new Error('The checkout has changes: commit them, or use --snapshot.')
     if (!git('tag', '--points-at', 'HEAD').split('\n').includes(`v${version}`))
       throw new Error(`The commit has no tag v${version}, the version of package.json: tag it, or use --snapshot.`)
+    refuseOldDatabase(version)
   }
   return { version, commit: git('rev-parse', 'HEAD'), epoch: git('log', '-1', '--format=%ct') }
+}
+
+/** Later programs are tried on the database of this version, which somebody has to make again after the last migration before the tag. */
+function refuseOldDatabase(version: string): void {
+  if (!version.endsWith('.0')) return
+  const file = `test/upgrades/${version}.sql.gz`
+  const sql = gunzipSync(readFileSync(join(ROOT, file))).toString()
+  const lacking = readdirSync(join(ROOT, 'migrations')).filter((name) => {
+    const [, number, called] = /^(\d+)_(\w+)\.sql$/.exec(name)!
+    return !sql.includes(`(${Number(number)}, '${called}', `)
+  })
+  if (lacking.length > 0)
+    throw new Error(
+      `${file} lacks ${lacking.join(', ')}: make it again as test/upgrades/make.ts says, and move the tag.`,
+    )
 }
