@@ -93,6 +93,9 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
     if (isLeaving()) raw.setHeader('connection', 'close')
     request.trace = traceOf(request.headers.traceparent)
     reply.header('x-request-id', request.id)
+    // A cache would give it to the key of another tenant: the URLs are the same, and only `Authorization` protects by itself.
+    // Files that are the same for all set their own.
+    reply.header('cache-control', 'no-store')
     done()
   })
   takeOverNodesResponses(app, unrouted)

@@ -60,6 +60,21 @@ describe('every response', () => {
       )
     })
 
+    test('and tells caches not to keep it, which would give it to other keys', async () => {
+      const responses = [
+        await call('GET', '/funnels'),
+        await call('GET', '/nothing'),
+        await server.api('/funnels'),
+        await server.call('/nothing/v1/refunds'),
+        await server.call('/health/ready'),
+      ]
+      assert.deepEqual(
+        responses.map(({ status, headers }) => `${status} ${headers['cache-control']}`),
+        [200, 404, 401, 401, 200].map((status) => `${status} no-store`),
+      )
+      assert.equal((await server.call('/docs/reference.js')).headers['cache-control'], 'max-age=3600')
+    })
+
     test('even if the request was not HTTP', async () => {
       for (const [bytes, status] of [
         ['NONSENSE\r\n\r\n', 400],
