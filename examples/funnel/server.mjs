@@ -113,9 +113,15 @@ async function pay(visitor) {
   return new URL(checkout.url, STRIPE_API).href
 }
 
-/** Tundish knows the customer by Stripe's id, unless the import is told another. */
+/**
+ * Tundish knows the customer by Stripe's id, unless the import is told another. Anyone can write the address with the checkout of
+ * somebody else, whose card would be charged then.
+ */
 async function paid(visitor, checkout) {
-  visitor.customer = (await stripe(`checkout/sessions/${checkout}`)).customer
+  const { customer, metadata, status } = await stripe(`checkout/sessions/${encodeURIComponent(checkout)}`)
+  if (metadata?.tundish_profile !== visitor.profile || status !== 'complete')
+    throw new Error('This is not your checkout.')
+  visitor.customer = customer
 }
 
 /** `key` was made with the form: sent twice, it is charged once. */

@@ -111,8 +111,10 @@ test(titled('each step of the example is seen everywhere, on one profile', noBro
   await untilCopied('profiles', (rows) => rows.some((row) => row.id === profile && row.email === EMAIL))
 
   await press('Go to checkout')
+  const wayBack = quiz.waitForRequest((request) => request.url().startsWith(`${quizUrl}/paid?`))
   await press('Pay')
   await quiz.waitForURL(`${quizUrl}/`)
+  await cannotTakeOver((await wayBack).url())
   await press('Buy 100 tokens')
   await untilTokens(quiz, '100')
   await untilEvent('subscription.active')
@@ -145,6 +147,20 @@ test(titled('each step of the example is seen everywhere, on one profile', noBro
   assert.doesNotMatch((await dashboard.textContent('main')) ?? '', /ada\.example/)
   assert.deepEqual((await api(`/profiles?filter[email]=${EMAIL}`)).data, [])
 })
+
+/** Another visitor who opens the address with which this one came back from the checkout would pay with this one's card. */
+async function cannotTakeOver(address: string): Promise<void> {
+  const first = await fetch(quizUrl)
+  const headers = { cookie: first.headers.get('set-cookie')!.split(';')[0]! }
+  const send = async (path: string, fields: Record<string, string>) =>
+    (await fetch(quizUrl + path, { method: 'POST', headers, body: new URLSearchParams(fields) })).text()
+  await send('/answer', { value: '6 to 7' })
+  await send('/answer', { value: 'Wake up rested' })
+  assert.match(await send('/email', { email: 'other.example@example.com' }), /Go to checkout/)
+  const taken = await fetch(address, { headers })
+  assert.deepEqual([taken.status, /This is not your checkout/.test(await taken.text())], [502, true])
+  assert.match(await (await fetch(quizUrl, { headers })).text(), /Go to checkout/)
+}
 
 const untilTokens = (quiz: Page, tokens: string) =>
   until(`${tokens} tokens`, async () => (await quiz.textContent('#tokens').catch(() => '')) === tokens)
