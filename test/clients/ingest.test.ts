@@ -74,6 +74,18 @@ test('everything is written once and in its order, while the server is away and 
   await proxy.cut()
 })
 
+test('records send no events if the queue is told so', async () => {
+  const project = await server.project()
+  const projectKey = await keyOf(server, project)
+  for (const events of [false, true]) {
+    const tundish = new Tundish({ url: server.url, projectKey, ingest: { events } })
+    tundish.identify({ id: `events-${events}`, created_at })
+    await tundish.close()
+  }
+  assert.equal((await project.get('/profiles')).body.pagination.total, 2)
+  assert.equal(await eventsOf(project, 'profile.created'), 1)
+})
+
 test('returns each rejected record with code and reason, and writes the others', async () => {
   const project = await server.project()
   const rejected: RejectedRecord[] = []

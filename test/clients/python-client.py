@@ -54,6 +54,22 @@ with Billing(url, os.environ["ORG"], os.environ["ORG_KEY"]) as billing:
     out["left"] = str(billing.credits.balance(customer)[0]["available"])
     billing.credits.spend(customer, "tokens", Decimal("1E+1"), idempotency_key="s3")
     out["rest"] = str(billing.credits.balance(customer)[0]["available"])
+    billing.credits.grant(customer, "tokens", "5", idempotency_key="g1", expires_at="2999-01-01T00:00:00Z", metadata={"amount": 5})
+    billing.credits.adjust(customer, "tokens", -2, reason="Outage", idempotency_key="a1")
+    entries = list(billing.credits.entries(external_id=customer, unit="tokens"))
+    rest = list(billing.credits.entries(external_id=customer, after=entries[-2]["created_at"]))
+    out["entries"] = [[str(one["amount"]) for one in entries], entries[-2]["metadata"], rest == entries[-1:]]
+    top_ups = billing.credits.top_ups
+    limits = {"most_per_day": 1, "most_per_month": 3}
+    rule = top_ups.set(customer, "tokens", below=1, amount="9.99", currency_code="USD", grants="1000", **limits)
+    out["top-up"] = [rule["status"], str(rule["amount"]), [one["unit"] for one in top_ups.list(customer)]]
+    top_ups.remove(customer, "tokens")
+    try:
+        top_ups.remove(customer, "tokens")
+    except TundishError as error:
+        out["no top-up"] = [error.code, top_ups.list(customer)]
+    lists = {name: list(billing.all(f"/{name}")) for name in ("consumables", "refunds", "disputes")}
+    out["billing lists"] = {name: [str(one["amount"]) for one in items] for name, items in lists.items()}
     try:
         billing.credits.spend(customer, "tokens", "1000", idempotency_key="s2")
     except TundishError as error:

@@ -1,15 +1,17 @@
 // The billing API: charges, refunds, what a customer owns, and the report. Amounts are decimal texts.
+import { type Credits, creditsOf, type Post } from './credits.ts'
+import { parseExact } from './exact.ts'
 import { type Http, wait } from './http.ts'
+import { type List, list } from './lists.ts'
 import type {
-  CreditsBalance,
-  CreditsCapture,
-  CreditsHold,
-  CreditsRelease,
-  CreditsSpend,
+  Consumable,
+  Dispute,
+  ListOptions,
   MyAssets,
   OneOffCharge,
   Refund,
   ReportTransaction,
+  SettledRefund,
 } from './records.ts'
 
 export interface ChargeOptions {
@@ -53,48 +55,6 @@ export interface ReportOptions {
   signal?: AbortSignal | undefined
 }
 
-export interface SpendOptions {
-  externalId: string
-  /** `tokens`, `minutes`, … as the operator created it. */
-  unit: string
-  /** As text: `10` or `0.25`. */
-  amount: string
-  /** One key for each use. Send the same one with every retry: a fresh key spends again. */
-  idempotencyKey: string
-  metadata?: Record<string, unknown> | undefined
-  signal?: AbortSignal | undefined
-}
-
-export interface HoldOptions extends Omit<SpendOptions, 'metadata'> {
-  /** Until the hold ends unless it is captured or released; an hour by default, at most a day. */
-  expiresInSeconds?: number | undefined
-}
-
-export interface CaptureOptions {
-  holdId: string
-  /** What was used; by default all that is held. */
-  amount?: string | undefined
-  idempotencyKey: string
-  metadata?: Record<string, unknown> | undefined
-  signal?: AbortSignal | undefined
-}
-
-export interface Credits {
-  /** Spends credits, at most once for each key. Throws a `TundishError` with the code `insufficient_credits` if there are too few. */
-  spend(options: SpendOptions): Promise<CreditsSpend>
-  /** Reserves credits for a use whose amount is not known yet. */
-  hold(options: HoldOptions): Promise<CreditsHold>
-  /** Spends what was used of a hold, and releases the rest. */
-  capture(options: CaptureOptions): Promise<CreditsCapture>
-  release(options: {
-    holdId: string
-    idempotencyKey: string
-    signal?: AbortSignal | undefined
-  }): Promise<CreditsRelease>
-  /** The balances of a customer, by unit. */
-  balance(externalId: string, options?: { signal?: AbortSignal | undefined }): Promise<CreditsBalance[]>
-}
-
 export interface Billing {
   /** Charges the customer's saved card, at most once for each key; retried with that key where no outcome arrived. */
   charge(options: ChargeOptions): Promise<OneOffCharge>
@@ -105,20 +65,31 @@ export interface Billing {
   assets(externalId: string, options?: { signal?: AbortSignal | undefined }): Promise<MyAssets>
   /** The report's rows, oldest first, each once. */
   report(options?: ReportOptions): AsyncGenerator<ReportTransaction>
+  /** What charges granted. */
+  consumables: { list(options?: ListOptions<'listConsumables'>): List<Consumable> }
+  /** The refunds whose outcome is known. */
+  refunds: { list(options?: ListOptions<'listSettledRefunds'>): List<SettledRefund> }
+  disputes: { list(options?: ListOptions<'listDisputes'>): List<Dispute> }
 }
 
 const REPORT_ROWS = 500
+const LIST_ROWS = 500
 const BEGINNING = '1970-01-01T00:00:00Z'
 const LONGEST_PAUSE_MS = 15_000
 // Unlike the date, the first one is never set; a bare worker lacks it.
 const clock = globalThis.performance ?? Date
 
 export function openBilling(http: Http, organizationId: string, key: string): Billing {
-  async function post<T>(path: string, body: object, retry: 'safe' | 'refused', signal?: AbortSignal): Promise<T> {
-    const headers = { 'service-secret-key': key }
-    const whole = `/${encodeURIComponent(organizationId)}/v1${path}`
-    return (await http.json<T>({ path: whole, headers, body, retry, signal, parse: parseExact })).body
-  }
+  const headers = { 'service-secret-key': key }
+  const base = `/${encodeURIComponent(organizationId)}/v1`
+
+  const post: Post = async (path, body, retry, signal, parse = parseExact) =>
+    (await http.json<never>({ path: base + path, headers, body, retry, signal, parse })).body
+
+  const listOf = <Item>(path: string) => ({
+    list: (options: object = {}): List<Item> =>
+      list(http, base + path, () => headers, { ...options }, LIST_ROWS, parseExact),
+  })
 
   const charge = ({ signal, ...options }: ChargeOptions) =>
     post<OneOffCharge>('/payment/one_off_charge', chargeBody(options), 'safe', signal)
@@ -154,6 +125,9 @@ export function openBilling(http: Http, organizationId: string, key: string): Bi
     },
     assets: (externalId, { signal } = {}) => post<MyAssets>('/my_assets', { external_id: externalId }, 'safe', signal),
     report,
+    consumables: listOf<Consumable>('/consumables'),
+    refunds: listOf<SettledRefund>('/refunds'),
+    disputes: listOf<Dispute>('/disputes'),
   }
 }
 
@@ -161,34 +135,4 @@ function chargeBody({ externalId, currencyCode, idempotencyKey, clientMetadata, 
   const names = { external_id: externalId, currency_code: currencyCode, idempotency_key: idempotencyKey }
   const { amount, grants } = rest
   return { ...names, amount, ...(clientMetadata && { client_metadata: clientMetadata }), ...(grants && { grants }) }
-}
-
-type Post = <T>(path: string, body: object, retry: 'safe' | 'refused', signal?: AbortSignal) => Promise<T>
-
-function creditsOf(post: Post): Credits {
-  return {
-    spend: ({ externalId, idempotencyKey, signal, ...rest }) =>
-      post('/credits/spend', { external_id: externalId, idempotency_key: idempotencyKey, ...rest }, 'safe', signal),
-    hold({ externalId, idempotencyKey, expiresInSeconds, signal, ...rest }) {
-      const names = { external_id: externalId, idempotency_key: idempotencyKey, expires_in: expiresInSeconds }
-      return post('/credits/hold', { ...names, ...rest }, 'safe', signal)
-    },
-    capture: ({ holdId, idempotencyKey, signal, ...rest }) =>
-      post('/credits/capture', { hold_id: holdId, idempotency_key: idempotencyKey, ...rest }, 'safe', signal),
-    release: ({ holdId, idempotencyKey, signal }) =>
-      post('/credits/release', { hold_id: holdId, idempotency_key: idempotencyKey }, 'safe', signal),
-    async balance(externalId, { signal } = {}) {
-      const body = { external_id: externalId }
-      const { balances } = await post<{ balances: CreditsBalance[] }>('/credits/balance', body, 'safe', signal)
-      return balances
-    },
-  }
-}
-
-// A quote within a JSON text is escaped, so that this matches names of properties only.
-const AMOUNTS = /(?<!\\)"(amount|amount_usd|amount_refunded|balance|held|available)":(-?[0-9.]+)/g
-
-/** JSON whose amounts become text with every digit that was sent. */
-function parseExact(text: string): unknown {
-  return JSON.parse(text.replace(AMOUNTS, '"$1":"$2"'))
 }

@@ -2,19 +2,19 @@
 import * as standard from 'standardwebhooks'
 import { unwrap } from './webhooks.ts'
 
-export type {
-  Billing,
-  CaptureOptions,
-  ChargeOptions,
-  Credits,
-  HoldOptions,
-  RefundOptions,
-  ReportOptions,
-  SettleOptions,
-  SpendOptions,
-} from './billing.ts'
+export type { Billing, ChargeOptions, RefundOptions, ReportOptions, SettleOptions } from './billing.ts'
 export type { Change, ChangePage, ChangePagesOptions, ChangesOptions, End, Void } from './changes.ts'
 export { Tundish, type TundishOptions } from './client.ts'
+export type {
+  AdjustOptions,
+  CaptureOptions,
+  Credits,
+  EntriesOptions,
+  GrantOptions,
+  HoldOptions,
+  SpendOptions,
+  TopUpOptions,
+} from './credits.ts'
 export { TundishConnectionError, TundishError } from './errors.ts'
 export type { IngestOptions, RejectedRecord } from './ingest.ts'
 export type { List, Page } from './lists.ts'

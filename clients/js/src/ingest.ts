@@ -2,11 +2,13 @@
 import { TundishError } from './errors.ts'
 import { type Http, isNotDone, waitMs } from './http.ts'
 import type { RecordToWrite } from './records.ts'
-import { postRecords, type Reject } from './records-call.ts'
+import { postRecords, type RecordsCall, type Reject } from './records-call.ts'
 
 export interface IngestOptions {
   /** How many records may wait to be sent; 10,000 by default. */
   maxQueue?: number | undefined
+  /** Whether the records send events; true by default. */
+  events?: boolean | undefined
   /** Called with each record that is not written. By default its kind, id and code are printed to the standard error. */
   onRejected?: ((rejected: RejectedRecord) => void) | undefined
   /** Called with the error of each failed call, which is sent again. By default its message is printed. */
@@ -38,6 +40,7 @@ const CLOSE_MS = 10_000
 export class Ingest {
   readonly #http: Http
   readonly #headers: () => Record<string, string>
+  readonly #query: RecordsCall['query']
   readonly #maxQueue: number
   readonly #onRejected: (rejected: RejectedRecord) => void
   readonly #onError: (error: Error) => void
@@ -60,6 +63,7 @@ export class Ingest {
   constructor(http: Http, headers: () => Record<string, string>, options: IngestOptions = {}) {
     this.#http = http
     this.#headers = headers
+    this.#query = { events: options.events === false ? 'off' : 'on' }
     this.#maxQueue = options.maxQueue ?? 10_000
     this.#onRejected = options.onRejected ?? printRejected
     this.#onError = options.onError ?? printError
@@ -140,8 +144,9 @@ export class Ingest {
 
   /** Sends some records once. A call that is refused as a whole is made smaller until the bad record is alone. */
   async #post(batch: Waiting[]): Promise<void> {
+    const call = { headers: this.#headers(), query: this.#query, signal: this.#stop.signal }
     const texts = batch.map(({ text }) => text)
-    const rejects = await postRecords(this.#http, this.#headers(), texts, this.#stop.signal)
+    const rejects = await postRecords(this.#http, call, texts)
     if (rejects === 'tooMany') this.#size = batch.length >> 1
     else this.#finish(batch, rejects)
   }

@@ -31,13 +31,15 @@ export function list<Item>(
   headers: () => Record<string, string>,
   options: Record<string, unknown>,
   largest: number,
+  parse?: (text: string) => unknown,
 ): List<Item> {
   const { limit = largest, signal, ...filters } = options as { limit?: number; signal?: AbortSignal }
   const given = Object.entries(filters).map(([name, value]) => [`filter[${WINDOW[name] ?? name}]`, value])
 
   async function read(query: Record<string, unknown>): Promise<Page<Item> & { next: string | undefined }> {
     const all = { ...Object.fromEntries(given), ...query }
-    const answer = await http.json<Envelope<Item>>({ path, headers: headers(), query: all, retry: 'safe', signal })
+    const call = { path, headers: headers(), query: all, retry: 'safe', signal, ...(parse && { parse }) } as const
+    const answer = await http.json<Envelope<Item>>(call)
     const { data, pagination } = answer.body
     const horizon = answer.headers.get('x-sync-horizon') ?? undefined
     const next = pagination.has_more ? pagination.next_cursor : undefined

@@ -10,16 +10,26 @@ export interface Reject {
 
 type Post = (texts: string[]) => Promise<unknown>
 
+export interface RecordsCall {
+  headers: Record<string, string>
+  query: { events: 'on' | 'off' }
+  signal: AbortSignal
+}
+
 /** Sends records once, each as JSON. Returns the rejects, or `tooMany`: sent in smaller calls, some of them may be written. */
 export async function postRecords(
   http: Http,
-  headers: Record<string, string>,
+  call: RecordsCall,
   texts: string[],
-  signal: AbortSignal,
   isSecond = false,
 ): Promise<Reject[] | 'tooMany'> {
-  const call = { path: '/public/v1/records', query: { skip_bad: true }, headers, retry: 'refused', signal } as const
-  const post: Post = async (some) => (await http.json({ ...call, body: `{"records":[${some.join()}]}` })).body
+  const whole = {
+    ...call,
+    path: '/public/v1/records',
+    query: { ...call.query, skip_bad: true },
+    retry: 'refused',
+  } as const
+  const post: Post = async (some) => (await http.json({ ...whole, body: `{"records":[${some.join()}]}` })).body
   try {
     const body = await post(texts)
     if (!hasRejects(body)) throw new TundishConnectionError('The response is not from Tundish: check the url.')
@@ -30,7 +40,7 @@ export async function postRecords(
     if (!(await isForRecords(error, post))) throw error
     if (texts.length > 1) return 'tooMany'
     // Once more: a firewall that is overloaded refuses now and then what it lets pass a moment later.
-    if (error.code === '' && !isSecond) return postRecords(http, headers, texts, signal, true)
+    if (error.code === '' && !isSecond) return postRecords(http, call, texts, true)
     return [rejectOf(error)]
   }
 }

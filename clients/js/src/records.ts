@@ -61,7 +61,15 @@ export interface ReplyToWrite {
 
 /** Amounts of money as text, with the digits the server sent: a float would lose some. */
 export type Exact<T> = {
-  [K in keyof T]: K extends 'amount' | 'amount_usd' | 'amount_refunded' | 'balance' | 'held' | 'available'
+  [K in keyof T]: K extends
+    | 'amount'
+    | 'amount_usd'
+    | 'amount_refunded'
+    | 'balance'
+    | 'held'
+    | 'available'
+    | 'below'
+    | 'grants'
     ? string | Extract<T[K], null>
     : T[K] extends (infer Item)[]
       ? Exact<Item>[]
@@ -76,6 +84,13 @@ export type CreditsHold = Exact<Schemas['CreditsHoldOut']>
 export type CreditsCapture = Exact<Schemas['CreditsCaptureOut']>
 export type CreditsRelease = Exact<Schemas['CreditsReleaseOut']>
 export type CreditsBalance = Exact<Schemas['CreditsBalance']>
+export type CreditsGrant = Exact<Schemas['CreditsGrantOut']>
+export type CreditsAdjust = Exact<Schemas['CreditsAdjustOut']>
+export type CreditEntry = Exact<Schemas['CreditEntry']>
+export type TopUpRule = Exact<Schemas['TopUpRule']>
+export type Consumable = Exact<Schemas['ListedConsumable']>
+export type SettledRefund = Exact<Schemas['ListedRefund']>
+export type Dispute = Exact<Schemas['ListedDispute']>
 export type ReportTransaction = Exact<Schemas['ReportTransaction']>
 
 /** The query of an operation. */

@@ -13,6 +13,8 @@ Json = dict[str, Any]
 Amount = Union[str, int, Decimal]
 
 REPORT_ROWS = 500
+LIST_ROWS = 500
+ENTRIES = 500
 BEGINNING = "1970-01-01T00:00:00Z"
 LONGEST_PAUSE_SECONDS = 15.0
 
@@ -110,6 +112,10 @@ class Billing:
                 return
             last = rows[-1]["trx_created_at"]
 
+    def all(self, path: str, **params: Union[str, int]) -> Iterator[Json]:
+        """All items of the lists `/consumables`, `/refunds` and `/disputes`: `all("/refunds", **{"filter[updated_at.from]": "…"})`."""
+        return self._http.items(path, {"limit": LIST_ROWS, **params})
+
     def close(self) -> None:
         self._http.close()
 
@@ -125,6 +131,7 @@ class Credits:
 
     def __init__(self, http: Http) -> None:
         self._http = http
+        self.top_ups = TopUps(http)
 
     def spend(
         self,
@@ -161,12 +168,85 @@ class Credits:
     def release(self, hold_id: str, *, idempotency_key: str) -> Json:
         return _post(self._http, "/credits/release", {"hold_id": hold_id, "idempotency_key": idempotency_key})
 
+    def grant(
+        self,
+        external_id: str,
+        unit: str,
+        amount: Amount,
+        *,
+        idempotency_key: str,
+        expires_at: Optional[str] = None,
+        metadata: Optional[Mapping[str, Any]] = None,
+    ) -> Json:
+        """Adds credits without a charge. Like `adjust`, it needs a key of the organization without scopes."""
+        body = {"external_id": external_id, "unit": unit, "amount": amount, "idempotency_key": idempotency_key}
+        return _post(self._http, "/credits/grant", {**body, "expires_at": expires_at, "metadata": metadata})
+
+    def adjust(
+        self,
+        external_id: str,
+        unit: str,
+        amount: Amount,
+        *,
+        reason: str,
+        idempotency_key: str,
+        metadata: Optional[Mapping[str, Any]] = None,
+    ) -> Json:
+        """Corrects a balance. The amount may be negative, and takes at most what is available."""
+        body = {"external_id": external_id, "unit": unit, "amount": amount, "idempotency_key": idempotency_key}
+        return _post(self._http, "/credits/adjust", {**body, "reason": reason, "metadata": metadata})
+
+    def entries(
+        self, *, external_id: Optional[str] = None, unit: Optional[str] = None, after: Optional[str] = None
+    ) -> Iterator[Json]:
+        """The entries of the ledger with a later `created_at` than `after`, by default all: oldest first, each once."""
+        names = {"external_id": external_id, "unit": unit, "limit": ENTRIES}
+        while True:
+            entries = _post(self._http, "/credits/entries", {**names, "after": after})["entries"]
+            yield from entries
+            if len(entries) < ENTRIES:
+                return
+            after = entries[-1]["created_at"]
+
     def balance(self, external_id: str) -> list[Json]:
         """The balances of a customer, by unit."""
         return cast(list[Json], _post(self._http, "/credits/balance", {"external_id": external_id})["balances"])
 
 
-def _post(http: Http, path: str, body: Json) -> Json:
+class TopUps:
+    """The rules of customers whose saved card is charged when credits run out."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def set(
+        self,
+        external_id: str,
+        unit: str,
+        *,
+        below: Amount,
+        amount: Amount,
+        currency_code: str,
+        most_per_day: int,
+        most_per_month: int,
+        grants: Optional[Amount] = None,
+        expires_after: Optional[str] = None,
+    ) -> Json:
+        """Sets the rule, and switches it on. Without `grants` a charge grants what the organization's rules grant for the amount."""
+        body = {"external_id": external_id, "unit": unit, "below": below, "amount": amount, "currency_code": currency_code}
+        more = {"most_per_day": most_per_day, "most_per_month": most_per_month}
+        return _post(self._http, "/credits/top_up/set", {**body, **more, "grants": grants, "expires_after": expires_after})
+
+    def remove(self, external_id: str, unit: str) -> None:
+        """Raises a `TundishError` with the code `unknown_top_up` if there is none."""
+        # Removed a second time, it would be unknown.
+        _post(self._http, "/credits/top_up/remove", {"external_id": external_id, "unit": unit}, safe=False)
+
+    def list(self, external_id: str) -> "list[Json]":
+        return cast("list[Json]", _post(self._http, "/credits/top_up/list", {"external_id": external_id})["top_ups"])
+
+
+def _post(http: Http, path: str, body: Json, safe: bool = True) -> Json:
     given = {name: value for name, value in body.items() if value is not None}
     headers = {"content-type": "application/json"}
-    return cast(Json, http.call("POST", path, safe=True, headers=headers, content=json.dumps(given, default=exact)))
+    return cast(Json, http.call("POST", path, safe=safe, headers=headers, content=json.dumps(given, default=exact)))
