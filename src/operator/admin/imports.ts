@@ -2,6 +2,7 @@
 import { finished, PassThrough, Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
+import { BadLine } from '../../core/records/import/fields.ts'
 import { importProblem, importResult, respond } from '../../data/ingest/response.ts'
 import { PATIENCE } from '../../data/ingest/slots.ts'
 import { ApiError, Refusal } from '../../lib/errors.ts'
@@ -13,7 +14,7 @@ import { type ObjectSchema, Type } from '../../lib/shape/schema.ts'
 import { importAudited } from './audited-import.ts'
 import { actorOf, confirmOperator, requireOpen } from './authentication.ts'
 import { refuseNul, requireProject } from './exist.ts'
-import { requireReach } from './reach.ts'
+import { reachesOrganizationOf, requireReach } from './reach.ts'
 
 const MEDIA_TYPES = ['application/x-ndjson', 'application/jsonl', 'application/ndjson']
 
@@ -87,7 +88,11 @@ export function importRoute(scope: FastifyInstance, app: App): void {
         const confirm = () => confirmOperator(request, app)
         const stream = () => (body ? checkedAtEnd(openBody(body), confirm) : Readable.from([]))
         const flags = { live, merge, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
-        const options = { projectId: project_id, ...flags, patience: PATIENCE }
+        const isWhole = await reachesOrganizationOf(app.db.query, request.operator!.reach, project_id)
+        const options = {
+          ...{ projectId: project_id, ...flags, patience: PATIENCE },
+          ...(!isWhole && { refuseKind: refuseAccounts }),
+        }
         const importing = importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }])
         const result = await importing.catch(throwAsApiError).finally(() => body && dropRest(body))
         const { rejects, stopped: _, ...counts } = result
@@ -99,6 +104,12 @@ export function importRoute(scope: FastifyInstance, app: App): void {
       },
     )
   })
+}
+
+/** Merchant accounts are those of all projects of the organization. */
+function refuseAccounts(kind: string): void {
+  if (kind === 'merchant_account')
+    throw new BadLine('merchant_account needs an operator who reaches the whole organization', 'not_allowed')
 }
 
 /**

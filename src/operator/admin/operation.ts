@@ -32,6 +32,8 @@ interface Declared<I extends string, T> {
    * is about: a whole organization, or the installation if the path names no tenant.
    */
   narrows?: boolean
+  /** Whether it concerns the organization of the project in the path as a whole, which those who reach single projects do not. */
+  ofOrganization?: boolean
   /** The command: `webhook create`. */
   command: string
   /** The path below `/admin/v1`, with `:names` for parameters. */

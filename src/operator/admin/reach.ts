@@ -17,13 +17,14 @@ interface Guarded {
   right: Right
   path: string
   narrows?: boolean
+  ofOrganization?: boolean
 }
 
 /** Whether the operation is open to the operator, for some object at least: pages show only such links and forms. */
-export function isOpenTo({ right, path, narrows = false }: Guarded, access: Access): boolean {
+export function isOpenTo({ right, path, narrows = false, ofOrganization }: Guarded, access: Access): boolean {
   if (!hasRight(access, right)) return false
-  if (!access.reach || narrows || path.includes(':project_id')) return true
-  return path.includes(':organization_id') && access.reach.organizations.length > 0
+  if (!access.reach || narrows || (path.includes(':project_id') && !ofOrganization)) return true
+  return (ofOrganization || path.includes(':organization_id')) && access.reach.organizations.length > 0
 }
 
 /** Throws a 403 unless the role has the right, and for what concerns the whole installation unless the reach is all of it. */
@@ -42,19 +43,38 @@ export function requireRight({ right, path, narrows = false }: Guarded, { role, 
     )
 }
 
-/** Throws the 404 of an unknown tenant for one that the operator does not reach. */
+/**
+ * Throws the 404 of an unknown tenant for one that the operator does not reach, and a 403 for what concerns the whole organization of a
+ * project unless the operator reaches that.
+ */
 export async function requireReach(
   query: Query,
-  { narrows = false }: Guarded,
+  { narrows = false, ofOrganization = false }: Guarded,
   { params, access: { reach } }: { params: Record<string, string>; access: Access },
 ): Promise<void> {
   if (!reach) return
   const { project_id, organization_id } = params
   if (project_id !== undefined && !(await reachesProject(query, reach, project_id)))
     throw notFound('project', project_id)
+  if (ofOrganization && project_id !== undefined && !(await reachesOrganizationOf(query, reach, project_id)))
+    throw new ApiError(
+      403,
+      'reach_missing',
+      'This concerns the whole organization, and this operator reaches only some of its projects.',
+    )
   if (organization_id === undefined) return
   const part = await reachOfOrganization(query, reach, organization_id)
   if (part === 'none' || (part === 'part' && !narrows)) throw notFound('organization', organization_id)
+}
+
+/** Whether the operator reaches the organization of the project as a whole: its merchant accounts are those of all of its projects. */
+export async function reachesOrganizationOf(query: Query, reach: Reach | null, projectId: string): Promise<boolean> {
+  if (!reach) return true
+  const rows = await query('select 1 from projects where id = $1 and organization_id = any($2)', [
+    projectId,
+    reach.organizations,
+  ])
+  return rows.length > 0
 }
 
 /** The SQL expressions of a row's tenant; `project` may be left out for rows of an organization as a whole. */

@@ -63,13 +63,15 @@ export const stripeImports = [
   change({
     id: 'startStripeImport',
     right: 'imports',
+    // The account has the people and payments of all projects of the organization.
+    ofOrganization: true,
     command: 'stripe-import start',
     method: 'POST',
     path: ONE,
     tag: TAG,
     summary: 'Import a Stripe account',
     description:
-      'Runs in the background on any server, and continues after a restart. An import that was interrupted or failed continues where it stopped, unless the options differ.',
+      'The account has the payments of the whole organization, which the operator must reach. Runs in the background on any server, and continues after a restart. An import that was interrupted or failed continues where it stopped, unless the options differ.',
     body: Type.Named('NewStripeImport', {
       since: Type.Optional(time('Only objects created at or after this time.')),
       external_id_key: Type.Optional(

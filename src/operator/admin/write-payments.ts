@@ -10,6 +10,8 @@ const setting = change({
   id: 'setProjectWritePayments',
   command: 'project set',
   right: 'manage',
+  // The merchant accounts are those of all projects of the organization.
+  ofOrganization: true,
   method: 'PUT',
   path: '/projects/:project_id/write-payments',
   tag: 'Tenants',

@@ -110,7 +110,7 @@ interface Who {
 export function mayCall({ access, organizationId }: Who, need: keyof Responses | Need): boolean {
   const operation = typeof need === 'string' ? operationOf(need) : need
   if (!isOpenTo(operation, access)) return false
-  const isOfWhole = operation.path.includes(':organization_id') && !operation.narrows
+  const isOfWhole = operation.ofOrganization || (operation.path.includes(':organization_id') && !operation.narrows)
   if (!isOfWhole || !access.reach || organizationId === undefined) return true
   return access.reach.organizations.includes(organizationId)
 }

@@ -179,6 +179,29 @@ describe('roles and reach', () => {
       assert.equal(await contentsOf(billing.db, theirs), held)
     })
 
+  test('what all projects of an organization share needs its reach, under the path of a project too', async () => {
+    const path = `/admin/v1/projects/${ours.project}`
+    const data = { psp: 'stripe', psp_merchant_id: 'acct_shared', region: 'mars', currencies: ['XOF'] }
+    const stored = async () =>
+      (await billing.db.query("select region from merchant_accounts where psp_merchant_id = 'acct_shared'")).length
+    const by = async (reach: Reach) => {
+      const key = await operator({ role: 'owner', reach })
+      const ask = (method: 'POST' | 'PUT', end: string, body: object | string) =>
+        send({ api: operations[0]!.api, method, path: path + end, key, body })
+      return [
+        await ask('POST', '/stripe-imports/acct_shared', {}),
+        await ask('PUT', '/write-payments', { write_payments: true }),
+        await ask('POST', '/import', `${JSON.stringify({ record: 'merchant_account', data })}\n`),
+      ]
+    }
+    const [imported, writing, lines] = await by({ organizations: [], projects: [ours.project] })
+    for (const one of [imported!, writing!]) assert.deepEqual([one.status, code(one)], [403, 'reach_missing'], one.text)
+    assert.deepEqual([lines!.status, lines!.body.rejects[0].code, await stored()], [400, 'not_allowed', 0])
+    const open = await by({ organizations: [ours.organization], projects: [] })
+    // It is not connected.
+    assert.deepEqual([open.map(({ status }) => status), await stored()], [[404, 200, 200], 1])
+  })
+
   test('developer: makes and rotates keys that may do no more than it may', async () => {
     const [key, owner] = [await operator({ role: 'developer' }), await operator({ role: 'owner' })]
     const post = (path: string, body: object, by = key) =>
