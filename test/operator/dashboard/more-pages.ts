@@ -70,11 +70,15 @@ export async function longTexts({ db, project: open }: TestServer): Promise<stri
       sessions: [
         { id: 'session', profile_id: profile, funnel_id: 'long', origin: `https://example.com/${'path/'.repeat(40)}` },
       ],
-      replies: [{ session_id: 'session', value: JSON.stringify('x'.repeat(400)) }],
+      replies: [
+        { session_id: 'session', element_custom_id: 'question_'.repeat(11), value: JSON.stringify('x'.repeat(400)) },
+      ],
       products: [{ id: 'product', name: `${name} by the year` }],
       subscriptions: [{ id: 'sub', profile_id: profile, price: 999_999_999_999, session_id: 'session' }],
     },
   )
-  const lists = 'funnels revenue subscriptions charges refunds alerts webhooks projects keys merchant-accounts settings'
-  return ['', ...lists.split(' '), `people/${profile}`].map((path) => `/${path}?project=${id}`)
+  const lists =
+    'funnels revenue subscriptions charges refunds finance alerts webhooks projects keys merchant-accounts settings'
+  const paths = ['', ...lists.split(' '), `people/${profile}`].map((path) => `/${path}?project=${id}`)
+  return [...paths, `/revenue?project=${id}&funnel=long`]
 }
