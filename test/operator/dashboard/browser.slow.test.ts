@@ -82,6 +82,18 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
     assert.equal(await page.locator('td:text-is("clicked twice")').count(), 1)
   })
 
+  test('a reload does not say again that a form was done', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    await open('/settings?project=demo')
+    await page.click('summary:text("Change erasures")')
+    await page.click('.action-form[open] form button')
+    await page.waitForSelector('text=The settings were saved.')
+    await page.reload()
+    await page.waitForSelector('h1:text("Settings")')
+    assert.equal(await page.locator('.done').count(), 0)
+    assert.equal(new URL(page.url()).search, '?project=demo')
+  })
+
   test('a form over the page closes the one below it, and that of a row is in sight at 390 px', async () => {
     const { page, open } = await demo.visitor(DESKTOP)
     const opened = () => page.locator('details[open] > summary').allInnerTexts()
@@ -90,6 +102,10 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
     await page.focus('summary:text("Change custom charges")')
     await page.keyboard.press('Enter')
     assert.deepEqual(await opened(), ['Change custom charges…'])
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Escape')
+    assert.deepEqual(await opened(), [])
+    assert.equal(await page.textContent(':focus'), 'Change custom charges…')
     await open('/revenue?project=demo')
     await page.click('.period summary >> nth=0')
     await page.click('.chooser summary')

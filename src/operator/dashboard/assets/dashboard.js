@@ -190,6 +190,14 @@ document.addEventListener('keydown', (event) => {
   search.focus()
 })
 
+// Escape closes the form that the focus is in and that lies over the page. It keeps what was typed.
+document.addEventListener('keydown', ({ key, target }) => {
+  const form = key === 'Escape' && target.closest?.(':is(.action-form, .period details)[open]')
+  if (!form) return
+  form.open = false
+  form.querySelector('summary').focus()
+})
+
 // A boosted link replaces the body of the same document.
 document.addEventListener('htmx:afterSettle', () => enhance(document))
 
@@ -210,3 +218,10 @@ for (const media of ['print', '(prefers-color-scheme: dark)']) matchMedia(media)
 enhance(document)
 places.focusOutcome()
 keptForm.fill()
+
+// A reload does not say again what became of a form.
+const address = new URL(location.href)
+if (address.searchParams.has('done')) {
+  address.searchParams.delete('done')
+  history.replaceState(history.state, '', address)
+}
