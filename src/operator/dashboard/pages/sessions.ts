@@ -157,7 +157,7 @@ export async function payments(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     body: tableSection(view, 'payments', content, {
-      note: html`${firstNote(view, 'Only the first payment of each person.')}What revenue is made of. Payments of customers without a profile are in Charges; what went back is in Refunds and disputes. ${testNote(view)}`,
+      note: html`${firstNote(view, 'Only the first payment of each person. New customers are also customers without a profile, whose payments are in Charges.')}What revenue is made of. Payments of customers without a profile are in Charges; what went back is in Refunds and disputes. ${testNote(view)}`,
       above: filters(view, [
         { ...textFilter('product'), options: choicesOf(names.products) },
         { ...textFilter('funnel'), options: choicesOf(names.funnels) },

@@ -68,8 +68,10 @@ export async function subscriptions(view: View): Promise<Page> {
         ? listed(view, 'subscriptions', 'listProjectSubscriptions', { params, query: filtersOf(view) })
         : undefined,
     ])
-  if (Object.keys(state.subscriptions).length === 0)
+  if (Object.keys(state.subscriptions).length === 0) {
+    view.filtered.byForm = false
     return { title: 'Subscriptions', question: QUESTION, body: NO_SUBSCRIPTION }
+  }
   // The counts by status are those of the whole project.
   const isWhole = view.filters.length === 0
   const options = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))

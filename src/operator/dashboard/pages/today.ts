@@ -30,8 +30,10 @@ export async function today(view: View): Promise<Page> {
   if (!organization || !hasProjects(view)) return { title, body: noProject(view) }
   const state = project && (await view.call('getProjectState', { params: { project_id: project.id } }))
   const now = state && section('Right now', rightNow(view, state))
-  if (project && (await isNew(view)))
+  if (project && (await isNew(view))) {
+    view.filtered.byForm = false
     return { title, body: html`${alarm(view)}${await checklist(view, project.id)}${now}` }
+  }
   const [so, sum, level, lines, [whole], lacks] = await Promise.all([
     soFar(view),
     total(
