@@ -13,7 +13,7 @@ import {
   urlValue,
 } from './dimensions.ts'
 import { country } from './format.ts'
-import { html, type Piece } from './html.ts'
+import { type Html, html, type Piece } from './html.ts'
 import type { Names } from './numbers.ts'
 import { NONE_CHOSEN } from './parts.ts'
 import { allChoices, hiddenParameters, type View } from './view.ts'
@@ -92,6 +92,12 @@ function chooser(view: View, { funnels, products }: Names): Piece {
   return html`<details class="chooser"><summary>${view.filters.length > 0 ? 'Change filters' : 'Filter'}</summary>
     <form class="filters" method="get" action="${view.path}">${hiddenParameters(view, [...FILTERED_BY])}${fields}<button>Show</button></form></details>`
 }
+
+/** What to do on a page without figures: fewer filters if it has some, otherwise to load records. */
+export const howToFill = ({ filters }: View, load: Piece): Html =>
+  filters.length > 0
+    ? html`<p>Nothing matches the filters of this page. Remove one, or choose a longer period.</p>`
+    : html`<p>${load}, or choose a longer period.</p>`
 
 /** The note on a part of the page that has no filters, or only the known ones. */
 export function unfiltered({ filters }: View, known: readonly string[] = []): Piece {

@@ -114,6 +114,8 @@ test('several filters at once; each can be removed, and parts that have no such 
   assert.match(await see(`/acquisition?${DAYS}&product=product`), /New people<\/dt><dd><strong>2/)
   assert.equal(rowsOf(await see(`/worth?${DAYS}&country=BR&source=google`), 'worth').length, 1)
   assert.match(await see(`/worth?${DAYS}&country=BR&source=meta`), /Nobody began in this period/)
+  for (const page of ['revenue', 'funnels', 'movements'])
+    assert.match(await see(`/${page}?${DAYS}&country=BR&source=meta`), /<p>Nothing matches the filters of this page\./)
   const byStatus = /By status now: 2 active/
   assert.match(await see(`/subscriptions?${DAYS}`), byStatus)
   assert.doesNotMatch(await see(`/subscriptions?${DAYS}&country=BR`), byStatus)

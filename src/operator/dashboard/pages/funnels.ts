@@ -1,6 +1,6 @@
 // Funnels: how many sessions reach each step, over all funnels and in one.
 import { ApiError } from '../../../lib/errors.ts'
-import { filterTo } from '../filter.ts'
+import { filterTo, howToFill } from '../filter.ts'
 import { bar, country, language, money, percent, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { type Lacking, lackingOf } from '../lacking.ts'
@@ -58,7 +58,7 @@ export async function funnels(view: View): Promise<Page> {
   const left =
     rest !== 0 &&
     html` Not in the table: ${money(rest, view.reporting.currency)} of revenue without a session in a funnel in this period.`
-  const empty = html`<h3>No sessions in this period</h3><p>Load sessions with <a href="/docs/guides/import">an import</a>, or choose a longer period.</p>`
+  const empty = html`<h3>No sessions in this period</h3>${howToFill(view, html`Load sessions with <a href="/docs/guides/import">an import</a>`)}`
   return {
     title: 'Funnels',
     hasPeriod: true,

@@ -1,5 +1,6 @@
 // Movements: where the MRR came from and where it went.
 import { addDays } from '../../../lib/days.ts'
+import { howToFill } from '../filter.ts'
 import { html } from '../html.ts'
 import { lackingOf, movementsLacking } from '../lacking.ts'
 import { endOfPeriod, type Figure, figures, roundMoney, seriesTable, valueCell } from '../numbers.ts'
@@ -41,7 +42,7 @@ export async function movements(view: View): Promise<Page | string> {
         ])
       : [NOTHING, [], [], undefined, undefined]
   if (sums.length === 0 && !now.values.mrr && !lacks?.mrr.shown)
-    return { title, question: QUESTION, hasPeriod: true, isCompared: false, body: NO_MOVEMENT }
+    return { title, question: QUESTION, hasPeriod: true, isCompared: false, body: noMovement(view) }
   const all = Object.fromEntries(sums.map(({ key, values }) => [key ?? '', values.mrr_change ?? 0]))
   const figure: Figure = {
     ...NOTHING,
@@ -83,7 +84,8 @@ export async function movements(view: View): Promise<Page | string> {
 }
 
 const QUESTION = 'Where did the monthly recurring revenue come from, and where did it go?'
-const NO_MOVEMENT = html`<div class="empty"><h2>No paid subscriptions in this period</h2><p>Load subscriptions with <a href="/docs/guides/import">an import</a>, or choose a longer period.</p></div>`
+const noMovement = (view: View) =>
+  html`<div class="empty"><h2>No paid subscriptions in this period</h2>${howToFill(view, html`Load subscriptions with <a href="/docs/guides/import">an import</a>`)}</div>`
 
 const NOTHING: Figure = { period: null, key: null, currency: null, values: {} }
 const NOTES: Record<string, string> = {

@@ -1,6 +1,6 @@
 // Revenue: gross, refunds, chargebacks and net, by period and by each dimension.
 import { addDays } from '../../../lib/days.ts'
-import { filterLink } from '../filter.ts'
+import { filterLink, howToFill } from '../filter.ts'
 import { country, money } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
@@ -62,7 +62,7 @@ export async function revenue(view: View): Promise<Page> {
     tile('Revenue per person', sum, 'arpu', 'usd', { isRate: true, lacks: lacks.revenue }),
     tile('Revenue per payer and month', sum, 'arppu', 'usd', { isRate: true, lacks: lacks.revenue }),
   )
-  if (own.length === 0) return { ...PAGE, body: html`${summary}${NO_REVENUE}` }
+  if (own.length === 0) return { ...PAGE, body: html`${summary}${noRevenue(view)}` }
   return {
     ...PAGE,
     body: html`${summary}
@@ -119,7 +119,8 @@ const netToGross = (view: View, found: Figure[]): Html =>
     unit: 'usd',
   })
 
-const NO_REVENUE = html`<div class="empty"><h2>No revenue in this period</h2><p>Load sales with <a href="/docs/guides/import">an import</a>, make <a href="/docs/guides/charging">custom charges</a>, or choose a longer period.</p></div>`
+const noRevenue = (view: View) =>
+  html`<div class="empty"><h2>No revenue in this period</h2>${howToFill(view, html`Load sales with <a href="/docs/guides/import">an import</a>, make <a href="/docs/guides/charging">custom charges</a>`)}</div>`
 
 /** The whole months of the period, at least twelve: a payer is counted once in each calendar month. */
 function wholeMonths({ from, to, ...span }: Span): Span {
