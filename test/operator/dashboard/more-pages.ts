@@ -80,5 +80,5 @@ export async function longTexts({ db, project: open }: TestServer): Promise<stri
   const lists =
     'funnels revenue subscriptions charges refunds finance alerts webhooks projects keys merchant-accounts settings'
   const paths = ['', ...lists.split(' '), `people/${profile}`].map((path) => `/${path}?project=${id}`)
-  return [...paths, `/revenue?project=${id}&funnel=long`]
+  return [...paths, `/revenue?project=${id}&funnel=long`, `/hours?project=all:${organizationId}`]
 }

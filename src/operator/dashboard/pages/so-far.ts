@@ -29,7 +29,7 @@ export async function soFar(view: View): Promise<Piece> {
   const amountOf = (day: string, metric: Metric, unit: Unit) =>
     html`${show(unit, of(day)[metric] ?? 0, view.reporting.currency)}${without(day, metric)}`
   const others = (metric: Metric, unit: Unit) =>
-    html`${without(today, metric) && html`<span class="before">${without(today, metric)}</span> · `}<span class="before">yesterday ${amountOf(yesterday, metric, unit)}</span> · <span class="before">${weekday} ${amountOf(before, metric, unit)}</span>`
+    html`${without(today, metric) && html`<span class="before">${without(today, metric)} ·</span> `}<span class="before">yesterday ${amountOf(yesterday, metric, unit)} ·</span> <span class="before">${weekday} ${amountOf(before, metric, unit)}</span>`
   const all = (Object.keys(SHOWN) as Metric[]).map((metric) => {
     const unit = SHOWN[metric]
     const href = view.mayOpen(PAGES[metric])
