@@ -28,7 +28,7 @@ export function readSource({ snapshot }: { snapshot: boolean }): Source {
   return { version, commit: git('rev-parse', 'HEAD'), epoch: git('log', '-1', '--format=%ct') }
 }
 
-/** Later programs are tried on the database of this version, which somebody has to make again after the last migration before the tag. */
+/** Later programs are tried on the database of this version, which has to be made again after the last migration before the tag. */
 function refuseOldDatabase(version: string): void {
   if (!version.endsWith('.0')) return
   const file = `test/upgrades/${version}.sql.gz`

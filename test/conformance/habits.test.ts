@@ -1,7 +1,7 @@
 // The commands for contributors: few scripts, each in CONTRIBUTING, and each deep check with its row in the page.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
@@ -37,4 +37,20 @@ test('every file that ARCHITECTURE names exists', () => {
     named.filter((path) => !existsSync(join(ROOT, path))),
     [],
   )
+})
+
+test('a migration that older programs can live with adds no column that they would have to fill', () => {
+  const wrong = readdirSync(join(ROOT, 'migrations')).filter((name) => {
+    const text = read(`migrations/${name}`)
+    // The first migrations make the tables.
+    if (name < '0100' || !text.startsWith('-- breaking: no')) return false
+    const clauses = text.replaceAll(/--.*$/gm, '').split(/[,;]/)
+    return clauses.some(
+      (clause) =>
+        /\bset not null\b/i.test(clause) ||
+        (/\badd column\b.*\bnot null\b/is.test(clause) && !/\bdefault\b/i.test(clause)),
+    )
+  })
+  // Of before 1.0, when no program had been released.
+  assert.deepEqual(wrong, ['0175_credits_in_syncs.sql'])
 })

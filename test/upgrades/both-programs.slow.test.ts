@@ -1,5 +1,6 @@
-// The first program of this schema and this one side by side under charges, reads, records that are written and a sync, then the first
-// one alone again: no request fails, nothing is charged twice or lost, and the sync misses nothing.
+// The first program of this schema and this one side by side under charges, refunds, reads, records that are written, imports, webhooks and a
+// sync, then the first one alone again: no request fails, nothing is charged, refunded or told twice or lost, every counter is exact, and
+// the sync misses nothing.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -8,11 +9,14 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { Tundish } from '../../clients/js/src/client.ts'
 import type * as Demo from '../../src/cli/demo/records.ts'
 import { freePort, PROGRAM_ENV } from '../support/cli.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { freshDatabase, runStatement } from '../support/postgres.ts'
+import { startReceiver } from '../support/receiver.ts'
+import { until } from '../support/time.ts'
 import { titled } from '../support/titled.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -21,12 +25,14 @@ const BESIDE_MS = 8000
 const ALONE_MS = 4000
 const folder = temporaryFolder()
 const server = await freshDatabase()
+const receiver = await startReceiver()
 const database = `tundish_beside_${process.pid}`
 const children: ChildProcess[] = []
 let load: ReturnType<typeof openLoad> | undefined
 after(async () => {
   for (const child of children) child.kill('SIGKILL')
   await load?.stop()
+  await receiver.close()
   await runStatement(server.url, `drop database if exists ${database} with (force)`)
   await server.drop()
 })
@@ -66,6 +72,7 @@ test(titled('old and new program at the same time, then the old one alone', skip
     MASTER_KEY: randomBytes(32).toString('base64'),
     SIMULATOR_URL: `http://127.0.0.1:${simulatorPort}`,
     RATE_LIMIT: '0',
+    WEBHOOK_ALLOW_PRIVATE: 'true',
   }
   mkdirSync(env.DATA_DIR, { recursive: true })
   start(ROOT, env, 'simulator', '--port', String(simulatorPort))
@@ -74,6 +81,7 @@ test(titled('old and new program at the same time, then the old one alone', skip
   old('org', 'set', 'acme', '--one-off-charge', 'on')
   const { secret_key: projectKey } = JSON.parse(old('project', 'create', 'shop', '--org', 'acme', '--json'))
   old('import', '--project', 'shop', await writeRecords())
+  old('webhook', 'create', '--project', 'shop', '--url', receiver.url)
 
   const first = await serve(OLD!, env)
   const targets = [first.url]
@@ -81,13 +89,13 @@ test(titled('old and new program at the same time, then the old one alone', skip
   await sleep(1500)
   const second = await serve(ROOT, env)
   targets.push(second.url)
-  await sleep(BESIDE_MS)
+  await Promise.all([sleep(BESIDE_MS), ...[OLD!, ROOT].map((root, n) => importBeside(root, env, n))])
   targets.pop()
   // Requests on their way to it are finished.
   await load.idle()
   await second.stop()
   await sleep(ALONE_MS)
-  const { failures, keys, written } = await load.stop()
+  const { failures, keys, refunds, written } = await load.stop()
 
   assert.deepEqual(failures, [])
   assert.ok(keys.size > 50, `${keys.size} charges`)
@@ -95,6 +103,13 @@ test(titled('old and new program at the same time, then the old one alone', skip
   const charges = ledger.filter(({ type }) => type === 'charge').map(({ reference }) => reference)
   assert.equal(new Set(charges).size, charges.length, 'charged twice')
   assert.deepEqual(charges.toSorted(), [...keys].toSorted())
+  assert.equal(ledger.length - charges.length, refunds.size)
+  await assertTold(url, { 'charge.succeeded': keys.size, 'refund.succeeded': refunds.size })
+  const { findings } = JSON.parse(command(ROOT, env, 'doctor', '--json')) as { findings: Record<string, string>[] }
+  assert.deepEqual(
+    findings.filter(({ level }) => level === 'failed'),
+    [],
+  )
   await sleep(1200)
   await load.sync()
   const tundish = new Tundish({ url: first.url, projectKey })
@@ -144,6 +159,44 @@ async function serve(root: string, env: Record<string, string>) {
   }
 }
 
+/** Imports records that the other program imports too, and changes a setting, with an entry in the audit log. */
+async function importBeside(root: string, env: Record<string, string>, n: number): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) {
+    const lines = Array.from({ length: 200 }, (_, k) => {
+      const data = { id: `imported-${k + turn * 50}`, created_at: '2026-01-02T03:04:05Z', country: ['DE', 'FR'][n] }
+      return JSON.stringify({ record: 'profile', data })
+    })
+    const file = join(folder, `imported-${n}.ndjson`)
+    writeFileSync(file, lines.join('\n'))
+    for (const words of [
+      ['import', '--project', 'shop', file],
+      ['org', 'set', 'acme', '--one-off-charge', 'on'],
+    ])
+      assert.deepEqual(await once(start(root, env, ...words), 'exit'), [0, null], words[0])
+  }
+}
+
+/** Every event has come once, and there are as many of these kinds. */
+async function assertTold(url: string, kinds: Record<string, number>): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const rows = async (text: string) => (await client.query(text)).rows
+  try {
+    await until(
+      'every delivery',
+      async () => (await rows(`select from webhook_deliveries where status = 'pending'`)).length === 0,
+    )
+    const ids = (await rows('select id::text from events')).map(({ id }) => id)
+    assert.deepEqual(receiver.arrivals.map(({ headers }) => headers['webhook-id']).toSorted(), ids.toSorted())
+    const told = await rows(
+      `select type, count(*)::int as n from events where type in ('charge.succeeded', 'refund.succeeded') group by 1`,
+    )
+    assert.deepEqual(Object.fromEntries(told.map(({ type, n }) => [type, n])), kinds)
+  } finally {
+    await client.end()
+  }
+}
+
 /** Some people of the first program's demo, and customers with a card. */
 async function writeRecords(): Promise<string> {
   const { demoRecords } = (await import(join(OLD!, 'src/cli/demo/records.ts'))) as typeof Demo
@@ -171,6 +224,7 @@ const uuid = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, '0
 function openLoad(targets: string[], organizationKey: string, projectKey: string) {
   const failures: string[] = []
   const keys = new Set<string>()
+  const refunds = new Set<string>()
   const copy = new Map<string, { updated_at: string; country: string | null }>()
   let since: string | undefined
   let written = 0
@@ -204,6 +258,16 @@ function openLoad(targets: string[], organizationKey: string, projectKey: string
     if (one.checkout_status !== 'succeeded' || other.order_id !== one.order_id || other.idempotent_replay !== true)
       failures.push(JSON.stringify([one, other]))
     keys.add(String(one.order_id))
+    if (n % 5 > 0) return
+    const refund = {
+      external_id: body.external_id,
+      order_id: one.order_id,
+      amount: '0.50',
+      idempotency_key: `refund-${n}`,
+    }
+    const [first, second] = await Promise.all([0, 1].map(() => post('/acme/v1/payment/refund', header, refund)))
+    if (first!.refund_id !== second!.refund_id) failures.push(JSON.stringify([first, second]))
+    refunds.add(String(first!.refund_id))
   }
 
   async function sync(): Promise<void> {
@@ -256,7 +320,7 @@ function openLoad(targets: string[], organizationKey: string, projectKey: string
     async stop() {
       stopped = true
       await Promise.all(all)
-      return { failures, keys, written }
+      return { failures, keys, refunds, written }
     },
   }
 }
