@@ -17,6 +17,8 @@ do {
   const response = await fetch(`${TUNDISH_URL}/public/v1/subscriptions?${query}`, { headers })
   const { data, pagination, message } = await response.json()
   if (!response.ok) throw new Error(message)
+  const lost = response.headers.get('x-void-from')
+  if (lost) throw new Error(`The server has lost commits: delete what has an updated_at from ${lost} on, and ${file}.`)
   for (const { id, status, updated_at } of data) console.log(id, status, updated_at)
   cursor = pagination.next_cursor
 } while (cursor)

@@ -12,6 +12,9 @@ def page(**query):
     request = urllib.request.Request(url)
     request.headers["Service-Secret"] = os.environ["PROJECT_KEY"]
     with urllib.request.urlopen(request, timeout=60) as response:
+        lost = response.headers["X-Void-From"]
+        if lost:
+            sys.exit(f"The server has lost commits: delete what has an updated_at from {lost} on, and {file}.")
         return json.load(response), response.headers["X-Sync-Horizon"]
 
 

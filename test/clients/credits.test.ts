@@ -11,7 +11,7 @@ after(() => server.stop())
 async function openShop() {
   const shop = await withCredits(server.db, await server.organization())
   const { billing } = new Tundish({ url: server.server.url, organization: { id: shop.id, key: shop.key } })
-  return { billing, externalId: await shop.customer() }
+  return { billing, externalId: await shop.customer(), id: shop.id }
 }
 
 async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
@@ -73,7 +73,7 @@ test('the rule of an automatic top-up is set, listed and removed', async () => {
 })
 
 test('consumables and refunds are listed with exact amounts, by pages and by what changed', async () => {
-  const { billing, externalId } = await openShop()
+  const { billing, externalId, id } = await openShop()
   const purchase = { externalId, amount: '10.50', currencyCode: 'USD' }
   const orders: string[] = []
   for (const idempotencyKey of ['one', 'two', 'three']) {
@@ -93,4 +93,19 @@ test('consumables and refunds are listed with exact amounts, by pages and by wha
   )
   assert.equal(await billing.disputes.list().total(), 0)
   assert.equal(await billing.refunds.list({ updatedFrom: '2999-01-01T00:00:00Z' }).total(), 0)
+  const change = `update project_clocks set void_from = '2026-01-31T09:00:00Z', void_until = '2026-02-01T09:00:00Z'
+    where project_id in (select id from projects where organization_id = $1)`
+  await server.db.query(change, [id])
+  const walks = ['2026-01-31T10:00:00Z', '2026-01-31T08:00:00Z'].map((updatedFrom) =>
+    billing.consumables.list({ updatedFrom, limit: 2 }),
+  )
+  const pages = await Promise.all(walks.map((walk) => all(walk.pages())))
+  const lost = '2026-01-31T09:00:00.000000Z'
+  assert.deepEqual(
+    pages.map((walk) => walk.map(({ voidFrom }) => voidFrom)),
+    [
+      [lost, undefined],
+      [undefined, undefined],
+    ],
+  )
 })

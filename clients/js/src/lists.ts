@@ -16,6 +16,8 @@ export interface Page<Item> {
   total: number
   /** In a walk by `updatedFrom` or `updatedTo`: every change stamped before this instant is visible. */
   horizon: string | undefined
+  /** In such a walk, on its first page: the server has lost commits that were read before. See `Void`. */
+  voidFrom: string | undefined
 }
 
 interface Envelope<Item> {
@@ -42,8 +44,9 @@ export function list<Item>(
     const answer = await http.json<Envelope<Item>>(call)
     const { data, pagination } = answer.body
     const horizon = answer.headers.get('x-sync-horizon') ?? undefined
+    const voidFrom = answer.headers.get('x-void-from') ?? undefined
     const next = pagination.has_more ? pagination.next_cursor : undefined
-    return { items: data, total: pagination.total, horizon, next }
+    return { items: data, total: pagination.total, horizon, voidFrom, next }
   }
 
   async function* pages(): AsyncGenerator<Page<Item>> {
