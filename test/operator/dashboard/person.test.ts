@@ -123,6 +123,16 @@ test('the form of a charge keeps the chosen project, and a refunded charge says 
   assert.ok(text.includes(`action="${path}/refund?project=${shop.id}"`))
   assert.match(text, /class="lead">\$5\.00 <[^>]*>succeeded<\/span> <[^>]*>partially refunded</)
   const form = { amount: '1', idempotency_key: 'key', soft_refund: '1' }
+  for (const [amount, sentence] of [
+    ['1,50', /role="alert">“Amount in USD” must be [^<]*1,50/],
+    ['5', /role="alert">“Amount in USD” must be at most 3/],
+  ] as const) {
+    const headers = { referer: `${dashboard.origin}${path}?project=${shop.id}` }
+    const wrong = { ...form, amount, reason: 'typed' }
+    const refused = await dashboard.visit(`${path}/refund?project=${shop.id}`, { cookie, form: wrong, headers })
+    assert.match(refused.text, sentence)
+    assert.match(refused.text, /<details open.*name="reason" type="text" value="typed"/s)
+  }
   const { status, headers } = await see(`${path}/refund?project=${shop.id}`, form)
   assert.deepEqual([status, headers.get('location')], [303, `${path}?project=${shop.id}&done=refunded`])
 })
