@@ -30,7 +30,8 @@ const MAX_PATH = 200
  *
  * A key applies to everything below it, as `card` does in `{"card": {"digits": …}}`, up to a key that names an id:
  * one long number in ten passes the check digit, so ids are not examined (`account_id`, `{"account": {"id": …}}`).
- * Within text the number must stand by itself: not `acct_4242…`, nor a phone number with its `+`.
+ * Within text the number must stand by itself: not `acct_4242…`, nor a phone number with its `+`. Its digits may be those of any
+ * script, and what stands between them as people and forms write it: see `asTyped`.
  */
 export function findCardNumber(value: JsonValue): string | undefined {
   const path = search(value, '', false)
@@ -89,7 +90,7 @@ const RUN = new RegExp(String.raw`\d${String.raw`[ -]?\d`.repeat(11)}(?:[ -]?\d)
 const UUID = /([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})/gi
 
 function holdsCardNumber(text: string): boolean {
-  const searched = text.replace(UUID, 'uuid')
+  const searched = asTyped(text.replace(UUID, 'uuid'))
   for (const { 0: run, index } of searched.matchAll(RUN)) {
     const alone = !/[\w+]/.test(searched[index - 1] ?? '') && !/\w/.test(searched[index + run.length] ?? '')
     if (alone && maskGroups(run) !== run) return true
@@ -109,8 +110,38 @@ function isJsonNumber(text: string, at: number, run: string): boolean {
 }
 
 /** Whether the text is a card number and nothing else; single spaces or dashes may separate its groups. */
-export function isCardNumber(text: string): boolean {
+export function isCardNumber(given: string): boolean {
+  const text = asTyped(given).trim()
   return /^[0-9]+(?:[ -][0-9]+)*$/.test(text) && isNumberOfCard(text.replace(/[ -]/g, ''))
+}
+
+// The groups of a card with dots, slashes or underscores between them. Other digits with a dot are a decimal number.
+const GROUPS = /(?<!\d|\d[./_])\d{4}([./_])(?:\d{4}\1\d{4}\1\d{1,7}|\d{6}\1\d{4,5})(?![./_]?\d)/g
+
+/**
+ * The text as one would type it: digits of other scripts, as full-width ones, in ASCII; one space or dash for spaces and dashes of every
+ * kind and number; and nothing invisible.
+ */
+function asTyped(text: string): string {
+  const ascii = /[^\x20-\x7e]/.test(text)
+    ? text
+        .replace(/\p{Cf}/gu, '')
+        .replace(/\p{Nd}/gu, digitOf)
+        .replace(/\p{Zs}/gu, ' ')
+        .replace(/\p{Pd}|\u2212/gu, '-')
+    : text
+  return ascii
+    .replace(/ {2,}/g, ' ')
+    .replace(/ ?-[ -]*/g, '-')
+    .replace(GROUPS, (groups, separator: string) => groups.replaceAll(separator, '-'))
+}
+
+/** Scripts have their digits in blocks from zero to nine. */
+function digitOf(character: string): string {
+  const code = character.codePointAt(0)!
+  let zero = code
+  while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero--
+  return String((code - zero) % 10)
 }
 
 /** Masks a run of digits with single spaces or dashes: as a whole, else the groups in it that make up a card number. */

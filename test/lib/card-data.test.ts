@@ -40,6 +40,28 @@ describe('findCardNumber', () => {
     assert.equal(find('{"card":4.242424242424242e15}'), 'card')
   })
 
+  test('in the digits of any script, and with what people and forms put between them', () => {
+    const written = [
+      '4242\u00a04242\u00a04242\u00a04242',
+      '4242  4242  4242  4242',
+      '4242 - 4242 - 4242 - 4242',
+      '4242\u20134242\u20134242\u20134242',
+      '4242.4242.4242.4242',
+      '4242/4242/4242/4242',
+      '4242_4242_4242_4242',
+      '3782.822463.10005',
+      '42424242\u200b42424242',
+      '\uff14\uff12'.repeat(8),
+      '\u0664\u0662'.repeat(8),
+      '\u096a\u0968'.repeat(8),
+      '\u{1d7d2}\u{1d7d0}'.repeat(8),
+    ]
+    for (const text of written) assert.equal(find(JSON.stringify({ card: `Visa ${text}.` })), 'card', text)
+    // Decimal numbers, addresses and versions.
+    for (const text of ['4.242424242424242', '42424242.42424242', '1.4242.4242.4242.4242', '4242.42424242.4242'])
+      assert.equal(find(JSON.stringify({ number: text })), undefined, text)
+  })
+
   test('a card number is found under every key with a word for a card, in any spelling', () => {
     const words = ['card', 'pan', 'cc', 'number', 'account']
     const compounds = [

@@ -132,6 +132,9 @@ describe('other fields', () => {
     const secret = { deep: [{ card_number: '4242 4242 4242 4242' }] }
     const response = await shop.charge(user, { idempotency_key: 'card', client_metadata: secret })
     refused(response, /deep\[0\]\.card_number/)
+    // Full-width digits, spaces that do not break, and dots.
+    for (const card of ['\uff14\uff12'.repeat(8), '4242\u00a04242\u00a04242\u00a04242', '4242.4242.4242.4242'])
+      refused(await shop.charge(user, { idempotency_key: 'card', client_metadata: { card } }), /value at "card"/)
     assert.doesNotMatch(response.text, /4242/)
     assert.doesNotMatch(billing.server.logLines().join(''), /4242[ -]?4242[ -]?4242/)
     assert.equal((await billing.db.query(`select 1 from orders where idempotency_key = 'card'`)).length, 0)
