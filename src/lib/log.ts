@@ -1,28 +1,18 @@
 // The log: JSON lines into a file or a pipe, readable lines on a terminal.
 import { writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
-import { type DestinationStream, type LogFn, type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, pino } from 'pino'
 import { maskDigits } from './card-data.ts'
 import { errorForLog } from './log-error.ts'
 import { readableLine } from './log-lines.ts'
-import { isTenantGone } from './pg/errors.ts'
 
 /** Opens the log on standard output (1), standard error (2) or a stream. Every line carries the fields of `base`. */
 export function openLog(level: string, to: 1 | 2 | DestinationStream = 1, base: object | null = null): Logger {
   const serializers = { err: errorForLog }
   // The last guard before a line is written: nothing shaped like a card number is logged.
-  const hooks = { streamWrite: maskDigits, logMethod: withoutMoves }
+  const hooks = { streamWrite: maskDigits }
   const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime, serializers, hooks }
   return pino(options, typeof to === 'number' ? openOutput(to) : to)
-}
-
-/** Work that was under way for an organization when it was moved to another shard has not failed. */
-function withoutMoves(this: Logger, args: Parameters<LogFn>, method: LogFn): void {
-  const [details, work] = args as unknown[]
-  const { err, ...others } = (typeof details === 'object' && details ? details : {}) as { err?: unknown }
-  if (isTenantGone(err))
-    this.info({ ...others, work }, 'Work ended because its organization has been moved to another shard.')
-  else method.apply(this, args)
 }
 
 // One write for many lines: a write per line costs a tenth of a short request. Only SIGKILL loses the last lines.

@@ -64,3 +64,12 @@ async function refuseMarked(query: Query, organization: string): Promise<void> {
     `The organization "${organization}" is being moved to the shard ${to}: change it there when it has moved. If that was broken off, run the move again, or with --give-up.`,
   )
 }
+
+/** The project or organization of some work is gone: only a move to another shard removes one. */
+export class TenantGone extends Error {}
+
+/** Whether work failed because a move has removed its project or organization from this shard. */
+export function isTenantGone(error: unknown): boolean {
+  const { code, constraint = '' } = error as { code?: string; constraint?: string }
+  return error instanceof TenantGone || (code === '23503' && /_(organization|project)_id_fkey$/.test(constraint))
+}

@@ -1,5 +1,6 @@
 // Keeps figures up to date: of all projects in the background, or of one project at once.
 import type { Logger } from 'pino'
+import { isTenantGone } from '../../core/tenants/leaving.ts'
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { repeat } from '../../lib/repeat.ts'
@@ -21,7 +22,13 @@ export function followFigures({ db, clock, log }: Context): () => Promise<void> 
     log.error({ ...day, err }, 'The figures of a day cannot be computed.'),
   )
   const options = { pauseMs: SHORTEST_PAUSE_MS, failure: 'Computing figures failed.' }
-  return repeat({ clock, log }, options, (signal) => follower.step(signal))
+  return repeat({ clock, log }, options, (signal) =>
+    follower.step(signal).catch((error) => {
+      if (!isTenantGone(error)) throw error
+      log.info({ work: 'figures' }, 'Work ended because its organization has been moved to another shard.')
+      return SHORTEST_PAUSE_MS
+    }),
+  )
 }
 
 /** Brings the figures of all projects up to date, except those that another process is computing. */

@@ -1,4 +1,5 @@
 // Computes the marked days of all projects in rounds, in which no project waits for another one's many days.
+import { isTenantGone } from '../../core/tenants/leaving.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
@@ -86,7 +87,7 @@ export class Follower {
       this.addWork(begunMs)
       if (this.isBehind) this.nextScanMs = this.clock.monotonicMs() + pauseMs(completedMs)
     }
-    if (failures.length > 0) throw failures[0]
+    if (failures.length > 0) throw failures.find((error) => !isTenantGone(error)) ?? failures[0]
   }
 
   private async scanProject(projectId: string, writers: Writers, signal?: AbortSignal): Promise<void> {

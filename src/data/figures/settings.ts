@@ -1,7 +1,7 @@
 // What the stored figures of a project are in: the time zone and the currency that the project had when they were computed.
+import { TenantGone } from '../../core/tenants/leaving.ts'
 import { type Reporting, sameCurrency } from '../../core/tenants/reporting.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { TenantGone } from '../../lib/pg/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { families } from './families.ts'
 

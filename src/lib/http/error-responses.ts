@@ -31,8 +31,7 @@ export function sendError(
     const { id: request_id, tenant, trace } = request
     const route = request.routeOptions?.url
     const details = { request_id, trace_id: trace?.traceId, tenant, route }
-    if (response.isExpected || isMoving(error))
-      log.info(details, 'The request was refused: its organization is being moved.')
+    if (response.isExpected || isMoving(error)) log.info(details, 'The request was refused: its tenant is being moved.')
     else log.error({ ...details, err: error }, 'The request failed.')
   }
   const body = censor(JSON.stringify({ message: response.message, ...response.extra }))

@@ -52,16 +52,6 @@ export function isMoving(error: unknown): boolean {
   return sqlState(error) === '57PTU'
 }
 
-/** An organization or project is gone: only a move to another database removes one. */
-export class TenantGone extends Error {}
-
-/** Whether that is why the work failed. */
-export function isTenantGone(error: unknown): boolean {
-  if (error instanceof TenantGone) return true
-  if (sqlState(error) !== '23503') return false
-  return /_(organization|project)_id_fkey$/.test((error as pg.DatabaseError).constraint ?? '')
-}
-
 /** Whether the database could not be reached, was not trusted, or refused to work. The caller may try again later. */
 export function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)

@@ -21,7 +21,7 @@ test('work for an organization that is gone is one line at level 30, without a c
         level: 30,
         msg: 'Work ended because its organization has been moved to another shard.',
         err: undefined,
-        work: 'Computing figures failed.',
+        work: 'figures',
       },
     )
     assert.ok(!server.logLines().some((line) => line.includes('23503')))
