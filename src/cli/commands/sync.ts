@@ -139,6 +139,8 @@ async function keyOf({ keyFile }: Options, { syncKey }: Config): Promise<string>
   // Every user of the machine can read the arguments of a program.
   const key = keyFile === undefined ? syncKey : await readSecret(keyFile)
   if (!key) throw new UsageError("Give the project's secret key in SYNC_KEY or with --key-file.")
+  if (!/^[!-~]+\s*$/.test(key))
+    throw new UsageError('The key has a character that no key has: give the whole key, as it was printed.')
   return key
 }
 

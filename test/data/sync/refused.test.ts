@@ -27,6 +27,7 @@ describe('a sync that is refused', () => {
   test('2 without a key, for an invalid address, and for an invalid target', async () => {
     const to = ['--to', `sqlite:${join(folder, 'never.sqlite')}`]
     await refused(to, { SYNC_URL: server.url }, 2, /SYNC_KEY or with --key-file/)
+    await refused(to, { SYNC_URL: server.url, SYNC_KEY: 'secret_…' }, 2, /^The key has a character that no key has: /)
     await refused([...to, '--url', 'ftp://x'], { SYNC_KEY: 'x' }, 2, /--url must be an address/)
     for (const url of ['http://u:p@x', 'http://x?y', 'http://x/#y'])
       await refused([...to, '--url', url], { SYNC_KEY: 'x' }, 2, /--url must not contain a user name/)
