@@ -13,6 +13,7 @@ import { errorForLog } from '../../lib/log-error.ts'
 import { causeOf, isRefusedData, isUnavailable, placeOfRefusal } from '../../lib/pg/errors.ts'
 import { printable } from '../../lib/text.ts'
 import { rejectWhenAborted } from '../../lib/when-aborted.ts'
+import { writeWholeOutput } from './whole-output.ts'
 
 /** The result of a command: `text` for a person, `json` for a program, `exitCode` when it is not 0. */
 export interface Result {
@@ -108,6 +109,7 @@ export function withSettings(command: Command, run: (config: Config, ...args: un
 
 /** A closed pipe ends the output silently; a full disk is reported in a sentence. */
 export function watchOutput(): void {
+  writeWholeOutput()
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     if (code === 'EPIPE') return
     process.stderr.write(`The output cannot be written (${code}).\n`)

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
-import { PassThrough } from 'node:stream'
+import { Writable } from 'node:stream'
 import type { Config } from '../../config.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { instantFromPg } from '../../lib/time.ts'
@@ -127,10 +127,16 @@ async function writeArchive(
 // By descriptor: closing a handle would wait for the streams made of it.
 const stream = ({ fd }: FileHandle) => createWriteStream('', { fd, autoClose: false })
 
-/** Standard output must not be closed. */
-function standardOutput(): PassThrough {
-  const through = new PassThrough()
-  through.pipe(process.stdout, { end: false })
-  process.stdout.on('error', () => through.destroy(new Refusal('Standard output was closed before the backup ended.')))
-  return through
+/** Standard output, which must not be closed. A chunk is done when it is written: a backup that is only in memory is none. */
+function standardOutput(): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      process.stdout.write(chunk, (error) => done(error && new Refusal(notWritten(error))))
+    },
+  })
 }
+
+const notWritten = ({ code }: NodeJS.ErrnoException) =>
+  code === 'EPIPE'
+    ? 'Standard output was closed before the backup ended.'
+    : 'The backup on standard output is not complete: do not keep it.'

@@ -21,9 +21,12 @@ export async function writeWhole(
     try {
       await write(file)
       await file.sync()
-    } finally {
-      await file.close()
+    } catch (error) {
+      // A stream that failed has closed it already, which is not why.
+      await file.close().catch(() => {})
+      throw error
     }
+    await file.close()
     refuseExisting(path, overwrite)
     await rename(draft, path)
     await syncFolder(dirname(resolve(path)))

@@ -171,6 +171,11 @@ describe('the command line', () => {
       }
     })
 
+    test('1 and a sentence for a file that takes a part of it', async () => {
+      const outcome = await inShell(`--help > ${join(folder, 'part')}`, env, 'ulimit -f 1')
+      assert.deepEqual(outcome, { code: 1, stderr: 'The output cannot be written (EFBIG).\n' })
+    })
+
     test('0 and no message when the pipe is closed', async () => {
       assert.deepEqual(await inShell('audit list | head -c 0', env), { code: 0, stderr: '' })
     })
@@ -189,9 +194,13 @@ describe('the command line', () => {
 })
 
 /** A line of a shell that runs `tundish` first; the exit code is that of `tundish`. */
-function inShell(line: string, env: Record<string, string>): Promise<{ code: number | null; stderr: string }> {
+function inShell(
+  line: string,
+  env: Record<string, string>,
+  first = ':',
+): Promise<{ code: number | null; stderr: string }> {
   const [command, rest] = line.split(/ (?=[>|])/) as [string, string]
-  const script = `{ "$NODE" --disable-warning=ExperimentalWarning "$MAIN" ${command}; echo $? >&3; } ${rest}`
+  const script = `${first}; { "$NODE" --disable-warning=ExperimentalWarning "$MAIN" ${command}; echo $? >&3; } ${rest}`
   const NODE = process.execPath
   const program = spawn('/bin/sh', ['-c', script], {
     env: { ...PROGRAM_ENV, NODE, MAIN, ...env },

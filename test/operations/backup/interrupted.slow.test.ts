@@ -1,12 +1,12 @@
 // A backup or a restore that is killed in the middle leaves nothing half done, and the next one goes well.
 import assert from 'node:assert/strict'
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { spawnTundish } from '../../support/cli.ts'
+import { PROGRAM_ENV, program, spawnTundish } from '../../support/cli.ts'
 import { contents, type Installation, kept, openInstallations } from './installations.ts'
 
 const PATIENCE_MS = 20_000
@@ -57,6 +57,25 @@ describe('a backup', () => {
       assert.deepEqual(left(), [])
     })
   }
+})
+
+test('a backup that its disk has no room for leaves nothing, also on standard output, and says why', () => {
+  const [node, args] = program('backup')
+  const inLittle = (words: string) => {
+    const script = `ulimit -f 8; exec ${[node, ...args].join(' ')} --format tundish ${words}`
+    const { status, stderr } = spawnSync('sh', ['-c', script], {
+      env: { ...PROGRAM_ENV, ...source.env },
+      encoding: 'utf8',
+    })
+    return [status, stderr]
+  }
+  assert.deepEqual(inLittle(file), [1, `${file} cannot be written: EFBIG. No file was left.\n`])
+  assert.ok(!existsSync(file))
+  assert.deepEqual(inLittle(`- > ${file}`), [
+    1,
+    'The output cannot be written (EFBIG).\nThe backup on standard output is not complete: do not keep it.\n',
+  ])
+  rmSync(file)
 })
 
 describe('a restore', () => {
