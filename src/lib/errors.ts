@@ -29,10 +29,8 @@ export function tryLater(code: string, message: string, seconds = 1): ApiError {
   return new ApiError(503, code, message, { headers: { 'retry-after': String(seconds) } })
 }
 
-/** The command or its settings are wrong: one sentence that says what to do, exit code 2 unless it says another. */
-export class UsageError extends Error {
-  exitCode = 2
-}
+/** The command or its settings are wrong: one sentence that says what to do, exit code 2. */
+export class UsageError extends Error {}
 
 /** The command is valid, but its request is refused: one sentence, exit code 1. */
 export class Refusal extends Error {}

@@ -23,6 +23,7 @@ export interface Result {
 }
 
 const EXIT_REFUSED = 1
+const EXIT_USAGE = 2
 const CONNECTIONS = { read: 1, plain: 4 }
 
 /** Adds `--json` to a command and makes `run` its action, with everything open while it runs. */
@@ -131,7 +132,7 @@ export async function guard(run: () => Promise<void>): Promise<void> {
     if (known instanceof pg.DatabaseError) return printDatabaseError(known)
     if (!(known instanceof UsageError || known instanceof Refusal)) throw error
     process.stderr.write(`${printable(hideSecrets(known.message))}\n`)
-    process.exitCode = known instanceof UsageError ? known.exitCode : EXIT_REFUSED
+    process.exitCode = known instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
     // Otherwise an open handle of the command, standard input for example, would keep the program running.
     if (known instanceof Interrupted) process.exit()
   }

@@ -9,7 +9,6 @@ import type { Running } from '../../server/listeners/server.ts'
 import { readWorkers } from '../../server/workers/shares.ts'
 import { guard, type Signalled, sayStopping, stopSignal } from './command.ts'
 import { warnAsProcessOne } from './process-one.ts'
-import { readServiceSettings } from './service-settings.ts'
 
 interface Options {
   demo?: boolean
@@ -67,7 +66,7 @@ async function serve(options: Options): Promise<void> {
 }
 
 async function open({ workers }: Options, simulator: 'always' | 'embedded', signal: AbortSignal): Promise<App> {
-  const config = readServiceSettings()
+  const config = readConfig(process.env)
   await checkPorts(config)
   if (workers !== undefined) return openApp(config, { simulator, signal, connections: SUPERVISOR_CONNECTIONS })
   return openApp(config, { simulator, signal, whileStarting: () => loadServer().catch(() => {}) })

@@ -2,10 +2,10 @@
 import { once } from 'node:events'
 import type { Command } from 'commander'
 import { openApp } from '../../app.ts'
+import { readConfig } from '../../config.ts'
 import { startWork } from '../../server/listeners/server.ts'
 import { abortedWhenStopped, guard, sayStopping } from './command.ts'
 import { warnAsProcessOne } from './process-one.ts'
-import { readServiceSettings } from './service-settings.ts'
 
 export function register(program: Command): void {
   program
@@ -19,7 +19,7 @@ async function work(): Promise<void> {
   const stopping = abortedWhenStopped()
   stopping.addEventListener('abort', sayStopping)
   try {
-    const app = await openApp(readServiceSettings(), { simulator: 'embedded', signal: stopping })
+    const app = await openApp(readConfig(process.env), { simulator: 'embedded', signal: stopping })
     warnAsProcessOne(app.log)
     try {
       const stop = startWork(app)

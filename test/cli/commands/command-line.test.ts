@@ -120,21 +120,6 @@ describe('the command line', () => {
     assert.doesNotMatch(stderr, /hunter2/)
   })
 
-  test('78 for those of a service, which its unit does not start again; what may pass is 2, and started again', async () => {
-    for (const command of ['serve', 'worker']) {
-      const wrong = await tundish([command], { PORT: '80a', DATA_DIR: folder })
-      assert.deepEqual([wrong.code, wrong.stderr], [78, 'PORT must be a whole number from 0 to 65535, got "80a".\n'])
-      const away = {
-        DATABASE_URL: 'postgresql://user@127.0.0.1:1/tundish',
-        MASTER_KEY: Buffer.alloc(32).toString('base64'),
-      }
-      assert.equal((await tundish([command], away)).code, 2)
-    }
-    const unit = await readFile(join(import.meta.dirname, '../../../deploy/systemd/tundish.service'), 'utf8')
-    assert.match(unit, /\nRestart=always\n[^[]*\nRestartPreventExitStatus=78\n/)
-    assert.match(unit, /\nStartLimitIntervalSec=0\n/)
-  })
-
   for (const address of ['http://exa mple', 'http://127.0.0.1:port', 'http://', 'https://user@:1/']) {
     test(`2 and one sentence for a simulator at ${address}`, async () => {
       const { code, stdout, stderr } = await tundishAgain(['org', 'list'], { SIMULATOR_URL: address, DATA_DIR: folder })
