@@ -27,7 +27,8 @@ export function mountSignIn(scope: FastifyInstance, app: App): void {
   }
   scope.get<{ Querystring: string }>('/sign-in', async (request, reply) => {
     const query = new URLSearchParams(request.query)
-    const token = query.get('token')
+    // HEAD, which looks at where a link leads, does not use it up.
+    const token = request.method === 'HEAD' ? null : query.get('token')
     if (token === null) {
       const failure = query.has('no-cookie') ? NO_COOKIE : undefined
       return sendDocument(request, reply, 'Sign in', form(ownPath(query.get('to')), failure))

@@ -158,8 +158,9 @@ test('pages, CSV files, refusals and redirects are not cached, and allow only re
   }
 })
 
-test('a link signs in once', async () => {
+test('a link signs in once, also after a HEAD', async () => {
   const token = await dashboard.server.db.tx((query) => makeLink(query, writer.id))
+  await fetch(`${dashboard.origin}/sign-in?token=${token}`, { method: 'HEAD' })
   const [one, two] = await Promise.all([
     dashboard.visit(`/sign-in?token=${token}`),
     dashboard.visit(`/sign-in?token=${token}`),
