@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test'
 import { followAll, rebuildFigures } from '../../../src/data/figures/follow.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { addRow, BASICS, insert } from '../../support/data.ts'
+import { setDatabaseClock } from '../../support/time.ts'
 import { rowsOf, tilesOf } from './page-numbers.ts'
 
 const DAYS = 'from=2026-01-01&to=2026-01-31'
@@ -417,15 +418,24 @@ test('lists behind figures leave out test data, as the figures do, and show it w
 
 test('a tile of today by hour says what the list behind it has besides', async () => {
   const { server, project } = dashboard
-  const created_at = new Date().toISOString()
-  await insert(server.db, project, {
-    profiles: [{ id: 'of-now' }],
-    sessions: [{ id: 'ses-of-now', profile_id: 'of-now', created_at }],
-  })
-  await computeAgain()
-  const page = await see('/hours')
-  const [, counted, more] = /<dt>Sessions<\/dt><dd><strong>(\d+)<.*?(?:>(\d+) more since \d\d:00<|<\/div>)/s.exec(page)!
-  const day = created_at.slice(0, 10)
-  assert.equal(rowsOf(await see(`/sessions?from=${day}&to=${day}`), 'sessions').length, 1)
-  assert.deepEqual([counted, more], ['0', '1'])
+  // Half past, so that no hour ends during the test.
+  const minutes = (90 - new Date().getUTCMinutes()) % 60
+  const created_at = new Date(Date.now() + minutes * 60_000).toISOString()
+  await setDatabaseClock(server.env.DATABASE_URL!, `${minutes} minutes`)
+  try {
+    await insert(server.db, project, {
+      profiles: [{ id: 'of-now' }],
+      sessions: [{ id: 'ses-of-now', profile_id: 'of-now', created_at }],
+    })
+    await computeAgain()
+    const page = await see('/hours')
+    const [, counted, more] = /<dt>Sessions<\/dt><dd><strong>(\d+)<.*?(?:>(\d+) more since \d\d:00<|<\/div>)/s.exec(
+      page,
+    )!
+    const day = created_at.slice(0, 10)
+    assert.equal(rowsOf(await see(`/sessions?from=${day}&to=${day}`), 'sessions').length, 1)
+    assert.deepEqual([counted, more], ['0', '1'])
+  } finally {
+    await setDatabaseClock(server.env.DATABASE_URL!, undefined)
+  }
 })
