@@ -31,7 +31,7 @@ export const erasureMutants: Mutants = {
     file: 'core/erasure/effects.ts',
     code: `greatest(db_clock(), $3::timestamptz, updated_at + interval '1 microsecond')`,
     bug: `greatest($3::timestamptz - interval '1 hour', updated_at)`,
-    foundBy: ['test/core/lists/horizon.test.ts', ...erasure],
+    foundBy: ['test/core/lists/horizon.slow.test.ts', ...erasure],
   },
   'erasure-of-some': {
     does: 'erases the known profiles although one is unknown',

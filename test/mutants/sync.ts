@@ -2,7 +2,7 @@
 import type { Mutants } from './mutant.ts'
 
 const lists = ['test/data/public/lists.test.ts', 'test/data/public/walks.test.ts']
-const horizon = ['test/core/lists/horizon.test.ts']
+const horizon = ['test/core/lists/horizon.slow.test.ts']
 
 export const syncMutants: Mutants = {
   'horizon-without-writers': {
