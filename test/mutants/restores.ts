@@ -77,7 +77,7 @@ export const restoreMutants: Mutants = {
     file: 'data/ingest/stripe/own-charges.ts',
     code: `&& !metadataOf(object)['tundish_key']`,
     bug: `&& metadataOf(object) !== undefined`,
-    foundBy: ['test/data/ingest/stripe/edges.test.ts'],
+    foundBy: ['test/data/ingest/stripe/edges.slow.test.ts'],
   },
   'sync-goes-back-with-a-restore': {
     does: 'restores the clock of a project as the backup has it',

@@ -1,5 +1,5 @@
 // Runs many test files in one process, so that the program is loaded and compiled once, not 160 times.
-import { globSync, readdirSync } from 'node:fs'
+import { globSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
@@ -20,9 +20,7 @@ const END_MS = 120_000
  */
 export function runTogether(entry: string): void {
   const entries = readdirSync(dirname(entry)).sort()
-  const share = entries.indexOf(basename(entry))
-  const all = globSync('**/*.test.ts', { cwd: TESTS }).sort()
-  const files = all.filter((name) => !SLOW.test(name)).filter((_name, n) => n % entries.length === share)
+  const files = sharesOf(entries.length)[entries.indexOf(basename(entry))]!
   let limit: NodeJS.Timeout | undefined
   const failAfter = (ms: number, sentence: string) => {
     clearTimeout(limit)
@@ -37,6 +35,19 @@ export function runTogether(entry: string): void {
       await import(pathToFileURL(join(TESTS, file)).href)
     })
   }
+}
+
+/** So many shares of the quick files with about the same number of bytes, so that they take about the same time. */
+function sharesOf(count: number): string[][] {
+  const shares = Array.from({ length: count }, () => ({ bytes: 0, files: [] as string[] }))
+  const quick = globSync('**/*.test.ts', { cwd: TESTS }).filter((name) => !SLOW.test(name))
+  const sized = quick.map((file) => ({ file, bytes: statSync(join(TESTS, file)).size }))
+  for (const { file, bytes } of sized.sort((a, b) => b.bytes - a.bytes || (a.file < b.file ? -1 : 1))) {
+    const smallest = shares.reduce((least, one) => (one.bytes < least.bytes ? one : least))
+    smallest.bytes += bytes
+    smallest.files.push(file)
+  }
+  return shares.map(({ files }) => files)
 }
 
 /** A test that fails may leave a server at work, or a hook that waits for it: that must not hold up the run. */
