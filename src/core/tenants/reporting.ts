@@ -1,5 +1,6 @@
 // The time zone and the currency of a project, in which its figures, pages and exports are.
 import { ApiError } from '../../lib/errors.ts'
+import type { Query } from '../../lib/pg/types.ts'
 
 export interface Reporting {
   /** A name of the IANA database, such as `Europe/Madrid`. */
@@ -30,3 +31,9 @@ export const dayIn = (instant: string, zone: string) => `(${instant} at time zon
 /** SQL: the first instant of the month after that of an instant. */
 export const nextMonthIn = (instant: string, zone: string) =>
   `(date_trunc('month', ${instant} at time zone ${zone}) + interval '1 month') at time zone ${zone}`
+
+/** The present day in a time zone, such as `2026-01-31`. */
+export async function todayIn(query: Query, timeZone: string): Promise<string> {
+  const [now] = await query(`select to_char(db_clock() at time zone $1::text, 'YYYY-MM-DD') as today`, [timeZone])
+  return now!.today!
+}

@@ -1,4 +1,5 @@
 // The query of the figures' operations: its schema, and the `Question` that is read from it.
+import { todayIn } from '../../core/tenants/reporting.ts'
 import type { Comparison } from '../../data/figures/compare.ts'
 import { dimensionsOf, FILTERS, isFilter } from '../../data/figures/filters.ts'
 import { type MetricName, metricNames, metrics } from '../../data/figures/metrics.ts'
@@ -197,7 +198,7 @@ export interface Now {
 /** Today in the time zone of a project, and what its figures are in. */
 export async function nowOf(db: Db, projectId: string): Promise<Now> {
   const { timeZone, currency } = await settingsOf(db.query, projectId)
-  return { today: await todayIn(db, timeZone), time_zone: timeZone, currency }
+  return { today: await todayIn(db.query, timeZone), time_zone: timeZone, currency }
 }
 
 /** Today in the time zone of these projects; in UTC if they have several. */
@@ -207,12 +208,7 @@ export async function todayOf(
 ): Promise<{ today: string; time_zone: string | null }> {
   const zones = await db.query('select distinct time_zone from projects where id = any($1)', [projects as string[]])
   const zone = zones.length === 1 ? zones[0]!.time_zone! : null
-  return { today: await todayIn(db, zone ?? 'UTC'), time_zone: zone }
-}
-
-async function todayIn(db: Db, timeZone: string): Promise<string> {
-  const [now] = await db.query(`select to_char(db_clock() at time zone $1::text, 'YYYY-MM-DD') as today`, [timeZone])
-  return now!.today!
+  return { today: await todayIn(db.query, zone ?? 'UTC'), time_zone: zone }
 }
 
 /** What the figures of a project are in: fields of a response. */

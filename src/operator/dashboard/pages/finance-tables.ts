@@ -1,6 +1,7 @@
 // What the pages about finance share: the month, amounts, and the tables of accounts and movements.
+import { todayIn } from '../../../core/tenants/reporting.ts'
 import { addMonths, dateOf } from '../../../lib/days.ts'
-import { financeToday } from '../../../payments/billing/finance/zone.ts'
+import { financeZone } from '../../../payments/billing/finance/zone.ts'
 import type { Response } from '../call.ts'
 import { country, id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -11,8 +12,10 @@ type Report = Response<'getFinanceReport'>
 type Row = Response<'listFinanceRows'>['rows'][number]
 
 /** The present month of the finance report, whose time zone may be another than that of the project. */
-export const presentMonth = async (view: View): Promise<string> =>
-  (await financeToday(view.app.db.query, organizationOf(view).id)).slice(0, 7)
+export async function presentMonth(view: View): Promise<string> {
+  const { query } = view.app.db
+  return (await todayIn(query, await financeZone(query, organizationOf(view).id))).slice(0, 7)
+}
 
 export const monthBefore = (month: string, count: number) => addMonths(`${month}-01`, -count).slice(0, 7)
 

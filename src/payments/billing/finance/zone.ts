@@ -12,11 +12,3 @@ export async function financeZone(query: Query, organizationId: string): Promise
   const [row] = await query('select finance_zone($1) as zone', [organizationId])
   return row!.zone!
 }
-
-/** The present day in that time zone. */
-export async function financeToday(query: Query, organizationId: string): Promise<string> {
-  const [row] = await query(`select to_char(db_clock() at time zone finance_zone($1), 'YYYY-MM-DD') as today`, [
-    organizationId,
-  ])
-  return row!.today!
-}
