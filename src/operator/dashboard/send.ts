@@ -7,7 +7,7 @@ import { document } from './shell.ts'
 
 export const THEME_COOKIE = 'tundish_theme'
 
-/** Only resources of this listener, no inline scripts or styles, no frames, no caching. */
+/** Only resources of this listener, no inline scripts or styles, no frames. The listener forbids caching. */
 export const DOCUMENT_HEADERS = {
   ...pageHeaders({
     'script-src': "'self'",
@@ -16,7 +16,6 @@ export const DOCUMENT_HEADERS = {
     'connect-src': "'self'",
     'form-action': "'self'",
   }),
-  'cache-control': 'no-store',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
   // Not "no-referrer", under which a form's Origin would be "null".
