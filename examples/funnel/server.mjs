@@ -114,8 +114,8 @@ async function pay(visitor) {
 }
 
 /**
- * Tundish knows the customer by Stripe's id, unless the import is told another. Anyone can write the address with the checkout of
- * somebody else, whose card would be charged then.
+ * Tundish knows the customer by Stripe's id, unless the import is told another. A visitor can open this address with the checkout of
+ * another person, whose card would be charged then.
  */
 async function paid(visitor, checkout) {
   const { customer, metadata, status } = await stripe(`checkout/sessions/${encodeURIComponent(checkout)}`)

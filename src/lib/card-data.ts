@@ -31,7 +31,7 @@ const MAX_PATH = 200
  * A key applies to everything below it, as `card` does in `{"card": {"digits": …}}`, up to a key that names an id:
  * one long number in ten passes the check digit, so ids are not examined (`account_id`, `{"account": {"id": …}}`).
  * Within text the number must stand by itself: not `acct_4242…`, nor a phone number with its `+`. Its digits may be those of any
- * script, and what stands between them as people and forms write it: see `asTyped`.
+ * script, and dashes, spaces, dots or slashes of any kind may separate its groups: see `asTyped`.
  */
 export function findCardNumber(value: JsonValue): string | undefined {
   const path = search(value, '', false)
