@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import { isTenantGone } from '../../core/tenants/leaving.ts'
 import { type Clock, systemClock } from '../../lib/clock.ts'
+import { Refusal } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { repeat } from '../../lib/repeat.ts'
 import { families } from './families.ts'
@@ -50,10 +51,25 @@ async function computeMarked(db: Db, projectId: string, options: Options): Promi
 
 /**
  * Recomputes all figures of a project from its records; returns the number of days with figures. A day that cannot be computed is
- * in `failedDays`. Each day keeps its old figures
- * until it is recomputed.
+ * in `failedDays`. Each day keeps its old figures until it is recomputed. Throws a `Refusal` while the process rebuilds them already:
+ * each call marks all days again, and those who wait hold connections of the pool.
  */
 export async function rebuildFigures(db: Db, projectId: string): Promise<number> {
+  const projects = rebuilding.get(db) ?? new Set()
+  rebuilding.set(db, projects)
+  if (projects.has(projectId)) throw new Refusal(`The figures of project "${projectId}" are being rebuilt already.`)
+  projects.add(projectId)
+  try {
+    return await rebuild(db, projectId)
+  } finally {
+    projects.delete(projectId)
+  }
+}
+
+/** The projects that are being rebuilt, by database. */
+const rebuilding = new WeakMap<Db, Set<string>>()
+
+async function rebuild(db: Db, projectId: string): Promise<number> {
   const writers = await followReports(db)
   await withLock(db, projectId, 'wait', (query) => markAll(query, projectId))
   // Another process may compute some of the days between these two transactions.

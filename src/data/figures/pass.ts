@@ -75,10 +75,12 @@ const LONG_RUN_MS = 1000
 /** Computes the next run of marked days. */
 async function computeNext(db: Db, pass: Pass): Promise<'computed' | 'none' | 'locked'> {
   const { projectId, ifLocked, runs } = pass
-  const begunMs = performance.now()
+  let begunMs = 0
   let marks: Awaited<ReturnType<typeof takeMarks>>
   try {
     const run = await withLock(db, projectId, ifLocked, async (query) => {
+      // Not before: a wait for the lock says nothing of the days.
+      begunMs = performance.now()
       marks = await takeMarks(query, projectId, runs)
       if (!marks) return 'none'
       await compute(query, projectId, marks.family, marks.days)

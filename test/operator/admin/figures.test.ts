@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { followProject } from '../../../src/data/figures/follow.ts'
+import { LOCK_CLASS } from '../../../src/data/figures/lock.ts'
 import { checkFigures } from '../../../src/operator/doctor/figures.ts'
 import { openAdmin } from '../../support/admin.ts'
+import { holding, untilLocked } from '../../support/database.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
 import { until } from '../../support/time.ts'
 
@@ -181,5 +183,23 @@ describe('figures of a project', () => {
       (await checkFigures(db)).map(({ level }) => level),
       ['ok'],
     )
+  })
+
+  test('409 for a second rebuild while the first computes, and 200 afterwards', async () => {
+    const { db } = events.app
+    const path = `/projects/${PROJECT}/figures/rebuild`
+    const release = await holding(db, 'select pg_advisory_xact_lock($1, number) from projects where id = $2', [
+      String(LOCK_CLASS),
+      PROJECT,
+    ])
+    const first = admin.call('POST', path)
+    await untilLocked(db.query)
+    const second = await admin.call('POST', path)
+    await release()
+    assert.deepEqual(
+      [second.status, second.body.message],
+      [409, `The figures of project "${PROJECT}" are being rebuilt already.`],
+    )
+    assert.deepEqual([(await first).status, (await admin.call('POST', path)).status], [200, 200])
   })
 })
