@@ -1,8 +1,9 @@
 // The operator's API: a server, a key with the scope `write`, and requests with it.
 import { after } from 'node:test'
 import { createOperator, type Scope } from '../../src/core/tenants/operator-keys.ts'
+import { checkDescribed } from './described.ts'
 import { openEvents } from './events.ts'
-import { checkErrorCode, type Json, serve } from './server.ts'
+import { type Json, serve } from './server.ts'
 
 export interface AdminResponse {
   status: number
@@ -48,7 +49,8 @@ async function callAt(
   key: string | null,
 ): Promise<AdminResponse> {
   const isLines = typeof body === 'string'
-  const response = await fetch(`${address}/admin/v1${path}`, {
+  const target = `/admin/v1${path}`
+  const response = await fetch(`${address}${target}`, {
     method,
     headers: {
       ...(key !== null && { authorization: `Bearer ${key}` }),
@@ -56,6 +58,10 @@ async function callAt(
     },
     ...(body !== undefined && { body: isLines ? body : JSON.stringify(body) }),
   })
-  checkErrorCode('operator', response.status, response.headers.get('x-error-code') ?? undefined)
-  return { status: response.status, headers: response.headers, body: await response.json() }
+  const { status, headers } = response
+  await checkDescribed('operator', address, [method, target], {
+    status,
+    code: headers.get('x-error-code') ?? undefined,
+  })
+  return { status, headers, body: await response.json() }
 }

@@ -1,17 +1,16 @@
 // The real server in this process, on a port and its own fresh database, and requests to it.
-import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 import { type App, openApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
-import { OPERATOR_CODES, PUBLIC_CODES } from '../../src/core/records/error-codes.ts'
 import { createOperator } from '../../src/core/tenants/operator-keys.ts'
 import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
 import { openLog } from '../../src/lib/log.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { type ServerOptions, startServer } from '../../src/server/listeners/server.ts'
 import { inFront } from '../shards/in-front.ts'
+import { checkDescribed } from './described.ts'
 import { temporaryFolder } from './folder.ts'
 import { freshDatabase } from './postgres.ts'
 
@@ -118,8 +117,10 @@ export async function startTestServer(
   const agent = new Agent({ keepAlive: true })
   const ask = async (listener: 'public' | 'operator', path: string, given: Call) => {
     await refresh()
-    const response = await send(agent, listener === 'public' ? url : adminUrl, path, given)
-    checkErrorCode(listener, response.status, response.headers['x-error-code'] as string | undefined)
+    const address = listener === 'public' ? url : adminUrl
+    const response = await send(agent, address, path, given)
+    const code = response.headers['x-error-code'] as string | undefined
+    await checkDescribed(listener, address, [given.method ?? 'GET', path], { status: response.status, code })
     return response
   }
   const call = (path: string, given: Call = {}) => ask('public', path, given)
@@ -148,14 +149,6 @@ export async function startTestServer(
       await remove()
     },
   }
-}
-
-const CODES = { public: PUBLIC_CODES, operator: OPERATOR_CODES }
-
-/** Fails if a response is an error without an `X-Error-Code` that is described for its status, or a success with one. */
-export function checkErrorCode(listener: keyof typeof CODES, status: number, code: string | undefined): void {
-  const described = status < 400 ? code === undefined : CODES[listener][code ?? '']?.status === status
-  assert.ok(described, `a ${status} has the error code ${code}`)
 }
 
 /** The metrics of a server, from the operator's listener. */

@@ -39,20 +39,19 @@ const countsWith = (reject: Schema, rejects: string) => ({
 
 /** The bodies of a 200 and of a 400. */
 export const importResult = Type.Named('ImportResult', countsWith(rejectedLine, HUNDRED))
-export const importProblem = Type.Object(
-  { ...problem.properties, ...countsWith(rejectedLine, HUNDRED) },
-  { title: 'ImportProblem' },
-)
 export const recordsResult = Type.Named('RecordsResult', countsWith(rejectedRecord, RECORDS))
-export const recordsProblem = Type.Object(
-  {
-    ...problem.properties,
-    ...Object.fromEntries(
-      Object.entries(countsWith(rejectedRecord, RECORDS)).map(([name, type]) => [name, Type.Optional(type)]),
-    ),
-  },
-  { title: 'RecordsProblem' },
-)
+
+/** Other faults, for example of the query, have no counts. */
+const problemWith = (title: string, counts: Record<string, Schema>) =>
+  Type.Object(
+    {
+      ...problem.properties,
+      ...Object.fromEntries(Object.entries(counts).map(([name, type]) => [name, Type.Optional(type)])),
+    },
+    { title },
+  )
+export const importProblem = problemWith('ImportProblem', importResult.properties)
+export const recordsProblem = problemWith('RecordsProblem', recordsResult.properties)
 
 /** The body of the response; throws the 400 when nothing was written because of bad lines. */
 export function respond(

@@ -64,7 +64,7 @@ function schemaOf(operation: Operation) {
   const names = [...path.matchAll(/:([a-z_]+)/g)].map(([, name]) => name!)
   const params = names.map((name) => [name, Type.String({ description: `The ${name.replaceAll('_', ' ')}.` })])
   const body = 'body' in operation ? operation.body : undefined
-  const refused = isReading(operation) ? [] : [409, ...(body ? [413, 415] : [])]
+  const refused = [...(isReading(operation) && !operation.mayRefuse ? [] : [409]), ...(body ? [413, 415] : [])]
   return {
     operationId: id,
     tags: [tag],

@@ -47,6 +47,7 @@ const preview = reading({
   path: PATH,
   tag: TAG,
   summary: 'Get what a merge of two profiles would move',
+  mayRefuse: true,
   response: moved,
   async run({ db }, input) {
     const pair = pairOf(input)

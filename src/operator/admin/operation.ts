@@ -51,6 +51,8 @@ interface Declared<I extends string, T> {
 export interface Reading<I extends string = string, T = unknown> extends Declared<I, T> {
   method: 'GET'
   query?: ObjectSchema
+  /** Whether it can be refused with a 409, which a change always can. */
+  mayRefuse?: boolean
   /** The fields that the table of a list shows at the command line; --json has all. */
   columns?: readonly string[]
   /** The response as the command line shows it without --json, if it is another. */

@@ -46,6 +46,7 @@ const tieOut = reading({
   path: PATH,
   tag: TAG,
   summary: 'Compare the revenue of the dashboard with the finance report',
+  mayRefuse: true,
   description:
     'Gross revenue of a month, of real money: the dashboard counts transactions of the data API and payments without one, the finance report counts payments. `dashboard` is `finance` and the sum of the differences, in each currency, in US dollars and in the reporting currency.',
   query: Type.Object(asked),
@@ -178,6 +179,7 @@ const rows = reading({
   path: `${PATH}/rows`,
   tag: TAG,
   summary: 'List what the differences of a tie-out consist of',
+  mayRefuse: true,
   description: 'The largest first.',
   columns: ['name', 'project_id', 'transaction_id', 'trx_id', 'currency_code', 'dashboard', 'finance', 'difference'],
   query: Type.Object({
