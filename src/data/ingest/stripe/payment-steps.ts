@@ -1,6 +1,7 @@
 // How pages of charges, refunds and disputes become lines of an import.
 import type { Stripe } from 'stripe'
 import { returnedAmount } from '../../../payments/providers/stripe/disputes.ts'
+import { RELEASED } from '../../../payments/providers/stripe/fees.ts'
 import { savedCards } from './cards.ts'
 import type { Context } from './context.ts'
 import { Inconvertible, idOf, type Line, minorUnits, monthOf } from './convert.ts'
@@ -17,6 +18,7 @@ import {
   statusOfRefund,
 } from './payments.ts'
 import { missingCustomers, missingSubscriptions, type Reference } from './references.ts'
+import { NotPermitted } from './source.ts'
 import { add } from './tally.ts'
 
 export async function convertCharges(context: Context, all: Charge[]): Promise<Line[]> {
@@ -56,9 +58,9 @@ export async function convertCharges(context: Context, all: Charge[]): Promise<L
 }
 
 export async function convertRefunds(context: Context, all: Stripe.Refund[]): Promise<Line[]> {
-  const read = await each(context, await withCharges(context, all), (refund) => {
+  const read = await each(context, await withCharges(context, all), async (refund) => {
     const { refunded, failed } = statusOfRefund(refund)
-    if (isRelease(refund)) return []
+    if (await isRelease(context, refund)) return []
     if (refunded) count(context, 'refunds', refund.amount, refund)
     if (failed) count(context, 'failed refunds', refund.amount, refund)
     return [refund]
@@ -70,10 +72,28 @@ export async function convertRefunds(context: Context, all: Stripe.Refund[]): Pr
 }
 
 /**
- * Whether a refund only released what was authorized: Stripe made one when an authorization expired or was cancelled. No money moved,
- * and the charge is not stored.
+ * Whether a refund only released what was authorized and never captured: Stripe makes one when an authorization expires or is cancelled,
+ * and for the rest of one that is captured in part. No money of the payment was paid back.
  */
-const isRelease = ({ charge }: { charge: Charge }) => charge.status === 'succeeded' && !charge.captured
+async function isRelease(
+  { source }: Context,
+  { charge, amount, balance_transaction, status }: Omit<Stripe.Refund, 'charge'> & { charge: Charge },
+): Promise<boolean> {
+  if (charge.status !== 'succeeded' || (charge.captured && !(charge.amount_captured < charge.amount))) return false
+  if (!charge.captured) return true
+  const id = idOf(balance_transaction)
+  if (id === undefined) return status === 'succeeded'
+  try {
+    const entry = await source.one<Stripe.BalanceTransaction>('balance_transactions', id)
+    if (entry) return entry.reporting_category === RELEASED
+  } catch (error) {
+    if (!(error instanceof NotPermitted)) throw error
+  }
+  if (amount !== charge.amount - charge.amount_captured) return false
+  throw new Inconvertible(
+    'may be a refund, or the rest of an authorization that was captured in part: the secret key needs the permission to read balance transactions',
+  )
+}
 
 export async function convertDisputes(context: Context, all: Stripe.Dispute[]): Promise<Line[]> {
   const counted = await each(context, await withCharges(context, all), (dispute) => {

@@ -52,24 +52,34 @@ function readFeeIfPossible(entry: Fields): Fee | undefined {
 export function readFee(entry: Fields): Fee | undefined {
   const source = fieldsOf(entry['source'])
   const move = moveOf(entry, source)
-  const id = textOf(source['id'])
-  if (!move || id === null) return undefined
-  const intent = move === 'sale' ? idOf(source['payment_intent']) : null
+  if (!move) return undefined
+  const transactionIds = move === 'sale' ? idsOfSale(source) : [textOf(source['id'])]
+  const ids = transactionIds.filter((id) => id !== null)
+  if (ids.length === 0) return undefined
   return {
     entryId: String(entry['id']),
-    // Charges made by Tundish are stored under their PaymentIntent, imported ones under the charge.
-    transactionIds: intent === null ? [id] : [intent, id],
+    transactionIds: ids,
     move,
     ...readSum(entry, 'fee'),
     at: readTime(entry['created']),
   }
 }
 
+/** Charges made by Tundish are stored under their PaymentIntent, imported ones under the charge. */
+const idsOfSale = (source: Fields) => [
+  idOf(source['payment_intent']),
+  source['object'] === 'charge' ? textOf(source['id']) : idOf(source['charge']),
+]
+
+/** The category of an entry that takes back the part of an authorization that was not captured: it belongs to the charge. */
+export const RELEASED = 'partial_capture_reversal'
+
 /** The direction of the money, from the kind of source and the sign of the amount, which are clearer than Stripe's many types. */
-function moveOf({ type, amount, net }: Fields, source: Fields): Move | undefined {
+function moveOf({ type, amount, net, reporting_category }: Fields, source: Fields): Move | undefined {
   // The amount is 0 if the entry is only a fee.
   const isIn = Number(amount) > 0 || (Number(amount) === 0 && Number(net) > 0)
   if (source['object'] === 'charge') return type === 'charge' || type === 'payment' ? 'sale' : undefined
+  if (source['object'] === 'refund' && reporting_category === RELEASED) return 'sale'
   if (source['object'] === 'refund') return isIn ? 'refund_failed' : 'refund'
   if (source['object'] === 'dispute') return isIn ? 'chargeback_reversal' : 'chargeback'
   return undefined

@@ -44,3 +44,53 @@ test('refunds that released an authorization, disputes in another currency, entr
     `payments ${month} USD: 1 5000`,
   ])
 })
+
+test('the rest of an authorization that was captured in part is no refund, and a refund of the same amount is one', async () => {
+  const project = await all.imports.project()
+  const before = await all.run(project)
+  const charge = await pay(10_000)
+  const captured = { ...charge, amount_captured: 5_000, amount_refunded: 10_000, refunded: true, payment_intent: null }
+  const refund = await stripe.refunds.create({ charge: charge.id, amount: 5_000 })
+  const entry = await stripe.balanceTransactions.retrieve(refund.balance_transaction as string)
+  const released = { ...refund, id: 're_released', balance_transaction: 'txn_released', payment_intent: null }
+  const taken = { ...entry, id: 'txn_released', source: 're_released', fee: -7, net: entry.net + 7 }
+  await put(captured, released, { ...taken, reporting_category: 'partial_capture_reversal' })
+  // Of another API version, without an entry in the balance.
+  await put(
+    { ...captured, id: 'ch_other' },
+    { ...released, id: 're_other', charge: 'ch_other', balance_transaction: null },
+  )
+
+  const { status, tally } = await all.run(project)
+  assert.deepEqual([status, tally.rejects], ['done', before.tally.rejects])
+  const rows = await all.imports.rows(
+    `select psp_transaction_id as id, psp_transaction_type as type, amount from report_transactions
+     where organization_id = $1 and psp_transaction_id = any($2) order by 2 desc, 1`,
+    [project.organizationId, [charge.id, refund.id, 'ch_other', 're_released', 're_other']],
+  )
+  assert.deepEqual(
+    rows.map(({ id, type, amount }) => `${type} ${id} ${amount}`),
+    [...[`sale ${charge.id} 50.00`, 'sale ch_other 50.00'].sort(), `refund ${refund.id} 50.00`],
+  )
+  // What Stripe returned of the fee is that of the charge.
+  const fees = await all.imports.rows(
+    'select move, transaction_id as id, fee from provider_fees where organization_id = $1 and entry_id = $2',
+    [project.organizationId, 'txn_released'],
+  )
+  assert.deepEqual(fees, [{ move: 'sale', id: charge.id, fee: '-0.07' }])
+})
+
+test('without the permission to read the balance, refunds that may be the rest of an authorization are left out and named', async () => {
+  const project = await all.imports.project()
+  await all.simulator.control('/faults', { path: '/v1/balance_transactions.*', kind: 'forbidden', times: 1000 })
+  const { status, tally } = await all.run(project)
+  await all.simulator.control('/faults/clear')
+  assert.equal(status, 'done')
+  const named = tally.rejects.filter((line) => line.includes(' may be a refund, or the rest of an authorization '))
+  assert.equal(named.length, 2, tally.rejects.join('\n'))
+  const sums = await storedSums(all, project)
+  assert.deepEqual(
+    sums.filter((sum) => sum.startsWith('refunds')),
+    [],
+  )
+})
