@@ -23,7 +23,7 @@ const refers = { profile_id: 'profile', session_id: 'session' }
 await insert(server.db, project, {
   ...BASICS,
   profiles: [{ id: 'profile', email: 'ada@example.com' }, { id: 'zoe' }],
-  replies: [{ session_id: 'session', value: ['sleep', 'calm'] }],
+  replies: [{ session_id: 'session', value: ['sleep', 'cal\u2028m'] }],
   subscriptions: [{ id: 'subscription', product_id: 'product', price: 999_999_999_999, ...refers }],
   transactions: [{ id: 'transaction', subscription_id: 'subscription', ...refers }],
   customers: [{ external_id: 'customer', profile_id: 'profile' }],
@@ -72,7 +72,7 @@ test(titled(title, missing ? `${PYTHON} has no dlt with duckdb, httpx and standa
   assert.deepEqual(first.subscriptions, [['subscription', 999_999_999_999, 'ada@example.com']])
   assert.deepEqual(first.transactions, [['transaction', 'subscription']])
   assert.deepEqual(first.credits, [['profile', '1000000000000.000001', '1000000000000.000001', '{"rate":0.5}']])
-  assert.deepEqual(first.replies, [['session', 'element-1', '["sleep","calm"]']])
+  assert.deepEqual(first.replies, [['session', 'element-1', '["sleep","cal\u2028m"]']])
   assert.deepEqual(first.types, [
     ['paused_at', 'TIMESTAMP WITH TIME ZONE'],
     ['price_usd', 'BIGINT'],

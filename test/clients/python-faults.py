@@ -95,6 +95,12 @@ later = httpx.Response(503, headers={"Retry-After": "3"})
 rest = [later, httpx.Response(200, text='{"rec'), httpx.Response(200, text="<html>\n"), httpx.Response(200, text=lines)]
 more, slept = respond(*rest)
 changes = list(Data("http://shop", "key", **more).changes())
+# A text may contain what Python takes for the end of a line.
+breaks = "\u0085\u2028\u2029"
+record = json.dumps({"record": "profile", "data": {"id": breaks}}, ensure_ascii=False)
+more, _ = respond(httpx.Response(200, text=f"{record}\n{lines}"))
+first, *_ = Data("http://shop", "key", **more).changes()
+out["breaks"] = first.data["id"] == breaks
 out["changes"] = [changes[-1].horizon, len(slept) + 1, [slept[0], *(1 for one in slept[1:] if one < 3)]]
 
 secret = "whsec_" + base64.b64encode(b"x" * 24).decode()

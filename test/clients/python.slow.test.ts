@@ -56,6 +56,7 @@ test(titled(faults, missing ? `${PYTHON} has no httpx with standardwebhooks` : u
     html: foreign,
     moved: [302, 'The server redirects: give the client its final address.'],
     waits: [7, 30, 3600],
+    breaks: true,
     changes: ['2026-01-31T09:00:00Z', 4, [3, 1, 1]],
     forged: 3,
     misuse: [

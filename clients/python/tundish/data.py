@@ -179,11 +179,21 @@ class Data:
             void_from = response.headers.get("X-Void-From")
             if void_from:
                 raise LostCommits(void_from)
-            for line in response.iter_lines():
+            for line in _lines_of(response):
                 try:
                     yield json.loads(line, parse_float=Decimal)
                 except ValueError:
                     raise httpx.ReadError("The export broke off, or a proxy sent something else.") from None
+
+
+def _lines_of(response: httpx.Response) -> Iterator[bytes]:
+    """Lines end with a line feed only: httpx also ends them at characters that a text may contain, such as U+2028."""
+    rest = b""
+    for chunk in response.iter_bytes():
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
 
 
 def _has_rejects(body: Any) -> bool:
