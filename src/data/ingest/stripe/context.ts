@@ -10,7 +10,7 @@ import type { StripeSource } from './source.ts'
 import type { Rejecting } from './tally.ts'
 
 /** The tables that Stripe's objects refer to. */
-export type Referred = 'profiles' | 'products' | 'subscriptions'
+export type Referred = 'profiles' | 'products' | 'subscriptions' | 'transactions'
 
 export interface Context extends Rejecting {
   db: App['db']

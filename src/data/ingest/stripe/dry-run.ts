@@ -26,7 +26,8 @@ export async function dryRun(
   { since, signal, onProgress, onRejected }: Options,
 ): Promise<Tally> {
   const tally = emptyTally()
-  const coming: Record<Referred, Set<string>> = { profiles: new Set(), products: new Set(), subscriptions: new Set() }
+  const sets = () => new Set<string>()
+  const coming = { profiles: sets(), products: sets(), subscriptions: sets(), transactions: sets() }
   const context: Context = {
     db: app.db,
     source,

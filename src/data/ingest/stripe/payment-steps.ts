@@ -4,7 +4,7 @@ import { returnedAmount } from '../../../payments/providers/stripe/disputes.ts'
 import { RELEASED } from '../../../payments/providers/stripe/fees.ts'
 import { savedCards } from './cards.ts'
 import type { Context } from './context.ts'
-import { Inconvertible, idOf, type Line, minorUnits, monthOf } from './convert.ts'
+import { Inconvertible, idOf, type Line, minorUnits, monthOf, recordId } from './convert.ts'
 import { each } from './each.ts'
 import { foreign, keepLost } from './own-charges.ts'
 import {
@@ -54,7 +54,17 @@ export async function convertCharges(context: Context, all: Charge[]): Promise<L
       ofCheckout: checkouts.get(intentOf(charge)),
     })
   })
-  return [...references, ...lines.flat()]
+  return [...references, ...lines.flat(), ...(await undoneLines(context, charges))]
+}
+
+/**
+ * A debit of a bank account may fail after it had succeeded: the payment becomes a failed one, and its transaction, which others have read,
+ * is worth nothing.
+ */
+async function undoneLines({ known }: Context, charges: Charge[]): Promise<Line[]> {
+  const failed = charges.filter(({ status }) => status === 'failed').map(({ id }) => recordId(id))
+  const stored = failed.length > 0 ? await known('transactions', failed) : []
+  return [...stored].map((id) => ({ record: 'transaction', data: { id, price: 0, price_usd: 0 } }))
 }
 
 export async function convertRefunds(context: Context, all: Stripe.Refund[]): Promise<Line[]> {

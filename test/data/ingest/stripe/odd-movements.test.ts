@@ -94,3 +94,29 @@ test('without the permission to read the balance, refunds that may be the rest o
     [],
   )
 })
+
+test('the transaction of a payment that failed after it had succeeded is worth nothing', async () => {
+  const project = await all.imports.project()
+  const charge = await pay(3_000)
+  const how = { currency: 'eur', payment_intent: null, balance_transaction: null }
+  const debits = [charge, { ...charge, ...how, id: 'py_failed' }]
+  await put(...debits)
+  await all.run(project)
+  const sums = () =>
+    all.imports.rows(
+      `select t.price, t.price_usd, r.status from transactions t join report_transactions r
+         on r.organization_id = $1 and r.psp_transaction_id = t.id where t.project_id = $2 and t.id = any($3)`,
+      [project.organizationId, project.id, debits.map(({ id }) => id)],
+    )
+  assert.deepEqual(
+    new Set((await sums()).map(({ price, status }) => `${price} ${status}`)),
+    new Set(['3000 succeeded']),
+  )
+  const failed = { status: 'failed', failure_code: 'insufficient_funds', failure_balance_transaction: 'txn_failed' }
+  await put(...debits.map((one) => ({ ...one, ...failed, amount_captured: 0 })))
+  const { tally } = await all.run(project)
+  const about = ({ id }: { id: string }) => tally.rejects.filter((line) => line.startsWith(id))
+  assert.deepEqual(debits.flatMap(about), [])
+  const nothing = { price: '0', price_usd: '0', status: 'failed' }
+  assert.deepEqual(await sums(), [nothing, nothing])
+})
