@@ -44,11 +44,14 @@ export const freeText: Type = { ...textOf(4000), cut: true }
 export const externalId: Type = {
   read(value) {
     const given = readText(value)
-    if (given === '' || countCharacters(given) > 256 || hasControlCharacters(given))
-      throw new BadLine(' must have 1 to 256 characters and no control characters')
+    if (!isExternalId(given)) throw new BadLine(` must have ${EXTERNAL_ID_RULE}`)
     return given
   },
 }
+
+export const EXTERNAL_ID_RULE = '1 to 256 characters and no control characters'
+export const isExternalId = (text: string): boolean =>
+  text !== '' && countCharacters(text) <= 256 && !hasControlCharacters(text)
 
 /** The provider's token of a saved card. */
 export const cardToken: Type = {

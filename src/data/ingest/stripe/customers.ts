@@ -1,5 +1,6 @@
 // Stripe's customers as profiles and billing customers.
 import type { Stripe } from 'stripe'
+import { EXTERNAL_ID_RULE, isExternalId } from '../../../core/records/import/types.ts'
 import { type Line, recordId, type Target, textOr, time } from './convert.ts'
 import { namesIn } from './names.ts'
 
@@ -35,8 +36,18 @@ export function deletedCustomerLines(id: string, seenAt: number): Line[] {
   ]
 }
 
-/** The client's id of the customer from the metadata, or else Stripe's. */
-export function externalIdOf(customer: AnyCustomer, { externalIdKey }: Pick<Target, 'externalIdKey'>): string {
-  const kept = externalIdKey !== undefined && !customer.deleted ? customer.metadata?.[externalIdKey] : undefined
-  return kept || customer.id
+/** The client's id of the customer from the metadata, if it can be one, or else Stripe's. */
+export function externalIdOf(customer: AnyCustomer, target: Pick<Target, 'externalIdKey'>): string {
+  const kept = keptId(customer, target)
+  return kept && isExternalId(kept) ? kept : customer.id
 }
+
+/** Why Stripe's id stands for the client's; undefined if it does not. */
+export function unusableId(customer: Stripe.Customer, target: Pick<Target, 'externalIdKey'>): string | undefined {
+  const kept = keptId(customer, target)
+  if (!kept || isExternalId(kept)) return undefined
+  return `metadata.${target.externalIdKey} is no external_id, and Stripe's id was taken: it must have ${EXTERNAL_ID_RULE}`
+}
+
+const keptId = (customer: AnyCustomer, { externalIdKey }: Pick<Target, 'externalIdKey'>) =>
+  externalIdKey === undefined || customer.deleted ? undefined : customer.metadata?.[externalIdKey]

@@ -3,7 +3,7 @@ import type { Stripe } from 'stripe'
 import type { Params } from '../../../payments/providers/stripe/api.ts'
 import type { Context } from './context.ts'
 import { idOf, type Line, monthOf } from './convert.ts'
-import { type AnyCustomer, customerLines } from './customers.ts'
+import { type AnyCustomer, customerLines, unusableId } from './customers.ts'
 import { each } from './each.ts'
 import { convertFees } from './fees.ts'
 import { namesIn } from './names.ts'
@@ -11,7 +11,7 @@ import { convertCharges, convertDisputes, convertRefunds } from './payment-steps
 import { convertPayouts } from './payouts.ts'
 import { productWithPrices, subscriptionLines } from './references.ts'
 import { NotPermitted } from './source.ts'
-import { add, type Rejecting, reject } from './tally.ts'
+import { add, changed, type Rejecting, reject } from './tally.ts'
 
 export interface Step {
   name: string
@@ -72,7 +72,13 @@ async function convertProducts(context: Context, products: Stripe.Product[]): Pr
 async function convertCustomers(context: Context, customers: AnyCustomer[]): Promise<Line[]> {
   const living = customers.filter((customer): customer is Stripe.Customer => !customer.deleted)
   add(context.tally, 'stripe', { kind: 'customers' }, living.length)
-  return (await each(context, living, (customer) => customerLines(customer, context.target))).flat()
+  return (
+    await each(context, living, (customer) => {
+      const why = unusableId(customer, context.target)
+      if (why) changed(context, customer.id, why)
+      return customerLines(customer, context.target)
+    })
+  ).flat()
 }
 
 async function convertSubscriptions(context: Context, subscriptions: Stripe.Subscription[]): Promise<Line[]> {

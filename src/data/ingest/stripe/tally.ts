@@ -77,9 +77,14 @@ export function reject({ tally, onRejected }: Naming, id: string, reason: string
 }
 
 /** Counts and names a text that was too long. */
-export function shortened({ tally, onRejected }: Naming, id: string, reason: string): void {
+export function shortened(naming: Naming, id: string, reason: string): void {
+  naming.tally.shortened = (naming.tally.shortened ?? 0) + 1
+  changed(naming, id, reason)
+}
+
+/** Names an object that is stored with another value. */
+export function changed({ tally, onRejected }: Naming, id: string, reason: string): void {
   const line = hideSecrets(`${id} ${reason}`)
-  tally.shortened = (tally.shortened ?? 0) + 1
   name(tally, line)
   onRejected?.(line)
 }

@@ -67,3 +67,16 @@ test('Stripe’s own id is replaced once the client’s id is known', async () =
   await follow(project)
   assert.deepEqual(await paidBy(project.organizationId, customer), ['sale user-7'])
 })
+
+test('a customer whose metadata cannot be an id keeps its payments under Stripe’s id, and is named', async () => {
+  const project = await imports.project()
+  const { customer, pay } = await payer('x'.repeat(257))
+  await pay()
+  const customers = await stripe.customers.retrieve(customer)
+  await all.simulator.control('/objects', { objects: [{ ...customers, metadata: { user_id: 'user\n8' } }] })
+  const lines: string[] = []
+  const { tally } = await all.run(project, KEY, { once: true, onRejected: (line) => lines.push(line) })
+  assert.deepEqual(await paidBy(project.organizationId, customer), [`sale ${customer}`])
+  const why = `metadata.user_id is no external_id, and Stripe's id was taken: it must have 1 to 256 characters and no control characters`
+  assert.deepEqual([tally.rejected, [...new Set(lines)]], [0, [`${customer} ${why}`]])
+})
