@@ -10,6 +10,8 @@ import type { MetadataFields, Names } from './names.ts'
 export interface Line extends PlainLine {
   /** What the metadata of its objects names. */
   names?: Names
+  /** Of a billing customer: the customer's id at Stripe. */
+  customer?: string
 }
 
 /** The id at Stripe of a line's object. */

@@ -23,6 +23,7 @@ export function customerLines(customer: Stripe.Customer, target: Target): Line[]
       record: 'customer',
       data: { external_id: externalIdOf(customer, target), email: profile.email, profile_id: profile.id },
       names: namesIn(target.metadata, customer),
+      customer: id,
     },
   ]
 }
@@ -32,7 +33,7 @@ export function deletedCustomerLines(id: string, seenAt: number): Line[] {
   const profile_id = recordId(id)
   return [
     { record: 'profile', data: { id: profile_id, created_at: time(seenAt) } },
-    { record: 'customer', data: { external_id: id, profile_id } },
+    { record: 'customer', data: { external_id: id, profile_id }, customer: id },
   ]
 }
 

@@ -23,7 +23,6 @@ export async function storeLines(
   const { target, tally } = context
   fitLines(context, lines)
   await keepExternalIds(app.db, target, lines)
-  const customers = customersIn(lines)
   await linkPeople(app, target, lines)
   await keepLinks(app, target, lines)
   await addDollars(app, target, lines)
@@ -36,7 +35,7 @@ export async function storeLines(
       else reject(context, idIn(line), reason)
     },
   })
-  await rememberCustomers(app, target, customers)
+  await rememberCustomers(app, target, customersIn(lines))
   await linkNames(app, target, lines)
   tally.erased += result.erased
   if (unlinked.length > 0) await storeLines(app, context, unlinked, how)
@@ -46,11 +45,9 @@ const isOfSubscription = ({ record, data }: Line) =>
   record === 'transaction' && typeof data.subscription_id === 'string'
 const withoutSubscription = ({ record, data }: Line): Line => ({ record, data: { ...data, subscription_id: null } })
 
-/** The id at Stripe of each billing customer: until links are kept, it is that of the profile. */
+/** Each billing customer with its id at Stripe. */
 const customersIn = (lines: Line[]) =>
-  lines
-    .filter(({ record }) => record === 'customer')
-    .map(({ data }) => [String(data.external_id), String(data.profile_id)] as const)
+  lines.flatMap(({ data, customer }) => (customer === undefined ? [] : [[String(data.external_id), customer] as const]))
 
 /** Stores which customers at Stripe a billing customer has, so that an erasure finds those without a payment. */
 async function rememberCustomers({ db }: Shared, target: Context['target'], customers: (readonly [string, string])[]) {

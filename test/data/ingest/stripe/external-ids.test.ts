@@ -80,3 +80,17 @@ test('a customer whose metadata cannot be an id keeps its payments under Stripe�
   const why = `metadata.user_id is no external_id, and Stripe's id was taken: it must have 1 to 256 characters and no control characters`
   assert.deepEqual([tally.rejected, [...new Set(lines)]], [0, [`${customer} ${why}`]])
 })
+
+test('customers whose id an old program chose are known by it, for an erasure at Stripe', async () => {
+  const project = await imports.project()
+  const { customer } = await savedCard(stripe)
+  const id = 'user 17/äö'
+  const chosen = { ...(await stripe.customers.retrieve(customer)), id }
+  await all.simulator.control('/objects', { objects: [chosen, { ...chosen, id: 'gone 18', deleted: true }] })
+  await all.run(project, {}, { once: true })
+  const rows = await imports.rows(
+    `select customer from provider_customers where organization_id = $1 and external_id like '% %' order by 1`,
+    [project.organizationId],
+  )
+  assert.deepEqual(rows, [{ customer: id }])
+})
