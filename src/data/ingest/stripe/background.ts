@@ -5,7 +5,7 @@ import { isUnavailable } from '../../../lib/pg/errors.ts'
 import { repeat } from '../../../lib/repeat.ts'
 import { NotPermitted, ProviderError } from '../../../payments/providers/provider.ts'
 import { Interrupted } from '../load.ts'
-import { keepLostIn, storedCheckouts, storedIds, storedLinks } from './context.ts'
+import { storedOf } from './context.ts'
 import { storedFees } from './fees.ts'
 import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
@@ -104,24 +104,15 @@ export async function refreshFromStripe(
   try {
     for (const { projectId, options, step } of followers) {
       const target = { ...account, projectId, ...targetOptions(options) }
-      const known = (table: Parameters<typeof storedIds>[1], ids: string[]) => storedIds(app.db, table, projectId, ids)
-      const stored = {
-        links: storedLinks(app.db, target),
-        checkouts: storedCheckouts(app.db, target),
-        fees: storedFees(app, target),
-        keepLost: keepLostIn(app.db, target),
-      }
-      const sinceS = secondsOf(options.since)
       const context = {
-        db: app.db,
+        ...storedOf(app.db, target),
+        fees: storedFees(app, target),
         source,
         target,
-        sinceS,
+        sinceS: secondsOf(options.since),
         emitEvents: step === EVENTS,
         tally: emptyTally(),
         onRejected,
-        known,
-        ...stored,
       }
       count += await refresh(app, context, changed, signal)
     }

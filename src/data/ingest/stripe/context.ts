@@ -22,23 +22,19 @@ export interface Context extends Rejecting {
   emitEvents?: boolean
   /** Which of these ids are stored, or will be by the same import. */
   known(table: Referred, ids: string[]): Promise<Set<string>>
-  links: Links
-  checkouts: Checkouts
+  /** The subscription of each payment, which only invoices have. */
+  links: Lookup<string>
+  /** What the metadata of checkout sessions names, by the id of the subscription or payment intent that was bought. */
+  checkouts: Lookup<Names>
   fees: Fees
   /** Stores charges that Tundish made and that have no order here. */
   keepLost(charges: Movement[]): Promise<void>
 }
 
-/** The subscription of each payment, which only invoices have. */
-export interface Links {
-  add(links: { payment: string; subscription_id: string }[]): Promise<void>
-  find(payments: string[]): Promise<Map<string, string>>
-}
-
-/** What the metadata of checkout sessions names, by the id of the subscription or payment intent that was bought. */
-export interface Checkouts {
-  add(named: { bought: string; names: Names }[]): Promise<void>
-  find(bought: string[]): Promise<Map<string, Names>>
+/** What an import learns of some ids from one list, for the objects of a later one. */
+export interface Lookup<Value> {
+  add(values: ReadonlyMap<string, Value>): Promise<void>
+  find(ids: string[]): Promise<Map<string, Value>>
 }
 
 /** The sums of stored fees, by month and currency. */
@@ -61,11 +57,6 @@ export interface Fees {
   unknown(entryIds: string[]): Promise<string[]>
 }
 
-export const keepLostIn =
-  (db: App['db'], { organizationId, merchantId }: Target): Context['keepLost'] =>
-  (charges) =>
-    storeLost(db.query, { organizationId, psp: 'stripe', merchantId }, charges)
-
 export async function storedIds(
   db: App['db'],
   table: Referred,
@@ -82,70 +73,59 @@ export async function storedIds(
   return new Set(rows.map(({ id }) => id!))
 }
 
-export function storedLinks(db: App['db'], { organizationId, projectId }: Target): Links {
+/** What is stored of the target, as an import that writes needs it. */
+export function storedOf(
+  db: App['db'],
+  target: Target,
+): Pick<Context, 'db' | 'known' | 'links' | 'checkouts' | 'keepLost'> {
+  const { organizationId, projectId, merchantId } = target
   return {
-    async add(links) {
-      await db.query(
-        `with held as materialized (select hold_organization($1))
-         insert into stripe_invoice_payments (organization_id, project_id, payment, subscription_id)
-         select distinct on (payment) $1, $2, payment, subscription_id
-         from json_populate_recordset(null::stripe_invoice_payments, $3), held
-         on conflict (organization_id, project_id, payment) do update set subscription_id = excluded.subscription_id`,
-        [organizationId, projectId, JSON.stringify(links)],
-      )
-    },
-    async find(payments) {
-      const rows = await db.query(
-        `select payment, subscription_id from stripe_invoice_payments
-         where organization_id = $1 and project_id = $2 and payment = any($3)`,
-        [organizationId, projectId, payments],
-      )
-      return new Map(rows.map(({ payment, subscription_id }) => [payment!, subscription_id!]))
-    },
+    db,
+    known: (table, ids) => storedIds(db, table, projectId, ids),
+    links: storedLookup(db, target, 'stripe_invoice_payments', 'payment', 'subscription_id'),
+    checkouts: storedLookup(db, target, 'stripe_checkouts', 'bought', 'names'),
+    keepLost: (charges) => storeLost(db.query, { organizationId, psp: 'stripe', merchantId }, charges),
   }
 }
 
-export function storedCheckouts(db: App['db'], { organizationId, projectId }: Target): Checkouts {
+function storedLookup<Value>(
+  db: App['db'],
+  { organizationId, projectId }: Target,
+  table: string,
+  key: string,
+  column: string,
+): Lookup<Value> {
   return {
-    async add(named) {
+    async add(values) {
+      if (values.size === 0) return
+      const rows = Array.from(values, ([id, value]) => ({ [key]: id, [column]: value }))
       await db.query(
         `with held as materialized (select hold_organization($1))
-         insert into stripe_checkouts (organization_id, project_id, bought, names)
-         select distinct on (bought) $1, $2, bought, names
-         from json_populate_recordset(null::stripe_checkouts, $3), held
-         on conflict (organization_id, project_id, bought) do update set names = excluded.names`,
-        [organizationId, projectId, JSON.stringify(named)],
+         insert into ${table} (organization_id, project_id, ${key}, ${column})
+         select $1, $2, ${key}, ${column} from json_populate_recordset(null::${table}, $3), held
+         on conflict (organization_id, project_id, ${key}) do update set ${column} = excluded.${column}`,
+        [organizationId, projectId, JSON.stringify(rows)],
       )
     },
-    async find(bought) {
-      if (bought.length === 0) return new Map()
+    async find(ids) {
+      if (ids.length === 0) return new Map()
       const rows = await db.query(
-        'select bought, names from stripe_checkouts where organization_id = $1 and project_id = $2 and bought = any($3)',
-        [organizationId, projectId, bought],
+        `select ${key} as id, to_json(${column}) as value from ${table}
+         where organization_id = $1 and project_id = $2 and ${key} = any($3)`,
+        [organizationId, projectId, ids],
       )
-      return new Map(rows.map(({ bought, names }) => [bought!, JSON.parse(names!)]))
+      return new Map(rows.map(({ id, value }) => [id!, JSON.parse(value!)]))
     },
   }
 }
 
 /** For a dry run, which stores nothing. */
-export function checkoutsInMemory(): Checkouts {
-  const known = new Map<string, Names>()
+export function lookupInMemory<Value>(): Lookup<Value> {
+  const known = new Map<string, Value>()
   return {
-    async add(named) {
-      for (const { bought, names } of named) known.set(bought, names)
+    async add(values) {
+      for (const [id, value] of values) known.set(id, value)
     },
-    find: async (bought) => new Map(bought.flatMap((one) => (known.has(one) ? [[one, known.get(one)!]] : []))),
-  }
-}
-
-/** For a dry run, which stores nothing. */
-export function linksInMemory(): Links {
-  const known = new Map<string, string>()
-  return {
-    async add(links) {
-      for (const { payment, subscription_id } of links) known.set(payment, subscription_id)
-    },
-    find: async (payments) => new Map(payments.flatMap((one) => (known.has(one) ? [[one, known.get(one)!]] : []))),
+    find: async (ids) => new Map(ids.flatMap((id) => (known.has(id) ? [[id, known.get(id)!]] : []))),
   }
 }

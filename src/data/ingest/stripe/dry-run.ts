@@ -2,7 +2,7 @@
 
 import type { App } from '../../../app.ts'
 import { importLines } from '../line-import.ts'
-import { type Context, checkoutsInMemory, linksInMemory, type Referred, storedIds } from './context.ts'
+import { type Context, lookupInMemory, type Referred, storedIds } from './context.ts'
 import { idIn, type Line, type Target } from './convert.ts'
 import { feesNowhere } from './fees.ts'
 import { fitLines } from './fit.ts'
@@ -34,8 +34,8 @@ export async function dryRun(
     target,
     tally,
     onRejected,
-    links: linksInMemory(),
-    checkouts: checkoutsInMemory(),
+    links: lookupInMemory(),
+    checkouts: lookupInMemory(),
     fees: feesNowhere,
     keepLost: async () => {},
     async known(table, ids) {

@@ -3,7 +3,7 @@ import type { Stripe } from 'stripe'
 import type { Query } from '../../../lib/pg/types.ts'
 import type { Importing } from '../load.ts'
 import type { WaitingLink } from '../waiting.ts'
-import { checkoutsInMemory, storedIds } from './context.ts'
+import { type Lookup, lookupInMemory, storedIds } from './context.ts'
 import { idOf, type Line, recordId, type Target } from './convert.ts'
 import { type AnyCustomer, externalIdOf } from './customers.ts'
 import { type Names, namesIn, nearest } from './names.ts'
@@ -41,7 +41,7 @@ export async function linkAccount(
   { apply }: { apply: boolean },
 ): Promise<Proposals> {
   const proposals: Proposals = { read: 0, merges: [], links: [], unknown: [] }
-  const checkouts = checkoutsInMemory()
+  const checkouts = lookupInMemory<Names>()
   for (const { path, params, lines } of READINGS)
     for await (const objects of source.pages<{ id: string }>(path, params)) {
       const found = await lines(objects as never[], target, checkouts)
@@ -58,7 +58,7 @@ export async function linkAccount(
 interface Reading {
   path: string
   params: { status?: string; expand?: string[] }
-  lines(objects: never[], target: Target, checkouts: ReturnType<typeof checkoutsInMemory>): Promise<Line[]>
+  lines(objects: never[], target: Target, checkouts: Lookup<Names>): Promise<Line[]>
 }
 
 // In the order of an import, because what is nearer to the money decides.
@@ -67,12 +67,11 @@ const READINGS: Reading[] = [
     path: '/v1/checkout/sessions',
     params: {},
     async lines(sessions: Stripe.Checkout.Session[], { metadata }, checkouts) {
-      await checkouts.add(
-        sessions.flatMap((one) => {
-          const bought = idOf(one.subscription) ?? idOf(one.payment_intent)
-          return bought === undefined ? [] : [{ bought, names: namesIn(metadata, one) }]
-        }),
-      )
+      const named = sessions.flatMap((one) => {
+        const bought = idOf(one.subscription) ?? idOf(one.payment_intent)
+        return bought === undefined ? [] : [[bought, namesIn(metadata, one)] as const]
+      })
+      await checkouts.add(new Map(named))
       return []
     },
   },

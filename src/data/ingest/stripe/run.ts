@@ -2,7 +2,7 @@
 import type { App } from '../../../app.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import { type Importing, Interrupted } from '../load.ts'
-import { type Context, keepLostIn, storedCheckouts, storedIds, storedLinks } from './context.ts'
+import { type Context, storedOf } from './context.ts'
 import { storedFees } from './fees.ts'
 import type { Held } from './hold.ts'
 import { type Changed, changedBy, refresh, type StripeEvent } from './refresh.ts'
@@ -176,17 +176,13 @@ function contextOf({ app, source, state, options: { onRejected } }: Run): Contex
   const { organizationId, projectId, merchantId, options } = state
   const target = { organizationId, projectId, merchantId, ...targetOptions(options) }
   return {
-    db: app.db,
+    ...storedOf(app.db, target),
+    fees: storedFees(app, target),
     source,
     target,
     sinceS: secondsOf(options.since),
     emitEvents: options.follow === true && state.step === EVENTS,
     tally: state.tally,
     onRejected,
-    known: (table, ids) => storedIds(app.db, table, projectId, ids),
-    links: storedLinks(app.db, target),
-    checkouts: storedCheckouts(app.db, target),
-    fees: storedFees(app, target),
-    keepLost: keepLostIn(app.db, target),
   }
 }

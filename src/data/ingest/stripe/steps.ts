@@ -95,9 +95,9 @@ async function convertCheckouts(context: Context, sessions: Stripe.Checkout.Sess
   const named = sessions.flatMap((session) => {
     const names = namesIn(context.target.metadata, session)
     const bought = idOf(session.subscription) ?? idOf(session.payment_intent)
-    return bought === undefined || Object.keys(names).length === 0 ? [] : [{ bought, names }]
+    return bought === undefined || Object.keys(names).length === 0 ? [] : [[bought, names] as const]
   })
-  if (named.length > 0) await context.checkouts.add(named)
+  await context.checkouts.add(new Map(named))
   return []
 }
 
@@ -108,11 +108,10 @@ async function convertInvoices(context: Context, invoices: Stripe.Invoice[]): Pr
     if (subscription_id === undefined) return []
     return (await paymentsOf(context, invoice)).flatMap(({ payment }) => {
       const id = idOf(payment?.payment_intent) ?? idOf(payment?.charge)
-      return id === undefined ? [] : [{ payment: id, subscription_id }]
+      return id === undefined ? [] : [[id, subscription_id] as const]
     })
   })
-  const links = found.flat()
-  if (links.length > 0) await context.links.add(links)
+  await context.links.add(new Map(found.flat()))
   return []
 }
 
