@@ -8,7 +8,6 @@ import {
   listOf,
   NO_FILTER,
   NO_VALUE,
-  type PageFilter,
   parametersOf,
   urlValue,
 } from './dimensions.ts'
@@ -35,7 +34,8 @@ export function filterTo(view: View, path: string, dimension: string, value: str
   return html`<a href="${view.href(path, { [dimension]: urlValue(value) })}">${name}</a>`
 }
 
-function nameOfValue({ dimension, value }: PageFilter, { funnels, products }: Names): string {
+/** The value of a dimension as people know it; `none` for an empty one. */
+export function nameOfValue(dimension: string, value: string, { funnels, products }: Names): string {
   if (value === '') return 'none'
   if (dimension === 'country') return country(value)
   return (dimension === 'funnel' ? funnels[value] : dimension === 'product' ? products[value] : value) ?? value
@@ -57,7 +57,7 @@ export function filterBar(view: View, names: Names): Piece {
   const dimensions = listOf(filters.map(({ dimension }) => dimension))
   return html`<div class="note filtered"><p><strong>Only</strong> ${filters.map(
     (one) =>
-      html`<span class="badge flat">${one.dimension} ${nameOfValue(one, names)} <a href="${without({ [one.dimension]: null })}" aria-label="Remove the filter by ${one.dimension}">×</a></span> `,
+      html`<span class="badge flat">${one.dimension} ${nameOfValue(one.dimension, one.value, names)} <a href="${without({ [one.dimension]: null })}" aria-label="Remove the filter by ${one.dimension}">×</a></span> `,
   )}</p>
     ${!filtered.applied && html`<p>What this page shows is not filtered by ${dimensions}.</p>`}
     ${[...filtered.refused].map((sentence) => html`<p>${sentence}</p>`)}

@@ -2,8 +2,7 @@
 import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { VISITED_BY } from '../dimensions.ts'
-import { callFiltered, filterTo } from '../filter.ts'
-import { country } from '../format.ts'
+import { callFiltered, filterTo, nameOfValue } from '../filter.ts'
 import { html, type Piece } from '../html.ts'
 import { firstLacking, lackingOf, sumLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
@@ -104,13 +103,7 @@ const paybackOf = ({ payback_days, spend }: Return): Piece =>
 /** The value of a dimension, which is null only for all of them together. */
 export function keyCell(view: View, by: string, key: string | null, names: Names): Cell {
   const value = key ?? ''
-  return named(filterTo(view, '/revenue', by, value, nameOf(by, value, names)), value)
-}
-
-const nameOf = (by: string, key: string, { funnels, products }: Names): string => {
-  if (key === '') return 'none'
-  if (by === 'country') return country(key)
-  return (by === 'funnel' ? funnels[key] : by === 'product' ? products[key] : key) ?? key
+  return named(filterTo(view, '/revenue', by, value, nameOfValue(by, value, names)), value)
 }
 
 // Thirty days say nothing of a worth, and little of an experiment.

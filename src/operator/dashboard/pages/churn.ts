@@ -2,8 +2,8 @@
 import { addDays, dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { urlValue } from '../dimensions.ts'
-import { callFiltered } from '../filter.ts'
-import { country, money, number, percent, words } from '../format.ts'
+import { callFiltered, nameOfValue } from '../filter.ts'
+import { money, number, percent, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { movementsLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, roundMoney, valueCell } from '../numbers.ts'
@@ -136,12 +136,9 @@ function churnTable(view: View, by: By, rows: Churn[], sum: Churn | undefined, n
   }
 }
 
-const nameOf = (by: By, key: string, { funnels, products }: Names): string => {
-  if (key === '') return 'none'
-  if (by === 'country') return country(key)
-  if (by === 'cohort') return monthOf(key)
-  if (by === 'reason') return words(key)
-  return (by === 'funnel' ? funnels[key] : by === 'product' ? products[key] : key) ?? key
+const nameOf = (by: By, key: string, names: Names): string => {
+  if (by === 'cohort' && key !== '') return monthOf(key)
+  return by === 'reason' && key !== '' ? words(key) : nameOfValue(by, key, names)
 }
 
 const dueLink = (view: View, day: string): Piece => {

@@ -1,7 +1,7 @@
 // Refund and dispute rates over the payments that they belong to, by one dimension.
 import { monthOf } from '../../../lib/days.ts'
-import { filterLink } from '../filter.ts'
-import { country, percent } from '../format.ts'
+import { filterLink, nameOfValue } from '../filter.ts'
+import { percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection } from '../parts.ts'
@@ -83,9 +83,7 @@ function nameCell(view: View, by: By, key: string, names: Names) {
   return named(filterLink(view, by, key, name), key, name)
 }
 
-function nameOf(by: By, key: string, { products, funnels }: Names): string {
+function nameOf(by: By, key: string, names: Names): string {
   if (key === '') return 'unknown'
-  if (by === 'country') return country(key)
-  if (by === 'cohort') return monthOf(`${key}-01`)
-  return (by === 'product' ? products[key] : by === 'funnel' ? funnels[key] : undefined) ?? key
+  return by === 'cohort' ? monthOf(`${key}-01`) : nameOfValue(by, key, names)
 }

@@ -1,7 +1,7 @@
 // The change of revenue by dimension: the revenue of each product, country … in the period and in the days it is compared with.
 
 import { filterLink } from '../filter.ts'
-import { change, money } from '../format.ts'
+import { change, money, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { figures, roundMoney, valueCell } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
@@ -49,7 +49,7 @@ function changeTable(
   return {
     caption: `Change of revenue by ${split}`,
     columns: [
-      { label: split.replace(/^./, (letter) => letter.toUpperCase()) },
+      { label: words(split) },
       ...['Before', 'Now', 'Difference', 'Change'].map((label) => ({ label, number: true })),
     ],
     rows: [

@@ -1,7 +1,7 @@
 // Revenue: gross, refunds, chargebacks and net, by period and by each dimension.
 import { addDays } from '../../../lib/days.ts'
-import { filterLink, howToFill } from '../filter.ts'
-import { country, money } from '../format.ts'
+import { filterLink, howToFill, nameOfValue } from '../filter.ts'
+import { money, words } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
 import {
@@ -72,7 +72,7 @@ export async function revenue(view: View): Promise<Page> {
       })}
       ${section(
         `Revenue by ${by} and ${split}`,
-        html`${choices(view, Object.fromEntries(splits.map((name) => [name, capitalized(name)])), split)}
+        html`${choices(view, Object.fromEntries(splits.map((name) => [name, words(name)])), split)}
         ${chart(
           view,
           'split',
@@ -148,15 +148,11 @@ async function perPerson(view: View): Promise<Html> {
 }
 
 const KINDS: Record<string, string> = { new: 'New', renewal: 'Renewal', trial: 'Trial', one_off: 'One-off' }
-const capitalized = (name: string) => name.replace(/^./, (letter) => letter.toUpperCase())
 
 function nameOf({ projects }: View, split: string, key: string, names: Names): string {
-  if (key === '') return 'none'
-  if (split === 'project') return projects.find(({ id }) => id === key)?.name || key
-  if (split === 'product') return names.products[key] ?? key
-  if (split === 'funnel') return names.funnels[key] ?? key
-  if (split === 'country') return country(key)
-  return split === 'kind' ? (KINDS[key] ?? capitalized(key.replaceAll('_', ' '))) : key
+  if (split === 'project') return projects.find(({ id }) => id === key)?.name || key || 'none'
+  if (split === 'kind' && key !== '') return KINDS[key] ?? words(key)
+  return nameOfValue(split, key, names)
 }
 
 /** Amounts in several currencies have no sum. */
@@ -188,7 +184,7 @@ function splitTable(view: View, split: string, found: Figure[], names: Names): T
     .sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
   return {
     caption: `By ${split}`,
-    columns: columns(capitalized(split), true),
+    columns: columns(words(split), true),
     rows: rows.map(({ key, values }) => [
       named(filterLink(view, split, key!, nameOf(view, split, key!, names)), key!),
       valueCell('usd', values.revenue),

@@ -1,7 +1,7 @@
 // The sessions and payments behind figures: lists with the period and the filters of the page that led to them.
 import { addDays } from '../../../lib/days.ts'
 import { FILTERED_BY, type PageFilter } from '../dimensions.ts'
-import { country, cut, id, language, time } from '../format.ts'
+import { country, cut, id, language, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { type Names, nameOfFunnel, namesOf } from '../numbers.ts'
@@ -21,7 +21,7 @@ const personLink = (view: View, { profile_id, email }: { profile_id: string; ema
     email ?? profile_id,
   )
 
-const textFilter = (name: PageFilter['dimension']) => ({ name, label: name.replace(/^./, (one) => one.toUpperCase()) })
+const textFilter = (name: PageFilter['dimension']) => ({ name, label: words(name) })
 
 /** Choices of a filter by a funnel, product … with its name. */
 const choicesOf = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
