@@ -3,6 +3,7 @@ import type { Stripe } from 'stripe'
 import { postCharge } from './balance-transactions.ts'
 import { type Call, type Dialect, inPath, metadata, route, text } from './call.ts'
 import { readRoutes } from './lists.ts'
+import { nulls } from './nulls.ts'
 
 type Charge = Stripe.Charge
 
@@ -34,10 +35,10 @@ export function makeCharge(dialect: Dialect, intent: Stripe.PaymentIntent, decli
     amount: intent.amount,
     amount_captured: decline ? 0 : intent.amount,
     amount_refunded: 0,
-    application: null,
-    application_fee: null,
-    application_fee_amount: null,
-    balance_transaction: null,
+    ...nulls('application application_fee application_fee_amount balance_transaction'),
+    ...nulls('failure_balance_transaction on_behalf_of receipt_email receipt_number receipt_url review'),
+    ...nulls('shipping source source_transfer statement_descriptor statement_descriptor_suffix transfer_data'),
+    ...nulls('transfer_group'),
     billing_details: method.billing_details,
     calculated_statement_descriptor: 'PLAY MONEY',
     captured: !decline,
@@ -46,31 +47,18 @@ export function makeCharge(dialect: Dialect, intent: Stripe.PaymentIntent, decli
     customer: intent.customer,
     description: intent.description,
     disputed: false,
-    failure_balance_transaction: null,
     failure_code: decline?.code ?? null,
     failure_message: decline?.message ?? null,
     fraud_details: {},
     livemode,
     metadata: intent.metadata,
-    on_behalf_of: null,
     outcome: outcomeOf(decline),
     paid: !decline,
     payment_intent: intent.id,
     payment_method: method.id,
     payment_method_details: { type: 'card', card: cardDetails(method, intent.amount) },
-    receipt_email: null,
-    receipt_number: null,
-    receipt_url: null,
     refunded: false,
-    review: null,
-    shipping: null,
-    source: null,
-    source_transfer: null,
-    statement_descriptor: null,
-    statement_descriptor_suffix: null,
     status: decline ? 'failed' : 'succeeded',
-    transfer_data: null,
-    transfer_group: null,
   }
   return decline ? state.put(made) : postCharge(dialect, state.put(made))
 }
@@ -96,20 +84,15 @@ function cardDetails({ card }: Stripe.PaymentMethod, amount: number): Stripe.Cha
     brand: card?.brand ?? null,
     checks: { address_line1_check: null, address_postal_code_check: null, cvc_check: null },
     country: card?.country ?? null,
-    electronic_commerce_indicator: null,
+    ...nulls('electronic_commerce_indicator installments mandate three_d_secure transaction_link_id wallet'),
     exp_month: card?.exp_month ?? 12,
     exp_year: card?.exp_year ?? 2034,
     fingerprint: card?.fingerprint ?? null,
     funding: card?.funding ?? null,
-    installments: null,
     last4: card?.last4 ?? null,
-    mandate: null,
     network: card?.brand ?? null,
     network_token: { used: false },
     network_transaction_id: '100000000000000',
     regulated_status: 'unregulated',
-    three_d_secure: null,
-    transaction_link_id: null,
-    wallet: null,
   }
 }

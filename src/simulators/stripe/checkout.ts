@@ -18,6 +18,7 @@ import {
 import { customerRoutes } from './customers.ts'
 import { invalid } from './errors.ts'
 import { readRoutes } from './lists.ts'
+import { nulls } from './nulls.ts'
 import { paymentIntentRoutes } from './payment-intents.ts'
 import { paymentMethodRoutes } from './payment-methods.ts'
 import { subscriptionRoutes } from './subscriptions.ts'
@@ -96,37 +97,13 @@ function create(dialect: Dialect, call: Call): object {
 
 // The fields that this simulator never sets, or only when the session is paid.
 const UNSET = {
-  adaptive_pricing: null,
-  after_expiration: null,
-  allow_promotion_codes: null,
-  allowed_payment_method_types: null,
-  billing_address_collection: null,
-  client_secret: null,
-  collected_information: null,
-  consent: null,
-  consent_collection: null,
-  currency_conversion: null,
-  customer_account: null,
-  customer_details: null,
-  integration_identifier: null,
-  invoice: null,
-  invoice_creation: null,
-  locale: null,
-  managed_payments: null,
-  origin_context: null,
-  payment_intent: null,
-  payment_link: null,
-  payment_method_collection: null,
-  payment_method_configuration_details: null,
-  permissions: null,
-  recovered_from: null,
-  saved_payment_method_options: null,
-  setup_intent: null,
-  shipping_address_collection: null,
-  shipping_cost: null,
-  submit_type: null,
-  subscription: null,
-  wallet_options: null,
+  ...nulls('adaptive_pricing after_expiration allow_promotion_codes allowed_payment_method_types'),
+  ...nulls('billing_address_collection client_secret collected_information consent consent_collection'),
+  ...nulls('currency_conversion customer_account customer_details integration_identifier invoice'),
+  ...nulls('invoice_creation locale managed_payments origin_context payment_intent payment_link'),
+  ...nulls('payment_method_collection payment_method_configuration_details permissions recovered_from'),
+  ...nulls('saved_payment_method_options setup_intent shipping_address_collection shipping_cost submit_type'),
+  ...nulls('subscription wallet_options'),
 } as const
 
 function readItems(dialect: Dialect, call: Call, mode: 'payment' | 'subscription'): { bought: Bought; total: number } {
@@ -188,11 +165,7 @@ export function payCheckout(dialect: Dialect, id: string, email: string | undefi
 }
 
 const NO_DETAILS = {
-  address: null,
-  business_name: null,
-  individual_name: null,
-  name: null,
-  phone: null,
+  ...nulls('address business_name individual_name name phone'),
   tax_exempt: 'none',
 } as const
 

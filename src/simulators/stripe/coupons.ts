@@ -4,6 +4,7 @@ import { DAY_S } from '../../lib/days.ts'
 import type { Form } from '../../lib/http/form.ts'
 import { type Call, type Dialect, existing, inPath, integer, metadata, oneOf, required, route, text } from './call.ts'
 import { invalid } from './errors.ts'
+import { nulls } from './nulls.ts'
 
 const FIELDS = [
   'amount_off',
@@ -73,17 +74,11 @@ export function addDiscounts(dialect: Dialect, call: Call, owner: Partial<Stripe
     const made: Stripe.Discount = {
       id: dialect.state.newId('di'),
       object: 'discount',
-      checkout_session: null,
-      customer: null,
-      customer_account: null,
+      ...nulls('checkout_session customer customer_account invoice invoice_item promotion_code subscription'),
+      ...nulls('subscription_item'),
       end,
-      invoice: null,
-      invoice_item: null,
-      promotion_code: null,
       source: { coupon: coupon.id, type: 'coupon' },
       start,
-      subscription: null,
-      subscription_item: null,
       ...owner,
     }
     return dialect.state.put(made).id

@@ -4,6 +4,7 @@ import type { Form } from '../../lib/http/form.ts'
 import { type Call, type Dialect, existing, inPath, metadata, route, text } from './call.ts'
 import { missing } from './errors.ts'
 import { LIST_PARAMS, list, matching } from './lists.ts'
+import { nulls } from './nulls.ts'
 
 const FIELDS = [
   'address',
@@ -36,26 +37,17 @@ function create(dialect: Dialect, call: Call): object {
   const blank: Stripe.Customer = {
     id: state.newId('cus'),
     object: 'customer',
-    address: null,
+    ...nulls('address currency default_source description discount email name phone shipping test_clock'),
     balance: 0,
     created: state.now(),
-    currency: null,
-    default_source: null,
     delinquent: false,
-    description: null,
-    discount: null,
-    email: null,
     invoice_prefix: state.newId('x').slice(2, 10).toUpperCase(),
     invoice_settings: { custom_fields: null, default_payment_method: null, footer: null, rendering_options: null },
     livemode,
     metadata: {},
-    name: null,
     next_invoice_sequence: 1,
-    phone: null,
     preferred_locales: [],
-    shipping: null,
     tax_exempt: 'none',
-    test_clock: null,
   }
   const made = state.put(withChanges(dialect, blank, call))
   dialect.emit('customer.created', made)

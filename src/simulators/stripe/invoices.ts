@@ -3,6 +3,7 @@ import type { Stripe } from 'stripe'
 import { type Call, type Dialect, existing, inPath, required, route, text } from './call.ts'
 import { StripeError } from './errors.ts'
 import { LIST_PARAMS, list, matching } from './lists.ts'
+import { nulls } from './nulls.ts'
 import { idOf, pay } from './payment-intents.ts'
 import type { State } from './state.ts'
 
@@ -109,34 +110,11 @@ function paymentOf(
 
 // The fields that this simulator never sets, or only later.
 const UNSET = {
-  account_tax_ids: null,
-  application: null,
-  automatically_finalizes_at: null,
-  custom_fields: null,
-  customer_account: null,
-  customer_address: null,
-  customer_email: null,
-  customer_name: null,
-  customer_phone: null,
-  customer_shipping: null,
-  default_payment_method: null,
-  default_source: null,
-  description: null,
-  due_date: null,
-  footer: null,
-  from_invoice: null,
-  last_finalization_error: null,
-  latest_revision: null,
-  next_payment_attempt: null,
-  number: null,
-  on_behalf_of: null,
-  receipt_number: null,
-  rendering: null,
-  shipping_cost: null,
-  shipping_details: null,
-  statement_descriptor: null,
-  test_clock: null,
-  webhooks_delivered_at: null,
+  ...nulls('account_tax_ids application automatically_finalizes_at custom_fields customer_account'),
+  ...nulls('customer_address customer_email customer_name customer_phone customer_shipping'),
+  ...nulls('default_payment_method default_source description due_date footer from_invoice'),
+  ...nulls('last_finalization_error latest_revision next_payment_attempt number on_behalf_of receipt_number'),
+  ...nulls('rendering shipping_cost shipping_details statement_descriptor test_clock webhooks_delivered_at'),
   amount_overpaid: 0,
   amount_shipping: 0,
   ending_balance: 0,

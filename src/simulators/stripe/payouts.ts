@@ -5,6 +5,7 @@ import { ACCOUNT_CURRENCY, enter } from './balance-transactions.ts'
 import { type Dialect, existing } from './call.ts'
 import { invalid } from './errors.ts'
 import { readRoutes } from './lists.ts'
+import { nulls } from './nulls.ts'
 import type { Objects } from './state.ts'
 
 /** As the API shows it: without the entries, which only the list of balance transactions shows. */
@@ -33,29 +34,20 @@ export function payOut(dialect: Dialect): Stripe.Payout | undefined {
     id,
     object: 'payout',
     amount,
-    application_fee: null,
-    application_fee_amount: null,
+    ...nulls('application_fee application_fee_amount destination failure_balance_transaction failure_code'),
+    ...nulls('failure_message original_payout payout_method reversed_by statement_descriptor trace_id'),
     arrival_date: (Math.floor(state.now() / DAY_S) + 2) * DAY_S,
     automatic: true,
     balance_transaction: own.id,
     created: state.now(),
     currency: ACCOUNT_CURRENCY,
     description: 'STRIPE PAYOUT',
-    destination: null,
-    failure_balance_transaction: null,
-    failure_code: null,
-    failure_message: null,
     livemode,
     metadata: {},
     method: 'standard',
-    original_payout: null,
-    payout_method: null,
     reconciliation_status: 'completed',
-    reversed_by: null,
     source_type: 'card',
-    statement_descriptor: null,
     status: 'paid',
-    trace_id: null,
     type: 'bank_account',
     entries: [own.id, ...waiting.map(({ id: entry }) => entry)],
   }

@@ -18,6 +18,7 @@ import {
 import { invalid } from './errors.ts'
 import { hide } from './hidden.ts'
 import { LIST_PARAMS, list, matching } from './lists.ts'
+import { nulls } from './nulls.ts'
 import { readTiers } from './tiers.ts'
 
 const PRODUCT_FIELDS = ['active', 'description', 'metadata', 'name', 'statement_descriptor']
@@ -64,22 +65,16 @@ function createProduct(dialect: Dialect, call: Call): object {
     object: 'product',
     active: true,
     created: state.now(),
-    default_price: null,
+    ...nulls('default_price package_dimensions shippable tax_code tax_details unit_label url'),
     description: text(call, 'description') ?? null,
     images: [],
     livemode,
     marketing_features: [],
     metadata: metadata(call),
     name: required(call, 'name'),
-    package_dimensions: null,
-    shippable: null,
     statement_descriptor: text(call, 'statement_descriptor') ?? null,
-    tax_code: null,
-    tax_details: null,
     type: 'service',
-    unit_label: null,
     updated: state.now(),
-    url: null,
   }
   dialect.emit('product.created', state.put(made))
   return made

@@ -4,6 +4,7 @@ import { post } from './balance-transactions.ts'
 import { type Call, type Dialect, existing, inPath, integer, metadata, oneOf, route, text } from './call.ts'
 import { invalid } from './errors.ts'
 import { readRoutes } from './lists.ts'
+import { nulls } from './nulls.ts'
 import { idOf } from './payment-intents.ts'
 import { behaviourOf } from './payment-methods.ts'
 
@@ -73,16 +74,13 @@ export function refund(
     created: state.now(),
     currency: charge.currency,
     customer: charge.customer,
-    customer_account: null,
+    ...nulls('customer_account receipt_number source_transfer_reversal transfer_reversal'),
     destination_details: { card: { type: 'refund' }, type: 'card' },
     metadata: meta,
     payment_intent: charge.payment_intent,
     payment_method: charge.payment_method,
     reason,
-    receipt_number: null,
-    source_transfer_reversal: null,
     status: refundPendingMs === undefined ? 'succeeded' : 'pending',
-    transfer_reversal: null,
   })
   countRefunds(dialect, charge.id)
   dialect.emit('refund.created', made)

@@ -7,6 +7,7 @@ import { addDiscounts } from './coupons.ts'
 import { invalid } from './errors.ts'
 import { collect } from './invoices.ts'
 import { LIST_PARAMS, list, matching } from './lists.ts'
+import { nulls } from './nulls.ts'
 
 type Subscription = Stripe.Subscription
 
@@ -56,29 +57,11 @@ function create(dialect: Dialect, call: Call): object {
 
 // The fields that this simulator never sets, or only later.
 const UNSET = {
-  application: null,
-  application_fee_percent: null,
-  billing_cycle_anchor_config: null,
-  billing_thresholds: null,
-  cancel_at: null,
-  canceled_at: null,
-  customer_account: null,
-  days_until_due: null,
-  default_source: null,
-  description: null,
-  ended_at: null,
-  latest_invoice: null,
-  managed_payments: null,
-  next_pending_invoice_item_invoice: null,
-  on_behalf_of: null,
-  pause_collection: null,
-  payment_settings: null,
-  pending_invoice_item_interval: null,
-  pending_setup_intent: null,
-  pending_update: null,
-  schedule: null,
-  test_clock: null,
-  transfer_data: null,
+  ...nulls('application application_fee_percent billing_cycle_anchor_config billing_thresholds cancel_at'),
+  ...nulls('canceled_at customer_account days_until_due default_source description ended_at latest_invoice'),
+  ...nulls('managed_payments next_pending_invoice_item_invoice on_behalf_of pause_collection payment_settings'),
+  ...nulls('pending_invoice_item_interval pending_setup_intent pending_update schedule test_clock'),
+  ...nulls('transfer_data'),
 } as const
 
 function initialSubscription(dialect: Dialect, call: Call, customer: Stripe.Customer, trialDays: number): Subscription {
@@ -105,10 +88,7 @@ function initialSubscription(dialect: Dialect, call: Call, customer: Stripe.Cust
     default_tax_rates: [],
     discounts: addDiscounts(dialect, call, { subscription: id, customer: customer.id }),
     invoice_settings: {
-      account_tax_ids: null,
-      custom_fields: null,
-      description: null,
-      footer: null,
+      ...nulls('account_tax_ids custom_fields description footer'),
       issuer: { type: 'self' },
     },
     items: { object: 'list', data: items, has_more: false, url: `/v1/subscription_items?subscription=${id}` },
