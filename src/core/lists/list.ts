@@ -16,6 +16,13 @@ export interface Filter {
   counter?: string
 }
 
+/** A filter for the rows with this value in a column. */
+export const equals = <const More extends Pick<Filter, 'selective' | 'counter'>>(
+  column: string,
+  description: string,
+  more?: More,
+) => ({ schema: Type.String({ description }), where: (value: string) => `${column} = ${value}`, ...(more as More) })
+
 export interface List {
   /** The name in cursors and of its statements. */
   name: string

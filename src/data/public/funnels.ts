@@ -1,6 +1,6 @@
 // Funnels: the list with its filters, and one funnel by id. A deleted funnel is still found by id.
 import type { FastifyInstance } from 'fastify'
-import { listOf } from '../../core/lists/list.ts'
+import { equals, listOf } from '../../core/lists/list.ts'
 import { funnel, funnelRecord } from '../../core/records/funnel.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { fold } from '../../lib/text.ts'
@@ -19,14 +19,8 @@ const list = listOf(funnelRecord, {
       where: (value) => `strpos(f.title_folded, ${value}) > 0`,
       param: fold,
     },
-    alias: {
-      schema: Type.String({ description: 'Only funnels with this alias.' }),
-      where: (value) => `f.alias = ${value}`,
-    },
-    type: {
-      schema: Type.String({ description: 'Only funnels of this type, such as `default` or `cancellation`.' }),
-      where: (value) => `f.type = ${value}`,
-    },
+    alias: equals('f.alias', 'Only funnels with this alias.'),
+    type: equals('f.type', 'Only funnels of this type, such as `default` or `cancellation`.'),
     deleted: {
       schema: Type.Boolean({ description: '`true` includes deleted funnels.', default: false }),
       where: () => '',

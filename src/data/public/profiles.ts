@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { inAuditTurn } from '../../core/audit/turns.ts'
 import { erase } from '../../core/erasure/erasure.ts'
-import { listOf } from '../../core/lists/list.ts'
+import { equals, listOf } from '../../core/lists/list.ts'
 import { profile, profileRecord } from '../../core/records/profile.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { callerOf } from '../../lib/http/client-address.ts'
@@ -25,11 +25,7 @@ const list = listOf(profileRecord, {
       param: foldQueriedEmail,
       selective: true,
     },
-    funnel_id: {
-      schema: Type.String({ description: 'Only profiles that came through this funnel first.' }),
-      where: (value) => `p.funnel_id = ${value}`,
-      counter: 'funnel_id',
-    },
+    funnel_id: equals('p.funnel_id', 'Only profiles that came through this funnel first.', { counter: 'funnel_id' }),
   },
 })
 

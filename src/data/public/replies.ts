@@ -1,9 +1,8 @@
 // The form replies of all sessions: an item for each session, in the order and with the windows of sessions.
 import type { FastifyInstance } from 'fastify'
-import { listOf } from '../../core/lists/list.ts'
+import { equals, listOf } from '../../core/lists/list.ts'
 import { sessionReplies } from '../../core/records/reply.ts'
 import { sessionRecord } from '../../core/records/session.ts'
-import { Type } from '../../lib/shape/schema.ts'
 import type { PublicContext } from './context.ts'
 import { listRoute } from './resource.ts'
 
@@ -18,11 +17,7 @@ const list = {
     maxLimit: MAX_LIMIT,
     sync: true,
     filters: {
-      funnel_id: {
-        schema: Type.String({ description: 'Only sessions of this funnel.' }),
-        where: (id) => `s.funnel_id = ${id}`,
-        counter: 'funnel_id',
-      },
+      funnel_id: equals('s.funnel_id', 'Only sessions of this funnel.', { counter: 'funnel_id' }),
     },
   }),
   name: 'replies',

@@ -1,6 +1,6 @@
 // Sessions: the list, one session with its replies, and the replies with their screens.
 import type { FastifyInstance } from 'fastify'
-import { listOf } from '../../core/lists/list.ts'
+import { equals, listOf } from '../../core/lists/list.ts'
 import type { Reads } from '../../core/lists/source.ts'
 import { reply, replyDetail } from '../../core/records/reply.ts'
 import { session, sessionRecord } from '../../core/records/session.ts'
@@ -19,16 +19,8 @@ const list = listOf(sessionRecord, {
   maxLimit: 500,
   sync: true,
   filters: {
-    profile_id: {
-      schema: Type.String({ description: 'Only sessions of this profile.' }),
-      where: (id) => `s.profile_id = ${id}`,
-      selective: true,
-    },
-    funnel_id: {
-      schema: Type.String({ description: 'Only sessions of this funnel.' }),
-      where: (id) => `s.funnel_id = ${id}`,
-      counter: 'funnel_id',
-    },
+    profile_id: equals('s.profile_id', 'Only sessions of this profile.', { selective: true }),
+    funnel_id: equals('s.funnel_id', 'Only sessions of this funnel.', { counter: 'funnel_id' }),
   },
 })
 

@@ -1,6 +1,6 @@
 // Subscriptions: the list with its filters, and one subscription with its details.
 import type { FastifyInstance } from 'fastify'
-import { listOf } from '../../core/lists/list.ts'
+import { equals, listOf } from '../../core/lists/list.ts'
 import {
   DETAIL_JOINS,
   JOINS,
@@ -21,26 +21,12 @@ const list = listOf(subscriptionRecord, {
   maxLimit: 500,
   sync: true,
   filters: {
-    profile_id: {
-      schema: Type.String({ description: 'Only subscriptions of this profile.' }),
-      where: (value) => `s.profile_id = ${value}`,
-      selective: true,
-    },
-    psp: {
-      schema: Type.String({ description: 'Only subscriptions with this `payment_provider`.' }),
-      where: (value) => `s.payment_provider = ${value}`,
+    profile_id: equals('s.profile_id', 'Only subscriptions of this profile.', { selective: true }),
+    psp: equals('s.payment_provider', 'Only subscriptions with this `payment_provider`.', {
       counter: 'payment_provider',
-    },
-    funnel_id: {
-      schema: Type.String({ description: 'Only subscriptions sold through this funnel.' }),
-      where: (value) => `s.funnel_id = ${value}`,
-      counter: 'funnel_id',
-    },
-    product_id: {
-      schema: Type.String({ description: 'Only subscriptions of this product.' }),
-      where: (value) => `s.product_id = ${value}`,
-      counter: 'product_id',
-    },
+    }),
+    funnel_id: equals('s.funnel_id', 'Only subscriptions sold through this funnel.', { counter: 'funnel_id' }),
+    product_id: equals('s.product_id', 'Only subscriptions of this product.', { counter: 'product_id' }),
     status: {
       schema: Type.String({ enum: [...STATUSES], description: 'Only subscriptions with this status.' }),
       where: (value) => `s.status = ${value}`,

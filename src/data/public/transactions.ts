@@ -1,8 +1,7 @@
 // Transactions: the list with its filters.
 import type { FastifyInstance } from 'fastify'
-import { listOf } from '../../core/lists/list.ts'
+import { equals, listOf } from '../../core/lists/list.ts'
 import { JOINS, transaction, transactionRecord } from '../../core/records/transaction.ts'
-import { Type } from '../../lib/shape/schema.ts'
 import type { PublicContext } from './context.ts'
 import { listRoute } from './resource.ts'
 
@@ -13,11 +12,7 @@ const list = listOf(transactionRecord, {
   maxLimit: 500,
   sync: true,
   filters: {
-    subscription_id: {
-      schema: Type.String({ description: 'Only transactions of this subscription.' }),
-      where: (value) => `t.subscription_id = ${value}`,
-      selective: true,
-    },
+    subscription_id: equals('t.subscription_id', 'Only transactions of this subscription.', { selective: true }),
   },
 })
 
