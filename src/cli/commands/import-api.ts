@@ -11,7 +11,7 @@ import {
   type ApiImportName,
   type ApiImportState,
   beginState,
-  freshNotes,
+  emptyNotes,
   saveState,
   takeTurn,
 } from '../../data/ingest/api/state.ts'
@@ -178,7 +178,7 @@ async function check(
   progress: Progress,
 ): Promise<Result> {
   const place = { step: '', at: null, since: null, next: null, report: null }
-  const state = { ...name, pass: 1, place, notes: freshNotes() }
+  const state = { ...name, pass: 1, place, notes: emptyNotes() }
   const report = dryReport(state.notes, await dryRunApi(importing, state))
   progress.stop()
   const { differences: _, ...rest } = report

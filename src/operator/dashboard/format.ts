@@ -193,9 +193,9 @@ export function status(word: string | null | undefined): Piece {
 }
 
 /** A bar for a share from 0 to 1. It is an SVG because the Content-Security-Policy forbids style attributes. */
-export function bar(share: number, tone = ''): Html {
+export function bar(share: number): Html {
   const width = Math.max(0, Math.min(100, share * 100)).toFixed(2)
-  return html`<svg class="bar ${tone}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="8"/><rect class="fill" width="${width}" height="8"/></svg>`
+  return html`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="8"/><rect class="fill" width="${width}" height="8"/></svg>`
 }
 
 /** Text on one line, truncated if it is too long; the title has all of it. */

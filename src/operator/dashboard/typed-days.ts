@@ -4,20 +4,8 @@ import { type Html, html } from './html.ts'
 
 /** The parameters and fields of forms that are days. */
 const DAYS = ['from', 'to', 'since', 'day', 'expires_at', 'created_after']
-const MONTHS = [
-  'january',
-  'february',
-  'march',
-  'april',
-  'may',
-  'june',
-  'july',
-  'august',
-  'september',
-  'october',
-  'november',
-  'december',
-]
+const MONTH = new Intl.DateTimeFormat('en', { month: 'long', timeZone: 'UTC' })
+const MONTHS = Array.from({ length: 12 }, (_, month) => MONTH.format(Date.UTC(2026, month)).toLowerCase())
 
 /** `26 Oct 2026` and `26 October 2026` as `2026-10-26`. Any other text stays, for the check of days to refuse it. */
 function isoDay(text: string): string {

@@ -43,13 +43,7 @@ const REFERENCES: Record<string, [field: string, kind: ItemKind, required: boole
   ],
 }
 
-const PATHS: Partial<Record<ItemKind, string>> = {
-  funnel: '/funnels',
-  product: '/products',
-  profile: '/profiles',
-  session: '/sessions',
-  subscription: '/subscriptions',
-}
+// The table of a kind, and the path of its list at the service.
 const TABLES: Record<string, string> = {
   funnel: 'funnels',
   experiment: 'experiments',
@@ -123,8 +117,7 @@ async function read({ source }: Completing, { kind, id, by }: Wanted): Promise<C
     const { created_at } = by.data
     return [convert('experiment', { id, created_at }, id)]
   }
-  const path = PATHS[kind]!
-  const found = await findOne(source, path, id)
+  const found = await findOne(source, `/${TABLES[kind]}`, id)
   if (!found) return undefined
   const record = convert(kind, found, id)
   if (kind !== 'session' || hasNoReplies(found)) return [record]

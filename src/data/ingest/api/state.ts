@@ -61,7 +61,7 @@ export interface ApiImportState extends ApiImportName {
   notes: Notes
 }
 
-const emptyNotes = (): Notes => ({
+export const emptyNotes = (): Notes => ({
   read: 0,
   repeated: 0,
   repeats: [],
@@ -220,5 +220,3 @@ function stateOf(row: NamedRow): ApiImportState {
     notes: { ...emptyNotes(), ...JSON.parse(row.notes!) },
   }
 }
-
-export const freshNotes = emptyNotes
