@@ -49,9 +49,3 @@ for (const [words, pattern] of commands) {
     assert.deepEqual(outcome, { code: 1, stdout, stderr })
   })
 }
-
-test('2 and the reason: a database that cannot be reached', async () => {
-  const { code, stderr } = await tundish(['org', 'list'], { ...env, DATABASE_URL: 'postgresql://x:y@127.0.0.1:1/none' })
-  assert.equal(code, 2)
-  assert.match(stderr, /^The database of DATABASE_URL cannot be used \(.*ECONNREFUSED.*\): check its address/)
-})

@@ -39,12 +39,6 @@ describe('organizations, projects and keys', () => {
     assert.doesNotMatch(JSON.stringify(listed), /secret_/)
   })
 
-  test('1 and a sentence for an organization that exists already', async () => {
-    await run('org', 'create', 'twice')
-    const { code, stdout, stderr } = await run('org', 'create', 'twice')
-    assert.deepEqual([code, stdout, stderr], [1, '', 'The organization "twice" exists already.\n'])
-  })
-
   for (const id of ['public', 'docs', '-x', 'a b', 'x'.repeat(65)]) {
     test(`2 for an organization called "${id.slice(0, 8)}"`, async () => {
       const { code, stderr } = await run('org', 'create', '--', id)

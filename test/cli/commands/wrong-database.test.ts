@@ -34,7 +34,7 @@ test('2 and one sentence when the database does not respond', async () => {
   const env = { DATABASE_URL: 'postgresql://user:hunter2@127.0.0.1:1/tundish', MASTER_KEY: KEY }
   const { code, stdout, stderr } = await tundish(['org', 'list'], env)
   assert.deepEqual([code, stdout], [2, ''])
-  assert.match(stderr, /^The database of DATABASE_URL cannot be used .+\n$/)
+  assert.match(stderr, /^The database of DATABASE_URL cannot be used \(.*ECONNREFUSED.*\): check its address.*\n$/)
   assert.doesNotMatch(stderr, /hunter2/)
 })
 

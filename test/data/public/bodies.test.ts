@@ -1,21 +1,17 @@
 // What every endpoint with a body does with it: media types, strict JSON, limits, and a sentence for whatever is wrong.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { insert } from '../../support/data.ts'
-import { type Project, sendBytes, startTestServer, type TestServer } from '../../support/server.ts'
+import { sendBytes, startTestServer } from '../../support/server.ts'
 
 const MIB = 1024 * 1024
 
-describe('a body', () => {
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    server = await startTestServer()
-    project = await server.project()
-    await insert(server.db, project, { profiles: [{ id: 'a' }, { id: 'b' }] })
-  })
-  after(() => server.stop())
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+await insert(server.db, project, { profiles: [{ id: 'a' }, { id: 'b' }] })
 
+describe('a body', () => {
   const post = (body: string | Buffer, headers: string[] = []) =>
     server.api('/profiles/anonymize', { key: project.key, method: 'POST', body, headers })
   const good = '{"profile_ids": ["a"]}'
@@ -36,14 +32,9 @@ describe('a body', () => {
 
   for (const type of [
     'text/plain',
-    'text/json',
     'application/x-www-form-urlencoded',
-    'multipart/form-data; boundary=x',
-    'application/jsonx',
     'application/json-patch+json',
-    'json',
     '',
-    ';',
     'application/json; charset=iso-8859-1',
   ]) {
     test(`415 with Content-Type "${type}"`, async () => {
@@ -56,30 +47,20 @@ describe('a body', () => {
   for (const [what, body, message] of [
     ['nothing', '', /^A body is required/],
     ['space', ' \n', /not valid JSON/],
-    ['an open object', '{"profile_ids": ["a"]', /not valid JSON/],
     ['a comma at the end', '{"profile_ids": ["a"],}', /column 23: expected a name/],
-    ['single quotes', "{'profile_ids': ['a']}", /not valid JSON/],
-    ['a comment', '{"profile_ids": ["a"] /* all */}', /not valid JSON/],
-    ['NaN', '{"profile_ids": [NaN]}', /not valid JSON/],
     ['two values', `${good}${good}`, /not valid JSON/],
     ['a byte order mark', `\ufeff${good}`, /byte order mark/],
     ['a name twice', '{"profile_ids": ["a"], "profile_ids": ["a"]}', /"profile_ids" appears twice/],
-    ['a name twice, once escaped', '{"profile_ids": ["a"], "profile\\u005fids": ["a"]}', /appears twice/],
-    ['a name twice deep inside', '{"profile_ids": [{"x": 1, "x": 2}]}', /"x" appears twice/],
     ['U+0000', '{"profile_ids": ["a\\u0000"]}', /U\+0000/],
-    ['a raw control character', '{"profile_ids": ["a\n"]}', /control character/],
     ['the first half of a surrogate pair', '{"profile_ids": ["\\ud83d"]}', /unpaired surrogate/],
-    ['the second half of a surrogate pair', '{"profile_ids": ["\\ude00"]}', /unpaired surrogate/],
     ['33 levels', `{"profile_ids": ${'['.repeat(32)}${']'.repeat(32)}}`, /nested deeper than 32/],
     ['invalid UTF-8', Buffer.from('{"profile_ids": ["\xff"]}', 'latin1'), /invalid UTF-8/],
-    ['a surrogate in UTF-8', Buffer.from('{"profile_ids": ["\xed\xa0\xbd"]}', 'latin1'), /invalid UTF-8/],
     [
       'a number beyond a double',
       '{"profile_ids": ["a", 1e400]}',
       /^profile_ids\[1\] must be written without an exponent, got 1e400\.$/,
     ],
     ['one without a field', '1e400', /not valid JSON: column 1: a number out of range/],
-    ['one, and another mistake', '{"profile_ids": [1e400}', /not valid JSON: column 18: a number out of range/],
     ['UTF-16', Buffer.from(good, 'utf16le'), /not valid JSON|U\+0000/],
   ] as const) {
     test(`400 for ${what}`, async () => {
@@ -114,20 +95,11 @@ describe('a body', () => {
       '{"profile_ids": ["a"], "__proto__": {}}',
       'Unknown property "__proto__": the properties are profile_ids.',
     ],
-    [
-      'the property in other case',
-      '{"Profile_ids": ["a"]}',
-      'Unknown property "Profile_ids": the properties are profile_ids.',
-    ],
     ['a name with a slash', '{"a/b~c": 1}', 'Unknown property "a/b~c": the properties are profile_ids.'],
-    ['a number as the name', '{"0": 1}', 'Unknown property "0": the properties are profile_ids.'],
     ['an exponent in a list', '[1e400]', /^body\[0\] must be written without an exponent/],
     ['a text for the list', '{"profile_ids": "a"}', 'profile_ids must be an array, got "a".'],
     ['null for the list', '{"profile_ids": null}', 'profile_ids must be an array, got null.'],
     ['a number for an id', '{"profile_ids": ["a", 5]}', 'profile_ids[1] must be a string, got 5.'],
-    ['true for an id', '{"profile_ids": [true]}', 'profile_ids[0] must be a string, got true.'],
-    ['null for an id', '{"profile_ids": [null]}', 'profile_ids[0] must be a string, got null.'],
-    ['an object for an id', '{"profile_ids": [{}]}', 'profile_ids[0] must be a string, got an object.'],
     ['an empty id', '{"profile_ids": [""]}', 'profile_ids[0] must not be empty, got "".'],
     ['no ids', '{"profile_ids": []}', 'profile_ids must have at least 1 item, got 0.'],
     [

@@ -1,23 +1,19 @@
 // What every endpoint does with its query string: nothing is ignored, nothing is coerced, and date-times are RFC 3339.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { BASICS, insert } from '../../support/data.ts'
-import { type Project, sendBytes, startTestServer, type TestServer } from '../../support/server.ts'
+import { sendBytes, startTestServer } from '../../support/server.ts'
+
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+await insert(server.db, project, {
+  ...BASICS,
+  funnels: [{ id: 'funnel', title: 'Größe & Maß' }],
+  subscriptions: [{ id: 'sub', updated_at: '2026-03-01T00:30:00.000001Z' }],
+})
 
 describe('a query string', () => {
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    server = await startTestServer()
-    project = await server.project()
-    await insert(server.db, project, {
-      ...BASICS,
-      funnels: [{ id: 'funnel', title: 'Größe & Maß' }],
-      subscriptions: [{ id: 'sub', updated_at: '2026-03-01T00:30:00.000001Z' }],
-    })
-  })
-  after(() => server.stop())
-
   const get = (path: string) => server.api(path, { key: project.key })
 
   for (const [query, message] of [
@@ -81,21 +77,7 @@ describe('a query string', () => {
     assert.equal((await get('/profiles/profile')).body.anonymized_at, null)
   })
 
-  for (const limit of [
-    '0',
-    '101',
-    '020',
-    '2e1',
-    '%2020',
-    '20%20',
-    '+20',
-    '-1',
-    '20.0',
-    '0x14',
-    '1_0',
-    '٢٠',
-    '1'.repeat(30),
-  ]) {
+  for (const limit of ['0', '101', '020', '2e1', '20%20', '+20', '-1', '20.0', '٢٠', '1'.repeat(30)]) {
     test(`400 for limit=${limit}, naming it`, async () => {
       const response = await get(`/funnels?limit=${limit.startsWith('٢') ? encodeURIComponent(limit) : limit}`)
       assert.equal(response.status, 400)
@@ -125,19 +107,13 @@ describe('a query string', () => {
   for (const [text, found] of [
     ['2026-03-01T00:30:00.000001Z', 1],
     ['2026-03-01T00:30:00.000002Z', 0],
-    ['2026-03-01t00:30:00.000001z', 1],
     ['2026-03-01T00:30:00Z', 1],
     ['2026-03-01T01:30:00.000001+01:00', 1],
     ['2026-03-01T01:30:00.000002+01:00', 0],
     ['2026-03-01T01:30:00.000001%2B01:00', 1],
-    ['2026-02-28T18:45:00.000001-05:45', 1],
-    ['2026-02-28T18:45:00.000002-05:45', 0],
-    ['2026-03-01T00:30:00.000001-00:00', 1],
     ['2026-02-28T23:59:60Z', 1],
-    ['2026-02-28T23:59:60.5Z', 1],
     ['0001-01-01T00:00:00Z', 1],
     ['9999-12-31T23:59:59.999999Z', 0],
-    ['2024-02-29T00:00:00Z', 1],
   ] as const) {
     test(`filter[updated_at.from]=${text} finds ${found}`, async () => {
       const response = await get(`/subscriptions?filter[updated_at.from]=${text}`)
@@ -148,33 +124,8 @@ describe('a query string', () => {
     })
   }
 
-  for (const text of [
-    '2026-03-01T00:30:00.0000011Z',
-    '2026-02-30T00:00:00Z',
-    '2025-02-29T00:00:00Z',
-    '1900-02-29T00:00:00Z',
-    '2026-13-01T00:00:00Z',
-    '2026-00-01T00:00:00Z',
-    '2026-03-00T00:00:00Z',
-    '2026-03-01T24:00:00Z',
-    '2026-03-01T00:60:00Z',
-    '2026-03-01T00:00:61Z',
-    '2026-03-01T12:00:60Z',
-    '2026-03-01T00:00:00',
-    '2026-03-01T00:00:00.Z',
-    '2026-03-01',
-    '2026-03-01%2000:00:00Z',
-    '2026-3-1T00:00:00Z',
-    '2026-03-01T00:00:00+24:00',
-    '2026-03-01T00:00:00+0100',
-    '2026-03-01T00:00:00%20%2001:00',
-    '+002026-03-01T00:00:00Z',
-    '0000-01-01T00:00:00Z',
-    '1772323200',
-    'now',
-    'infinity',
-    '%D9%A2026-03-01T00:00:00Z',
-  ]) {
+  // What else is no date-time is in test/lib/time.test.ts.
+  for (const text of ['2026-03-01T00:30:00.0000011Z', '2026-02-30T00:00:00Z', '2026-03-01', '1772323200', 'now']) {
     test(`400 for the date-time ${text}, naming the filter`, async () => {
       for (const name of ['updated_at.from', 'updated_at.to', 'created_after']) {
         const response = await get(`/subscriptions?filter[${name}]=${text}`)

@@ -1,21 +1,17 @@
 // What every response has in common: request ids, error bodies, 404 and 405, and no word of what is inside.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { BASICS, insert } from '../../support/data.ts'
-import { type Project, sendBytes, startTestServer, type TestServer } from '../../support/server.ts'
+import { sendBytes, startTestServer } from '../../support/server.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-describe('every response', () => {
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    server = await startTestServer()
-    project = await server.project()
-    await insert(server.db, project, BASICS)
-  })
-  after(() => server.stop())
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+await insert(server.db, project, BASICS)
 
+describe('every response', () => {
   const call = (method: string, path: string, headers: string[] = []) =>
     server.api(path, { key: project.key, method, headers })
 
@@ -97,28 +93,17 @@ describe('every response', () => {
       '/',
       '',
       '/funnels/',
-      '/Funnels',
       '/funnels/funnel/x',
-      '/funnels/nobody',
-      '/profiles/nobody',
-      '/sessions/nobody',
       '/sessions/nobody/replies',
-      '/subscriptions/nobody',
-      '/products/nobody',
       '/transactions/nobody',
       '/funnels/%00',
-      '/funnels/a%00b',
       '/funnels/%ff',
-      '/funnels/%ED%A0%BD',
       '/funnels/100%',
-      '/funnels/%zz',
-      '/%ff',
       `/funnels/${'x'.repeat(65)}`,
       `/funnels/${'x'.repeat(10_000)}`,
       '/funnels/f%C3%BCr',
       '/funnels/../funnels',
       '/my_assets',
-      '/payment/refund',
     ]) {
       test(`for ${path.slice(0, 40) || 'the root'}`, async () => {
         const { status, body, text } = await call('GET', path)

@@ -38,12 +38,6 @@ test('404 for a project id with U+0000, as at every operation', async () => {
   assert.deepEqual([response.status, response.headers.get('x-error-code')], [404, 'object_not_found'])
 })
 
-test('a key in a bad line is not repeated', async () => {
-  const { body } = await send(Buffer.from(textOf([{ record: 'secret_0123456789abcdef', data: {} }])))
-  const [{ reason }] = body.rejects as [{ reason: string }]
-  assert.match(reason, /, got "secret_…"$/)
-})
-
 test('the rest of a body that comes after the response is dropped, and the connection goes on', async () => {
   const { hostname, port } = new URL(admin.adminUrl)
   const socket = connect(Number(port), hostname)

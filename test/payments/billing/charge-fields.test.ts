@@ -30,30 +30,8 @@ describe('amounts are judged by the digits sent', () => {
 
   test('400 for exponents, signs, blanks, other scripts, and what is no amount', async () => {
     const user = await shop.customer()
-    for (const amount of [
-      '1e2',
-      '1E2',
-      '1e-1',
-      '"1e2"',
-      '"+1"',
-      '" 1"',
-      '"1 "',
-      '"1."',
-      '".5"',
-      '"1,5"',
-      '""',
-      '"١"',
-      '"0x10"',
-      '"Infinity"',
-      'true',
-      'null',
-      '[1]',
-      '{}',
-      '"1234567890123456"',
-      '1234567890123456',
-      '"1.0000000000"',
-      '"NaN"',
-    ]) {
+    // More texts that are no amounts are in test/lib/money.test.ts.
+    for (const amount of ['1e2', '"1e2"', '"+1"', '" 1"', '"1,5"', '""', '"١"', 'true', 'null', '[1]', '{}']) {
       const response = await post(body(user, amount))
       assert.equal(response.status, 400, amount)
       assert.match(response.body.message, /amount/, amount)

@@ -127,19 +127,6 @@ describe('refunds', () => {
     assert.equal(new Set(keys).size, 2)
   })
 
-  test('have a row in the report each', async () => {
-    const orderId = await charged()
-    const made = context({ refund: paysBack })
-    await refund(made, setup.shop.id, asked(orderId, 'one', '4'))
-    await refund(made, setup.shop.id, asked(orderId, 'two', '4'))
-    await refund(made, setup.shop.id, asked(orderId, 'rest'))
-    const rows = (await setup.shop.report({ order_id: orderId })).filter(({ status }) => status === 'refunded')
-    assert.deepEqual(
-      rows.map(({ amount }) => amount),
-      [4, 4, 2.5],
-    )
-  })
-
   test('that are soft ask no provider and move no money', async () => {
     const orderId = await charged()
     const never = async (): Promise<never> => assert.fail('a soft refund moves no money')

@@ -55,15 +55,6 @@ test('an order whose handle the backup lacks is not cancelled while Stripe proce
   assert.equal(await lookAt(order_id), 'succeeded')
 })
 
-test('an order whose handle a failover has just lost is not cancelled', async () => {
-  const shop = await open('pm_sim_confirm_drop_after')
-  const { order_id, checkout_status } = (await shop.charge(shop.external_id)).body
-  assert.equal(checkout_status, 'processing')
-  await db.query('update orders set provider_handle = null where order_id = $1', [order_id])
-  assert.equal(await lookAt(order_id), 'succeeded')
-  assert.deepEqual(await shop.payments(), ['succeeded'])
-})
-
 test('an order whose prepared payment is not known here is cancelled there, too', async () => {
   const shop = await open('pm_sim_prepare_drop_after')
   const { order_id, checkout_status } = (await shop.charge(shop.external_id)).body

@@ -109,14 +109,9 @@ describe('what it returns', () => {
   test('400 that names what is wrong', async () => {
     for (const [body, message] of [
       [{ last_transaction_date: undefined }, /last_transaction_date is required/],
-      [{ last_transaction_date: '2026-02-30T00:00:00Z' }, /last_transaction_date/],
       [
         { last_transaction_date: '2026-01-01' },
         /^last_transaction_date must be an RFC 3339 date-time such as 2026-01-01T00:00:00Z, got "2026-01-01"\.$/,
-      ],
-      [
-        { last_transaction_date: '2026-01-01T00:00:00.1234567Z' },
-        /more than 6 fraction digits, got "2026-01-01T.*"\.$/,
       ],
       [
         { last_transaction_date: '2026-01-01T00:00:59.999999999999999999Z' },

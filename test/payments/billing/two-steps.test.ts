@@ -4,7 +4,6 @@ import { describe, test } from 'node:test'
 import { type Order, ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
 import { CHARGE } from '../../../src/payments/billing/kinds.ts'
 import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
-import { twoStepProvider } from './two-step-provider.ts'
 import { setUpTwoSteps } from './two-steps.ts'
 
 const setup = setUpTwoSteps()
@@ -124,28 +123,8 @@ test('an order that its process is charging is taken by no other', async () => {
   assert.equal(theirs, undefined)
 })
 
-test('a decline at the confirmation is failed', async () => {
-  setup.there.faults.set('confirm', 'declined')
-  assert.equal((await charge()).checkout_status, 'failed')
-})
-
 test('a payment that the provider rejects for good is failed, and never confirmed', async () => {
   setup.there.faults.set('prepare', 'rejected')
   assert.equal((await charge()).checkout_status, 'failed')
   assert.deepEqual(setup.there.calls, ['prepare'])
-})
-
-test('turned away before it began: 503, nothing is kept, and the key is free', async () => {
-  setup.there.faults.set('prepare', 'not_begun')
-  await assert.rejects(charge(), { status: 503 })
-  assert.equal(await order(), undefined)
-  setup.there.faults.clear()
-  const { checkout_status, idempotent_replay } = await charge()
-  assert.deepEqual([checkout_status, idempotent_replay], ['succeeded', false])
-})
-
-test('an amount that the provider can never charge is a 400 before anything is claimed', async () => {
-  setup.there = twoStepProvider({ accepts: () => 'The smallest amount is 0.50 USD.' })
-  await assert.rejects(charge(), { status: 400, message: 'The smallest amount is 0.50 USD.' })
-  assert.equal(await order(), undefined)
 })

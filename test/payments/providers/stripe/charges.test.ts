@@ -184,13 +184,6 @@ test('of two payments of a key the one that the bank is processing counts, and t
   assertSettled(await find(), 'succeeded')
 })
 
-test('the same purchase under a new order, after the old one was lost, is not charged again', async () => {
-  const { payment_method } = await savedCard(account.stripe)
-  const lost = chargeRequest(payment_method)
-  const prepared = await account.provider.prepare(lost)
-  assert.deepEqual(await account.provider.prepare({ ...lost, reference: 'another-order' }), prepared)
-})
-
 test('unknown for a payment that the account does not have: its key may be of another account', async () => {
   const request = { ...chargeRequest('pm_card_visa'), handle: 'pi_elsewhere' }
   const unknown = { outcome: 'unknown', why: 'returned status 404 resource_missing' }
