@@ -1,22 +1,19 @@
 // Erasing people: all or nothing, every effect field by field, and who is told.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { BASICS, insert } from '../../support/data.ts'
 import { differences, dump } from '../../support/database.ts'
-import { type Json, type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { type Json, type Project, startTestServer } from '../../support/server.ts'
 import { MARK, PERSONAL, person } from './person.ts'
 
 const LATE = '01900000-0000-7000-8000-0000000000f1'
 
-describe('erasing', () => {
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    server = await startTestServer({}, { worker: false })
-  })
-  after(() => server.stop())
+const server = await startTestServer({}, { worker: false })
+after(() => server.stop())
 
+describe('erasing', () => {
+  let project: Project
   const fresh = async (...ids: string[]) => {
     project = await server.project()
     await insert(server.db, project, BASICS)

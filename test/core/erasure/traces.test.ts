@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import { BASICS, insert } from '../../support/data.ts'
 import { dump } from '../../support/database.ts'
 import { line } from '../../support/imports.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 import { MARK, PERSONAL, person } from './person.ts'
 
 const T = '2026-01-02T03:04:05.000006Z'
@@ -21,17 +21,13 @@ const ENDPOINT = '01900000-0000-7000-8000-0000000000d1'
 const TRACE = /zyx|marker/i
 const traces = (text: string) => text.split('\n').filter((line) => TRACE.test(line))
 
-describe('an erasure leaves no trace', () => {
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    server = await startTestServer({}, { worker: false })
-    project = await server.project()
-    await insert(server.db, project, BASICS)
-    await insert(server.db, project, person('a'))
-  })
-  after(() => server.stop())
+const server = await startTestServer({}, { worker: false })
+after(() => server.stop())
+const project = await server.project()
+await insert(server.db, project, BASICS)
+await insert(server.db, project, person('a'))
 
+describe('an erasure leaves no trace', () => {
   const erase = (...profile_ids: string[]) => project.post('/profiles/anonymize', { profile_ids })
 
   test('no trace is left: not in any table, not in our log, not in PostgreSQL’s', async () => {

@@ -1,24 +1,21 @@
 // Deliveries that fail: when they are tried again, when they are given up, and when their endpoint is disabled.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { runOperation } from '../../../src/cli/commands/operations.ts'
 import { sendAgain, setEndpoint } from '../../../src/core/events/endpoints.ts'
 import { PROJECT } from '../../support/events.ts'
-import { type Deliveries, openDeliveries } from './deliveries.ts'
+import { openDeliveries } from './deliveries.ts'
 
-let events: Deliveries
-before(async () => {
-  events = await openDeliveries()
-  // A machine may be so busy that the next attempt has begun before a test looks: each failure is kept.
-  await events.query('create table failed (event_id uuid, failures int, status text, wait numeric)')
-  await events.query(`create function keep_failure() returns trigger language plpgsql as $$ begin
-    insert into failed values
-      (new.event_id, new.failures, new.status, extract(epoch from new.next_attempt_at - new.scheduled_at));
-    return null; end $$`)
-  await events.query(`create trigger keep_failure after update on webhook_deliveries for each row
-    when (new.failures > old.failures) execute function keep_failure()`)
-})
+const events = await openDeliveries()
 after(() => events.close())
+// A machine may be so busy that the next attempt has begun before a test looks: each failure is kept.
+await events.query('create table failed (event_id uuid, failures int, status text, wait numeric)')
+await events.query(`create function keep_failure() returns trigger language plpgsql as $$ begin
+  insert into failed values
+    (new.event_id, new.failures, new.status, extract(epoch from new.next_attempt_at - new.scheduled_at));
+  return null; end $$`)
+await events.query(`create trigger keep_failure after update on webhook_deliveries for each row
+  when (new.failures > old.failures) execute function keep_failure()`)
 
 test('a failure is tried again after 5 s, byte for byte the same, until it succeeds', async () => {
   let failures = 2

@@ -1,13 +1,13 @@
 // Totals by counters: exact after any number of writers at the same time, while the sweep adds them up.
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sweepCounts } from '../../../src/core/lists/counts.ts'
 import { importRecords } from '../../../src/data/ingest/load.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import { addCounts } from '../../support/data.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
 const T = '2026-01-02T03:04:05Z'
@@ -49,15 +49,11 @@ function lines(): { record: string; data: object }[] {
   return [...references, ...moving.flat()]
 }
 
-describe('counters', () => {
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    server = await startTestServer({}, { worker: false })
-    project = await server.project()
-  })
-  after(() => server.stop())
+const server = await startTestServer({}, { worker: false })
+after(() => server.stop())
+const project = await server.project()
 
+describe('counters', () => {
   const bring = () => {
     const text = lines()
       .map((line) => JSON.stringify(line))

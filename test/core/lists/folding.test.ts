@@ -1,25 +1,21 @@
 // Titles and e-mail addresses are found by simple case folding, by which ß is not ss.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { fold } from '../../../src/lib/text.ts'
 import { insert } from '../../support/data.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 
 const texts = ['Straße-😀', 'ẞ', 'İ i', 'ŉΣς']
 
-describe('text with letters that full folding would make several of', () => {
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    server = await startTestServer()
-    project = await server.project()
-    await insert(server.db, project, {
-      funnels: texts.map((title, n) => ({ id: `f${n}`, title, title_folded: fold(title) })),
-      profiles: texts.map((email, n) => ({ id: `p${n}`, email, email_folded: fold(email) })),
-    })
-  })
-  after(() => server.stop())
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+await insert(server.db, project, {
+  funnels: texts.map((title, n) => ({ id: `f${n}`, title, title_folded: fold(title) })),
+  profiles: texts.map((email, n) => ({ id: `p${n}`, email, email_folded: fold(email) })),
+})
 
+describe('text with letters that full folding would make several of', () => {
   const found = async (list: string, filter: string, value: string) =>
     (await project.get(`/${list}`, { [`filter[${filter}]`]: value, limit: '100' })).body.data.map(
       ({ id }: { id: string }) => Number(id.slice(1)),

@@ -1,28 +1,23 @@
 // Authentication of the data API: which keys are valid, the 401 for all others, and how keys are replaced.
 import assert from 'node:assert/strict'
 import { Agent } from 'node:http'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createOrganization, createProject, regenerateKey, within } from '../../../src/core/tenants/tenants.ts'
 import { startProcess, tundish } from '../../support/cli.ts'
 import { dump } from '../../support/database.ts'
-import { type Project, send, startTestServer, type TestServer } from '../../support/server.ts'
+import { send, startTestServer } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
 const REFUSAL =
   '{"message":"Unauthorized: send the project\'s secret key once, in a header named exactly Service-Secret (the name is case-sensitive)."}'
 
-describe('authentication of the data API', () => {
-  let server: TestServer
-  let project: Project
-  let billingKey: string
-  before(async () => {
-    server = await startTestServer()
-    project = await server.project()
-    billingKey = (await createOrganization(server.db, server.app.seal, { id: 'payer' })).secret_key
-  })
-  after(() => server.stop())
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+const billingKey = (await createOrganization(server.db, server.app.seal, { id: 'payer' })).secret_key
 
+describe('authentication of the data API', () => {
   const regenerate = (overlapSeconds = 0) =>
     regenerateKey(server.db, server.app.seal, { project: project.id }, overlapSeconds)
   const status = async (key: string) => (await server.api('/funnels', { key })).status

@@ -1,21 +1,13 @@
 // Which payments are test data: as their merchant account was connected, also what was imported before.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { assertExact, figuresOf } from '../../support/figures.ts'
-import {
-  connectStripe,
-  NOTIFIED_MERCHANT,
-  type StripeBilling,
-  startStripeBilling,
-} from '../../support/stripe-billing.ts'
+import { connectStripe, NOTIFIED_MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
+
+const billing = await startStripeBilling({}, { worker: false })
+after(() => billing.stop())
 
 describe('payments of a merchant account', () => {
-  let billing: StripeBilling
-  before(async () => {
-    billing = await startStripeBilling({}, { worker: false })
-  })
-  after(() => billing?.stop())
-
   test('are test data once it is connected as a sandbox, imported and charged ones alike', async () => {
     const { db } = billing
     const shop = await billing.organization()

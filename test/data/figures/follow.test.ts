@@ -1,21 +1,19 @@
 // Following costs what changed: only projects with changes are computed, and `as_of` never runs ahead of what is counted.
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { after, beforeEach, describe, test } from 'node:test'
 import { readHorizon } from '../../../src/core/lists/horizon.ts'
 import { createProject } from '../../../src/core/tenants/tenants.ts'
 import { figuresAsOf } from '../../../src/data/figures/as-of.ts'
 import { followAll } from '../../../src/data/figures/follow.ts'
-import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
+import { type Organization, startBilling } from '../../support/billing.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { setDatabaseClock, until } from '../../support/time.ts'
 
+const billing = await startBilling({}, { worker: false })
+after(() => billing.stop())
+
 describe('following', () => {
-  let billing: Billing
   let shop: Organization
-  before(async () => {
-    billing = await startBilling({}, { worker: false })
-  })
-  after(() => billing?.stop())
   beforeEach(async () => {
     shop = await billing.organization()
   })

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { followProject } from '../../../src/data/figures/follow.ts'
 import { metricNames, metrics } from '../../../src/data/figures/metrics.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
-import { type Imports, type Line, line, openImports, type Project, uuid } from '../../support/imports.ts'
+import { type Line, line, openImports, uuid } from '../../support/imports.ts'
 
 const session = (id: string, profile_id: string, day: string, more: object = {}) =>
   line.session({ id, profile_id, created_at: `${day}T12:00:00Z`, funnel_id: 'funnel', country: 'DE', ...more })
@@ -81,17 +81,14 @@ function payment(n: number, day: string, more: { amount: number; [field: string]
   })
 }
 
+const imports = await openImports()
+after(() => imports.stop())
+const project = await imports.project()
+const { rejects } = await imports.run(project, WORLD)
+assert.deepEqual(rejects, [])
+await followProject(imports.db, project.id)
+
 describe('the metrics of a small world', () => {
-  let imports: Imports
-  let project: Project
-  before(async () => {
-    imports = await openImports()
-    project = await imports.project()
-    const { rejects } = await imports.run(project, WORLD)
-    assert.deepEqual(rejects, [])
-    await followProject(imports.db, project.id)
-  })
-  after(() => imports.stop())
   const figures = (metrics: string, more: object = {}) => figuresOf(imports.db, project.id, metrics, more)
 
   test('revenue, refunds and chargebacks by month: refunds and chargebacks are subtracted', async () => {

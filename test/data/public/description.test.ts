@@ -1,51 +1,45 @@
 // /openapi.json describes every route that is served, and what the data API really returns is what it declares.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { unconnectedListener } from '../../../scripts/openapi.ts'
 import { servedPaths, UNDESCRIBED } from '../../conformance/apis.ts'
 import { BASICS, insert } from '../../support/data.ts'
-import { type Json, type Project, startTestServer, type TestServer } from '../../support/server.ts'
-import { type Description, describeServer, type Operation } from './description.ts'
+import { type Json, startTestServer } from '../../support/server.ts'
+import { describeServer, type Operation } from './description.ts'
+
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+const description = await describeServer(server)
+const operations = description.operations.filter(({ path }) => path.startsWith('/public/v1'))
+const everywhere = {
+  profile_id: 'profile',
+  funnel_id: 'funnel',
+  experiment_id: 'experiment',
+  session_id: 'session',
+}
+const session = {
+  id: 'session',
+  profile_id: 'profile',
+  funnel_id: 'funnel',
+  experiment_id: 'experiment',
+  ip: '192.0.2.1',
+}
+await insert(server.db, project, {
+  ...BASICS,
+  funnels: [{ id: 'funnel' }, { id: 'gone', deleted_at: '2026-01-01T00:00:00Z' }],
+  profiles: [{ id: 'profile', email: 'ada@example.com' }, { id: 'unknown' }],
+  sessions: [session, { id: 'unknown' }],
+  replies: [
+    { session_id: 'session', value: 'text' },
+    { session_id: 'session', value: ['a', 'b'], element_id: 'list' },
+    { session_id: 'session', value: null, element_id: 'null' },
+  ],
+  subscriptions: [{ id: 'subscription', ...everywhere, trial_offer: { days: 7 } }, { id: 'unknown' }],
+  transactions: [{ id: 'transaction', ...everywhere, subscription_id: 'subscription' }, { id: 'unknown' }],
+})
 
 describe('the description of the data API', () => {
-  let server: TestServer
-  let project: Project
-  let description: Description
-  let operations: Operation[]
-  before(async () => {
-    server = await startTestServer()
-    project = await server.project()
-    description = await describeServer(server)
-    operations = description.operations.filter(({ path }) => path.startsWith('/public/v1'))
-    const everywhere = {
-      profile_id: 'profile',
-      funnel_id: 'funnel',
-      experiment_id: 'experiment',
-      session_id: 'session',
-    }
-    const session = {
-      id: 'session',
-      profile_id: 'profile',
-      funnel_id: 'funnel',
-      experiment_id: 'experiment',
-      ip: '192.0.2.1',
-    }
-    await insert(server.db, project, {
-      ...BASICS,
-      funnels: [{ id: 'funnel' }, { id: 'gone', deleted_at: '2026-01-01T00:00:00Z' }],
-      profiles: [{ id: 'profile', email: 'ada@example.com' }, { id: 'unknown' }],
-      sessions: [session, { id: 'unknown' }],
-      replies: [
-        { session_id: 'session', value: 'text' },
-        { session_id: 'session', value: ['a', 'b'], element_id: 'list' },
-        { session_id: 'session', value: null, element_id: 'null' },
-      ],
-      subscriptions: [{ id: 'subscription', ...everywhere, trial_offer: { days: 7 } }, { id: 'unknown' }],
-      transactions: [{ id: 'transaction', ...everywhere, subscription_id: 'subscription' }, { id: 'unknown' }],
-    })
-  })
-  after(() => server.stop())
-
   const kindOf = ({ path }: Operation) => path.split('/')[3]!.replace(/s$/, '')
   const at = ({ path }: Operation, id: string) => path.replace('{id}', id).slice('/public/v1'.length)
 

@@ -1,9 +1,9 @@
 // Every filter alone and with others, against a model of the lists in memory.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type Columns, insert } from '../../support/data.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 import { walk } from '../../support/walk.ts'
 
 const ROWS = 90
@@ -122,19 +122,15 @@ const LISTS: Record<string, { rows: Columns[]; filters: Record<string, Filter>; 
   transactions: { rows: transactions, filters: { subscription_id: equals('subscription_id', ids('sub')), ...synced } },
 }
 
-describe('filters', () => {
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    server = await startTestServer()
-    project = await server.project()
-    const other = await server.project()
-    const rows = { funnels, profiles, products, sessions, subscriptions, transactions }
-    // The same records in another project must never be found.
-    for (const one of [project, other]) await insert(server.db, one, rows)
-  })
-  after(() => server.stop())
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+const other = await server.project()
+const rows = { funnels, profiles, products, sessions, subscriptions, transactions }
+// The same records in another project must never be found.
+for (const one of [project, other]) await insert(server.db, one, rows)
 
+describe('filters', () => {
   test('a + in filter[email] that is not encoded is a +, in both lists', async () => {
     const shop = await server.project()
     await insert(server.db, shop, {

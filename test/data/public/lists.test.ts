@@ -1,8 +1,8 @@
 // What every list keeps: its envelope, order, limits and totals, and what a cursor is and is not.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { type Columns, insert, type Rows, type Table } from '../../support/data.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 import { pages, walk } from '../../support/walk.ts'
 
 const LISTS = ['funnels', 'profiles', 'sessions', 'subscriptions', 'products', 'transactions'] as const
@@ -23,18 +23,13 @@ const sorted = (time: 'created_at' | 'updated_at') =>
 const NEWEST_FIRST = sorted('created_at').reverse()
 const OLDEST_CHANGE_FIRST = sorted('updated_at')
 
-describe('a list', () => {
-  let server: TestServer
-  let project: Project
-  let other: Project
-  before(async () => {
-    server = await startTestServer()
-    project = await server.project()
-    other = await server.project()
-    for (const one of [project, other]) await insert(server.db, one, full())
-  })
-  after(() => server.stop())
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+const other = await server.project()
+for (const one of [project, other]) await insert(server.db, one, full())
 
+describe('a list', () => {
   const remove = (table: Table, id: string) =>
     server.db.query(`delete from ${table} where project_id = $1 and id = $2`, [project.id, id])
   const refusal = async (path: string, query: Record<string, string>, one = project) => {

@@ -1,29 +1,23 @@
 // While the database cannot be reached: 503 and when to try again, never a stack; afterwards everything works by itself.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { BASICS, insert } from '../../support/data.ts'
 import { freshDatabase } from '../../support/postgres.ts'
-import { type DatabaseProxy, openProxy } from '../../support/proxy.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { openProxy } from '../../support/proxy.ts'
+import { startTestServer } from '../../support/server.ts'
+
+const database = await freshDatabase()
+const proxy = await openProxy(database.url)
+const server = await startTestServer({ DATABASE_URL: proxy.url })
+const project = await server.project()
+await insert(server.db, project, BASICS)
+after(async () => {
+  await server.stop()
+  await proxy.cut()
+  await database.drop()
+})
 
 describe('without its database', () => {
-  let database: Awaited<ReturnType<typeof freshDatabase>>
-  let proxy: DatabaseProxy
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    database = await freshDatabase()
-    proxy = await openProxy(database.url)
-    server = await startTestServer({ DATABASE_URL: proxy.url })
-    project = await server.project()
-    await insert(server.db, project, BASICS)
-  })
-  after(async () => {
-    await server.stop()
-    await proxy.cut()
-    await database.drop()
-  })
-
   const paths = [
     '/funnels',
     '/funnels?filter[title]=x',

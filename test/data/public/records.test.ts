@@ -1,9 +1,9 @@
 // Every record of the data API to the last field: full, and with everything unknown that may be.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { insert } from '../../support/data.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 import { walk } from '../../support/walk.ts'
 
 // PostgreSQL drops zeros at the end of a fraction: all lengths of it come out with six digits.
@@ -122,38 +122,34 @@ const replies = [
   { ...reply, value: null },
 ]
 
-describe('records', () => {
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    server = await startTestServer()
-    project = await server.project()
-    const column = ({ attributes, ...row }: typeof session | typeof unknownSession) => ({ ...row, ...attributes })
-    const sold = ({
-      profile: { id: profile_id },
-      product: { id: product_id },
-      ...row
-    }: typeof subscription | typeof unknownSubscription) => ({ ...row, profile_id, product_id })
-    const { funnel: _funnel, experiment: _experiment, session: _session, ...ofDetails } = details
-    await insert(server.db, project, {
-      funnels: [funnel, deletedFunnel],
-      experiments: [{ ...experiment, created_at: T0, updated_at: T0 }],
-      profiles: [{ ...profile, password_hash: 'hunter2' }, unknownProfile],
-      sessions: [column(session), column(unknownSession)],
-      replies,
-      products: [product, unknownProduct],
-      subscriptions: [
-        { ...sold(subscription), ...ofDetails, funnel_id: funnel.id, experiment_id: 'exp', session_id: 'ses' },
-        sold(unknownSubscription),
-      ],
-      transactions: [transaction, unknownTransaction].map(({ funnel: _, ...row }) => ({
-        ...row,
-        subscription_id: 'sub',
-      })),
-    })
-  })
-  after(() => server.stop())
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+const column = ({ attributes, ...row }: typeof session | typeof unknownSession) => ({ ...row, ...attributes })
+const sold = ({
+  profile: { id: profile_id },
+  product: { id: product_id },
+  ...row
+}: typeof subscription | typeof unknownSubscription) => ({ ...row, profile_id, product_id })
+const { funnel: _funnel, experiment: _experiment, session: _session, ...ofDetails } = details
+await insert(server.db, project, {
+  funnels: [funnel, deletedFunnel],
+  experiments: [{ ...experiment, created_at: T0, updated_at: T0 }],
+  profiles: [{ ...profile, password_hash: 'hunter2' }, unknownProfile],
+  sessions: [column(session), column(unknownSession)],
+  replies,
+  products: [product, unknownProduct],
+  subscriptions: [
+    { ...sold(subscription), ...ofDetails, funnel_id: funnel.id, experiment_id: 'exp', session_id: 'ses' },
+    sold(unknownSubscription),
+  ],
+  transactions: [transaction, unknownTransaction].map(({ funnel: _, ...row }) => ({
+    ...row,
+    subscription_id: 'sub',
+  })),
+})
 
+describe('records', () => {
   /** Field for field, in this order, and not one more. */
   const same = async (path: string, expected: unknown) => {
     const { status, text, headers } = await project.get(path)

@@ -1,8 +1,8 @@
 // Nothing of one project can be seen or touched with another's key, on any operation that /openapi.json describes.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { type Columns, insert, type Rows } from '../../support/data.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 import { describeServer, type Operation } from './description.ts'
 
 const SECRET = 'theirs'
@@ -23,24 +23,18 @@ function marked(mark: string): Rows {
   }
 }
 
-describe('two tenants', () => {
-  let server: TestServer
-  let ours: Project
-  let theirs: Project
-  let reads: Operation[]
-  before(async () => {
-    server = await startTestServer()
-    ours = await server.project()
-    // Of the same organization too: the project is the tenant.
-    theirs = await server.project(ours.organizationId)
-    await insert(server.db, ours, marked('mine'))
-    await insert(server.db, theirs, marked(SECRET))
-    const { operations } = await describeServer(server)
-    reads = operations.filter(({ method, path }) => method === 'GET' && path.startsWith('/public/v1'))
-    assert.ok(reads.length >= 12)
-  })
-  after(() => server.stop())
+const server = await startTestServer()
+after(() => server.stop())
+const ours = await server.project()
+// Of the same organization too: the project is the tenant.
+const theirs = await server.project(ours.organizationId)
+await insert(server.db, ours, marked('mine'))
+await insert(server.db, theirs, marked(SECRET))
+const { operations } = await describeServer(server)
+const reads = operations.filter(({ method, path }) => method === 'GET' && path.startsWith('/public/v1'))
+assert.ok(reads.length >= 12)
 
+describe('two tenants', () => {
   const pathOf = ({ path }: Operation, id = '') => path.slice('/public/v1'.length).replace('{id}', id)
 
   test('the secret text is in every response to its owner, so that this test can fail', async () => {

@@ -1,19 +1,15 @@
 // Connections that end oddly: bytes that are no HTTP, closed sending sides, and responses of Node without a body.
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { after, before, describe, test } from 'node:test'
-import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
+import { after, describe, test } from 'node:test'
+import { startBilling } from '../../support/billing.ts'
 import { sendBytes } from '../../support/server.ts'
 
-describe('a connection', { timeout: 60_000 }, () => {
-  let billing: Billing
-  let shop: Organization
-  before(async () => {
-    billing = await startBilling()
-    shop = await billing.organization()
-  })
-  after(() => billing.stop())
+const billing = await startBilling()
+after(() => billing.stop())
+const shop = await billing.organization()
 
+describe('a connection', { timeout: 60_000 }, () => {
   /** A charge that takes a while, as bytes. */
   async function slowCharge(key: string): Promise<string> {
     const external_id = await shop.customer({ token: 'sim_slow_500ms' })

@@ -1,7 +1,7 @@
 // The internals of pg that src/lib/pg depends on, one by one: when an update changes one, its test says which and who uses it.
 import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import pg from 'pg'
 import { type Wire, wireOf } from '../../../src/lib/pg/protocol.ts'
 import { freshDatabase } from '../../support/postgres.ts'
@@ -63,19 +63,15 @@ const statement =
     wire.execute({ rows })
   }
 
-describe('pg', () => {
-  let database: Awaited<ReturnType<typeof freshDatabase>>
-  let client: pg.Client
-  before(async () => {
-    database = await freshDatabase()
-    client = new pg.Client({ connectionString: database.url })
-    await client.connect()
-  })
-  after(async () => {
-    await client.end()
-    await database.drop()
-  })
+const database = await freshDatabase()
+const client = new pg.Client({ connectionString: database.url })
+await client.connect()
+after(async () => {
+  await client.end()
+  await database.drop()
+})
 
+describe('pg', () => {
   for (const [method, use] of Object.entries(USERS)) {
     test(`has connection.${method}()`, () => {
       const found = wireOf(client)[method as keyof Wire]

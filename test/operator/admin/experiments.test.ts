@@ -1,76 +1,72 @@
 // The results of experiments: by hand on a small world, and equal to SQL over the records.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { readExperiments } from '../../../src/data/figures/verdicts.ts'
 import { assertExact } from '../../support/figures.ts'
-import { type Imports, type Line, line, openImports, type Project, uuid } from '../../support/imports.ts'
+import { type Line, line, openImports, uuid } from '../../support/imports.ts'
 
 const FROM = Date.parse('2026-01-01T00:00:00Z')
 const day = (n: number) => new Date(FROM + n * 86_400_000).toISOString()
 const PERIOD = { from: '2026-01-01', to: '2026-02-01', test: false }
 
-describe('experiments', () => {
-  let imports: Imports
-  let project: Project
-  before(async () => {
-    imports = await openImports()
-    project = await imports.project()
-    const lines: Line[] = [
-      line.product(),
-      line.merchant_account({}),
-      ...['decided', 'open', 'wrong'].map((id) => line.experiment({ id, title: id })),
-    ]
-    let n = 0
-    const people = (experiment_id: string, variant: string, count: number, payers: number, price: number) => {
-      for (let one = 0; one < count; one += 1) {
-        n += 1
-        const id = `p${n}`
-        lines.push(
-          line.profile({ id }),
-          line.customer({ external_id: id, profile_id: id }),
-          line.session({ id: `s${n}`, profile_id: id, created_at: day(n % 20), experiment_id, variant }),
-          // The second session in the experiment does not count, whatever its variant.
-          line.session({ id: `again${n}`, profile_id: id, created_at: day(25), experiment_id, variant: 'b' }),
-        )
-        const paid = (name: string, after: number, more = {}) =>
-          line.transaction({
-            id: `${name}${n}`,
-            profile_id: id,
-            created_at: day((n % 20) + after),
-            price,
-            price_usd: price,
-            ...more,
-          })
-        // A payment after 90 days and one in a sandbox do not count.
-        if (one < payers) lines.push(paid('t', 3), paid('late', 90), paid('sandbox', 3, { sandbox: true }))
-        if (one < payers && one < 3)
-          lines.push(
-            line.payment({
-              external_id: id,
-              order_id: uuid(n),
-              trx_id: uuid(10_000 + n),
-              psp_transaction_type: 'refund',
-              status: 'refunded',
-              trx_created_at: day((n % 20) + 5),
-              amount: price / 200,
-              amount_usd: price / 200,
-              currency_code: 'USD',
-            }),
-          )
-      }
-    }
-    people('decided', 'a', 99, 12, 1000)
-    people('decided', 'b', 83, 35, 1000)
-    people('open', 'control', 83, 15, 2000)
-    people('open', 'b', 99, 22, 1500)
-    people('wrong', 'a', 20, 10, 100)
-    people('wrong', 'b', 80, 60, 100)
-    const { rejects } = await imports.run(project, lines)
-    assert.deepEqual(rejects, [])
-    await assertExact(imports.db, project.id)
-  })
-  after(() => imports.stop())
+const imports = await openImports()
+after(() => imports.stop())
+const project = await imports.project()
+const lines: Line[] = [
+  line.product(),
+  line.merchant_account({}),
+  ...['decided', 'open', 'wrong'].map((id) => line.experiment({ id, title: id })),
+]
+let n = 0
+const people = (experiment_id: string, variant: string, count: number, payers: number, price: number) => {
+  for (let one = 0; one < count; one += 1) {
+    n += 1
+    const id = `p${n}`
+    lines.push(
+      line.profile({ id }),
+      line.customer({ external_id: id, profile_id: id }),
+      line.session({ id: `s${n}`, profile_id: id, created_at: day(n % 20), experiment_id, variant }),
+      // The second session in the experiment does not count, whatever its variant.
+      line.session({ id: `again${n}`, profile_id: id, created_at: day(25), experiment_id, variant: 'b' }),
+    )
+    const paid = (name: string, after: number, more = {}) =>
+      line.transaction({
+        id: `${name}${n}`,
+        profile_id: id,
+        created_at: day((n % 20) + after),
+        price,
+        price_usd: price,
+        ...more,
+      })
+    // A payment after 90 days and one in a sandbox do not count.
+    if (one < payers) lines.push(paid('t', 3), paid('late', 90), paid('sandbox', 3, { sandbox: true }))
+    if (one < payers && one < 3)
+      lines.push(
+        line.payment({
+          external_id: id,
+          order_id: uuid(n),
+          trx_id: uuid(10_000 + n),
+          psp_transaction_type: 'refund',
+          status: 'refunded',
+          trx_created_at: day((n % 20) + 5),
+          amount: price / 200,
+          amount_usd: price / 200,
+          currency_code: 'USD',
+        }),
+      )
+  }
+}
+people('decided', 'a', 99, 12, 1000)
+people('decided', 'b', 83, 35, 1000)
+people('open', 'control', 83, 15, 2000)
+people('open', 'b', 99, 22, 1500)
+people('wrong', 'a', 20, 10, 100)
+people('wrong', 'b', 80, 60, 100)
+const { rejects } = await imports.run(project, lines)
+assert.deepEqual(rejects, [])
+await assertExact(imports.db, project.id)
 
+describe('experiments', () => {
   const resultOf = async (id: string) =>
     (await readExperiments(imports.db, project.id, PERIOD)).find(({ experiment_id }) => experiment_id === id)!
 

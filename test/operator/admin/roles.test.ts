@@ -119,6 +119,8 @@ describe('roles and reach', () => {
     const search = new URLSearchParams({ ...query?.(it), ...(more && { [more]: '1' }) })
     return send({ api, method, key, path: `${filled}?${search}`, body: body?.(it, it) })
   }
+  const ask = (method: 'GET' | 'POST' | 'PUT', path: string, key: string, body?: object | string) =>
+    send({ api: operations[0]!.api, method, path: `/admin/v1${path}`, key, body })
   const code = ({ headers }: ApiResponse) => headers['x-error-code']
 
   test('every described operation declares a right', () => {
@@ -180,18 +182,16 @@ describe('roles and reach', () => {
     })
 
   test('what all projects of an organization share needs its reach, under the path of a project too', async () => {
-    const path = `/admin/v1/projects/${ours.project}`
+    const path = `/projects/${ours.project}`
     const data = { psp: 'stripe', psp_merchant_id: 'acct_shared', region: 'mars', currencies: ['XOF'] }
     const stored = async () =>
       (await billing.db.query("select region from merchant_accounts where psp_merchant_id = 'acct_shared'")).length
     const by = async (reach: Reach) => {
       const key = await operator({ role: 'owner', reach })
-      const ask = (method: 'POST' | 'PUT', end: string, body: object | string) =>
-        send({ api: operations[0]!.api, method, path: path + end, key, body })
       return [
-        await ask('POST', '/stripe-imports/acct_shared', {}),
-        await ask('PUT', '/write-payments', { write_payments: true }),
-        await ask('POST', '/import', `${JSON.stringify({ record: 'merchant_account', data })}\n`),
+        await ask('POST', `${path}/stripe-imports/acct_shared`, key, {}),
+        await ask('PUT', `${path}/write-payments`, key, { write_payments: true }),
+        await ask('POST', `${path}/import`, key, `${JSON.stringify({ record: 'merchant_account', data })}\n`),
       ]
     }
     const [imported, writing, lines] = await by({ organizations: [], projects: [ours.project] })
@@ -204,8 +204,8 @@ describe('roles and reach', () => {
 
   test('developer: makes and rotates keys that may do no more than it may', async () => {
     const [key, owner] = [await operator({ role: 'developer' }), await operator({ role: 'owner' })]
-    const post = (path: string, body: object, by = key) =>
-      send({ api: operations[0]!.api, method: 'POST', path: `/admin/v1${path}/keys`, key: by, body })
+    const post = (path: string, body: object, by = key) => ask('POST', `${path}/keys`, by, body)
+    const rotate = (path: string, id: string) => ask('POST', `${path}/keys/${id}/rotate`, key, {})
     const [ofProject, ofOrganization] = [`/projects/${ours.project}`, `/organizations/${ours.organization}`]
     const allowed: [string, string[]][] = [
       [ofProject, ['read', 'write']],
@@ -214,13 +214,7 @@ describe('roles and reach', () => {
     for (const [path, scope] of allowed) {
       const made = await post(path, { name: 'mine', scope })
       assert.equal(made.status, 200, made.text)
-      const rotated = await send({
-        api: operations[0]!.api,
-        method: 'POST',
-        path: `/admin/v1${path}/keys/${made.body.id}/rotate`,
-        key,
-        body: {},
-      })
+      const rotated = await rotate(path, made.body.id)
       assert.equal(rotated.status, 200, rotated.text)
     }
     const refused: [string, string[] | undefined, string][] = [
@@ -238,15 +232,9 @@ describe('roles and reach', () => {
         [403, 'role_missing', `The role "developer" may not make ${what}: it needs owner.`],
       )
       const { id } = (await post(path, body, owner)).body
-      const rotate = {
-        api: operations[0]!.api,
-        method: 'POST' as const,
-        path: `/admin/v1${path}/keys/${id}/rotate`,
-        key,
-        body: {},
-      }
-      assert.deepEqual([(await send(rotate)).status, code(await send(rotate))], [403, 'role_missing'])
-      const { data } = (await send({ api: operations[0]!.api, method: 'GET', path: `/admin/v1${path}/keys`, key })).body
+      const rotated = await rotate(path, id)
+      assert.deepEqual([rotated.status, code(rotated)], [403, 'role_missing'])
+      const { data } = (await ask('GET', `${path}/keys`, key)).body
       assert.equal(data.find((one: { id: string }) => one.id === id).living, true)
     }
   })
@@ -254,19 +242,16 @@ describe('roles and reach', () => {
   test('what is across tenants has what is within the reach', async () => {
     for (const [name, reachOf] of REACHES) {
       const key = await operator({ role: 'read', reach: reachOf(ours) })
-      const get = async (path: string) => (await send({ api: operations[0]!.api, method: 'GET', path, key })).body
-      const owners = (await get('/admin/v1/projects')).data.map(
-        (one: { organization_id: string }) => one.organization_id,
-      )
+      const get = async (path: string) => (await ask('GET', path, key)).body
+      const owners = (await get('/projects')).data.map((one: { organization_id: string }) => one.organization_id)
       assert.deepEqual([...new Set(owners)], [ours.organization], name)
-      const organizations = (await get('/admin/v1/organizations')).data
+      const organizations = (await get('/organizations')).data
       assert.deepEqual(
         organizations.map((one: { id: string }) => one.id),
         [ours.organization],
         name,
       )
-      const kinds = async (q: string) =>
-        (await get(`/admin/v1/search?q=${q}`)).results.map((one: { kind: string }) => one.kind)
+      const kinds = async (q: string) => (await get(`/search?q=${q}`)).results.map((one: { kind: string }) => one.kind)
       assert.ok((await kinds(ours.customer)).includes('customer'), name)
       assert.ok((await kinds(ours.order)).includes('order'), name)
       assert.deepEqual(
@@ -303,14 +288,10 @@ describe('roles and reach', () => {
     const shop = await billing.organization('limited')
     const customer = await shop.customer()
     const { body: order } = await shop.charge(customer, { amount: '40' })
-    const refund = async (key: string, amount?: string) =>
-      send({
-        api: operations[0]!.api,
-        method: 'POST',
-        path: `/admin/v1/organizations/limited/orders/${order.order_id}/refund`,
-        key,
-        body: amount === undefined ? {} : { amount, idempotency_key: `of ${amount} ${key.slice(-5)}` },
-      })
+    const refund = (key: string, amount?: string) => {
+      const body = amount === undefined ? {} : { amount, idempotency_key: `of ${amount} ${key.slice(-5)}` }
+      return ask('POST', `/organizations/limited/orders/${order.order_id}/refund`, key, body)
+    }
     const limited = await operator({ role: 'support', refundLimits: { USD: '10.50' } })
     const refused = await refund(limited, '10.51')
     assert.deepEqual([refused.status, code(refused)], [403, 'refund_above_limit'])
@@ -336,7 +317,7 @@ describe('roles and reach', () => {
       seconds: 3600,
       reach: { organizations: [ours.organization], projects: [] },
     })
-    const get = () => send({ api: operations[0]!.api, method: 'GET', path: '/admin/v1/projects', key })
+    const get = () => ask('GET', '/projects', key)
     assert.equal((await get()).status, 200)
     await billing.db.query(`update operator_keys set expires_at = db_clock() where role = 'support'`)
     assert.equal((await get()).status, 401)

@@ -1,6 +1,6 @@
 // What is behind figures: a filter in the URL that all links keep, and the lists of sessions, payments and declined payments.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { followAll, rebuildFigures } from '../../../src/data/figures/follow.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { addRow, BASICS, insert } from '../../support/data.ts'
@@ -9,56 +9,51 @@ import { rowsOf, tilesOf } from './page-numbers.ts'
 
 const DAYS = 'from=2026-01-01&to=2026-01-31'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-
-before(async () => {
-  dashboard = await startDashboard()
-  cookie = await dashboard.signInAs('write')
-  const { server, project } = dashboard
-  const people = ['BR', 'DE'] as const
-  await insert(server.db, project, {
-    ...BASICS,
-    profiles: people.map((country) => ({
-      id: `in-${country}`,
-      country,
-      email: `${country.toLowerCase()}@example.com`,
-    })),
-    sessions: people.map((country) => ({
-      id: `ses-${country}`,
-      profile_id: `in-${country}`,
-      country,
-      funnel_id: 'funnel',
-      visit_source: country === 'BR' ? 'google' : 'meta',
-    })),
-    replies: ['age', 'goal'].map((name, n) => ({
-      session_id: 'ses-BR',
-      screen_id: `scr_${n}`,
-      screen_index: n,
-      element_id: `el_${n}`,
-      element_custom_id: name,
-    })),
-    subscriptions: people.map((country) => ({ id: `sub-${country}`, profile_id: `in-${country}` })),
-    transactions: people.map((country, n) => ({
-      id: `trn-${country}`,
-      profile_id: `in-${country}`,
-      price: 1000 * (n + 1),
-      subscription_id: `sub-${country}`,
-      created_at: `2026-01-0${n + 2}T12:00:00Z`,
-    })),
-    customers: [{ external_id: 'ada', profile_id: 'in-BR' }],
-  })
-  await server.db.query(
-    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, amount,
-       currency_code, status, psp, psp_transaction_type, psp_reason_code, psp_reason_decline_type)
-     select $1, 'ada', true, db_clock(), gen_random_uuid(), gen_random_uuid(), '2026-01-05T00:00:00Z'::timestamptz + n * interval '1 hour',
-       n, 'USD', case when n < 3 then 'failed' else 'refunded' end, 'simulator', case n when 3 then 'chargeback' else 'sale' end,
-       case n when 1 then 'lost_card' else 'no_funds' end, 'soft' from generate_series(1, 3) n`,
-    [project.organizationId],
-  )
-  await computeAgain()
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+const cookie = await dashboard.signInAs('write')
+const { server, project } = dashboard
+const people = ['BR', 'DE'] as const
+await insert(server.db, project, {
+  ...BASICS,
+  profiles: people.map((country) => ({
+    id: `in-${country}`,
+    country,
+    email: `${country.toLowerCase()}@example.com`,
+  })),
+  sessions: people.map((country) => ({
+    id: `ses-${country}`,
+    profile_id: `in-${country}`,
+    country,
+    funnel_id: 'funnel',
+    visit_source: country === 'BR' ? 'google' : 'meta',
+  })),
+  replies: ['age', 'goal'].map((name, n) => ({
+    session_id: 'ses-BR',
+    screen_id: `scr_${n}`,
+    screen_index: n,
+    element_id: `el_${n}`,
+    element_custom_id: name,
+  })),
+  subscriptions: people.map((country) => ({ id: `sub-${country}`, profile_id: `in-${country}` })),
+  transactions: people.map((country, n) => ({
+    id: `trn-${country}`,
+    profile_id: `in-${country}`,
+    price: 1000 * (n + 1),
+    subscription_id: `sub-${country}`,
+    created_at: `2026-01-0${n + 2}T12:00:00Z`,
+  })),
+  customers: [{ external_id: 'ada', profile_id: 'in-BR' }],
 })
-after(() => dashboard?.stop())
+await server.db.query(
+  `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, amount,
+     currency_code, status, psp, psp_transaction_type, psp_reason_code, psp_reason_decline_type)
+   select $1, 'ada', true, db_clock(), gen_random_uuid(), gen_random_uuid(), '2026-01-05T00:00:00Z'::timestamptz + n * interval '1 hour',
+     n, 'USD', case when n < 3 then 'failed' else 'refunded' end, 'simulator', case n when 3 then 'chargeback' else 'sale' end,
+     case n when 1 then 'lost_card' else 'no_funds' end, 'soft' from generate_series(1, 3) n`,
+  [project.organizationId],
+)
+await computeAgain()
 
 async function computeAgain(): Promise<void> {
   await dashboard.visit(`/settings/figures?project=${dashboard.project.id}`, { cookie, form: {} })

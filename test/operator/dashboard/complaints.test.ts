@@ -1,6 +1,6 @@
 // What support and operations look for: a declined charge with its reason, the amount of a refund, a failing endpoint.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { startDashboard } from '../../support/dashboard.ts'
 import { addRow, insert } from '../../support/data.ts'
 import { rowsOf } from './page-numbers.ts'
@@ -8,53 +8,47 @@ import { rowsOf } from './page-numbers.ts'
 const [DECLINED, PAID, EVENT, ENDPOINT] = [6, 7, 8, 9].map((n) => `01900000-0000-7000-8000-00000000000${n}`)
 const T = '2026-01-02T03:04:05Z'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-let organizationId: string
-
-before(async () => {
-  dashboard = await startDashboard()
-  cookie = await dashboard.signInAs('write')
-  const { server, project } = dashboard
-  organizationId = project.organizationId
-  await insert(server.db, project, {
-    profiles: [{ id: 'profile', email: 'ada@example.com' }],
-    customers: [{ external_id: 'ada', profile_id: 'profile' }],
-    orders: [
-      { order_id: PAID, external_id: 'ada', amount: '12.345', currency_code: 'KWD', idempotency_key: 'paid' },
-      {
-        order_id: DECLINED,
-        external_id: 'ada',
-        status: 'failed',
-        failed_message_for_user: 'Your card was declined.',
-        idempotency_key: 'declined',
-        psp_merchant_id: 'moonrise-eu',
-      },
-    ],
-    refunds: [
-      {
-        refund_id: EVENT,
-        order_id: PAID,
-        external_id: 'ada',
-        idempotency_key: 'refund',
-        amount: '2.5',
-        currency_code: 'KWD',
-      },
-    ],
-    events: [
-      { id: EVENT, type: 'charge.succeeded', object_id: PAID, profile_id: 'profile', data: { order_id: PAID } },
-      { id: ENDPOINT, type: 'profile.updated', object_id: 'profile', profile_id: 'profile', data: { id: 'profile' } },
-    ],
-  })
-  const names = { project_id: project.id, event_id: EVENT, endpoint_id: ENDPOINT }
-  const endpoint = { id: ENDPOINT, url: 'https://shop.example/hooks', enabled: true, failing_since: T }
-  await addRow(server.db, 'webhook_endpoints', { project_id: project.id, ...endpoint, created_at: T, updated_at: T })
-  const delivery = { status: 'pending', attempts: 1, failures: 1, created_at: T, next_attempt_at: T }
-  await addRow(server.db, 'webhook_deliveries', { ...names, ...delivery })
-  const attempt = { number: 1, attempted_at: T, duration_ms: 5, status: 500 }
-  await addRow(server.db, 'webhook_attempts', { ...names, ...attempt })
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+const cookie = await dashboard.signInAs('write')
+const { server, project } = dashboard
+const organizationId = project.organizationId
+await insert(server.db, project, {
+  profiles: [{ id: 'profile', email: 'ada@example.com' }],
+  customers: [{ external_id: 'ada', profile_id: 'profile' }],
+  orders: [
+    { order_id: PAID, external_id: 'ada', amount: '12.345', currency_code: 'KWD', idempotency_key: 'paid' },
+    {
+      order_id: DECLINED,
+      external_id: 'ada',
+      status: 'failed',
+      failed_message_for_user: 'Your card was declined.',
+      idempotency_key: 'declined',
+      psp_merchant_id: 'moonrise-eu',
+    },
+  ],
+  refunds: [
+    {
+      refund_id: EVENT,
+      order_id: PAID,
+      external_id: 'ada',
+      idempotency_key: 'refund',
+      amount: '2.5',
+      currency_code: 'KWD',
+    },
+  ],
+  events: [
+    { id: EVENT, type: 'charge.succeeded', object_id: PAID, profile_id: 'profile', data: { order_id: PAID } },
+    { id: ENDPOINT, type: 'profile.updated', object_id: 'profile', profile_id: 'profile', data: { id: 'profile' } },
+  ],
 })
-after(() => dashboard?.stop())
+const names = { project_id: project.id, event_id: EVENT, endpoint_id: ENDPOINT }
+const endpoint = { id: ENDPOINT, url: 'https://shop.example/hooks', enabled: true, failing_since: T }
+await addRow(server.db, 'webhook_endpoints', { project_id: project.id, ...endpoint, created_at: T, updated_at: T })
+const delivery = { status: 'pending', attempts: 1, failures: 1, created_at: T, next_attempt_at: T }
+await addRow(server.db, 'webhook_deliveries', { ...names, ...delivery })
+const attempt = { number: 1, attempted_at: T, duration_ms: 5, status: 500 }
+await addRow(server.db, 'webhook_attempts', { ...names, ...attempt })
 
 const see = async (path: string) => {
   const { status, text } = await dashboard.visit(path, { cookie })

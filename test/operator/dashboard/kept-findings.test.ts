@@ -1,7 +1,7 @@
 // How long the findings of the doctor are cached for the page that shows them.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { type App, openApp } from '../../../src/app.ts'
+import { after, test } from 'node:test'
+import { openApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { openLog } from '../../../src/lib/log.ts'
@@ -11,21 +11,14 @@ import { HandClock, until } from '../../support/time.ts'
 
 const MINUTE_MS = 60_000
 
-let settings: Awaited<ReturnType<typeof freshSettings>>
-let app: App
-let served: Awaited<ReturnType<typeof serve>>
-let visit: ReturnType<typeof visitorOf>['visit']
-let cookie: string
 const clock = new HandClock()
-before(async () => {
-  settings = await freshSettings({})
-  app = await openApp(readConfig(settings.settings), { log: openLog('error', 2) })
-  served = await serve({ ...app, clock }, { worker: false })
-  const visitor = visitorOf(served.adminUrl)
-  visit = visitor.visit
-  const { key } = await app.db.tx((query) => createOperator(query, { name: 'test', scope: 'read' }))
-  cookie = await visitor.signIn(key)
-})
+const settings = await freshSettings({})
+const app = await openApp(readConfig(settings.settings), { log: openLog('error', 2) })
+const served = await serve({ ...app, clock }, { worker: false })
+const visitor = visitorOf(served.adminUrl)
+const visit = visitor.visit
+const { key } = await app.db.tx((query) => createOperator(query, { name: 'test', scope: 'read' }))
+const cookie = await visitor.signIn(key)
 after(async () => {
   await served?.stop()
   await app?.close()

@@ -1,30 +1,24 @@
 // Periods that are not over, or only partly shown: marked as incomplete, and never compared with whole ones.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { addDays, DAY_MS } from '../../../src/lib/days.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { money, tilesOf } from './page-numbers.ts'
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-let today: string
-
-before(async () => {
-  dashboard = await startDashboard()
-  cookie = await dashboard.signInAs('read')
-  const { query } = dashboard.server.db
-  // Ten dollars a day for two years, and nothing today.
-  await query(
-    `insert into figures_sales (project_id, split, day, test, key, subkey, currency, sales, gross, refunds, refunded, chargebacks,
-       charged_back, payers, gross_usd, refunded_usd, charged_back_usd, without_usd)
-     select $1, '', (db_clock() at time zone 'UTC')::date - n, false, '', '', 'USD', 1, 1000, 0, 0, 0, 0, 1, 1000, 0, 0, 0
-     from generate_series(1, 800) n`,
-    [dashboard.project.id],
-  )
-  const [now] = await query(`select (db_clock() at time zone 'UTC')::date::text as today`)
-  today = now!.today!
-})
-after(() => dashboard?.stop())
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+const cookie = await dashboard.signInAs('read')
+const { query } = dashboard.server.db
+// Ten dollars a day for two years, and nothing today.
+await query(
+  `insert into figures_sales (project_id, split, day, test, key, subkey, currency, sales, gross, refunds, refunded, chargebacks,
+     charged_back, payers, gross_usd, refunded_usd, charged_back_usd, without_usd)
+   select $1, '', (db_clock() at time zone 'UTC')::date - n, false, '', '', 'USD', 1, 1000, 0, 0, 0, 0, 1, 1000, 0, 0, 0
+   from generate_series(1, 800) n`,
+  [dashboard.project.id],
+)
+const [now] = await query(`select (db_clock() at time zone 'UTC')::date::text as today`)
+const today = now!.today!
 
 const shown = (day: string) =>
   new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })

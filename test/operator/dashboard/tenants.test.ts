@@ -1,27 +1,22 @@
 // The project or organization of a page, where there are more of them than a chooser can hold.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { startDashboard } from '../../support/dashboard.ts'
 
 const MANY = 230
 
-let dashboard: Awaited<ReturnType<typeof startDashboard>>
-let cookie: string
-
-before(async () => {
-  dashboard = await startDashboard()
-  cookie = await dashboard.signInAs('read')
-  const { query } = dashboard.server.db
-  // Each newer than the one before; the first project of all is that of the test server.
-  await query(`insert into organizations (id, name, created_at)
-    select 'org_' || n, 'Organization ' || n, db_clock() + n * interval '1 ms' from generate_series(1, ${MANY}) n`)
-  await query(`insert into projects (organization_id, id, name, created_at)
-    select 'org_' || n, 'project_' || n, 'Shop number ' || n, db_clock() + n * interval '1 ms'
-    from generate_series(1, ${MANY}) n`)
-  await query(`insert into organization_clocks (organization_id) select 'org_' || n from generate_series(1, ${MANY}) n`)
-  await query(`insert into project_clocks (project_id) select 'project_' || n from generate_series(1, ${MANY}) n`)
-})
-after(() => dashboard?.stop())
+const dashboard = await startDashboard()
+after(() => dashboard.stop())
+const cookie = await dashboard.signInAs('read')
+const { query } = dashboard.server.db
+// Each newer than the one before; the first project of all is that of the test server.
+await query(`insert into organizations (id, name, created_at)
+  select 'org_' || n, 'Organization ' || n, db_clock() + n * interval '1 ms' from generate_series(1, ${MANY}) n`)
+await query(`insert into projects (organization_id, id, name, created_at)
+  select 'org_' || n, 'project_' || n, 'Shop number ' || n, db_clock() + n * interval '1 ms'
+  from generate_series(1, ${MANY}) n`)
+await query(`insert into organization_clocks (organization_id) select 'org_' || n from generate_series(1, ${MANY}) n`)
+await query(`insert into project_clocks (project_id) select 'project_' || n from generate_series(1, ${MANY}) n`)
 
 const see = async (path: string) => {
   const { status, text } = await dashboard.visit(path, { cookie })

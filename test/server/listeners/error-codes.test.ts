@@ -1,22 +1,17 @@
 // X-Error-Code: a stable word with every refusal, the same in the response, in the API's description and in docs/errors.md.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { faults } from '../../../scripts/error-codes.ts'
-import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
-import { type ApiResponse, type Project, sendBytes } from '../../support/server.ts'
+import { startBilling } from '../../support/billing.ts'
+import { type ApiResponse, sendBytes } from '../../support/server.ts'
+
+const billing = await startBilling()
+after(() => billing.stop())
+const shop = await billing.organization()
+const project = await billing.server.project()
 
 describe('X-Error-Code', () => {
-  let billing: Billing
-  let shop: Organization
-  let project: Project
-  before(async () => {
-    billing = await startBilling()
-    shop = await billing.organization()
-    project = await billing.server.project()
-  })
-  after(() => billing.stop())
-
   const codeOf = ({ status, headers }: ApiResponse) => [status, headers['x-error-code']]
   const charge = (body: object) => {
     const headers = ['service-secret-key', shop.key]
