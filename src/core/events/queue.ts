@@ -205,14 +205,14 @@ const SETTLE: Statement = {
   )
   update webhook_endpoints set
     failing_since = case when not $9 then coalesce(failing_since, db_clock()) end,
-    enabled = enabled and ($9 or not $11 and not hopeless),
+    enabled = enabled and ($9 or not $11 and not past_limit),
     disabled_because = case when not enabled then disabled_because
-      when not $9 and $11 then 'gone' when not $9 and hopeless then 'failing' end,
+      when not $9 and $11 then 'gone' when not $9 and past_limit then 'failing' end,
     updated_at = db_clock()
-  from (select coalesce(failing_since < db_clock() - $12::interval, false) as hopeless
+  from (select coalesce(failing_since < db_clock() - $12::interval, false) as past_limit
         from webhook_endpoints where project_id = $1 and id = $3) seen
   where project_id = $1 and id = $3 and url = $14 and
-    case when $9 then failing_since is not null else $11 or hopeless or failing_since is null end`,
+    case when $9 then failing_since is not null else $11 or past_limit or failing_since is null end`,
 }
 
 /** Makes deliveries due now that were postponed by a database clock that has been set back since. */

@@ -22,6 +22,8 @@ export const customerRecord = record({
     email: importedOnly(folded(from.email), { erased: toNull }),
     profile_id: importedOnly(from.id, { refersTo: 'profile' }),
   },
-  misfits: [{ reason: 'customer.external_id belongs to another project of the organization', where: belongsElsewhere }],
+  conflicts: [
+    { reason: 'customer.external_id belongs to another project of the organization', where: belongsElsewhere },
+  ],
   added: (scope) => ({ project_id: scope.project_id, ...stampedTimes(scope) }),
 })

@@ -115,7 +115,7 @@ export const paymentRecord = record({
     // The provider's customer that the card is attached to.
     psp_customer_id: importedOnly(from.label),
   },
-  misfits: [
+  conflicts: [
     { reason: 'payment.external_id belongs to another project of the organization', where: belongsElsewhere },
     {
       reason: 'payment.trx_id belongs to another project of the organization',
@@ -133,7 +133,7 @@ export const paymentRecord = record({
   // Clients walk the report by it.
   kept: ['trx_created_at'],
   added: ({ stamp }) => ({ imported: 'true', updated_at: stamp }),
-  untouchable: (row) => `not ${row}.imported`,
+  readOnlyRows: (row) => `not ${row}.imported`,
 })
 
 /** As the transaction report shows it. */

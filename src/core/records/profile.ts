@@ -34,7 +34,7 @@ export const profileRecord = record({
   name: 'profile',
   table: 'profiles',
   fields,
-  misfits: [
+  conflicts: [
     {
       // Such a line would be half an erasure: the sessions would keep their personal data.
       reason: 'profile.anonymized_at is set, but the profile was not erased here: do that first',

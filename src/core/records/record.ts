@@ -55,7 +55,7 @@ export interface Kind {
   /** Columns that hold the id of another record of the project, and the name of its kind. */
   references: { readonly [column: string]: string }
   /** SQL: which staged rows, `s`, contradict what is stored. */
-  misfits?: readonly { reason: string; where: (tenant: Tenant) => string }[]
+  conflicts?: readonly { reason: string; where: (tenant: Tenant) => string }[]
   /** The counters of its list, by their field in `counts`. A record without them has no list. */
   counts?: { readonly [field: string]: Counter }
   /** The columns that follow from others where a line has no value of them; null: it does not follow. */
@@ -67,7 +67,7 @@ export interface Kind {
   /** Columns that no line contains, with the SQL of their value in a new row. */
   added?: (scope: Scope) => { readonly [column: string]: string }
   /** SQL: which rows an import never changes. */
-  untouchable?: (row: string) => string
+  readOnlyRows?: (row: string) => string
 }
 
 /** The tenant that an import writes for, as SQL literals. */

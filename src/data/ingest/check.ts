@@ -34,11 +34,11 @@ function rejections(one: StagedKind, brought: readonly StagedKind[], tenant: Ten
       tenant,
     )
   })
-  const misfits = (kind.misfits ?? []).map(({ reason, where }) => {
+  const conflicts = (kind.conflicts ?? []).map(({ reason, where }) => {
     const bad = `select s.ctid as at, '${reason}' as reason from ${staged(kind)} s where ${where(tenant)}`
     return reject(kind, 'conflicting_record', bad)
   })
-  return [...incomplete, ...unknown, ...misfits]
+  return [...incomplete, ...unknown, ...conflicts]
 }
 
 /** Rejects lines about a record that is not stored, if neither they nor other lines about it have the required column. */

@@ -35,7 +35,7 @@ export function isRedated(kind: Kind): string {
 
 /** SQL: whether the staged row `s` leaves the stored one, `t`, unchanged. */
 export function isSkipped(kind: Kind): string {
-  return `${isDated(kind) ? `s.updated_at < ${STORED}` : 'false'} or ${kind.untouchable?.('t') ?? 'false'}`
+  return `${isDated(kind) ? `s.updated_at < ${STORED}` : 'false'} or ${kind.readOnlyRows?.('t') ?? 'false'}`
 }
 
 export const isDated = (kind: Kind) => kind.fields.some(({ name }) => name === UPDATED_AT)

@@ -142,7 +142,7 @@ async function watch(
 ): Promise<void> {
   let connection: Connection | undefined
   let state: string | undefined
-  let isAway = false
+  let isUnreachable = false
   const look = async (limit: AbortSignal) => {
     connection ??= await connectTo(shard, limit)
     const { query } = connection
@@ -155,12 +155,12 @@ async function watch(
   while (!signal.aborted) {
     try {
       await withinLimit(look, signal)
-      isAway = false
+      isUnreachable = false
     } catch (error) {
       connection?.destroy()
       connection = undefined
-      if (!isAway && !signal.aborted) log.warn(cannotBeReached(shard, error))
-      isAway = true
+      if (!isUnreachable && !signal.aborted) log.warn(cannotBeReached(shard, error))
+      isUnreachable = true
       found(undefined)
     }
     await pause(signal)
