@@ -63,6 +63,15 @@ describe('by notification', () => {
     assert.deepEqual(reasons, [null, 'requested_by_customer', 'requested_by_customer'])
   })
 
+  test('notifications that come three times and out of order change nothing more', async () => {
+    const { user, orderId, charge } = await charged()
+    await setup.stripe.control('/events', { copies: 3, delayMs: 300, shuffled: true })
+    await setup.stripe.control('/refunds', { charge, amount: 300 })
+    await setup.stripe.control('/refunds', { charge })
+    await until('all to be refunded', async () => !(await isActive(user)))
+    assert.deepEqual((await rowsOf(orderId)).length, 3)
+  })
+
   test('a dispute takes the consumable, and gives it back when it is won', async () => {
     const { user, orderId, charge } = await charged()
     const { id } = await setup.stripe.control<{ id: string }>('/disputes', { charge })
