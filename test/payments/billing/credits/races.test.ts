@@ -97,6 +97,29 @@ test('each key twice, during a refund and an expiry: what was granted is spent, 
   assert.equal(sumOf('refund'), -90)
 })
 
+test('spends, holds, expiry and a refund together keep the ledger exact', async () => {
+  const external_id = await shop.customer()
+  const { order_id } = (await shop.charge(external_id, { grants: [{ unit: 'tokens', amount: 60 }] })).body
+  const expires_at = new Date(Date.now() + 3_600_000).toISOString()
+  await shop.credits('grant', { external_id, amount: 60, expires_at })
+  const soon = `expires_at = db_clock() + interval '100 milliseconds'`
+  await billing.db.query(`update credit_grants set ${soon} where external_id = $1 and expires_at is not null`, [
+    external_id,
+  ])
+  const work = writers.map(async (n) => {
+    const body = { external_id, unit: 'tokens', amount: 2, idempotency_key: `k${n}` }
+    await ask(n, n % 3 ? 'spend' : 'hold', n % 3 ? body : { ...body, expires_in: 1 + (n % 2) })
+    if (n % 16 === 0) await expireDue(processes[n % 3]!)
+    if (n === 20) assert.equal((await shop.refund(external_id, order_id)).status, 200)
+  })
+  await Promise.all(work)
+  await checkLedger(billing.db)
+  const entries = await shop.entries({ external_id, limit: 500 })
+  const sumOf = (cause: string) => entries.reduce((sum, entry) => (entry.cause === cause ? sum + entry.amount : sum), 0)
+  assert.deepEqual([sumOf('charge'), sumOf('refund'), sumOf('grant')], [60, -60, 60])
+  assert.ok(-sumOf('spend') <= 120)
+})
+
 test('a reader that walks by created_at while all write misses no entry', async () => {
   const users = await Promise.all(writers.slice(0, 16).map(() => shop.customer()))
   for (const external_id of users) await shop.credits('grant', { external_id, amount: 100 })
