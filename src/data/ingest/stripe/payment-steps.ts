@@ -71,9 +71,10 @@ export async function convertRefunds(context: Context, all: Stripe.Refund[]): Pr
   const read = await each(context, await withCharges(context, all), async (refund) => {
     const { refunded, failed } = statusOfRefund(refund)
     if (await isRelease(context, refund)) return []
+    const failedAt = await failedAtOf(context, refund)
     if (refunded) count(context, 'refunds', refund.amount, refund)
-    if (failed) count(context, 'failed refunds', refund.amount, refund)
-    return [refund]
+    if (failed) count(context, 'failed refunds', refund.amount, { ...refund, created: failedAt })
+    return [{ ...refund, failedAt }]
   })
   const counted = read.flat()
   const references = await chargeReferences(context, counted)
@@ -82,23 +83,39 @@ export async function convertRefunds(context: Context, all: Stripe.Refund[]): Pr
 }
 
 /**
+ * When the money of a refund came back that failed after it had succeeded: the time of its entry in the balance, if the key may read it.
+ * A refund itself has only the time at which it was made.
+ */
+async function failedAtOf(context: Context, refund: Stripe.Refund): Promise<number> {
+  const entry = await balanceEntry(context, refund.failure_balance_transaction)
+  return entry?.created ?? refund.created
+}
+
+/** An entry of the balance; undefined if there is none, or the key may not read it. */
+async function balanceEntry({ source }: Context, given: Stripe.Refund['balance_transaction'] | undefined) {
+  const id = idOf(given)
+  if (id === undefined) return undefined
+  try {
+    return await source.one<Stripe.BalanceTransaction>('balance_transactions', id)
+  } catch (error) {
+    if (error instanceof NotPermitted) return undefined
+    throw error
+  }
+}
+
+/**
  * Whether a refund only released what was authorized and never captured: Stripe makes one when an authorization expires or is cancelled,
  * and for the rest of one that is captured in part. No money of the payment was paid back.
  */
 async function isRelease(
-  { source }: Context,
+  context: Context,
   { charge, amount, balance_transaction, status }: Omit<Stripe.Refund, 'charge'> & { charge: Charge },
 ): Promise<boolean> {
   if (charge.status !== 'succeeded' || (charge.captured && !(charge.amount_captured < charge.amount))) return false
   if (!charge.captured) return true
-  const id = idOf(balance_transaction)
-  if (id === undefined) return status === 'succeeded'
-  try {
-    const entry = await source.one<Stripe.BalanceTransaction>('balance_transactions', id)
-    if (entry) return entry.reporting_category === RELEASED
-  } catch (error) {
-    if (!(error instanceof NotPermitted)) throw error
-  }
+  if (idOf(balance_transaction) === undefined) return status === 'succeeded'
+  const entry = await balanceEntry(context, balance_transaction)
+  if (entry) return entry.reporting_category === RELEASED
   if (amount !== charge.amount - charge.amount_captured) return false
   throw new Inconvertible(
     'may be a refund, or the rest of an authorization that was captured in part: the secret key needs the permission to read balance transactions',

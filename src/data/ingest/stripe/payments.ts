@@ -158,18 +158,18 @@ export function statusOfRefund({ status, failure_balance_transaction }: Stripe.R
 
 /**
  * A refund that is decided. One that failed after it had succeeded has a row for each, so that a reader of the report who
- * has seen the first gets the second.
+ * has seen the first gets the second. `failedAt` is the time of the second.
  */
-export function refundLines(refund: Stripe.Refund, target: Target): Line[] {
+export function refundLines(refund: Stripe.Refund & { failedAt: number }, target: Target): Line[] {
   const charge = refund.charge as Stripe.Charge
   const { refunded, failed } = statusOfRefund(refund)
-  const { id, amount, currency, created } = refund
-  const movement = { id, amount, currency, created, type: 'refund' }
+  const { id, amount, currency, created, failedAt } = refund
+  const moved = { id, amount, currency, type: 'refund' }
   const reason = { psp_status: 'succeeded', psp_reason_code: textOr(refund.reason) }
   const failure = { psp_status: refund.status, psp_reason_code: textOr(refund.failure_reason) ?? refund.status }
   return [
-    ...(refunded ? [movementLine(charge, target, { ...movement, status: 'refunded', more: reason })] : []),
-    ...(failed ? [movementLine(charge, target, { ...movement, status: 'failed', more: failure })] : []),
+    ...(refunded ? [movementLine(charge, target, { ...moved, created, status: 'refunded', more: reason })] : []),
+    ...(failed ? [movementLine(charge, target, { ...moved, created: failedAt, status: 'failed', more: failure })] : []),
   ]
 }
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
+import { DAY_S } from '../../../../src/lib/days.ts'
 import { savedCard } from '../../../support/simulators.ts'
 import { openStripeImports, storedSums } from './stripe-imports.ts'
 
@@ -119,4 +120,20 @@ test('the transaction of a payment that failed after it had succeeded is worth n
   assert.deepEqual(debits.flatMap(about), [])
   const nothing = { price: '0', price_usd: '0', status: 'failed' }
   assert.deepEqual(await sums(), [nothing, nothing])
+})
+
+test('a refund that failed in a later month is in both months: at first the payment back, then its failure', async () => {
+  const charge = await pay(700)
+  const refund = await stripe.refunds.create({ charge: charge.id })
+  const created = refund.created - 70 * DAY_S
+  await put({ ...charge, created, refunded: true, amount_refunded: 700 }, { ...refund, created })
+  await all.simulator.control(`/refunds/${refund.id}/fail`)
+  const project = await all.imports.project()
+  assert.equal((await all.run(project)).status, 'done')
+  const past = new Date(created * 1000).toISOString().slice(0, 7)
+  const sums = await storedSums(all, project)
+  assert.deepEqual(
+    sums.filter((one) => one.startsWith('failed refunds') || one.startsWith(`refunds ${past}`)),
+    [`failed refunds ${month} USD: 1 700`, `refunds ${past} USD: 1 700`],
+  )
 })
