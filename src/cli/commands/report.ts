@@ -148,12 +148,14 @@ const INSTANTS = ['trx_created_at', 'paid_at', 'booked_at', 'service_from', 'ser
 
 type Texts = Record<string, string | null>
 
-/** The values as PostgreSQL sent them, so that no amount is a float; instants as the API writes them. */
+/** The values as PostgreSQL sent them, so that no amount is a float; instants and booleans as the API writes them. */
 function namedTexts(shape: Shape, row: Row): Texts {
-  const names = Object.keys(shape.schema.properties as object)
+  const properties = shape.schema.properties as Record<string, { type?: string }>
   const texts = row.texts()
+  const written = (name: string, text: string) =>
+    INSTANTS.includes(name) ? instantFromPg(text) : properties[name]!.type === 'boolean' ? String(text === 't') : text
   return Object.fromEntries(
-    names.map((name, n) => [name, INSTANTS.includes(name) && texts[n] !== null ? instantFromPg(texts[n]!) : texts[n]!]),
+    Object.keys(properties).map((name, n) => [name, texts[n] === null ? null : written(name, texts[n]!)]),
   )
 }
 

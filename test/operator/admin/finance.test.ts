@@ -277,7 +277,7 @@ describe('tundish report', () => {
       /^paid_at,booked_at,correction,kind,amount,currency_code,amount_usd,reporting_currency,amount_reported,fee,fee_currency,psp,/,
     )
     assert.equal(lines.length, 11)
-    assert.match(stdout, /,refund,-30\.25,USD,/)
+    assert.match(stdout, /,false,refund,-30\.25,USD,/)
     assert.match(stdout, /,sale,5000,JPY,.*,shop-app,"'=HYPERLINK\(""x""\)",/)
   })
 
