@@ -126,6 +126,19 @@ test('an operator without the right sees no button; the button closes the month,
   assert.match(again.text, /2025-10 is closed already/)
 })
 
+test('after that only the next month has the button, and others say why they have none', async () => {
+  const of = async (month: string) => (await see(MONTH.replace('2025-10', month))).text
+  assert.match(await of('2025-11'), /Close Nov 2025…/)
+  for (const [month, sentence] of [
+    ['2025-09', /Later months are closed already: this one stays as it is\./],
+    ['2025-12', /Months are closed one after the other: <a href="[^"]*month=2025-11[^"]*">Nov 2025<\/a> is the next\./],
+  ] as const) {
+    const text = await of(month)
+    assert.match(text, sentence)
+    assert.doesNotMatch(text, /Close \w+ 2025…/)
+  }
+})
+
 test('a correction is in the CSV with the month that it is booked in; times in UTC are told from days in another zone', async () => {
   await db.query(
     `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, psp_date,

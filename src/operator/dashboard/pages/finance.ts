@@ -1,7 +1,7 @@
 // Finance: what a month brought in, by merchant account and currency; how it agrees with the dashboard; its rows; closing it.
 import { monthOf } from '../../../lib/days.ts'
 import { ApiError } from '../../../lib/errors.ts'
-import { type Period, readPeriod } from '../../../payments/billing/finance/period.ts'
+import { readPeriod } from '../../../payments/billing/finance/period.ts'
 import type { Response } from '../call.ts'
 import { money, percent, plural, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -26,10 +26,11 @@ export async function finance(view: View): Promise<Page> {
   const days = readPeriod({ month })
   const params = { organization_id: view.organization.id }
   const query = { month, test: view.test }
-  const [report, tied, rows] = await Promise.all([
+  const [report, tied, rows, months] = await Promise.all([
     view.call('getFinanceReport', { params, query }),
     view.test ? undefined : view.call('getTieOut', { params, query: { month } }).catch(refusal),
     rowsOf(view, params, query),
+    view.call('listFinanceMonths', { params, query: { limit: 1 } }),
   ])
   const closed = report.closed[0]
   return {
@@ -52,7 +53,7 @@ export async function finance(view: View): Promise<Page> {
         empty: html`<p>No movements.</p>`,
         below: pageLinks(view, rows),
       })}
-      ${closed ? html`<p class="note">Closed on ${time(closed.closed_at)}: this month no longer changes. Later changes are corrections in the first open month.</p>` : closing(view, month, days)}`,
+      ${closed ? html`<p class="note">Closed on ${time(closed.closed_at)}: this month no longer changes. Later changes are corrections in the first open month.</p>` : month < newest && closing(view, month, months.data[0]?.month)}`,
   }
 }
 
@@ -149,10 +150,18 @@ async function rowsOf(view: View, params: Record<string, string>, query: Asked):
   return { data, next: undefined, cursor: 'cursor' }
 }
 
-function closing(view: View, month: string, { to }: Period): Piece {
-  if (to >= view.span.today) return ''
+/** The button that closes a month, or why it cannot be closed; `last` is the last month that is closed. */
+function closing(view: View, month: string, last: string | undefined): Piece {
+  const action = view.href('/finance/close')
+  if (!view.maySend(action)) return ''
+  const next = last === undefined ? month : monthBefore(last, -1)
+  if (month < next) return html`<p class="note">Later months are closed already: this one stays as it is.</p>`
+  if (month > next) {
+    const first = view.href(view.path, { ...allChoices(view), month: next })
+    return html`<p class="note">Months are closed one after the other: <a href="${first}">${monthOf(next)}</a> is the next.</p>`
+  }
   return actionForm(view, {
-    action: view.href('/finance/close'),
+    action,
     button: `Close ${monthOf(month)}`,
     explanation: `Its rows and sums then never change again. Late imports, fees and failed refunds become corrections in the next month. This cannot be undone.`,
     fields: hiddenField('month', month),
