@@ -2,7 +2,7 @@
 
 import { isStoredFilter } from '../../data/figures/filters.ts'
 import { HOUR_METRICS } from '../../data/figures/hours.ts'
-import { metricNames } from '../../data/figures/metrics.ts'
+import { type MetricName, metricNames, metrics } from '../../data/figures/metrics.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { MoneyError, readAmount } from '../../lib/money.ts'
@@ -69,7 +69,7 @@ const body = Type.Named('AlertRuleSettings', {
   threshold: {
     type: ['number', 'string'],
     description:
-      'In the unit of the metric: money in major units, rates from 0 to 1. For a change, percent; negative for a drop.',
+      'In the unit of the metric: money in major units, rates from 0 to 1 (5% is 0.05). For a change, percent; negative for a drop.',
     examples: [1000],
   } as Schema,
   today: Type.Optional(
@@ -112,8 +112,17 @@ function read({ body, exact = body }: Input) {
   if (today && condition === 'change' && (filter || !(HOUR_METRICS as readonly string[]).includes(metric)))
     throw invalid(`A change of today needs a metric by hour, without a filter: ${HOUR_METRICS.join(', ')}.`)
   const threshold = readThreshold(exact.threshold)
+  if (condition !== 'change') requireInUnit(about.metrics[0]!, Number(threshold))
   if (condition === 'change' && Number(threshold) === 0) throw invalid('threshold must not be 0 for a change.')
   return { metric, condition, threshold, today, fromHour: from_hour ?? 0, filter: filter ?? null }
+}
+
+/** A percentage is refused where a rate is meant: the rule would never send a message, or every day. */
+function requireInUnit(metric: MetricName, threshold: number): void {
+  if (metrics[metric].unit !== 'ratio' || (threshold >= 0 && threshold <= 1)) return
+  const meant =
+    threshold > 1 && threshold <= 100 ? `: ${threshold}% is ${Number((threshold / 100).toPrecision(9))}` : ''
+  throw invalid(`threshold must be from 0 to 1, because ${metric} is a rate, got ${threshold}${meant}.`)
 }
 
 /** A decimal number as text. Only an amount in a number may have a sign, so that of a string is read here. */

@@ -277,6 +277,8 @@ test('400 for a rule that cannot be decided, and for an address that cannot be r
     ['alerts/a', { ...low, metric: 'sessions,people' }, /metric must be one metric/],
     ['alerts/a', { ...low, threshold: 'much' }, /threshold must be a decimal number/],
     ['alerts/a', { ...low, condition: 'change', threshold: 0 }, /threshold must not be 0/],
+    ['alerts/a', { ...low, metric: 'refund_rate', threshold: 7.3 }, /from 0 to 1, .* got 7\.3: 7\.3% is 0\.073\./],
+    ['alerts/a', { ...low, metric: 'refund_rate', threshold: '-0.1' }, /because refund_rate is a rate, got -0\.1\./],
     ['alerts/a', { ...low, today: true }, /from_hour is required/],
     ['alerts/a', { ...low, from_hour: 3 }, /from_hour needs today/],
     ['alerts/a', { ...low, product: 'x', source: 'y' }, /Only one filter/],

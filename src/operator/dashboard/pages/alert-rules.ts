@@ -76,6 +76,6 @@ export const ruleForm = (view: View): Piece =>
     fields: html`${textField('alert_id', 'Name', { required: true, hint: 'For example low-revenue.' })}
       ${selectField('metric', 'Metric', metricOptions, 'revenue')}
       ${selectField('condition', 'Condition', CONDITIONS, 'below')}
-      ${textField('threshold', 'Threshold', { required: true, hint: `Money ${inCurrency(view)}, rates from 0 to 1. A change in percent against the same weekday: −30 for a drop.` })}
+      ${textField('threshold', 'Threshold', { required: true, hint: `Money ${inCurrency(view)}, rates from 0 to 1 (5% is 0.05). A change in percent against the same weekday: −30 for a drop.` })}
       ${textField('from_hour', 'Check today, from this hour', { hint: 'Leave empty to check whole days.' })}`,
   })
