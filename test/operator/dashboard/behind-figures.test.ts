@@ -202,6 +202,12 @@ test('a tile leads to the rows that it counts, with the filters of the page', as
     assert.ok(href.endsWith(`#${list}`), href)
     assert.equal(rowsOf(await see(href.split('#')[0]!), list).length, rows, href)
   }
+  const spent = await hrefOf(`/acquisition?${DAYS}&split=funnel`, 'Spend')
+  assert.match(spent, /[?&]split=campaign\b.*#acquisition$/)
+  assert.match(await see(spent.split('#')[0]!), /<h2[^>]*>By campaign/)
+  const first = await hrefOf('/hours', 'New customers')
+  assert.match(first, /^\/payments\?.*first=true.*#payments$/)
+  assert.match(await see(first.split('#')[0]!), /Only the first payment of each person\./)
   for (const [page, label, nothing] of [
     ['/declines', 'Paid later', /No declined payments of this period match/],
     ['/churn', 'Trials', /No subscriptions match these filters/],

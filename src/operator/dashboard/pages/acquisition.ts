@@ -4,7 +4,7 @@ import type { Response } from '../call.ts'
 import { VISITED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo, nameOfValue } from '../filter.ts'
 import { html, type Piece } from '../html.ts'
-import { firstLacking, lackingOf, sumLacking } from '../lacking.ts'
+import { firstLacking, type Lacking, lackingOf, sumLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, rowsBehind, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
@@ -45,7 +45,7 @@ export async function acquisition(view: View): Promise<Page> {
     question: 'What does a customer cost, and does it pay back?',
     body: html`${unfiltered && html`<p class="note">${unfiltered}People who come have no product yet.</p>`}
       ${tiles(
-        tile('Spend', figure, 'spend', 'usd', { isRate: sum?.spend === null, note: spendNote(sum), lacks: spent }),
+        spendTile(view, figure, sum, spent),
         tile('New people', figure, 'people', 'number', { note: 'first session', rows: newPeople }),
         tile('New customers', figure, 'customers', 'number', { note: 'first payment', rows: newCustomers }),
         tile('Cost of a customer', figure, 'cac', 'usd', {
@@ -76,8 +76,14 @@ export async function acquisition(view: View): Promise<Page> {
   }
 }
 
-const spendNote = (sum: Return | undefined): Piece =>
-  sum && sum.spend === null ? 'not known of one country or variant' : 'on advertising'
+/** Spend has no rows but its sums: the tile leads to those by campaign. */
+const spendTile = (view: View, figure: Figure, sum: Return | undefined, lacks: Lacking) =>
+  tile('Spend', figure, 'spend', 'usd', {
+    isRate: sum?.spend === null,
+    note: sum?.spend === null ? 'not known of one country or variant' : 'on advertising',
+    lacks,
+    rows: rowsBehind(view, '/acquisition', 'acquisition', { split: 'campaign' }),
+  })
 
 function returnTable(view: View, by: By, rows: Return[], sum: Return | undefined, names: Names): Table {
   const labels = ['Per customer', 'Payback', 'Spend', 'People', 'Customers', ...DAYS.map((day) => `Day ${day}`)]

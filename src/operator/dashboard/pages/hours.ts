@@ -18,13 +18,12 @@ type Metric = keyof typeof SHOWN
 const DAYS = { today: 'Today', yesterday: 'Yesterday', week_before: 'A week before' } as const
 type Day = keyof typeof DAYS
 
-const ROWS: Partial<Record<Metric, string>> = { revenue: 'payments', sales: 'payments', sessions: 'sessions' }
-
-/** The payments or sessions of today. */
+/** The payments or sessions of today; of new customers, their first payments. */
 function rowsOfToday(view: View, metric: Metric) {
   const { today } = view.span
-  const list = ROWS[metric]
-  return list && rowsBehind(view, `/${list}`, list, { from: today, to: today, period: null })
+  const list = metric === 'sessions' ? 'sessions' : 'payments'
+  const first = metric === 'customers' ? 'true' : null
+  return rowsBehind(view, `/${list}`, list, { from: today, to: today, period: null, first })
 }
 
 export async function hours(view: View): Promise<Page> {
