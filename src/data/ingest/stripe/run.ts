@@ -35,6 +35,7 @@ const OVERLAP_SECONDS = 120
 const MAX_SEEN = 100_000
 
 export const FIRST_STEP = STEPS[0]!.name
+const fromTheStart = () => ({ step: FIRST_STEP, after: null, tally: emptyTally() })
 
 /** Thrown when the import was stopped by an operator. */
 export class Stopped extends Error {}
@@ -85,14 +86,17 @@ interface Run {
 async function readLists(run: Run): Promise<void> {
   const { state } = run
   await save(run, { status: 'running', error: null })
+  const place = STEPS.findIndex(({ name }) => name === state.step)
+  // A newer program may have left it at a step that this one does not know.
+  if (place === -1) return save(run, fromTheStart())
   try {
-    for (const step of STEPS.slice(STEPS.findIndex(({ name }) => name === state.step))) {
+    for (const step of STEPS.slice(place)) {
       await readList(run, step).catch((error) => leaveOut(step, contextOf(run), error))
       await save(run, { step: STEPS[STEPS.indexOf(step) + 1]?.name ?? EVENTS, after: null })
     }
   } catch (error) {
     if (!(error instanceof CursorGone)) throw error
-    await save(run, { step: FIRST_STEP, after: null, tally: emptyTally() })
+    await save(run, fromTheStart())
   }
 }
 

@@ -137,3 +137,17 @@ test('a refund that failed in a later month is in both months: at first the paym
     [`failed refunds ${month} USD: 1 700`, `refunds ${past} USD: 1 700`],
   )
 })
+
+test('an import that another version left at a list that this one does not have begins again', async () => {
+  const project = await all.imports.project()
+  await all.run(project)
+  // No event tells of it.
+  await put({ ...(await pay(300)), id: 'ch_silent', payment_intent: null, customer: null, balance_transaction: null })
+  await all.imports.rows(
+    `update stripe_imports set status = 'failed', step = 'of/another', after = null where project_id = $1`,
+    [project.id],
+  )
+  assert.equal((await all.run(project)).status, 'done')
+  const rows = await all.imports.rows('select from report_transactions where psp_transaction_id = $1', ['ch_silent'])
+  assert.equal(rows.length, 1)
+})
