@@ -10,9 +10,12 @@ export function fileSentence(error: unknown, dataDir: string): unknown {
   switch (code) {
     case 'EACCES':
     case 'EPERM':
-    case 'EROFS':
       return new UsageError(
         `${path} cannot be used by this user (${code}): give it the right to read and write there, or set DATA_DIR to another folder.`,
+      )
+    case 'EROFS':
+      return new UsageError(
+        `${path} is on a read-only disk (EROFS): set DATA_DIR to a writable folder, or mount the disk writable.`,
       )
     case 'ENOSPC':
     case 'EDQUOT':

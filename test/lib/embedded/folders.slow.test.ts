@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { fileSentence } from '../../../src/lib/embedded/sentences.ts'
 import { UsageError } from '../../../src/lib/errors.ts'
 import { startProcess } from '../../support/cli.ts'
 import { titled, without } from '../../support/titled.ts'
@@ -154,6 +155,15 @@ test('one sentence for a folder that cannot be created', async () => {
     assert.match(error.message, /gone cannot be created, possibly because the disk is read-only: set DATA_DIR/)
     return true
   })
+})
+
+test('a read-only disk is told from a folder without the right', () => {
+  const path = join('/mnt', 'data', 'postgres')
+  const error = Object.assign(new Error('EROFS: read-only file system'), { code: 'EROFS', path })
+  assert.match(
+    (fileSentence(error, '/mnt/data') as UsageError).message,
+    /^\/mnt\/data\/postgres is on a read-only disk \(EROFS\): set DATA_DIR/,
+  )
 })
 
 test(titled('one sentence for a folder that cannot be written', notReadable), { skip: notReadable }, async () => {
