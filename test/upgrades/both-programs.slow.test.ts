@@ -1,6 +1,6 @@
-// The first program of this schema and this one side by side under charges, refunds, reads, records that are written, imports, webhooks and a
-// sync, then the first one alone again: no request fails, nothing is charged, refunded or told twice or lost, every counter is exact, and
-// the sync misses nothing.
+// The first program of this schema and this one side by side under charges, refunds, reads, records that are written, imports, webhooks, a
+// sync, credits, caps, a closed month and an alert, then the first one alone again: no request fails, nothing is charged, refunded or told
+// twice or lost, every counter is exact, and the sync misses nothing.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -18,6 +18,7 @@ import { freshDatabase, runStatement } from '../support/postgres.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { until } from '../support/time.ts'
 import { titled } from '../support/titled.ts'
+import { awaitAlert, CUSTOMER, useSideBySide } from './side-by-side.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const CUSTOMERS = 6
@@ -90,12 +91,19 @@ test(titled('old and new program at the same time, then the old one alone', skip
   const second = await serve(ROOT, env)
   targets.push(second.url)
   await Promise.all([sleep(BESIDE_MS), ...[OLD!, ROOT].map((root, n) => importBeside(root, env, n))])
+  const present = (...args: string[]) => command(ROOT, env, ...args)
+  const orders = await useSideBySide({
+    ...{ old: first.url, new: second.url, command: present, organizationKey, projectKey },
+    importByOld: (lines) => void old('import', '--project', 'shop', writeLines('late.ndjson', lines)),
+  })
+  await awaitAlert(present)
   targets.pop()
   // Requests on their way to it are finished.
   await load.idle()
   await second.stop()
   await sleep(ALONE_MS)
   const { failures, keys, refunds, written } = await load.stop()
+  for (const order of orders) keys.add(order)
 
   assert.deepEqual(failures, [])
   assert.ok(keys.size > 50, `${keys.size} charges`)
@@ -105,11 +113,6 @@ test(titled('old and new program at the same time, then the old one alone', skip
   assert.deepEqual(charges.toSorted(), [...keys].toSorted())
   assert.equal(ledger.length - charges.length, refunds.size)
   await assertTold(url, { 'charge.succeeded': keys.size, 'refund.succeeded': refunds.size })
-  const { findings } = JSON.parse(command(ROOT, env, 'doctor', '--json')) as { findings: Record<string, string>[] }
-  assert.deepEqual(
-    findings.filter(({ level }) => level === 'failed'),
-    [],
-  )
   await sleep(1200)
   await load.sync()
   const tundish = new Tundish({ url: first.url, projectKey })
@@ -121,6 +124,13 @@ test(titled('old and new program at the same time, then the old one alone', skip
   assert.equal(load.copy.size, profiles)
   assert.ok(written > 20, `${written} records`)
   await first.stop()
+  // As the upgrade from this program asks: it has computed days again without what it does not know.
+  present('figures', 'rebuild', '--project', 'shop')
+  const { findings } = JSON.parse(findingsOf(env)) as { findings: Record<string, string>[] }
+  assert.deepEqual(
+    findings.filter(({ level }) => level === 'failed'),
+    [],
+  )
 })
 
 const MAIN = 'src/main.ts'
@@ -132,6 +142,15 @@ function command(root: string, env: Record<string, string>, ...args: string[]): 
     stdio: ['ignore', 'pipe', 'inherit'],
     timeout: 120_000,
   }).toString()
+}
+
+/** The output of the doctor, which fails if something is wrong. */
+function findingsOf(env: Record<string, string>): string {
+  try {
+    return command(ROOT, env, 'doctor', '--json')
+  } catch (error) {
+    return String((error as { stdout: Buffer }).stdout)
+  }
 }
 
 function start(root: string, env: Record<string, string>, ...args: string[]): ChildProcess {
@@ -206,14 +225,19 @@ async function writeRecords(): Promise<string> {
     if (lines.length > 1500 && line.record === 'profile') break
     lines.push(line)
   }
-  for (let n = 0; n < CUSTOMERS; n += 1) {
+  for (let n = 0; n <= CUSTOMERS; n += 1) {
     const ids = { order_id: uuid(n), trx_id: uuid(100 + n), trx_created_at: '2026-01-02T03:04:05Z' }
     const card = { psp: 'simulator', psp_merchant_id: 'main', payment_method_token: 'pm_card_visa' }
     const paid = { amount: 1, currency_code: 'USD', status: 'succeeded', psp_transaction_type: 'sale' }
-    lines.push({ record: 'payment', data: { external_id: `customer-${n}`, ...ids, ...card, ...paid } })
+    const external_id = n < CUSTOMERS ? `customer-${n}` : CUSTOMER
+    lines.push({ record: 'payment', data: { external_id, ...ids, ...card, ...paid } })
   }
   lines.push({ record: 'merchant_account', data: { psp: 'simulator', psp_merchant_id: 'main', currencies: [] } })
-  const file = join(folder, 'records.ndjson')
+  return writeLines('records.ndjson', lines)
+}
+
+function writeLines(name: string, lines: object[]): string {
+  const file = join(folder, name)
   writeFileSync(file, lines.map((line) => JSON.stringify(line)).join('\n'))
   return file
 }

@@ -58,6 +58,7 @@ export const EXCEPTIONS: Readonly<Record<string, Partial<Record<Rule, string>>>>
   'src/data/figures/describe.ts': { tenant: QUEUE, lock: QUEUE },
   'src/payments/billing/movement/unlisted.ts': { tenant: QUEUE, lock: QUEUE },
   'src/payments/billing/credits/expiry.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/payments/billing/credits/older-entries.ts': { tenant: QUEUE },
   'src/payments/billing/top-up/run.ts': { tenant: QUEUE },
   'src/operations/shards/admission.ts': {
     tenant: 'A move asks whether another tenant of the new shard has one of its project ids.',

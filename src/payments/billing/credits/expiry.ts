@@ -4,6 +4,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { Db } from '../../../lib/pg/db.ts'
 import type { Statement } from '../../../lib/pg/types.ts'
 import { repeat } from '../../../lib/repeat.ts'
+import { completeEntries } from './older-entries.ts'
 import { save } from './save.ts'
 import { type Held, lockAccounts } from './store.ts'
 
@@ -19,9 +20,10 @@ const MAX_AT_ONCE = 64
 
 /** Starts the work, on any number of processes; returns the function that stops it. */
 export function expireCredits({ db, clock, log }: Shared): () => Promise<void> {
-  return repeat({ clock, log }, { pauseMs: PAUSE_MS, failure: 'Credits could not be expired.' }, async () =>
-    (await expireDue(db)) === MAX_AT_ONCE ? 0 : PAUSE_MS,
-  )
+  return repeat({ clock, log }, { pauseMs: PAUSE_MS, failure: 'Credits could not be expired.' }, async () => {
+    await completeEntries(db)
+    return (await expireDue(db)) === MAX_AT_ONCE ? 0 : PAUSE_MS
+  })
 }
 
 /** Books what is due of some accounts that no other process holds, and returns how many there were. */
