@@ -8,10 +8,10 @@ import { assertCounted } from '../../data/ingest/counters.ts'
 import { noTerminal, openTerminal, tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
+import { untilLocked } from '../../support/database.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { type Line, line, textOf, uuid } from '../../support/imports.ts'
 import type { Project } from '../../support/server.ts'
-import { until } from '../../support/time.ts'
 
 const dashboard = await startDashboard()
 after(() => dashboard.stop())
@@ -243,10 +243,7 @@ test('a merge waits for an import that has checked its lines', async () => {
   await held.query('begin')
   await held.query('select pg_advisory_xact_lock(7486, hashtext($1))', [shop.organizationId])
   const merging = merge(shop, 'cus_ada', 'pro_ada')
-  await until('the merge to wait', async () => {
-    const rows = await db.query(`select 1 from pg_locks where locktype = 'advisory' and classid = 7486 and not granted`)
-    return rows.length > 0
-  })
+  await untilLocked(db.query)
   assert.deepEqual(await owners(shop), [1, 0, 0, 0])
   await held.query('commit')
   held.release()

@@ -59,7 +59,8 @@ test('an entry whose commit is late is in the export or in the next one', async 
     ])
     reading = exported()
     reading.catch(() => {})
-    const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%credit_clocks%'`
+    const waits = `select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like '%credit_clocks%'`
     let isRead = false
     void reading.then(() => (isRead = true))
     await until('the export waits or is there', async () => isRead || (await db.query(waits)).length > 0)

@@ -6,8 +6,9 @@ import { readConfig } from '../../../src/config.ts'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { openLog } from '../../../src/lib/log.ts'
 import { visitorOf } from '../../support/dashboard.ts'
+import { untilLocked } from '../../support/database.ts'
 import { freshSettings, serve } from '../../support/server.ts'
-import { HandClock, until } from '../../support/time.ts'
+import { HandClock } from '../../support/time.ts'
 
 const MINUTE_MS = 60_000
 
@@ -47,12 +48,7 @@ test('findings of an examination that takes a minute are cached for twenty', asy
   await query('begin')
   await query('lock table profiles in access exclusive mode')
   const slow = examinedAt('?now=1')
-  await until('the examination to wait', async () => {
-    const waiting = await db.query(
-      `select from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'tundish doctor'`,
-    )
-    return waiting.length > 0
-  })
+  await untilLocked(db.query)
   clock.advance(MINUTE_MS)
   await query('commit')
   release()

@@ -11,6 +11,7 @@ import { checkStatus } from '../../../src/payments/billing/movement/check-status
 import { findEither, resolve } from '../../../src/payments/billing/reconcile/resolve.ts'
 import type { Provider } from '../../../src/payments/providers/provider.ts'
 import type { Organization } from '../../support/billing.ts'
+import { untilLocked } from '../../support/database.ts'
 import { until } from '../../support/time.ts'
 import { setUpCharges } from './in-process.ts'
 import { honest, verdict } from './scripted-provider.ts'
@@ -145,7 +146,7 @@ test('a success that waits for its turn appears after the horizon that a sync wa
   await setup.db.tx(async (query) => {
     await query('select 1 from organization_clocks where organization_id = $1 for update', [setup.shop.id])
     charging = setup.shop.charge(buyer)
-    await untilSettling(buyer)
+    await untilLocked(setup.db.query, 'organization_clocks')
     promised = (await list()).headers['x-sync-horizon'] as string
   })
   assert.equal((await charging!).body.checkout_status, 'succeeded')
@@ -153,15 +154,3 @@ test('a success that waits for its turn appears after the horizon that a sync wa
   const [stored] = await setup.db.query('select updated_at from transactions where id = $1', [row.id])
   assert.ok(new Date(stored!.updated_at!) >= new Date(promised), `${stored!.updated_at} appeared below ${promised}`)
 })
-
-/** Waits until the charge of this customer is settled but for the organization's clock. */
-async function untilSettling(buyer: string): Promise<void> {
-  for (;;) {
-    const [waits] = await setup.db.query(
-      `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%organization_clocks%'`,
-    )
-    if (waits) return
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    assert.ok(buyer)
-  }
-}
