@@ -113,10 +113,13 @@ const detail = {
   upgrades_to: field(text('Product that will replace it.', { nullable: true }), from.id),
   custom_entitlement: field(text('Entitlement that replaces the product’s own.', { nullable: true }), from.label),
   price_note: field(
-    text('What `price` does not include, such as metered usage; null if it includes everything.', {
-      nullable: true,
-      example: null,
-    }),
+    text(
+      'What `price` does not include, such as metered usage or a later change of the price; null if it includes everything.',
+      {
+        nullable: true,
+        example: null,
+      },
+    ),
     from.freeText,
   ),
 }

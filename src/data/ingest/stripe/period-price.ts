@@ -37,12 +37,19 @@ export function periodPrice({ subscription, discounts }: Completed): PeriodPrice
   const sum = discounted(parts, discounts, { currency, start }).reduce((all, { cost }) => plus(all, cost), ZERO)
   return {
     price: roundedMinor(sum, currency),
-    note: items.some(isMetered) ? METERED : null,
+    note: noteOf(subscription),
     item: shortest as PeriodPrice['item'],
   }
 }
 
-const METERED = 'Metered usage is not included.'
+/** A schedule is not read, which would be a call for each subscription that has one. */
+function noteOf({ items, schedule, ended_at }: Stripe.Subscription): string | null {
+  const notes = [
+    ...(items.data.some(isMetered) ? ['Metered usage is not included.'] : []),
+    ...(schedule && !ended_at ? ['A subscription schedule at Stripe may change the price.'] : []),
+  ]
+  return notes.join(' ') || null
+}
 
 function isMetered({ price }: Item): boolean {
   const type = price.recurring?.usage_type

@@ -193,3 +193,28 @@ test("a customer's coupon counts where the subscription has none", async () => {
   ])
   assert.equal(row!.price, '900')
 })
+
+test('a subscription with a schedule has a note, because its next phase may have another price', async () => {
+  const { stripe, simulator } = all
+  const schedule = 'sub_sched_introduction'
+  const cases = { scheduled: TEN, both: [...TEN, { price: metered }], over: TEN }
+  const ids = new Map<string, string>()
+  for (const [what, items] of Object.entries(cases)) {
+    const id = await subscribe(items)
+    if (what === 'over') await stripe.subscriptions.cancel(id)
+    await simulator.control('/objects', { objects: [{ ...(await stripe.subscriptions.retrieve(id)), schedule }] })
+    ids.set(id, what)
+  }
+  const project = await all.imports.project()
+  await all.run(project)
+  const rows = await all.imports.rows(
+    'select id, price, price_note from subscriptions where project_id = $1 and id = any($2)',
+    [project.id, [...ids.keys()]],
+  )
+  const note = 'A subscription schedule at Stripe may change the price.'
+  assert.deepEqual(Object.fromEntries(rows.map(({ id, price, price_note }) => [ids.get(id!), [price, price_note]])), {
+    scheduled: ['1000', note],
+    both: ['1000', `Metered usage is not included. ${note}`],
+    over: ['1000', null],
+  })
+})
