@@ -53,7 +53,7 @@ export async function readSources(
     const reading: Reading = { latest: latest(), merge }
     const sink = { ...sinkOf(staging, source, reading, () => lines++, refuseKind), isFull }
     const input = signal ? addAbortSignal(signal, stream()) : stream()
-    for await (const _size of readLines(decompressed(name, input, countBytes), sink)) {
+    for await (const _size of readLines(name, decompressed(name, input, countBytes), sink)) {
       reading.latest = latest()
       await staging.drain()
       onRead(bytes, lines)

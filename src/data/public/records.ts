@@ -12,6 +12,7 @@ import { isJsonObject, type JsonValue } from '../../lib/json/read.ts'
 import { isRefusedData } from '../../lib/pg/errors.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { shorten } from '../../lib/text.ts'
+import { TooManyEmptyLines } from '../ingest/lines.ts'
 import { importRecords } from '../ingest/load.ts'
 import type { RejectedCount } from '../ingest/rejected.ts'
 import { recordsProblem, recordsResult, respond } from '../ingest/response.ts'
@@ -159,14 +160,14 @@ async function writeLines(context: PublicContext, request: WriteRequest): Promis
   const begun = await readBeginning(request.body as Readable)
   if (begun.isWhole) await request.confirmKey()
   const call = begun.isWhole ? await callOf(context, request, begun.bytes) : undefined
-  const importing = () => importLines(context, request, begun.all, 'line')
+  const importing = () => importLines(context, request, begun.all, 'line').finally(begun.dropRest)
   return call ? unlessRefused(call.call.write(call.read, 'line'), importing) : importing()
 }
 
 /** A small body without a bad line is written in a batch with other calls; undefined for any other. */
 async function callOf(context: PublicContext, request: WriteRequest, bytes: Buffer) {
-  const lines = linesOf(bytes)
-  if (!lines || lines.length > MAX_RECORDS) return undefined
+  const lines = linesOf(bytes, MAX_RECORDS)
+  if (!lines) return undefined
   const call = new WriteCall(context, request)
   const reading = await call.reading()
   try {
@@ -207,6 +208,7 @@ async function importLines(
   // Decompressed by the import, which recognizes gzip by its content. At its end the key has to be valid still, or nothing is written.
   const source = { name: 'body', stream: () => checkedAtEnd(stream(), () => request.confirmKey()) }
   const result = await importRecords({ db, log, audit }, options, [source]).catch((error) => {
+    if (error instanceof TooManyEmptyLines) throw new ApiError(413, 'body_too_large', error.message)
     throw error instanceof Refusal ? new ApiError(400, 'body_incomplete', error.message) : error
   })
   const { rejects, stopped: _, ...counts } = result

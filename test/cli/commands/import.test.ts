@@ -87,6 +87,7 @@ test('compressed files are read, by their content and not by their name', async 
 
 test('a damaged or unknown format is refused by name, and a tiny file is read', async () => {
   const refused: [string, Buffer, RegExp][] = [
+    ['empty.gz', gzipSync('\n'.repeat(20_000_000)), /empty\.gz has more than 1048576 bytes of empty lines/],
     ['cut.gz', gzipSync(good.repeat(100)).subarray(0, 60), /cut\.gz is gzip, but damaged or incomplete/],
     ['good.zip', Buffer.from('PK\x03\x04....'), /good\.zip is zip: convert it to plain UTF-8 text or gzip\./],
     ['good.utf16', Buffer.from(`\ufeff${good}`, 'utf16le'), /is UTF-16: convert it/],

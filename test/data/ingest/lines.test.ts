@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MAX_LINE_BYTES, readLines } from '../../../src/data/ingest/lines.ts'
+import { MAX_EMPTY_BYTES, MAX_LINE_BYTES, readLines } from '../../../src/data/ingest/lines.ts'
 
 interface Unreadable {
   number: number
@@ -22,7 +22,7 @@ async function read(chunks: Buffer[]) {
       unreadable.push({ number, reason, part, bytes }),
     isFull: () => false,
   }
-  for await (const size of readLines(Readable.from(chunks), sink)) bytes += size
+  for await (const size of readLines('body', Readable.from(chunks), sink)) bytes += size
   return { lines, unreadable, bytes }
 }
 
@@ -111,7 +111,7 @@ test('the event loop is not blocked by the lines of one large chunk', async () =
     for (const endMs = performance.now() + 1; performance.now() < endMs; );
   }
   const sink = { line: busy, unreadable() {}, isFull: () => false }
-  for await (const _size of readLines(Readable.from([Buffer.from('x\n'.repeat(500))]), sink));
+  for await (const _size of readLines('body', Readable.from([Buffer.from('x\n'.repeat(500))]), sink));
   done = true
   assert.ok(turns > 20, `${turns} turns of the event loop`)
 })
@@ -122,6 +122,27 @@ test('nothing is read after the sink is full', async () => {
   async function* endless() {
     for (;;) yield Buffer.from('x\n'.repeat(10))
   }
-  for await (const _size of readLines(endless(), sink));
+  for await (const _size of readLines('body', endless(), sink));
   assert.equal(lines, 3)
+})
+
+test('as many empty lines as the limit are skipped, again after each other line; more end the reading with their line', async () => {
+  for (const empty of ['\n', ' \t\r\n', `${' '.repeat(1023)}\n`]) {
+    const count = MAX_EMPTY_BYTES / empty.length
+    const most = empty.repeat(count)
+    const { lines } = await read(buffers(`${most}a\n${most}b\n${most}`))
+    assert.deepEqual(lines, [
+      [count + 1, 'a'],
+      [2 * count + 2, 'b'],
+    ])
+    // A line that cannot be read is one, too.
+    const odd = await read([...buffers(most), Buffer.from([0xff, 0x0a]), ...buffers(most)])
+    assert.deepEqual([odd.unreadable.length, odd.bytes], [1, 2 * MAX_EMPTY_BYTES + 2])
+    await assert.rejects(read(buffers(`a\n${most}${empty}b\n`)), {
+      message:
+        /^body has more than 1048576 bytes of empty lines one after the other, up to line \d+: nothing was written\.$/,
+    })
+  }
+  const bad = Buffer.concat([Buffer.from([0xff, 0x0a]), ...buffers('\n'.repeat(MAX_EMPTY_BYTES + 1))])
+  await assert.rejects(read([bad]), /empty lines one after the other/)
 })

@@ -137,6 +137,33 @@ describe('POST /records', () => {
     assert.deepEqual([named.size, named.has(0)], [999, false])
   })
 
+  test('413 for more empty lines one after the other than the limit, however small their gzip is; fewer are skipped', async () => {
+    const project = await server.project()
+    const packed = (text: string) => send(project, gzipSync(text), ['Content-Encoding', 'gzip'])
+    const refused = await packed('\n'.repeat(20_000_000))
+    assert.deepEqual([refused.status, refused.headers['x-error-code']], [413, 'body_too_large'])
+    assert.match(
+      refused.body.message,
+      /^body has more than 1048576 bytes of empty lines one after the other, up to line/,
+    )
+    const profile = (id: string) => textOf([line.profile({ id })])
+    for (const count of [200_000, 1_048_576]) {
+      const { body } = await packed(`${profile(`a${count}`)}${'\n'.repeat(count)}${profile(`b${count}`)}`)
+      assert.equal(body.written, 2)
+    }
+    // Not compressed, the refusal comes before the end of the body.
+    assert.equal((await send(project, '\n'.repeat(5_000_000))).status, 413)
+    const { body } = await send(project, `${profile('c')}${'\n'.repeat(100_000)}{}\n`)
+    assert.deepEqual([body.rejected, body.rejects?.[0].line], [1, 100_002], JSON.stringify(body))
+  })
+
+  test('400 after the hundredth bad line, and the rest of the body is dropped: the connection goes on', async () => {
+    const project = await server.project()
+    const refused = await send(project, '{\n'.repeat(2_000_000))
+    assert.deepEqual([refused.status, refused.body.read, refused.body.rejected], [400, 100, 100])
+    assert.equal((await send(project, textOf([line.profile()]))).body.written, 1)
+  })
+
   test('newline-delimited JSON: 200 with the lines of bad ones, also with gzip', async () => {
     const project = await server.project()
     const lines = textOf([line.profile(), line.session({ profile_id: 'nobody' }), '{'])

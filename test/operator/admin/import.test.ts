@@ -92,6 +92,12 @@ test('200 for a gzip body, and 409 for a damaged one', async () => {
   assert.match(String(damaged.body.message), /^body is gzip, but damaged or incomplete/)
 })
 
+test('409 for more empty lines one after the other than the limit, however small their gzip is', async () => {
+  const { status, body } = await send(gzipSync('\r\n'.repeat(50_000_000)), '?skip_bad_lines=true')
+  assert.equal(status, 409)
+  assert.match(String(body.message), /^body has more than 1048576 bytes of empty lines one after the other, up to line/)
+})
+
 test('200 for lines sent as application/json or without a type, 415 for other types', async () => {
   const body = Buffer.from(textOf([line.profile(), line.session()]))
   for (const type of ['', 'application/json', 'application/json; charset=utf-8', 'application/jsonl'])
