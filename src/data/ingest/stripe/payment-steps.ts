@@ -1,6 +1,6 @@
 // How pages of charges, refunds and disputes become lines of an import.
 import type { Stripe } from 'stripe'
-import { returnedAmount } from '../../../payments/providers/stripe/disputes.ts'
+import { disputeMovements } from '../../../payments/providers/stripe/disputes.ts'
 import { RELEASED } from '../../../payments/providers/stripe/fees.ts'
 import { savedCards } from './cards.ts'
 import type { Context } from './context.ts'
@@ -124,13 +124,9 @@ async function isRelease(
 
 export async function convertDisputes(context: Context, all: Stripe.Dispute[]): Promise<Line[]> {
   const counted = await each(context, await withCharges(context, all), (dispute) => {
-    const { balance_transactions, currency } = dispute
-    for (const { amount, created } of balance_transactions) {
-      const took = amount < 0
-      const moved = took ? dispute.amount : returnedAmount({ ...dispute })
-      const kind = took ? 'chargebacks' : 'reversed chargebacks'
-      if (amount !== 0) count(context, kind, moved, { created, currency })
-    }
+    const { currency } = dispute
+    for (const { took, amount, created } of disputeMovements({ ...dispute }))
+      count(context, took ? 'chargebacks' : 'reversed chargebacks', amount, { created, currency })
     return dispute
   })
   const references = await chargeReferences(context, counted)

@@ -2,7 +2,7 @@
 import type { Stripe } from 'stripe'
 import { noDetails, type PaymentDetails } from '../../../core/records/payment.ts'
 import { cardDetails, reasonOfError } from '../../../payments/providers/stripe/details.ts'
-import { returnedAmount } from '../../../payments/providers/stripe/disputes.ts'
+import { disputeMovements } from '../../../payments/providers/stripe/disputes.ts'
 import {
   Inconvertible,
   idOf,
@@ -164,7 +164,7 @@ export function refundLines(refund: Stripe.Refund & { failedAt: number }, target
   const charge = refund.charge as Stripe.Charge
   const { refunded, failed } = statusOfRefund(refund)
   const { id, amount, currency, created, failedAt } = refund
-  const moved = { id, amount, currency, type: 'refund' }
+  const moved = { id, name: id, amount, currency, type: 'refund' }
   const reason = { psp_status: 'succeeded', psp_reason_code: textOr(refund.reason) }
   const failure = { psp_status: refund.status, psp_reason_code: textOr(refund.failure_reason) ?? refund.status }
   return [
@@ -173,26 +173,23 @@ export function refundLines(refund: Stripe.Refund & { failedAt: number }, target
   ]
 }
 
-/** A row for the money that the bank took, and one for the money that it gave back. */
+/** A row for each time that the bank took the money, or gave it back. */
 export function disputeLines(dispute: Stripe.Dispute, target: Target): Line[] {
   const charge = dispute.charge as Stripe.Charge
-  const moved = (dispute.balance_transactions ?? []).filter(({ amount }) => amount !== 0)
-  return moved.map((one) => {
-    const took = one.amount < 0
-    return movementLine(charge, target, {
-      id: dispute.id,
-      amount: took ? dispute.amount : returnedAmount({ ...dispute }),
-      currency: dispute.currency,
-      created: one.created,
-      type: took ? 'chargeback' : 'chargeback_reversal',
-      status: took ? 'refunded' : 'succeeded',
-      more: { psp_status: dispute.status, psp_reason_code: textOr(dispute.reason) },
-    })
+  const { id, currency } = dispute
+  return disputeMovements({ ...dispute }).map(({ took, number, amount, created }) => {
+    const type = took ? 'chargeback' : 'chargeback_reversal'
+    const status = took ? 'refunded' : 'succeeded'
+    const more = { psp_status: dispute.status, psp_reason_code: textOr(dispute.reason) }
+    const name = number === 1 ? `${id} ${type}` : `${id} ${type} ${number}`
+    return movementLine(charge, target, { id, name, amount, currency, created, type, status, more })
   })
 }
 
 interface Movement {
   id: string
+  /** Tells the movements of one object apart. */
+  name: string
   amount: number
   /** That of a dispute may be another one than the charge's. */
   currency: string
@@ -205,14 +202,14 @@ interface Movement {
 function movementLine(
   charge: Stripe.Charge,
   target: Target,
-  { id, amount, currency, created, type, status, more }: Movement,
+  { id, name, amount, currency, created, type, status, more }: Movement,
 ): Line {
   const failed = status === 'failed'
   return {
     record: 'payment',
     data: {
       ...basis(charge, target),
-      trx_id: uuidOf(failed ? 'failure' : 'payment', type === 'refund' ? id : `${id} ${type}`),
+      trx_id: uuidOf(failed ? 'failure' : 'payment', name),
       trx_created_at: time(created),
       currency_code: currency.toUpperCase(),
       ...amounts(amount, currency),

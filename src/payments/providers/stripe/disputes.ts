@@ -40,7 +40,7 @@ function readDispute(body: Fields): Dispute {
     disputeId: String(body['id']),
     chargeTransactionId: idOf(body['payment_intent']) ?? String(idOf(body['charge'])),
     status: statusOf(body['status']),
-    fundsWithdrawn: movementsOf(body).some(({ amount }) => Number(amount) < 0),
+    fundsWithdrawn: entriesOf(body).some(({ amount }) => Number(amount) < 0),
     reinstatedMinor: readSum({ ...body, amount: returnedAmount(body) }, 'amount').amountMinor,
     ...readSum(body, 'amount'),
     reason: textOf(body['reason']),
@@ -49,22 +49,60 @@ function readDispute(body: Fields): Dispute {
 }
 
 /**
- * What Stripe returned of a dispute's amount, in Stripe's units of its currency. Of a lost dispute it returns what had been
- * refunded before. The balance transactions may be in another currency, that of the account; then the same part of the amount
- * as of what was withdrawn counts as returned.
+ * What Stripe returned of a dispute's amount and did not take again, in Stripe's units of its currency. Of a lost dispute it
+ * returns what had been refunded before.
  */
-export function returnedAmount(dispute: Fields): number {
-  const [amount, currency] = [Number(dispute['amount']), String(dispute['currency'])]
-  const moved = movementsOf(dispute)
-  const sum = (sign: 1 | -1) => moved.reduce((all, one) => all + Math.max(0, sign * Number(one['amount'])), 0)
-  const [returned, withdrawn] = [sum(1), sum(-1)]
-  if (returned === 0) return 0
-  if (dispute['status'] === 'won' || returned >= withdrawn) return amount
-  if (moved.every((one) => one['currency'] === currency)) return returned
-  return nearestStripeAmount((amount * returned) / withdrawn, currency.toUpperCase())
+function returnedAmount(dispute: Fields): number {
+  const moved = entriesOf(dispute)
+  const sum = moved.reduce((all, { amount }) => all + Number(amount), 0)
+  const returned = withdrawnOf(moved) + sum
+  if (returned <= 0) return 0
+  return dispute['status'] === 'won' ? Number(dispute['amount']) : partOf(dispute, returned)
 }
 
-const movementsOf = ({ balance_transactions: all }: Fields): Fields[] => (Array.isArray(all) ? all.map(fieldsOf) : [])
+/** One movement of a dispute's money, in Stripe's units of the dispute's currency; `number` counts those of its direction. */
+export interface DisputeMovement {
+  took: boolean
+  number: number
+  amount: number
+  created: number
+}
+
+/** All of them, oldest first. A bank may take the money again after it was returned. */
+export function disputeMovements(dispute: Fields): DisputeMovement[] {
+  const moved = entriesOf(dispute)
+  const returns = moved.filter(({ amount }) => Number(amount) > 0).length
+  const counts = { taken: 0, returned: 0 }
+  return moved.map((entry) => {
+    const took = Number(entry['amount']) < 0
+    const number = took ? ++counts.taken : ++counts.returned
+    const isWhole = took ? number === 1 : dispute['status'] === 'won' && returns === 1
+    const amount = isWhole ? Number(dispute['amount']) : partOf(dispute, Math.abs(Number(entry['amount'])))
+    return { took, number, amount, created: Number(entry['created']) }
+  })
+}
+
+/**
+ * The part of the dispute's amount that an amount of the balance is, which may be in another currency, that of the account: then the
+ * same part as of what was withdrawn at first.
+ */
+function partOf(dispute: Fields, moved: number): number {
+  const entries = entriesOf(dispute)
+  const [amount, currency, withdrawn] = [Number(dispute['amount']), String(dispute['currency']), withdrawnOf(entries)]
+  if (moved >= withdrawn) return amount
+  if (entries.every((one) => one['currency'] === currency)) return moved
+  return nearestStripeAmount((amount * moved) / withdrawn, currency.toUpperCase())
+}
+
+const withdrawnOf = (entries: Fields[]) => -Number(entries.find(({ amount }) => Number(amount) < 0)?.['amount'] ?? 0)
+
+/** The balance transactions that moved money, oldest first. */
+function entriesOf({ balance_transactions: all }: Fields): Fields[] {
+  const entries = Array.isArray(all) ? all.map(fieldsOf) : []
+  return entries
+    .filter(({ amount }) => Boolean(Number(amount)))
+    .sort((a, b) => Number(a['created']) - Number(b['created']))
+}
 
 /** An inquiry (`warning_…`) is open until it is closed. It is then won, because no money moved. */
 function statusOf(status: unknown): Dispute['status'] {

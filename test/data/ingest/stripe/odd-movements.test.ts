@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
+import type { Figure } from '../../../../src/data/ingest/stripe/tally.ts'
 import { DAY_S } from '../../../../src/lib/days.ts'
 import { savedCard } from '../../../support/simulators.ts'
-import { openStripeImports, storedSums } from './stripe-imports.ts'
+import { differences, openStripeImports, storedSums } from './stripe-imports.ts'
 
 const all = await openStripeImports()
 after(() => all.close())
@@ -150,4 +151,45 @@ test('an import that another version left at a list that this one does not have 
   assert.equal((await all.run(project)).status, 'done')
   const rows = await all.imports.rows('select from report_transactions where psp_transaction_id = $1', ['ch_silent'])
   assert.equal(rows.length, 1)
+})
+
+test('a dispute whose money was taken, returned and taken again has a row for each, as the balance', async () => {
+  const project = await all.imports.project()
+  const charge = await pay(5_000)
+  const dispute = await all.simulator.control<Stripe.Dispute>('/disputes', { charge: charge.id })
+  const closed = await all.simulator.control<Stripe.Dispute>(`/disputes/${dispute.id}/close`, { status: 'won' })
+  const [taken, returned] = closed.balance_transactions
+  const again = { ...taken!, id: 'txn_again', created: taken!.created + 2 }
+  const late = { ...returned!, created: taken!.created + 1 }
+  await put(again, { ...closed, status: 'lost', balance_transactions: [taken, late, again] })
+  // In the account's currency: the half of it came back, and was taken again.
+  const inEuros = { ...dispute, id: 'du_euros', currency: 'eur', amount: 4_000, status: 'lost' }
+  const entries = [-5_000, 2_500, -2_500].map((amount, n) => ({
+    ...again,
+    id: `txn_euros${n}`,
+    amount,
+    created: n + 1,
+  }))
+  await put({ ...inEuros, balance_transactions: entries })
+
+  const rowsOf = (id: string) =>
+    all.imports.rows(
+      `select psp_transaction_type as type, amount from report_transactions
+       where organization_id = $1 and psp_transaction_id = $2 order by psp_date`,
+      [project.organizationId, id],
+    )
+  const state = await all.run(project)
+  const inDispute = (rows: Record<string, string | null>[]) => rows.map(({ type, amount }) => `${type} ${amount}`)
+  assert.deepEqual(inDispute(await rowsOf(dispute.id)), [
+    'chargeback 50.00',
+    'chargeback_reversal 50.00',
+    'chargeback 50.00',
+  ])
+  assert.deepEqual(inDispute(await rowsOf('du_euros')), [
+    'chargeback 40.00',
+    'chargeback_reversal 20.00',
+    'chargeback 20.00',
+  ])
+  const isDisputed = ({ kind, currency }: Figure) => kind.includes('chargebacks') && currency !== 'USDC'
+  assert.deepEqual(differences(state).filter(isDisputed), [])
 })
