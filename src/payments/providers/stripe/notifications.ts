@@ -29,8 +29,9 @@ export function isSignedByStripe(header: string, body: Buffer, secrets: readonly
 /** Parses an event, as sent or listed by Stripe; undefined if the value is not an event. */
 export function readStripeEvent(value: unknown): Notification | undefined {
   const event = fieldsOf(value)
-  const { id, object, type } = event
-  if (object !== 'event' || typeof id !== 'string' || typeof type !== 'string' || id.length > 255) return undefined
+  const { object } = event
+  const [id, type] = [textOf(event['id']), textOf(event['type'])]
+  if (object !== 'event' || id === null || type === null || id.length > 255) return undefined
   if (!isObject(fieldsOf(event['data'])['object'])) return undefined
   const createdS = Number(event['created']) || 0
   const hint = hintOf(type, event)
