@@ -20,6 +20,7 @@ import {
 import { missingCustomers, missingSubscriptions, type Reference } from './references.ts'
 import { NotPermitted } from './source.ts'
 import { add } from './tally.ts'
+import { trialLines } from './trials.ts'
 
 export async function convertCharges(context: Context, all: Charge[]): Promise<Line[]> {
   const decided = (await each(context, all, (charge) => (isDecided(charge) ? [charge] : []))).flat()
@@ -45,6 +46,7 @@ export async function convertCharges(context: Context, all: Charge[]): Promise<L
   const intentOf = (charge: Charge) => idOf(charge.payment_intent) ?? ''
   const checkouts = await context.checkouts.find(charges.map(intentOf))
   const cards = await savedCards(context, charges, linked)
+  const trials = await trialLines(context, charges, linked, subscriptions.lines)
   const lines = await each(context, charges, (charge) => {
     const subscriptionId = linked(charge)
     const isThere = subscriptionId !== undefined && !subscriptions.absent.has(subscriptionId)
@@ -54,7 +56,7 @@ export async function convertCharges(context: Context, all: Charge[]): Promise<L
       ofCheckout: checkouts.get(intentOf(charge)),
     })
   })
-  return [...references, ...lines.flat(), ...(await undoneLines(context, charges))]
+  return [...references, ...lines.flat(), ...trials, ...(await undoneLines(context, charges))]
 }
 
 /**

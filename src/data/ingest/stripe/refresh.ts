@@ -20,6 +20,7 @@ interface EventObject {
   id: string
   customer?: string | { id: string } | null
   product?: string | { id: string }
+  parent?: Pick<NonNullable<Stripe.Invoice['parent']>, 'subscription_details'> | null
 }
 
 const COLLECTIONS: Record<string, string> = {
@@ -70,6 +71,11 @@ function changedWith(
   if (object.object === 'customer') {
     const isCard = type === 'customer.deleted' || before.invoice_settings !== undefined || 'default_source' in before
     return isCard ? [...own, { collection: CARDS, id: object.id }] : own
+  }
+  if (object.object === 'invoice') {
+    // Before its payments: until when it is a trial says what they are for.
+    const id = idOf(object.parent?.subscription_details?.subscription)
+    return id ? [{ collection: 'subscriptions', id }, ...own] : own
   }
   if (object.object === 'price') return [{ collection: 'products', id: idOf(object.product)! }]
   if (object.object === 'payment_intent') return [{ collection: INTENTS, id: object.id }]
