@@ -12,12 +12,14 @@ const name = (row: string, of: string, source = 'e.source') =>
   `exists (select from ${row} where r.organization_id = e.organization_id and ${of} = ${source})`
 // For columns whose indexes have the default collation, which a comparison in the collation of ids does not use.
 const SOURCE = 'e.source collate "default"'
-// What this program charged is stored under the PaymentIntent, which fees have besides the charge.
+// What this program charged is stored under the PaymentIntent, which fees have besides the charge. The rest of an authorization that was
+// captured in part is a refund at Stripe and none here: its fee is stored with the charge.
+const PAID = 'f.transaction_id collate "default"'
 const HERE = `(${name('report_transactions r', 'r.imported and r.psp_transaction_id', SOURCE)}
   or ${name('refunds r', 'r.provider_transaction_id', SOURCE)} or ${name('disputes r', 'r.dispute_id')}
-  or exists (select from provider_fees f join orders r on r.organization_id = f.organization_id and r.charge_transaction_id = f.transaction_id collate "default"
-    where f.organization_id = e.organization_id and f.entry_id = e.entry_id and f.psp = e.psp
-      and f.psp_merchant_id = e.psp_merchant_id))`
+  or exists (select from provider_fees f where f.organization_id = e.organization_id and f.entry_id = e.entry_id and f.psp = e.psp
+    and f.psp_merchant_id = e.psp_merchant_id
+    and (${name('orders r', 'r.charge_transaction_id', PAID)} or ${name('report_transactions r', 'r.imported and r.psp_transaction_id', PAID)})))`
 const OF_PAYMENT = `(e.type in ('charge', 'payment', 'refund', 'payment_refund', 'refund_failure', 'payment_failure_refund')
   or (e.type = 'adjustment' and e.source is not null))`
 

@@ -1,15 +1,18 @@
 // Refunds, disputes and entries of the balance that are no usual ones: no money is counted that did not move.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import type { Figure } from '../../../../src/data/ingest/stripe/tally.ts'
 import { DAY_S } from '../../../../src/lib/days.ts'
+import { tundishAgain } from '../../../support/resident.ts'
 import { savedCard } from '../../../support/simulators.ts'
 import { differences, openStripeImports, storedSums } from './stripe-imports.ts'
 
 const all = await openStripeImports()
 after(() => all.close())
 const { stripe } = all
+const MASTER_KEY = randomBytes(32).toString('base64')
 const put = (...objects: object[]) => all.simulator.control('/objects', { objects })
 const month = new Date().toISOString().slice(0, 7)
 
@@ -80,6 +83,11 @@ test('the rest of an authorization that was captured in part is no refund, and a
     [project.organizationId, 'txn_released'],
   )
   assert.deepEqual(fees, [{ move: 'sale', id: charge.id, fee: '-0.07' }])
+  // It is no payment at Stripe that is not here.
+  const words = ['finance', 'entries', '--unknown', 'true', '--org', project.organizationId, '--json']
+  const { stdout } = await tundishAgain(words, { DATABASE_URL: all.imports.url, MASTER_KEY })
+  const unknown = JSON.parse(stdout).data.map(({ entry_id }: { entry_id: string }) => entry_id)
+  assert.deepEqual(unknown.includes('txn_released'), false, unknown)
 })
 
 test('without the permission to read the balance, refunds that may be the rest of an authorization are left out and named', async () => {
