@@ -14,7 +14,7 @@ const sum = (what: string, condition = 'true') => `
      and e.psp_merchant_id = o.psp_merchant_id and ${IS_MOVEMENT})`
 const CHARGES = `e.type in ('charge', 'payment')`
 const REFUNDS = `e.type in ('refund', 'payment_refund', 'refund_failure', 'payment_failure_refund')`
-const FEES = `e.type in ('stripe_fee', 'stripe_fx_fee', 'tax_fee', 'application_fee')`
+const FEES = `e.type in ('stripe_fee', 'stripe_fx_fee', 'tax_fee')`
 const part = (description: string, sql: string) => decimal(description, { sql, example: 12.5 })
 
 export const payout = shape('Payout', 'o', {
@@ -45,7 +45,7 @@ export const payout = shape('Payout', 'o', {
   fees: part('Fees of the payments and refunds in it, negative.', sum('-e.fee')),
   account_fees: part('Fees that were charged to the account, negative.', sum('e.amount', FEES)),
   adjusted: part(
-    'Disputes, corrections by the provider, failed payouts that are paid again, and all else.',
+    'Disputes, corrections by the provider, failed payouts that are paid again, application fees that were earned, and all else.',
     sum('e.amount', `not (${CHARGES} or ${REFUNDS} or ${FEES})`),
   ),
   difference: decimal('`amount` less all of these: 0, unless something is missing. Null unless `automatic`.', {

@@ -223,6 +223,8 @@ test('each kind of entry is in its part, and entries of another account with the
     ['tax_fee', -0.75],
     ['adjustment', -20, 15],
     ['payout_failure', 7],
+    ['application_fee', 30],
+    ['application_fee_refund', -4],
   ])
   await account('two', [['charge', 1000, 9]])
   const found = (await finance('payouts', '--limit', '100')).data.filter((one: Json) => one.payout_id === 'po_same')
@@ -242,6 +244,6 @@ test('each kind of entry is in its part, and entries of another account with the
         ].join(' '),
       )
       .sort(),
-    ['one 11 103.5 150 -13 -19 -1.5 -13 0', 'two 1 991 1000 0 -9 0 0 0'],
+    ['one 13 129.5 150 -13 -19 -1.5 13 0', 'two 1 991 1000 0 -9 0 0 0'],
   )
 })
