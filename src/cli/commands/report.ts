@@ -74,7 +74,9 @@ async function report({ db }: App, options: Options): Promise<Result> {
     one === 'fees' ? feeNames(texts) : [one],
   )
   if (format === 'csv') return { json: whole, text: csv(names, texts) }
-  const columns = asRows ? ROW_COLUMNS : TOTAL_COLUMNS.flatMap((one) => (one === 'fees' ? feeNames(texts) : [one]))
+  const columns = asRows
+    ? rowColumns(texts)
+    : TOTAL_COLUMNS.flatMap((one) => (one === 'fees' ? feeNames(texts) : [one]))
   const days = time_zone === 'UTC' ? '' : `Days and months in ${time_zone}.`
   if (texts.length === 0) return { json: whole, text: ['No money moved in this period.', days].join(' ').trim() }
   const summed = asRows ? '' : summary(sumsOf(rows), reporting_currency)
@@ -130,6 +132,10 @@ const ROW_COLUMNS = [
   'external_id',
   'order_id',
 ]
+
+/** Corrections of closed months are marked where there are any. */
+const rowColumns = (rows: Texts[]) =>
+  rows.some(({ correction }) => correction === 'true') ? [...ROW_COLUMNS, 'correction'] : ROW_COLUMNS
 
 const PAGE = 1000
 

@@ -138,6 +138,13 @@ test('the command asks first, and closes in another process; corrections are boo
   await load(payment(1, '2025-09-10T10:00:00Z', 10))
   assert.deepEqual((await kept('2025-10')).rows, before.rows)
   assert.deepEqual(await corrections('2025-11'), ['sale -1.5 USD -1.5 0 2025-09-10 2025-11-01'])
+  const table = async (...words: string[]) => {
+    const { stdout } = await tundishAgain(['report', '--org', 'books', ...words, '--rows'], server.env)
+    const [header, ...lines] = stdout.trim().split('\n')
+    return [header!.split(/ {2,}/).at(-1), ...lines.map((line) => line.trim().split(/ {2,}/).at(-1))]
+  }
+  assert.deepEqual((await table('--month', '2025-11')).toSorted(), ['correction', 'false', 'true'])
+  assert.equal((await table('--month', '2025-09'))[0], 'order_id', 'without corrections nothing is marked')
   const months = JSON.parse((await run('months', '--json')).stdout).data
   assert.deepEqual(
     months.map(({ month, rows, corrections: n }: Json) => [month, rows, n]),
