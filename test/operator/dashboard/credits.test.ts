@@ -93,6 +93,7 @@ test('the page of the organization adds up, by unit and day, to the entries behi
   const page = await see('/credits')
   assert.deepEqual(rowsOf(page, 'units'), [['tokens', '70', '100', '0', '0', '0', '-30', '0', '1']])
   assert.deepEqual(rowsOf(page, 'days'), [[today, 'tokens', '70', '100', '0', '0', '0', '-30', '2']])
+  assert.match(page, /Debts are taken off what is outstanding\./, 'which is another sum than that by unit')
   assert.deepEqual(
     rowsOf(page, 'top-ups').map(([, unit, status, below, , charge, , , why]) => [unit, status, below, charge, why]),
     [['tokens', 'off', '50', '9.99', 'Expired card']],

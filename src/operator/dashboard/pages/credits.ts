@@ -40,7 +40,7 @@ export async function credits(view: View): Promise<Page> {
     isCompared: false,
     question,
     body: html`${tableSection(view, 'units', unitTable(view, totals.data), { note: 'Now. What is outstanding is a liability.' })}
-      ${tableSection(view, 'days', dayTable(view, days.data), { note: `Days in ${days.time_zone}.`, empty: html`<p>No movements in this period.</p>`, short: true })}
+      ${tableSection(view, 'days', dayTable(view, days.data), { note: `Days in ${days.time_zone}. Debts are taken off what is outstanding.`, empty: html`<p>No movements in this period.</p>`, short: true })}
       ${rules && tableSection(view, 'top-ups', topUpTable(view, rules.data), { empty: html`<p>No customer has an automatic top-up.</p>`, below: pageLinks(view, rules) })}
       ${
         entries &&
