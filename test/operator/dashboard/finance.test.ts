@@ -171,10 +171,14 @@ test('a payout that was ticked off and fails later is shown as one whose money w
   await db.query(
     `insert into provider_payouts (organization_id, psp, psp_merchant_id, payout_id, amount, currency_code, status, is_automatic,
        created_at, arrives_on)
-     values ($1, 'stripe', 'main', 'po_back', 12.5, 'USD', 'paid', true, '2025-10-01', '2025-10-02')`,
+     values ($1, 'stripe', 'main', 'po_back', 12.5, 'USD', 'paid', true, '2025-10-01', '2025-10-02'),
+       ($1, 'stripe', 'main', 'po_taken', -7.5, 'USD', 'paid', true, '2025-10-01', '2025-10-02')`,
     [organizationId],
   )
   const page = `/payouts?project=${projectId}`
+  const { text } = await see(page)
+  assert.match(text, /Notes that \$12\.50 arrived at the bank\./)
+  assert.match(text, /Notes that \$7\.50 was taken from the bank account\./)
   const form = { psp: 'stripe', psp_merchant_id: 'main', payout_id: 'po_back', amount: '12.50', day: '2025-10-02' }
   assert.equal((await visit(`/payouts/match?project=${projectId}`, { cookie, form })).status, 303)
   assert.match((await see(page)).text, /<span class="badge good">found<\/span> 2 Oct 2025/)

@@ -138,14 +138,15 @@ function bankForm(view: View, one: Item<'listPayouts'>): Piece {
   return actionForm(view, {
     action: view.href('/payouts/match'),
     button: 'Tick off',
-    explanation: `Notes that ${textOfAmount(one)} arrived at the bank.`,
+    explanation: `Notes that ${textOfAmount(one)} ${one.amount < 0 ? 'was taken from the bank account' : 'arrived at the bank'}.`,
     fields: html`${which}${hiddenField('amount', String(one.amount))}
       ${textField('day', 'Day of the line', { value: one.arrives_on, type: 'day', required: true })}
       ${textField('reference', 'Reference', { hint: 'What identifies the line at the bank.' })}`,
   })
 }
 
-const textOfAmount = ({ amount: value, currency_code }: Item<'listPayouts'>) => String(money(value, currency_code))
+const textOfAmount = ({ amount: value, currency_code }: Item<'listPayouts'>) =>
+  String(money(Math.abs(value), currency_code))
 
 function entryTable(data: Item<'listBalanceEntries'>[]): Table {
   return {
