@@ -21,8 +21,15 @@ const FORMATS: readonly Format[] = [
   { name: 'zip', magic: [0x50, 0x4b, 0x03, 0x04] },
   { name: 'bzip2', magic: [0x42, 0x5a, 0x68] },
   { name: 'xz', magic: [0xfd, 0x37, 0x7a, 0x58, 0x5a] },
+  // UTF-32 first, because its byte order mark begins as that of UTF-16. Without a mark, by the brace of the first record.
+  { name: 'UTF-32', magic: [0xff, 0xfe, 0x00, 0x00] },
+  { name: 'UTF-32', magic: [0x00, 0x00, 0xfe, 0xff] },
+  { name: 'UTF-32', magic: [0x7b, 0x00, 0x00, 0x00] },
+  { name: 'UTF-32', magic: [0x00, 0x00, 0x00, 0x7b] },
   { name: 'UTF-16', magic: [0xff, 0xfe] },
   { name: 'UTF-16', magic: [0xfe, 0xff] },
+  { name: 'UTF-16', magic: [0x7b, 0x00] },
+  { name: 'UTF-16', magic: [0x00, 0x7b] },
 ]
 
 const LONGEST_MAGIC = Math.max(...FORMATS.map(({ magic }) => magic.length))

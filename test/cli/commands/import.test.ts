@@ -85,12 +85,19 @@ test('compressed files are read, by their content and not by their name', async 
   assert.deepEqual((await tundish(['import', '--project', project.id, '-'], env, gzipSync(good))).code, 0)
 })
 
+const utf32 = (text: string) => Buffer.from(Uint32Array.from(text, (character) => character.codePointAt(0)!).buffer)
+
 test('a damaged or unknown format is refused by name, and a tiny file is read', async () => {
   const refused: [string, Buffer, RegExp][] = [
     ['empty.gz', gzipSync('\n'.repeat(20_000_000)), /empty\.gz has more than 1048576 bytes of empty lines/],
     ['cut.gz', gzipSync(good.repeat(100)).subarray(0, 60), /cut\.gz is gzip, but damaged or incomplete/],
     ['good.zip', Buffer.from('PK\x03\x04....'), /good\.zip is zip: convert it to plain UTF-8 text or gzip\./],
-    ['good.utf16', Buffer.from(`\ufeff${good}`, 'utf16le'), /is UTF-16: convert it/],
+    ...['', '\ufeff'].flatMap((mark): [string, Buffer, RegExp][] => [
+      ['good.utf16le', Buffer.from(mark + good, 'utf16le'), /is UTF-16: convert it/],
+      ['good.utf16be', Buffer.from(mark + good, 'utf16le').swap16(), /is UTF-16: convert it/],
+      ['good.utf32le', utf32(mark + good), /is UTF-32: convert it/],
+      ['good.utf32be', utf32(mark + good).swap32(), /is UTF-32: convert it/],
+    ]),
   ]
   for (const [name, bytes, sentence] of refused) {
     writeFileSync(join(folder, name), bytes)
