@@ -12,6 +12,7 @@ import { FORMATS, type Format, type State, type Target } from '../../data/sync/t
 import { httpAddress } from '../../lib/addresses.ts'
 import { DAY_S } from '../../lib/days.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
+import { whyNot } from '../../lib/files.ts'
 import { causeOf, isUnavailable, placeOfRefusal, sqlState } from '../../lib/pg/errors.ts'
 import { abortedWhenStopped, type Result, withSettings } from './command.ts'
 import { readSecret } from './secrets.ts'
@@ -48,7 +49,7 @@ export function register(program: Command): void {
     // A copy holds personal data. Some of its files, such as DuckDB's log and Parquet, are created by libraries.
     process.umask(0o077)
     const target = await targetOf(options.to, options.format).catch((error) => {
-      throw asRefusal(error)
+      throw asRefusal(error, options)
     })
     try {
       await target.open()
@@ -57,7 +58,7 @@ export function register(program: Command): void {
       if (options.follow) return await follow(copy, state, options, everyMs, signal)
       return resultOf(state, options)
     } catch (error) {
-      throw asRefusal(error)
+      throw asRefusal(error, options)
     } finally {
       await target.close()
     }
@@ -156,16 +157,24 @@ function pauseOf(text: string): number {
   return value * 1000
 }
 
-function asRefusal(error: unknown): unknown {
+// The calls that fail for a full disk, or for a folder with the name of a file of the copy.
+const FILE_CALLS = ['read', 'write', 'writev', 'fsync', 'close', 'rename']
+
+function asRefusal(error: unknown, { to }: Options): unknown {
   if (error instanceof TundishError) return new Refusal(`The server refused: ${error.message}`)
   if (error instanceof TundishConnectionError) {
     return new Refusal(`The server cannot be reached (${error.message}). The next sync continues from here.`)
   }
-  const { code, message } = error as NodeJS.ErrnoException
+  const { code, message, syscall, dest } = error as NodeJS.ErrnoException & { dest?: string }
   if (code === 'ERR_SQLITE_ERROR') return new Refusal(`The file of the copy cannot be used (${message}).`)
   if (isUnavailable(error)) {
     return new Refusal(
       `The database of the copy became unavailable (${causeOf(error)}). The next sync continues from here.`,
+    )
+  }
+  if (FILE_CALLS.includes(syscall ?? '')) {
+    return new Refusal(
+      `${dest ?? withoutPassword(to)} cannot be used: ${whyNot(error as Error)}. The next sync continues from here.`,
     )
   }
   // Missing permissions, and tables that are not those of a copy. These messages contain names and no data.

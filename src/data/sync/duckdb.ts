@@ -53,10 +53,8 @@ interface Connection {
 export async function duckdbTarget(path: string): Promise<Target> {
   const { DuckDBInstance } = await load()
   refuseOtherFile(path)
-  const instance = await DuckDBInstance.create(path, SETTINGS).catch(({ message }: Error) => {
-    throw new Refusal(`The file of the copy cannot be used (${message.split('\n')[0]}).`)
-  })
-  const connection = await instance.connect()
+  const instance = await DuckDBInstance.create(path, SETTINGS).catch(refuse)
+  const connection = refusing(await instance.connect())
   const folder = makeBatchFolder(path)
 
   async function state(): Promise<State | undefined> {
@@ -136,6 +134,23 @@ export async function duckdbTarget(path: string): Promise<Target> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** A statement that fails, for a full disk or a table that its owner altered, becomes a sentence. */
+function refusing(connection: Connection): Connection {
+  return {
+    run: (sql, values) => connection.run(sql, values).catch(refuse),
+    runAndReadAll: (sql) => connection.runAndReadAll(sql).catch(refuse),
+    closeSync: () => connection.closeSync(),
+  }
+}
+
+// Their messages quote values of the row.
+const ABOUT_A_ROW = /^(?:Constraint|Conversion|Invalid Input|Out of Range) Error(?=:)/
+
+function refuse({ message }: Error): never {
+  const reason = ABOUT_A_ROW.exec(message)?.[0] ?? message.split('\n')[0]
+  throw new Refusal(`The file of the copy cannot be used (${reason}).`)
 }
 
 // Behind the checksum of the first block.

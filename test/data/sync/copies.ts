@@ -69,6 +69,16 @@ async function duckdb(path: string, table: string): Promise<Json[]> {
   return rows as Json[]
 }
 
+/** Runs statements in the file of a copy, as its owner may. */
+export async function inDuckDb(path: string, statements: string): Promise<void> {
+  const { DuckDBInstance } = await import('@duckdb/node-api' as string)
+  const instance = await DuckDBInstance.create(path)
+  const connection = await instance.connect()
+  await connection.run(statements)
+  connection.closeSync()
+  instance.closeSync()
+}
+
 async function postgres(url: string, table: string, columns: string): Promise<Json[]> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

@@ -1,6 +1,5 @@
 // tundish sync into a copy that lost a table, that is of another project, or of an older version.
 import assert from 'node:assert/strict'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, describe, test } from 'node:test'
@@ -10,7 +9,7 @@ import { freshDatabase, runStatement } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
 import { titled } from '../../support/titled.ts'
-import { noDuckDb, readerOf } from './copies.ts'
+import { inDuckDb, noDuckDb, readerOf } from './copies.ts'
 import { checkEqual, filled, PROFILES, syncEnv } from './source.ts'
 
 const server = await startTestServer()
@@ -27,15 +26,6 @@ const inSqlite = (file: string) => async (statement: string) => {
   db.close()
 }
 
-async function inDuckDb(statement: string): Promise<void> {
-  const { DuckDBInstance } = createRequire(import.meta.url)('@duckdb/node-api')
-  const instance = await DuckDBInstance.create(join(folder, 'copy.duckdb'))
-  const connection = await instance.connect()
-  await connection.run(statement)
-  connection.closeSync()
-  instance.closeSync()
-}
-
 const TARGETS = {
   sqlite: { to: `sqlite:${join(folder, 'copy.sqlite')}`, run: inSqlite('copy.sqlite'), skip: undefined },
   postgres: {
@@ -43,7 +33,11 @@ const TARGETS = {
     run: (statement: string) => runStatement(warehouse.url, statement.replace('table ', 'table tundish.')),
     skip: undefined,
   },
-  duckdb: { to: `duckdb:${join(folder, 'copy.duckdb')}`, run: inDuckDb, skip: noDuckDb },
+  duckdb: {
+    to: `duckdb:${join(folder, 'copy.duckdb')}`,
+    run: (statement: string) => inDuckDb(join(folder, 'copy.duckdb'), statement),
+    skip: noDuckDb,
+  },
 }
 
 describe('a table of a copy that was dropped', () => {

@@ -1,6 +1,6 @@
 // tundish sync: what is refused, and with which sentence.
 import assert from 'node:assert/strict'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -10,8 +10,8 @@ import { temporaryFolder } from '../../support/folder.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { startTestServer } from '../../support/server.ts'
 import { titled } from '../../support/titled.ts'
-import { noDuckDb } from './copies.ts'
-import { filled } from './source.ts'
+import { inDuckDb, noDuckDb } from './copies.ts'
+import { filled, PROFILES } from './source.ts'
 
 const server = await startTestServer()
 const folder = temporaryFolder()
@@ -77,6 +77,39 @@ describe('a sync that is refused', () => {
     writeFileSync(join(folder, 'other.json'), '{"a":1}\n{"a":2}\n')
     const sentence = /^The file of the copy cannot be used \(.+other\.json is not a DuckDB database\)\.\n$/
     await refused(['--to', `duckdb:${join(folder, 'other.json')}`], settings, 1, sentence)
+  })
+
+  test(titled('in DuckDB: 1 and a sentence without values for a table that its owner altered', noDuckDb), {
+    skip: noDuckDb,
+  }, async () => {
+    const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled(server)).key }
+    const path = join(folder, 'altered.duckdb')
+    assert.equal((await tundishAgain(['sync', '--to', `duckdb:${path}`], settings)).code, 0)
+    const alter = 'alter table profiles alter email type integer using null; update tundish_sync set since = null'
+    await inDuckDb(path, alter)
+    await refused(
+      ['--to', `duckdb:${path}`],
+      settings,
+      1,
+      /^The file of the copy cannot be used \([A-Z][a-z]+ Error\)\.\n$/,
+    )
+    await refused(['--to', `duckdb:${folder}`], settings, 1, /^duckdb:.+ cannot be used: it is a folder \(EISDIR\)\. /)
+  })
+
+  test('1 and a sentence for a file of a copy that cannot be replaced, and the next run writes it', async () => {
+    const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled(server)).key }
+    const to = join(folder, 'blocked')
+    const blocked = join(to, 'profiles.ndjson')
+    mkdirSync(blocked, { recursive: true })
+    await refused(
+      ['--to', to],
+      settings,
+      1,
+      /blocked\/profiles\.ndjson cannot be used: it is a folder \(EISDIR\)\. The next sync/,
+    )
+    rmSync(blocked, { recursive: true })
+    assert.equal((await tundishAgain(['sync', '--to', to], settings)).code, 0)
+    assert.equal(readFileSync(blocked, 'utf8').trimEnd().split('\n').length, PROFILES + 1)
   })
 
   test('1 and a sentence for a file that is not a copy, and for a folder with files of another format', async () => {
