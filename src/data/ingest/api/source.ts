@@ -2,8 +2,8 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import { hideSecrets } from '../../../lib/hide-secrets.ts'
-import { readExact } from '../../../lib/json/exact.ts'
 import { printable, shorten } from '../../../lib/text.ts'
+import { bodyOf, notJson } from './body.ts'
 import { openWatch, piecesOf, TIMEOUT_MS } from './watch.ts'
 
 export interface Response {
@@ -146,8 +146,7 @@ export class ApiSource {
         if (outer.aborted) throw new Trouble(`did not finish its response within ${TIMEOUT_MS / 1000} s`, 504)
       }
       const body = bodyOf(Buffer.concat(pieces))
-      if (body === undefined && response.ok)
-        throw new Trouble('returned a body that is not complete JSON', response.status)
+      if (body === undefined && response.ok) throw new Trouble(notJson(response.headers), response.status)
       return { status: response.status, body, headers: response.headers }
     } finally {
       watch.end()
@@ -225,14 +224,6 @@ export class ApiSource {
 export class Broken extends Error {}
 
 const LINE_FEED = 0x0a
-
-function bodyOf(bytes: Buffer): unknown {
-  try {
-    return readExact(bytes.toString('utf8'))
-  } catch {
-    return undefined
-  }
-}
 
 /** Seconds, or a date. */
 function retryAfterMs(header: string | null): number {

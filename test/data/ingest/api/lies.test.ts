@@ -132,6 +132,10 @@ describe('a list', () => {
       { '/products': () => ({ status: 200, body: '<html>' }) },
       /^URL\/products could not be read, 8 times in a row \(it returned a body that is not complete JSON\)/,
     ],
+    'that is a page of HTML by its header': [
+      { '/products': () => ({ status: 200, body: '<html>', headers: { 'content-type': 'text/html; charset=utf-8' } }) },
+      /8 times in a row \(it returned a body that is not complete JSON, but an HTML page: check the address\)/,
+    ],
     'behind a redirect': [
       { '/products': () => ({ status: 302, body: '', headers: { location: 'http://example.com' } }) },
       /^URL\/products redirects to another address/,
