@@ -113,6 +113,9 @@ async function* linesOf(response: Response, watch: Watch): AsyncGenerator<string
   const decoder = new TextDecoder()
   let rest = ''
   try {
+    // It may end without a line feed, as a line that broke off does.
+    if (response.headers.get('content-type')?.startsWith('text/html'))
+      throw new TundishConnectionError('The response is an HTML page: check the address.')
     for (;;) {
       const { done, value } = await reader.read()
       if (done) break

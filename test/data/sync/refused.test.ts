@@ -62,11 +62,17 @@ describe('a sync that is refused', () => {
   })
 
   test('1 and a sentence for a server that is not Tundish', async () => {
-    const page = createServer((_request, response) => response.end('<!doctype html>\n<p>Welcome'))
+    let type: string | undefined
+    const page = createServer((_request, response) => {
+      if (type) response.setHeader('content-type', type)
+      response.end(type ? '<!doctype html><p>Welcome' : '<!doctype html>\n<p>Welcome')
+    })
     await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve))
     const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}`
     const to = ['--to', `sqlite:${join(folder, 'page.sqlite')}`]
     await refused(to, { SYNC_URL: url, SYNC_KEY: 'x' }, 1, /^The response of .+ is not that of Tundish/)
+    type = 'text/html; charset=utf-8'
+    await refused(to, { SYNC_URL: url, SYNC_KEY: 'x' }, 1, /\(The response is an HTML page: check the address\.\)/)
     page.close()
   })
 
