@@ -132,9 +132,12 @@ function outageTests(rig: () => Rig, { good, whenDown }: Cards, cards: Faults): 
     const request = chargeRequest(good)
     assertSettled(await charge(request), 'succeeded')
     await rig().stop()
-    for (let i = 0; i < 3; i++) {
+    const down = whenDown ?? (prepares ? 'not_begun' : 'unknown')
+    // The first call may use a connection whose end has not arrived yet: then nothing is known of it.
+    for (const expected of [[down, 'unknown'], [down], [down]]) {
       assert.equal(provider.admits(), true)
-      assert.equal((await charge(chargeRequest(good))).outcome, whenDown ?? (prepares ? 'not_begun' : 'unknown'))
+      const { outcome } = await charge(chargeRequest(good))
+      assert.ok(expected.includes(outcome), outcome)
     }
     assert.equal(provider.admits(), false)
     assert.equal(provider.circuitIsOpen(), true)
