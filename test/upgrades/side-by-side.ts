@@ -9,9 +9,9 @@ interface Programs {
   old: string
   new: string
   /** Runs a command of the newer program; its output. */
-  command(...words: string[]): string
+  command(...words: string[]): Promise<string>
   /** Imports lines by the older program. */
-  importByOld(lines: object[]): void
+  importByOld(lines: object[]): Promise<unknown>
   organizationKey: string
   projectKey: string
 }
@@ -22,7 +22,7 @@ let made = 0
 
 /** Returns the orders that were charged. */
 export async function useSideBySide(programs: Programs): Promise<string[]> {
-  return [...(await useCredits(programs)), ...(await reachCap(programs)), ...closeMonth(programs)]
+  return [...(await useCredits(programs)), ...(await reachCap(programs)), ...(await closeMonth(programs))]
 }
 
 const post = async ({ organizationKey }: Programs, url: string, path: string, body: object) => {
@@ -36,7 +36,7 @@ const post = async ({ organizationKey }: Programs, url: string, path: string, bo
 
 async function useCredits(programs: Programs): Promise<string[]> {
   const { old, new: newer, command } = programs
-  command('credits', 'unit', 'create', 'tokens', '--org', 'acme')
+  await command('credits', 'unit', 'create', 'tokens', '--org', 'acme')
   const call = async (url: string, path: string, body: object): Promise<Json> => {
     const sent = { external_id: CUSTOMER, unit: 'tokens', idempotency_key: `credits-${++made}`, ...body }
     const { status, body: result } = await post(programs, url, path, sent)
@@ -79,7 +79,7 @@ export const assertExported = ({ new: newer, projectKey }: Pick<Programs, 'new' 
 /** Charges that one program counted are in the cap of the other. */
 async function reachCap(programs: Programs): Promise<string[]> {
   const { old, new: newer, command } = programs
-  command(
+  await command(
     'credits',
     'cap',
     'set',
@@ -107,13 +107,15 @@ async function reachCap(programs: Programs): Promise<string[]> {
 }
 
 /** What the older program imports into a month that the newer one closed is a correction. */
-function closeMonth({ command, importByOld }: Programs): [] {
-  const report = (month: string): Json => JSON.parse(command('report', '--org', 'acme', '--month', month, '--json'))
-  const sums = (month: string) => report(month).currencies.find((one: Json) => one.currency_code === 'USD')
-  command('finance', 'close', '--month', '2026-01', '--org', 'acme', '--yes')
-  const closed = report('2026-01')
+async function closeMonth({ command, importByOld }: Programs): Promise<[]> {
+  const report = async (month: string): Promise<Json> =>
+    JSON.parse(await command('report', '--org', 'acme', '--month', month, '--json'))
+  const sums = async (month: string) =>
+    (await report(month)).currencies.find((one: Json) => one.currency_code === 'USD')
+  await command('finance', 'close', '--month', '2026-01', '--org', 'acme', '--yes')
+  const closed = await report('2026-01')
   const at = '2026-01-20T12:00:00Z'
-  importByOld([
+  await importByOld([
     {
       record: 'payment',
       data: {
@@ -123,9 +125,10 @@ function closeMonth({ command, importByOld }: Programs): [] {
       },
     },
   ])
-  assert.deepEqual(report('2026-01'), closed)
-  assert.ok(sums('2026-01').gross > 0)
-  assert.deepEqual([sums('2026-02').gross, sums('2026-02').corrected], [0, 5])
+  assert.deepEqual(await report('2026-01'), closed)
+  assert.ok((await sums('2026-01')).gross > 0)
+  const { gross, corrected } = await sums('2026-02')
+  assert.deepEqual([gross, corrected], [0, 5])
   return []
 }
 
@@ -133,9 +136,20 @@ function closeMonth({ command, importByOld }: Programs): [] {
 export async function awaitAlert(command: Programs['command']): Promise<void> {
   const receiver = await startReceiver()
   try {
-    command('alert', 'destination', 'set', 'team', '--project', 'shop', '--kind', 'webhook', '--address', receiver.url)
+    await command(
+      'alert',
+      'destination',
+      'set',
+      'team',
+      '--project',
+      'shop',
+      '--kind',
+      'webhook',
+      '--address',
+      receiver.url,
+    )
     const rule = ['--metric', 'sessions', '--condition', 'below', '--threshold', '1000000']
-    command('alert', 'set', 'low', '--project', 'shop', ...rule)
+    await command('alert', 'set', 'low', '--project', 'shop', ...rule)
     await until('the alert', async () => receiver.arrivals.length > 0, 60_000)
     assert.deepEqual(
       receiver.arrivals.map(({ body }) => JSON.parse(body).type),
