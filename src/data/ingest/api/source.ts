@@ -3,8 +3,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import { hideSecrets } from '../../../lib/hide-secrets.ts'
 import { printable, shorten } from '../../../lib/text.ts'
-import { bodyOf, notJson } from './body.ts'
-import { openWatch, piecesOf, TIMEOUT_MS } from './watch.ts'
+import { bodyOf, notJson, openWatch, piecesOf, TIMEOUT_MS } from './body.ts'
 
 export interface Response {
   status: number
