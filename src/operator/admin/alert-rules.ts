@@ -113,7 +113,7 @@ function read({ body, exact = body }: Input) {
     throw invalid(`A change of today needs a metric by hour, without a filter: ${HOUR_METRICS.join(', ')}.`)
   const threshold = readThreshold(exact.threshold)
   if (condition !== 'change') requireInUnit(about.metrics[0]!, Number(threshold))
-  if (condition === 'change' && Number(threshold) === 0) throw invalid('threshold must not be 0 for a change.')
+  else if (Number(threshold) === 0) throw invalid('threshold must not be 0 for a change.')
   return { metric, condition, threshold, today, fromHour: from_hour ?? 0, filter: filter ?? null }
 }
 

@@ -43,7 +43,7 @@ export function externalIdOf(customer: AnyCustomer, target: Pick<Target, 'extern
   return kept && isExternalId(kept) ? kept : customer.id
 }
 
-/** Why Stripe's id stands for the client's; undefined if it does not. */
+/** The reason why the client's id in the metadata cannot be used; undefined if there is none, or it can. */
 export function unusableId(customer: Stripe.Customer, target: Pick<Target, 'externalIdKey'>): string | undefined {
   const kept = keptId(customer, target)
   if (!kept || isExternalId(kept)) return undefined

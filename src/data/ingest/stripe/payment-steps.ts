@@ -113,8 +113,10 @@ async function isRelease(
   context: Context,
   { charge, amount, balance_transaction, status }: Omit<Stripe.Refund, 'charge'> & { charge: Charge },
 ): Promise<boolean> {
-  if (charge.status !== 'succeeded' || (charge.captured && !(charge.amount_captured < charge.amount))) return false
+  if (charge.status !== 'succeeded') return false
   if (!charge.captured) return true
+  const isPartial = charge.amount_captured < charge.amount
+  if (!isPartial) return false
   if (idOf(balance_transaction) === undefined) return status === 'succeeded'
   const entry = await balanceEntry(context, balance_transaction)
   if (entry) return entry.reporting_category === RELEASED
