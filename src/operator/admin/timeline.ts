@@ -51,7 +51,8 @@ export async function readTimeline(db: Db, organizationId: string, orderId: stri
   return rows.map(({ at, what, detail }) => ({ at: instantFromPg(at!), what: what!, detail: JSON.parse(detail!) }))
 }
 
-// Entries of the same instant are in the order of `place`.
+// Entries of the same instant are in the order of `place`. The stamp of a call is late by the time in which its note reached
+// PostgreSQL; no call is made after what it is about is settled.
 const TIMELINE = `
   with one as (select * from orders where organization_id = $1 and order_id = $2),
   written as (
@@ -65,9 +66,10 @@ const TIMELINE = `
       'amount', amount::text, 'currency_code', currency_code, 'idempotency_key', idempotency_key, 'psp', psp) as detail
     from one
     union all
-    select at, 2, 'provider_called', json_build_object(
-      'call', call, 'outcome', outcome, 'duration_ms', duration_ms, 'refund_id', refund_id)
-    from order_log where organization_id = $1 and order_id = $2
+    select least(l.at, case when l.refund_id is null then one.settled_at else r.settled_at end), 2, 'provider_called',
+      json_build_object('call', call, 'outcome', outcome, 'duration_ms', duration_ms, 'refund_id', l.refund_id)
+    from order_log l cross join one left join refunds r on r.organization_id = $1 and r.refund_id = l.refund_id
+    where l.organization_id = $1 and l.order_id = $2
     union all
     select trx_created_at, 3, 'payment', json_build_object('type', psp_transaction_type, 'status', status,
       'amount', amount::text, 'currency_code', currency_code, 'psp_transaction_id', psp_transaction_id,
