@@ -5,14 +5,15 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
+import { startDemoServer } from '../../operator/dashboard/demo-database.ts'
 import { tundish } from '../../support/cli.ts'
-import { type Json, startTestServer } from '../../support/server.ts'
+import type { Json } from '../../support/server.ts'
 import { openPrimerSimulator, openStripeSimulator } from '../../support/simulators.ts'
 import { until } from '../../support/time.ts'
 
 const simulator = await openStripeSimulator()
 const primer = await openPrimerSimulator()
-const server = await startTestServer({ STRIPE_API_URL: simulator.url, PRIMER_API_URL: primer.url })
+const server = await startDemoServer({ STRIPE_API_URL: simulator.url, PRIMER_API_URL: primer.url }, { worker: true })
 const simulatorUrls = { stripe: () => simulator.url, primer: () => primer.url }
 const app = { ...server.app, simulatorUrls }
 const text = await prepareDemo(app, { url: server.url, adminUrl: undefined })

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { demoRecords } from '../../../src/cli/demo/records.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
+import { startDemoServer } from '../../operator/dashboard/demo-database.ts'
 import { spawnTundish } from '../../support/cli.ts'
 import { untilLocked } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
@@ -27,7 +28,7 @@ describe('the demo', () => {
   let server: TestServer
   let text: string
   before(async () => {
-    server = await startTestServer()
+    server = await startDemoServer()
     text = await prepareDemo(server.app, { url: server.url, adminUrl: undefined })
   })
   after(() => server.stop())

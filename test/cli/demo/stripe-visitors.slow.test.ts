@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { assertTied } from '../../operator/admin/tie-out.ts'
+import { startDemoServer } from '../../operator/dashboard/demo-database.ts'
 import { assertExact } from '../../support/figures.ts'
-import { startTestServer } from '../../support/server.ts'
 import { openStripeSimulator } from '../../support/simulators.ts'
 import { until } from '../../support/time.ts'
 
 const simulator = await openStripeSimulator()
-const server = await startTestServer({ STRIPE_API_URL: simulator.url })
+const server = await startDemoServer({ STRIPE_API_URL: simulator.url }, { worker: true })
 const app = { ...server.app, simulatorUrls: { stripe: () => simulator.url } }
 await prepareDemo(app, { url: server.url, adminUrl: undefined })
 after(async () => {

@@ -3,15 +3,18 @@ import { createHash } from 'node:crypto'
 import { prepareDemo } from '../../../src/cli/demo/demo.ts'
 import { followAll } from '../../../src/data/figures/follow.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
+import type { ServerOptions } from '../../../src/server/listeners/server.ts'
 import { type FreshDatabase, freshDatabase, runStatement } from '../../support/postgres.ts'
 import { startTestServer, type TestServer } from '../../support/server.ts'
 
 const LOCK = 7486
 
-/** Starts a server without workers on a copy of the demo. */
-export async function startDemoServer(env: Record<string, string> = {}): Promise<TestServer> {
+const ALONE: ServerOptions = { worker: false }
+
+/** Starts a server on a copy of the demo, by default without workers. */
+export async function startDemoServer(env: Record<string, string> = {}, options = ALONE): Promise<TestServer> {
   const database = await freshDatabase({ url: await theDemo() })
-  const server = await serve(database, env)
+  const server = await serve(database, env, options)
   return {
     ...server,
     async stop() {
@@ -51,7 +54,7 @@ async function make(name: string): Promise<void> {
 }
 
 /** The secrets of all copies are sealed with the same key. */
-function serve({ url }: FreshDatabase, env: Record<string, string>): Promise<TestServer> {
+function serve({ url }: FreshDatabase, env: Record<string, string>, options = ALONE): Promise<TestServer> {
   const key = createHash('sha256').update(process.env['TUNDISH_TEST_TEMPLATE']!).digest('base64')
-  return startTestServer({ DATABASE_URL: url, MASTER_KEY: key, ...env }, { worker: false })
+  return startTestServer({ DATABASE_URL: url, MASTER_KEY: key, ...env }, options)
 }
