@@ -1,5 +1,6 @@
 // Up to which instant the figures of projects are complete.
 import type { Db } from '../../lib/pg/db.ts'
+import type { Statement } from '../../lib/pg/types.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { HAS_NEWS } from './reports.ts'
 import { IS_CHANGING } from './settings.ts'
@@ -25,7 +26,9 @@ export async function laggingFigures(db: Db, projects: readonly string[]): Promi
 }
 
 // Without marks, figures are complete up to the project's horizon, but not beyond the last charges whose days were marked.
-const AS_OF = `
+const AS_OF: Statement = {
+  name: 'how complete figures are',
+  text: `
   select case when bool_and(as_of is not null or not waits) then min(as_of) end as as_of,
     bool_or(waits and coalesce(as_of < db_clock() - interval '5 minutes', true)) as lags from (
     select m.marked or ${HAS_NEWS} or ${IS_CHANGING} as waits, case when ${IS_CHANGING} then null when ${HAS_NEWS} then least(m.as_of, greatest(f.followed_at, g.horizon))
@@ -39,4 +42,5 @@ const AS_OF = `
     left join figure_settings s on s.project_id = p.id
     cross join lateral (select exists (select from figure_marks m where m.project_id = p.id) as marked) known
     cross join lateral (
-      select marked, case when marked or g.horizon is null then g.horizon else greatest(k.horizon, g.horizon) end as as_of) m) each`
+      select marked, case when marked or g.horizon is null then g.horizon else greatest(k.horizon, g.horizon) end as as_of) m) each`,
+}

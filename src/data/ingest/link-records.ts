@@ -1,6 +1,6 @@
 // Fills the session, funnel and experiment of subscriptions and transactions that were stored before these were known.
 import { dayIn, zoneOf } from '../../core/tenants/reporting.ts'
-import type { Query } from '../../lib/pg/types.ts'
+import type { Query, Statement } from '../../lib/pg/types.ts'
 import { end } from '../figures/subscriptions.ts'
 
 interface Link {
@@ -90,7 +90,9 @@ const inheriting = (which: string) => `
   select distinct $1, family, ${dayIn('created_at', zoneOf('$1'))} from changed
   cross join (values ('sales'), ('subscriptions')) f (family)`
 
-const MARK = `
+const MARK: Statement = {
+  name: 'mark days of linked records',
+  text: `
   insert into figure_marks (project_id, family, day)
   select distinct $1, family, ${dayIn('at', zoneOf('$1'))} from (
     select 'subscriptions', d.at from subscriptions u cross join lateral (values (u.created_at),
@@ -102,4 +104,5 @@ const MARK = `
       where u.project_id = $1 and u.id = any($2)
     union all select 'visits', s.created_at from transactions t join sessions s on s.project_id = $1 and s.id = t.session_id
       where t.project_id = $1 and (t.id = any($3) or t.subscription_id = any($2))
-  ) touched (family, at) where at is not null and isfinite(at)`
+  ) touched (family, at) where at is not null and isfinite(at)`,
+}

@@ -2,7 +2,7 @@
 // autovacuum runs.
 import type { Logger } from 'pino'
 import type { Kind } from '../../core/records/record.ts'
-import type { Query } from '../../lib/pg/types.ts'
+import type { Query, Statement } from '../../lib/pg/types.ts'
 
 // From this many new rows on another plan may be best.
 const MANY_ROWS = 10_000
@@ -58,7 +58,9 @@ const SHOWN_MS = 1500
 // A tenant whose rows came after the others would be planned for as one of a single row, until a fifth of the table is its. One
 // with less than a thousandth of the rows may be missing in the next sample too, so that a large table must change more. With
 // hundreds of tenants the statistics do not name each, and plans are made for a mean one.
-const HAS_GROWN = `
+const HAS_GROWN: Statement = {
+  name: 'has a table grown',
+  text: `
   select n_mod_since_analyze > greatest(${MANY_ROWS / 10}, n_live_tup / 5)
     or (last_analyze is null and last_autoanalyze is null and n_mod_since_analyze > 100)
     or (n_mod_since_analyze > greatest(${MANY_ROWS / 10}, n_live_tup / 1000) and cardinality($2::text[]) > 0 and exists (
@@ -66,4 +68,5 @@ const HAS_GROWN = `
       where s.schemaname = t.schemaname and s.tablename = t.relname and s.attname in ('project_id', 'organization_id')
         and cardinality(s.most_common_vals::text::text[]) < ${NAMED_TENANTS}
         and not s.most_common_vals::text::text[] && $2::text[])) as has_grown
-  from pg_stat_user_tables t where relid = $1::regclass`
+  from pg_stat_user_tables t where relid = $1::regclass`,
+}
