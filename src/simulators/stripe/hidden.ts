@@ -7,7 +7,7 @@ const HIDDEN: Record<string, readonly string[]> = {
   invoice: ['payments'],
   price: ['currency_options', 'tiers'],
 }
-const INNER_LISTS: Record<string, string> = { invoice: 'payments', subscription: 'items' }
+const INNER_LISTS: Record<string, readonly string[]> = { invoice: ['payments', 'lines'], subscription: ['items'] }
 const INNER_PAGE = 10
 
 /** @returns a copy without the fields that the call does not expand */
@@ -24,7 +24,7 @@ function hideIn(value: unknown, at: string[], asked: string[]): unknown {
     const path = [...at, name]
     if (HIDDEN[kind]?.includes(name) && !isAsked(path, asked)) return []
     if (kind === 'price' && name === 'currency_options') return [[name, options(inner as object, path, asked)]]
-    return [[name, hideIn(INNER_LISTS[kind] === name ? firstOf(inner) : inner, path, asked)]]
+    return [[name, hideIn(INNER_LISTS[kind]?.includes(name) ? firstOf(inner) : inner, path, asked)]]
   })
   return Object.fromEntries(fields)
 }

@@ -12,6 +12,9 @@ type Invoice = Stripe.Invoice
 export const invoiceRoutes = [
   route('GET', '/v1/invoices', [...LIST_PARAMS, 'customer', 'status', 'subscription'], listAll),
   route('GET', '/v1/invoices/:id', [], (dialect, call) => inPath(dialect, call, 'invoice')),
+  route('GET', '/v1/invoices/:id/lines', LIST_PARAMS, (dialect, call) =>
+    list(call, inPath(dialect, call, 'invoice').lines.data.toReversed()),
+  ),
   route('GET', '/v1/invoice_payments', [...LIST_PARAMS, 'invoice'], listPayments),
 ]
 

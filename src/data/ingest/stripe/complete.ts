@@ -3,6 +3,7 @@
 import type { Stripe } from 'stripe'
 import type { Context } from './context.ts'
 import { idOf } from './convert.ts'
+import { type Period, paidPeriodOf } from './paid-period.ts'
 
 type Subscription = Stripe.Subscription
 type Discounts = (string | Stripe.Discount)[]
@@ -16,12 +17,6 @@ export interface Completed {
   paid: Period | null | undefined
 }
 
-/** In seconds. */
-interface Period {
-  start: number
-  end: number
-}
-
 const COUPONS = { expand: ['discounts.source.coupon.applies_to', 'discounts.source.coupon.currency_options'] }
 
 /** The prices that were read alone, by id and currency. */
@@ -33,7 +28,7 @@ export async function complete(context: Context, given: Subscription, prices: Pr
   for (const item of await itemsOf(context, given)) data.push(await completeItem(context, item, given.currency, prices))
   const subscription = { ...given, items: { ...given.items, data } }
   const discounts = await discountsOf(context, given)
-  return { subscription, discounts, paid: await paidPeriodOf(context, subscription) }
+  return { subscription, discounts, paid: await paidPeriodOf(context.source, subscription) }
 }
 
 /** A subscription contains its first ten items. */
@@ -83,21 +78,4 @@ async function discountsOf({ source }: Context, { id, discounts, customer }: Sub
   const expand = COUPONS.expand.map((path) => path.replace('discounts', 'discount'))
   const found = await source.one<Stripe.Customer>('customers', idOf(customer)!, { expand })
   return [found?.discount ?? discount]
-}
-
-const MAY_BE_UNPAID = ['past_due', 'unpaid', 'paused']
-
-/** The last period whose invoice is paid: Stripe begins the next period also without a payment. */
-async function paidPeriodOf(
-  { source }: Context,
-  { id, status, pause_collection, items }: Subscription,
-): Promise<Period | null | undefined> {
-  if (!MAY_BE_UNPAID.includes(status) && !(status === 'active' && pause_collection)) return undefined
-  const { data } = await source.page<Stripe.Invoice>('/v1/invoices', { subscription: id, status: 'paid', limit: 1 })
-  const [invoice] = data
-  if (!invoice) return null
-  const periods = (invoice.lines?.data ?? []).flatMap(({ period }) => period ?? [])
-  if (periods.length > 0) return periods.reduce((last, one) => (one.end > last.end ? one : last))
-  const { current_period_start: start = invoice.created, current_period_end: end = start } = items.data[0] ?? {}
-  return invoice.created >= start ? { start, end } : { start: invoice.created, end: start }
 }

@@ -4,6 +4,7 @@ import { type Fraction, fraction, fractionOf, plus, times, ZERO } from '../../..
 import type { Completed } from './complete.ts'
 import { Inconvertible } from './convert.ts'
 import { costOf, roundedMinor } from './item-cost.ts'
+import { lengthOf } from './item-length.ts'
 import { productOf } from './products.ts'
 
 type Item = Stripe.SubscriptionItem
@@ -63,16 +64,6 @@ function costOfItem(item: Item, currency: string, start: number, shortest: Item)
   const cost = costOf(item.price, item.quantity ?? 1, currency)
   const own = discounted([{ product: productOf(item.price), cost }], item.discounts, { currency, start })
   return times(own[0]!.cost, fraction(BigInt(lengthOf(shortest)), BigInt(lengthOf(item))))
-}
-
-// In sixteenths of a day: a year has 12 months of 30.4375 days, as in figures.
-const LENGTHS: Record<string, number> = { day: 16, week: 7 * 16, month: 487, year: 12 * 487 }
-
-function lengthOf({ price }: Item): number {
-  const { interval, interval_count } = price.recurring ?? {}
-  const length = LENGTHS[interval ?? '']
-  if (length && Number.isSafeInteger(interval_count) && interval_count! > 0) return length * interval_count!
-  throw new Inconvertible(`has the price ${price.id} with the unknown interval ${JSON.stringify(price.recurring)}`)
 }
 
 /** Applies the discounts one after the other. Those that end before the next period, or count once, do not apply. */

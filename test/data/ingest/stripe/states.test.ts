@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { followProject } from '../../../../src/data/figures/follow.ts'
+import { DAY_S } from '../../../../src/lib/days.ts'
 import { savedCard } from '../../../support/simulators.ts'
 import { openStripeImports } from './stripe-imports.ts'
 
@@ -12,6 +13,7 @@ const { id } = await all.stripe.products.create({ name: 'Monthly' })
 const params = { product: id, currency: 'usd', unit_amount: 1000, recurring: { interval: 'month' } } as const
 const price = (await all.stripe.prices.create(params)).id
 
+const secondsNow = () => Math.floor(Date.now() / 1000)
 const secondsOf = (time: string | null) => (time === null ? null : Math.floor(Date.parse(time) / 1000))
 const renew = (id: string) => all.simulator.control(`/subscriptions/${id}/renew`)
 
@@ -83,5 +85,44 @@ test('a subscription that is over, unpaid or paused stops counting at its end, o
       [dayOf(active!.begun), 6000],
       [dayOf(unpaid!.paid), -4000],
     ],
+  )
+})
+
+test('an unpaid subscription is paid until the end of the last period that an invoice was for', async () => {
+  const { stripe, simulator } = all
+  const monthAndYear = await stripe.prices.create({ ...params, recurring: { interval: 'year' } })
+  const single = { type: 'invoice_item_details', invoice_item_details: { invoice_item: 'ii_1', proration: false } }
+  const later = (days: number) => ({ start: secondsNow(), end: secondsNow() + days * DAY_S })
+  type Lines = (first: Stripe.InvoiceLineItem, others: Stripe.InvoiceLineItem[]) => object[]
+  const cases: Record<string, Lines> = {
+    'a single thing that was bought later': (line) => [{ ...line, period: later(9), parent: single }],
+    'the rest of a year that was given back': (line) => [{ ...line, amount: -9000, period: later(300) }, line],
+    'a period behind more than ten changes': (line) => [
+      ...Array.from({ length: 11 }, (_, n) => ({ ...line, id: `il_${n}`, period: later(1) })),
+      line,
+    ],
+    'a month and a year': (line, others) => [line, ...others],
+  }
+  const made = new Map<string, { what: string; paid: number }>()
+  for (const [what, lines] of Object.entries(cases)) {
+    const { customer } = await savedCard(stripe)
+    const items = what === 'a month and a year' ? [{ price }, { price: monthAndYear.id }] : [{ price }]
+    const { id } = await stripe.subscriptions.create({ customer, items })
+    const subscription = await stripe.subscriptions.retrieve(id)
+    const [invoice] = (await stripe.invoices.list({ subscription: id, expand: ['data.payments'] })).data
+    const [line, ...others] = invoice!.lines.data
+    const next = { ...invoice, id: `in_next_${id}`, lines: { ...invoice!.lines, data: lines(line!, others) } }
+    await simulator.control('/objects', { objects: [{ ...subscription, status: 'past_due' }, next] })
+    made.set(id, { what, paid: subscription.items.data[0]!.current_period_end })
+  }
+  const project = await all.imports.project()
+  await all.run(project)
+  const rows = await all.imports.rows(
+    'select id, period_ends_at from subscriptions where project_id = $1 and id = any($2)',
+    [project.id, [...made.keys()]],
+  )
+  assert.deepEqual(
+    new Map(rows.map(({ id, period_ends_at }) => [made.get(id!)!.what, secondsOf(period_ends_at!)])),
+    new Map(Array.from(made.values(), ({ what, paid }) => [what, paid])),
   )
 })

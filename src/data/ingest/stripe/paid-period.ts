@@ -1,0 +1,63 @@
+// Until when a subscription at Stripe is paid, read from its invoices: Stripe begins the next period also without a payment.
+import type { Stripe } from 'stripe'
+import { pathOf } from '../../../payments/providers/stripe/api.ts'
+import { lengthOf } from './item-length.ts'
+import type { StripeSource } from './source.ts'
+
+/** In seconds. */
+export interface Period {
+  start: number
+  end: number
+}
+
+type Line = Stripe.InvoiceLineItem
+
+// The latest one is nearly always for a period.
+const FEW = 3
+
+/** The last paid period, if the present one may be unpaid; null if none was paid. */
+export async function paidPeriodOf(
+  source: StripeSource,
+  subscription: Stripe.Subscription,
+): Promise<Period | null | undefined> {
+  const { id, items } = subscription
+  if (!mayBeUnpaid(subscription)) return undefined
+  const params = { subscription: id, status: 'paid', limit: FEW }
+  for await (const page of source.pages<Stripe.Invoice>('/v1/invoices', params))
+    for (const invoice of page) {
+      const lines = await linesOf(source, invoice)
+      if (lines.length === 0) return withoutLines(invoice, items.data[0])
+      const periods = lines.filter((line) => isForPeriod(line, items.data)).map(({ period }) => period)
+      if (periods.length > 0) return periods.reduce((last, one) => (one.end > last.end ? one : last))
+    }
+  return null
+}
+
+function mayBeUnpaid({ status, pause_collection }: Stripe.Subscription): boolean {
+  if (status === 'active') return Boolean(pause_collection)
+  return status === 'past_due' || status === 'unpaid' || status === 'paused'
+}
+
+/** An invoice contains its first ten lines, of which the changes within the last period come first. */
+async function linesOf(source: StripeSource, { id, lines }: Stripe.Invoice): Promise<Line[]> {
+  if (!lines?.has_more) return lines?.data ?? []
+  const all: Line[] = []
+  for await (const page of source.pages<Line>(pathOf('invoices', id, 'lines'), {})) all.push(...page)
+  return all
+}
+
+/**
+ * Whether the line is for a period of the subscription: not for a thing that was sold with it, for time that was given back, as after
+ * a change to a cheaper price, or for an item whose interval is longer than that of the subscription.
+ */
+function isForPeriod({ amount, period, parent }: Line, items: Stripe.SubscriptionItem[]): boolean {
+  const single = parent?.invoice_item_details
+  if (!period || amount < 0 || (single && !single.proration)) return false
+  const item = items.find(({ id }) => id === parent?.subscription_item_details?.subscription_item)
+  return !item || items.every((other) => lengthOf(item) <= lengthOf(other))
+}
+
+function withoutLines({ created }: Stripe.Invoice, item: Stripe.SubscriptionItem | undefined): Period {
+  const { current_period_start: start = created, current_period_end: end = start } = item ?? {}
+  return created >= start ? { start, end } : { start: created, end: start }
+}
