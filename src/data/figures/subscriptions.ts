@@ -7,9 +7,13 @@ import { alone, byPerson, with_ } from './splits.ts'
 export const isTrial = (row: string) =>
   `(${row}.trial_offer is not null or ${row}.trial_transaction_id is not null or ${row}.status = 'trialing')`
 
-/** SQL: whether the status says that the subscription was paid for. Used if no payment of it is stored. */
+/**
+ * SQL: whether the status says that the subscription was paid for. Used if no payment of it is stored. One that is over or unpaid without
+ * the end of a period was not, such as one whose first payment failed.
+ */
 export const isPaidByStatus = (row: string) =>
-  `(${row}.status = 'active' or (${row}.status not in ('created', 'trialing') and not ${isTrial(row)}))`
+  `(${row}.status = 'active' or (${row}.status not in ('created', 'trialing') and not ${isTrial(row)}
+    and not (${row}.status in ('expired', 'unpaid') and coalesce(${row}.period_ends_at, ${row}.cancelled_at) is null)))`
 
 /** SQL: adds `paying.paid_from` to the subscription `u`: the instant of the first payment, or null if it was never paid for. */
 export const FIRST_PAYMENT = `left join lateral (

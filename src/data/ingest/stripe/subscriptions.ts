@@ -3,6 +3,7 @@ import type { Stripe } from 'stripe'
 import type { Completed } from './complete.ts'
 import { Inconvertible, idOf, type Line, recordId, type Target, textOr, time } from './convert.ts'
 import { type Names, namesIn, nearest } from './names.ts'
+import type { Period } from './paid-period.ts'
 import { periodPrice } from './period-price.ts'
 import { productOf } from './products.ts'
 
@@ -37,7 +38,7 @@ export function subscriptionLine(completed: Completed, target: Target, ofCheckou
       trial_offer: trial_end === null ? null : { starts_at: time(trial_start), ends_at: time(trial_end) },
       // Stripe does not tell when the collection was paused; what is paid counts until its end.
       paused_at: status === 'paused' ? time(paid?.end ?? subscription.start_date) : null,
-      cancelled_at: time(subscription.canceled_at),
+      cancelled_at: isNeverPaid(subscription) ? null : time(subscription.canceled_at),
       cancellation_reason: textOr(cancellation_details?.feedback) ?? textOr(cancellation_details?.reason),
       renewed_at: period && period.start > subscription.start_date ? time(period.start) : null,
     },
@@ -49,11 +50,15 @@ function periodOf(
   { subscription, paid }: Completed,
   status: string,
   { current_period_start: start, current_period_end: end }: Stripe.SubscriptionItem,
-): { start: number; end: number } | null {
+): Period | null {
+  if (isNeverPaid(subscription)) return null
   if (status === 'unpaid') return paid ?? null
   const { ended_at, canceled_at } = subscription
   return { start, end: subscription.status === 'canceled' ? (ended_at ?? canceled_at ?? end) : end }
 }
+
+/** Stripe ends a subscription whose first payment was not made within a day. */
+const isNeverPaid = ({ status }: Stripe.Subscription) => status === 'incomplete_expired'
 
 const STATUSES: Record<string, string> = {
   trialing: 'trialing',

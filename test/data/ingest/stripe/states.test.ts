@@ -4,6 +4,7 @@ import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { followProject } from '../../../../src/data/figures/follow.ts'
 import { DAY_S } from '../../../../src/lib/days.ts'
+import { figuresOf } from '../../../support/figures.ts'
 import { savedCard } from '../../../support/simulators.ts'
 import { openStripeImports } from './stripe-imports.ts'
 
@@ -46,6 +47,14 @@ test('a subscription that is over, unpaid or paused stops counting at its end, o
   }
   const state = await stripe.subscriptions.retrieve(longUnpaid!.id)
   await simulator.control('/objects', { objects: [{ ...state, status: 'unpaid' }] })
+  const never = await savedCard(stripe)
+  const declining = await stripe.paymentMethods.attach('pm_card_chargeCustomerFail', { customer: never.customer })
+  const failed = await stripe.subscriptions.create({
+    ...{ customer: never.customer, items: [{ price }], default_payment_method: declining.id },
+  })
+  await simulator.control('/objects', {
+    objects: [{ ...failed, status: 'incomplete_expired', canceled_at: failed.created + 60 }],
+  })
   for (const { id } of [paused!, paidAndPaused!])
     await stripe.subscriptions.update(id, { pause_collection: { behavior: 'void' } })
   await renew(paused!.id)
@@ -72,6 +81,8 @@ test('a subscription that is over, unpaid or paused stops counting at its end, o
   assert.deepEqual([found(paidAndPaused!)[0], found(paidAndPaused!)[3]], ['paused', paidAndPaused!.paid])
 
   await followProject(all.imports.db, project.id)
+  const counts = await figuresOf(all.imports.db, project.id, 'began_paying ended without_payment', { test: true })
+  assert.deepEqual(counts, [{ began_paying: 7, ended: 5, without_payment: 1 }])
   const days = await all.imports.rows(
     `select day::text as day, sum(mrr)::float8 as mrr from figures_subscriptions
      where project_id = $1 and split = '' and mrr <> 0 group by 1 order by 1`,
