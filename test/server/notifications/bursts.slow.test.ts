@@ -5,6 +5,7 @@ import type { Stripe } from 'stripe'
 import { emptyTally } from '../../../src/data/ingest/stripe/tally.ts'
 import { signature } from '../../../src/simulators/stripe/events.ts'
 import { holding } from '../../support/database.ts'
+import { savedCard } from '../../support/simulators.ts'
 import { NOTIFIED_MERCHANT } from '../../support/stripe-billing.ts'
 import { until } from '../../support/time.ts'
 import { setUpStripeShop } from './stripe-shop.ts'
@@ -53,7 +54,7 @@ async function followByNotifications(): Promise<void> {
   })
 }
 
-async function send(event: Stripe.Event): Promise<number> {
+async function send(event: object): Promise<number> {
   const body = JSON.stringify(event)
   const header = signature(body, [setup.account.secret], Math.floor(Date.now() / 1000))
   const headers = { 'content-type': 'application/json', 'stripe-signature': header }
@@ -101,4 +102,44 @@ test('150 notifications of a followed account at once: 200 before they are handl
   assert.equal(rows.length, CUSTOMERS)
   assert.equal(await pending(), 0)
   assert.equal(await send(events[0]!), 200)
+})
+
+const naming: Record<string, (subscription: string, customer: string, invoice: string) => object> = {
+  'an invoice': (subscription) => ({ object: 'invoice', parent: { subscription_details: { subscription } } }),
+  'an invoice of an older version of the API': (subscription) => ({ object: 'invoice', subscription, charge: null }),
+  'a part of an invoice that was paid': (_, _customer, invoice) => ({ object: 'invoice_payment', invoice }),
+  'a coupon of the subscription': (subscription, customer) => ({ object: 'discount', customer, subscription }),
+  'a coupon of the customer': (_, customer) => ({ object: 'discount', customer, subscription: null }),
+}
+
+test('a notification that names a subscription by another object has it read again', async () => {
+  const client = setup.stripe.client()
+  const { id: product } = await client.products.create({ name: 'Monthly' })
+  const price = await client.prices.create({
+    product,
+    currency: 'usd',
+    unit_amount: 900,
+    recurring: { interval: 'month' },
+  })
+  const made: Record<string, string> = {}
+  for (const [n, [what, objectOf]] of Object.entries(naming).entries()) {
+    const { customer } = await savedCard(client)
+    const { id } = await client.subscriptions.create({ customer, items: [{ price: price.id }] })
+    const [invoice] = (await client.invoices.list({ customer })).data
+    const object = { id: 'gone', ...objectOf(id, customer, invoice!.id) }
+    const event = {
+      id: `evt_naming${n}`,
+      object: 'event',
+      type: 'some.change',
+      created: invoice!.created,
+      data: { object },
+    }
+    assert.equal(await send(event), 200)
+    made[id] = what
+  }
+  await until('all to be handled', async () => (await pending()) === 0)
+  const rows = await setup.billing.db.query('select id from subscriptions where project_id = $1', [
+    setup.shop.projectId,
+  ])
+  assert.deepEqual(rows.map(({ id }) => made[id!]).sort(), Object.values(made).sort())
 })

@@ -20,6 +20,8 @@ interface EventObject {
   id: string
   customer?: string | { id: string } | null
   product?: string | { id: string }
+  invoice?: string | { id: string } | null
+  subscription?: string | { id: string } | null
   parent?: Pick<NonNullable<Stripe.Invoice['parent']>, 'subscription_details'> | null
 }
 
@@ -73,9 +75,17 @@ function changedWith(
     return isCard ? [...own, { collection: CARDS, id: object.id }] : own
   }
   if (object.object === 'invoice') {
-    // Before its payments: until when it is a trial says what they are for.
-    const id = idOf(object.parent?.subscription_details?.subscription)
+    // Before its payments: until when it is a trial says what they are for. Events are in the account's version of the API, older ones
+    // of which had no parent.
+    const id = idOf(object.parent?.subscription_details?.subscription) ?? idOf(object.subscription)
     return id ? [{ collection: 'subscriptions', id }, ...own] : own
+  }
+  // Part of an invoice may be paid.
+  if (object.object === 'invoice_payment') return [{ collection: 'invoices', id: idOf(object.invoice)! }]
+  if (object.object === 'discount') {
+    const [subscription, customer] = [idOf(object.subscription), idOf(object.customer)]
+    if (subscription) return [{ collection: 'subscriptions', id: subscription }]
+    return customer ? [{ collection: DISCOUNTS, id: customer }] : []
   }
   if (object.object === 'price') return [{ collection: 'products', id: idOf(object.product)! }]
   if (object.object === 'payment_intent') return [{ collection: INTENTS, id: object.id }]
@@ -85,6 +95,8 @@ function changedWith(
 // Charges that are found by another object: the import knows saved cards by their payments.
 const CARDS = 'cards'
 const INTENTS = 'intents'
+// The subscriptions of a customer.
+const DISCOUNTS = 'discounts'
 const BALANCE = 'balance_transactions'
 
 const isCardOfOlderApi = ({ object }: EventObject) => object === 'card' || object === 'source'
@@ -127,9 +139,10 @@ async function readChanged({ source }: Context, step: Step, changed: Changed[]):
   const idsOf = (collection: string) =>
     new Set(changed.filter((one) => one.collection === collection).map(({ id }) => id))
   const addPages = async (filter: object) => {
-    for await (const page of source.pages<Stripe.Charge>(step.path, { ...step.params, ...filter }))
-      for (const charge of page) found.set(charge.id, charge)
+    for await (const page of source.pages<{ id: string }>(step.path, { ...step.params, ...filter }))
+      for (const object of page) found.set(object.id, object)
   }
+  if (step.name === 'subscriptions') for (const customer of idsOf(DISCOUNTS)) await addPages({ customer })
   if (step.name === 'charges') {
     for (const customer of idsOf(CARDS)) await addPages({ customer })
     for (const payment_intent of idsOf(INTENTS)) await addPages({ payment_intent })

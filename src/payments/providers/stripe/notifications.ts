@@ -46,6 +46,8 @@ const NAMING = [
   'product',
   'payment_intent',
   'charge',
+  'invoice',
+  'subscription',
   'balance_transaction',
   'failure_balance_transaction',
 ]
@@ -55,7 +57,10 @@ const CHANGED = ['invoice_settings', 'default_payment_method', 'default_source']
 /** What is needed of an event to look up its objects: ids, our metadata, and which fields changed. */
 export function essenceOfStripeEvent({ id, kind, createdS, event }: Notification): object {
   const { object, previous_attributes } = fieldsOf(event['data'])
-  const { metadata, balance_transactions, ...fields } = fieldsOf(object)
+  const { metadata, balance_transactions, parent, ...own } = fieldsOf(object)
+  // An invoice names its subscription in its parent.
+  const { subscription } = fieldsOf(fieldsOf(parent)['subscription_details'])
+  const fields: Fields = { subscription, ...own }
   const named = NAMING.flatMap((name) => (fields[name] === undefined ? [] : [[name, nameIn(fields[name])]]))
   const entries = Array.isArray(balance_transactions) ? { balance_transactions: balance_transactions.map(idOf) } : {}
   const { tundish_order } = fieldsOf(metadata)
