@@ -6,7 +6,7 @@ import { type Context, lookupInMemory, type Referred, storedIds } from './contex
 import { idIn, type Line, type Target } from './convert.ts'
 import { feesNowhere } from './fees.ts'
 import { fitLines } from './fit.ts'
-import { secondsOf } from './since.ts'
+import { createdSince, secondsOf } from './since.ts'
 import type { StripeSource } from './source.ts'
 import { leaveOut, STEPS } from './steps.ts'
 import { emptyTally, reject, type Tally } from './tally.ts'
@@ -44,9 +44,8 @@ export async function dryRun(
     },
   }
   async function* pages() {
-    const sinceS = secondsOf(since)
-    const created = sinceS === undefined ? {} : { created: { gte: sinceS } }
     for (const step of STEPS) {
+      const created = createdSince(step, secondsOf(since))
       try {
         for await (const objects of source.pages<{ id: string }>(step.path, { ...step.params, ...created })) {
           const converted = await step.convert(context, objects as never[])

@@ -6,7 +6,7 @@ import { type Context, storedOf } from './context.ts'
 import { storedFees } from './fees.ts'
 import type { Held } from './hold.ts'
 import { type Changed, changedBy, refresh, type StripeEvent } from './refresh.ts'
-import { secondsOf } from './since.ts'
+import { createdSince, secondsOf } from './since.ts'
 import { CursorGone, type StripeSource, Unreachable } from './source.ts'
 import { type ImportState, isStopped, saveState, targetOptions } from './state.ts'
 import { leaveOut, STEPS, type Step } from './steps.ts'
@@ -103,8 +103,7 @@ async function readLists(run: Run): Promise<void> {
 async function readList(run: Run, step: Step): Promise<void> {
   const { app, source, state, options } = run
   const { signal } = options
-  const sinceS = secondsOf(state.options.since)
-  const created = sinceS === undefined ? {} : { created: { gte: sinceS } }
+  const created = createdSince(step, secondsOf(state.options.since))
   const pages = source.pages<{ id: string }>(step.path, { ...step.params, ...created }, state.after ?? undefined)
   for await (const objects of batches(pages)) {
     const context = contextOf(run)

@@ -1,5 +1,6 @@
 // An import with `since` stores nothing that is older, also where an event or a changed card names it.
-
+import { DAY_S } from '../../../lib/days.ts'
+import type { Params } from '../../../payments/providers/stripe/api.ts'
 import type { Context } from './context.ts'
 import { recordId, uuidOf } from './convert.ts'
 import type { Step } from './steps.ts'
@@ -8,12 +9,22 @@ import type { Step } from './steps.ts'
 export const secondsOf = (since: string | null | undefined): number | undefined =>
   since ? Math.floor(Date.parse(since) / 1000) : undefined
 
+// They are no records: they only link payments, which are left out by their own time.
+const LINKING = ['invoices', 'checkout/sessions']
+// An invoice that is sent, or whose payment fails at first, is paid up to some months after it was made.
+const PAID_WITHIN_S = 100 * DAY_S
+
+/** The filter of a step's list. */
+export function createdSince({ name }: Step, sinceS: number | undefined): Params {
+  if (sinceS === undefined) return {}
+  return { created: { gte: LINKING.includes(name) ? sinceS - PAID_WITHIN_S : sinceS } }
+}
+
 /** Leaves out objects that were made before `since`, except those that are stored: they are kept up to date. */
 export async function withoutOlder(context: Context, step: Step, objects: object[]): Promise<object[]> {
   const { sinceS } = context
   const all = objects as { id: string; created: number }[]
-  // An invoice and a checkout session are no records: they only link payments, which are left out by their own time.
-  if (sinceS === undefined || step.name === 'invoices' || step.name === 'checkout/sessions') return objects
+  if (sinceS === undefined || LINKING.includes(step.name)) return objects
   const older = all.filter(({ created }) => created < sinceS).map(({ id }) => id)
   if (older.length === 0) return objects
   const stored = await storedOf(context, step.name, older)
