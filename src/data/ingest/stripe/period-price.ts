@@ -43,11 +43,14 @@ export function periodPrice({ subscription, discounts }: Completed): PeriodPrice
   }
 }
 
-/** A schedule is not read, which would be a call for each subscription that has one. */
+/** Schedules and trial offers are not read, which would be a call for each subscription that has one. */
 function noteOf({ items, schedule, ended_at }: Stripe.Subscription): string | null {
   const notes = [
     ...(items.data.some(isMetered) ? ['Metered usage is not included.'] : []),
     ...(schedule && !ended_at ? ['A subscription schedule at Stripe may change the price.'] : []),
+    ...(items.data.some(({ current_trial }) => current_trial) && !ended_at
+      ? ['The end of a trial offer at Stripe may change the price.']
+      : []),
   ]
   return notes.join(' ') || null
 }

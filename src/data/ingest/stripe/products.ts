@@ -33,7 +33,7 @@ const INTERVALS: string[] = ['day', 'week', 'month', 'year']
 
 /** One of a product's prices, in its main currency. Throws `Inconvertible`. */
 export function priceOf(price: Stripe.Price): object {
-  const { recurring, currency, type } = price
+  const { recurring, currency, type, transform_quantity } = price
   if (!TYPES.includes(type)) throw new Inconvertible(`has the unknown type ${JSON.stringify(type)}`)
   if (recurring && !(INTERVALS.includes(recurring.interval) && recurring.interval_count > 0))
     throw new Inconvertible(`has the unknown interval ${recurring.interval_count} ${recurring.interval}`)
@@ -43,7 +43,7 @@ export function priceOf(price: Stripe.Price): object {
     id: recordId(price.id),
     external_id: price.id,
     type: price.type,
-    amount: roundedMinor(costOf(price, 1, currency), currency),
+    amount: roundedMinor(costOf(price, transform_quantity?.divide_by ?? 1, currency), currency),
     currency,
     status: price.active ? 'active' : 'archived',
     created_at: time(price.created),

@@ -66,7 +66,7 @@ test('amounts in other currencies are given in US dollars too, where a rate of t
   )
 })
 
-test('a price in tiers is that of the first unit, and of a subscription that of its quantity', async () => {
+test('a price in tiers is that of the first unit, one of packages that of a package, and of a subscription that of its quantity', async () => {
   const { stripe, imports } = all
   const project = await imports.project()
   const { customer, payment_method } = await savedCard(stripe)
@@ -94,13 +94,17 @@ test('a price in tiers is that of the first unit, and of a subscription that of 
       prices[id] = [tiers_mode, String(quantity)]
     }
   }
+  const transform_quantity = { divide_by: 5, round: 'down' } as const
+  const recurring = { interval: 'month' } as const
+  const packs = { product: product.id, currency: 'usd', unit_amount: 700, transform_quantity, recurring }
+  await stripe.prices.create(packs)
   await all.run(project)
   const [stored] = await imports.rows(
     `select jsonb_path_query_array(prices::jsonb, '$[*].amount')::text as amounts from products
      where project_id = $1 and id = $2`,
     [project.id, product.id],
   )
-  assert.equal(stored!.amounts, '[1500, 1500]')
+  assert.equal(stored!.amounts, '[700, 1500, 1500]')
   const rows = await imports.rows('select id, price from subscriptions where project_id = $1 and id = any($2)', [
     project.id,
     Object.keys(prices),

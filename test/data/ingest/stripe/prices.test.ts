@@ -194,15 +194,19 @@ test("a customer's coupon counts where the subscription has none", async () => {
   assert.equal(row!.price, '900')
 })
 
-test('a subscription with a schedule has a note, because its next phase may have another price', async () => {
+test('a subscription with a schedule or a trial offer has a note, because what follows may have another price', async () => {
   const { stripe, simulator } = all
   const schedule = 'sub_sched_introduction'
-  const cases = { scheduled: TEN, both: [...TEN, { price: metered }], over: TEN }
+  const cases = { scheduled: TEN, both: [...TEN, { price: metered }], over: TEN, trying: TEN }
   const ids = new Map<string, string>()
   for (const [what, items] of Object.entries(cases)) {
     const id = await subscribe(items)
     if (what === 'over') await stripe.subscriptions.cancel(id)
-    await simulator.control('/objects', { objects: [{ ...(await stripe.subscriptions.retrieve(id)), schedule }] })
+    const made = await stripe.subscriptions.retrieve(id)
+    const trial = { current_trial: { trial_offer: 'to_1', start_date: made.created, end_date: made.created + 60 } }
+    const data = made.items.data.map((item) => ({ ...item, ...(what === 'trying' && trial) }))
+    const changed = what === 'trying' ? { items: { ...made.items, data } } : { schedule }
+    await simulator.control('/objects', { objects: [{ ...made, ...changed }] })
     ids.set(id, what)
   }
   const project = await all.imports.project()
@@ -216,5 +220,6 @@ test('a subscription with a schedule has a note, because its next phase may have
     scheduled: ['1000', note],
     both: ['1000', `Metered usage is not included. ${note}`],
     over: ['1000', null],
+    trying: ['1000', 'The end of a trial offer at Stripe may change the price.'],
   })
 })
