@@ -11,7 +11,7 @@ import {
   StripeApi,
   type StripeResponse,
 } from '../../../payments/providers/stripe/api.ts'
-import { notPermitted } from '../../../payments/providers/stripe/permissions.ts'
+import { notPermitted, permissionIn } from '../../../payments/providers/stripe/permissions.ts'
 
 /** The object at which a list continues was deleted at Stripe. */
 export class CursorGone extends Error {}
@@ -22,7 +22,10 @@ export class NotPermitted extends Refusal {
   readonly permission: string
 
   constructor(path: string, error: StripeResponse['error']) {
-    super(`The secret key may not read ${path.replace('/v1/', '')}: give it the read permission at Stripe.`)
+    // It may be that of an object within: a coupon in a subscription.
+    const word = permissionIn(error)
+    const permission = `the read permission at Stripe${word === undefined ? '' : ` (${word})`}`
+    super(`The secret key may not read ${path.replace('/v1/', '')}: give it ${permission}.`)
     this.permission = notPermitted(path, error).permission
   }
 }

@@ -18,10 +18,14 @@ const OBJECTS: Readonly<Record<string, string>> = {
   '/v1/checkout/sessions': 'Checkout Sessions',
 }
 
-/** The error for what the key may not read. Stripe's message names the permission by a word like `rak_dispute_read`. */
-export function notPermitted(path: string, { message }: Record<string, unknown>): NotPermitted {
+/** Stripe's message names the missing permission by a word like `rak_dispute_read`. */
+export const permissionIn = ({ message }: Record<string, unknown>): string | undefined =>
+  /\b(rak_[a-z_]{1,60})\b/.exec(String(message))?.[1]
+
+/** The error for what the key may not read. */
+export function notPermitted(path: string, error: Record<string, unknown>): NotPermitted {
   const name = LISTS[path] ?? OBJECTS[path]
-  const [, word] = /\b(rak_[a-z_]{1,60})\b/.exec(String(message)) ?? []
+  const word = permissionIn(error)
   const permission = name === undefined ? `read ${path}` : `${name}: read`
   return new NotPermitted(word === undefined ? permission : `${permission} (${word})`)
 }

@@ -258,3 +258,27 @@ test('a key that may not read fees imports everything else, and says so', async 
   assert.equal((await all.run(project)).status, 'done')
   assert.ok((await stored()).length > 0)
 })
+
+test('a key that may not read coupons ends the import with the name of the permission', async (t) => {
+  const project = await all.imports.project()
+  const { customer } = await savedCard(all.stripe)
+  const { id: product } = await all.stripe.products.create({ name: 'Reduced' })
+  const recurring = { interval: 'month' } as const
+  const price = await all.stripe.prices.create({ product, currency: 'usd', unit_amount: 900, recurring })
+  const { id: coupon } = await all.stripe.coupons.create({ percent_off: 10, duration: 'forever' })
+  await all.stripe.subscriptions.create({ customer, items: [{ price: price.id }], discounts: [{ coupon }] })
+  const message =
+    "The provided key 'rk_live_…' does not have the required permissions for this endpoint on account 'acct_1'. Having the " +
+    "'rak_coupon_read' permission would allow this request to continue."
+  const apiUrl = await serveInPlace(t, async (request, response) => {
+    const isForbidden = request.url!.includes('coupon')
+    const passed = isForbidden
+      ? undefined
+      : await fetch(all.simulator.url + request.url, { headers: authorized(request) })
+    response.writeHead(passed?.status ?? 403, { 'content-type': 'application/json' })
+    response.end(passed ? await passed.text() : JSON.stringify({ error: { type: 'invalid_request_error', message } }))
+  })
+  await assert.rejects(all.run(project, {}, { apiUrl }), {
+    message: 'The secret key may not read subscriptions: give it the read permission at Stripe (rak_coupon_read).',
+  })
+})
