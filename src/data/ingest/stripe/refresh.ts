@@ -149,8 +149,10 @@ async function readChanged({ source }: Context, step: Step, changed: Changed[]):
   }
   const params = step.expand.length > 0 ? { expand: step.expand } : {}
   for (const id of idsOf(step.collection)) {
-    const object = found.has(id) ? undefined : await source.one<object>(step.collection, id, params)
+    if (found.has(id)) continue
+    const object = await source.one<object>(step.collection, id, params)
     if (object) found.set(id, object)
+    else if (step.name === 'products') found.set(id, { id, object: 'product', deleted: true })
   }
   return [...found.values()]
 }

@@ -2,7 +2,7 @@
 import type { Stripe } from 'stripe'
 import type { Params } from '../../../payments/providers/stripe/api.ts'
 import type { Context } from './context.ts'
-import { idOf, type Line, monthOf } from './convert.ts'
+import { idOf, type Line, monthOf, recordId } from './convert.ts'
 import { type AnyCustomer, customerLines, unusableId } from './customers.ts'
 import { each } from './each.ts'
 import { convertFees } from './fees.ts'
@@ -64,9 +64,18 @@ export function leaveOut({ name, isOptional }: Step, rejecting: Rejecting, error
   reject(rejecting, name, `were left out. ${error.message}`)
 }
 
-async function convertProducts(context: Context, products: Stripe.Product[]): Promise<Line[]> {
-  add(context.tally, 'stripe', { kind: 'products' }, products.length)
-  return each(context, products, (product) => productWithPrices(context, product))
+async function convertProducts(
+  context: Context,
+  products: (Stripe.Product | Stripe.DeletedProduct)[],
+): Promise<Line[]> {
+  const living = products.filter((product): product is Stripe.Product => !product.deleted)
+  add(context.tally, 'stripe', { kind: 'products' }, living.length)
+  const gone = products.filter(({ deleted }) => deleted).map(({ id }) => recordId(id))
+  const stored = await context.known('products', gone)
+  return [
+    ...(await each(context, living, (product) => productWithPrices(context, product))),
+    ...Array.from(stored, (id) => ({ record: 'product', data: { id, status: 'archived' } })),
+  ]
 }
 
 async function convertCustomers(context: Context, customers: AnyCustomer[]): Promise<Line[]> {

@@ -1,6 +1,7 @@
 // Following a Stripe account: what changes there changes here, and persons who were erased stay erased.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { line } from '../../../support/imports.ts'
 import { savedCard } from '../../../support/simulators.ts'
 import { until } from '../../../support/time.ts'
 import { reapplyErasure } from '../erased-imports.ts'
@@ -107,6 +108,24 @@ test('changes while no process follows are imported later', async () => {
   await stripe.customers.update(customer, { phone: '+15550001' })
   assert.equal((await all.run(project)).status, 'done')
   assert.equal((await one('profiles', customer)).phone, '+15550001')
+})
+
+test('a product that is deleted there is archived here, and one that is not known makes none', async () => {
+  await all.imports.run(project, [line.product({ id: 'prod_gone', status: 'active' })])
+  const created = Math.floor(Date.now() / 1000)
+  const events = ['prod_gone', 'prod_unknown'].map((id) => {
+    const data = { object: { id, object: 'product' } }
+    return { id: `evt_${id}`, object: 'event', type: 'product.deleted', created, data }
+  })
+  await all.simulator.control('/objects', { objects: events })
+  assert.deepEqual((await all.run(project)).tally.rejects, [])
+  assert.deepEqual(
+    await all.imports.rows(
+      `select id, status from products where project_id = $1 and id in ('prod_gone', 'prod_unknown')`,
+      [project.id],
+    ),
+    [{ id: 'prod_gone', status: 'archived' }],
+  )
 })
 
 test('persons who were erased stay erased, whatever Stripe still knows of them', async () => {
