@@ -113,7 +113,7 @@ async function convertCheckouts(context: Context, sessions: Stripe.Checkout.Sess
 /** Notes which payments belong to which subscriptions; invoices are no records. */
 async function convertInvoices(context: Context, invoices: Stripe.Invoice[]): Promise<Line[]> {
   const found = await each(context, invoices, async (invoice) => {
-    const subscription_id = idOf(invoice.parent?.subscription_details?.subscription)
+    const subscription_id = subscriptionOf(invoice)
     if (subscription_id === undefined) return []
     return (await paymentsOf(context, invoice)).flatMap(({ payment }) => {
       const id = idOf(payment?.payment_intent) ?? idOf(payment?.charge)
@@ -123,6 +123,11 @@ async function convertInvoices(context: Context, invoices: Stripe.Invoice[]): Pr
   await context.links.add(new Map(found.flat()))
   return []
 }
+
+/** An invoice that a quote or a person made may name the subscription in its lines alone. */
+const subscriptionOf = ({ parent, lines }: Stripe.Invoice) =>
+  idOf(parent?.subscription_details?.subscription) ??
+  idOf(lines?.data.find(({ subscription }) => subscription)?.subscription)
 
 /** An invoice contains its first ten payments. */
 async function paymentsOf({ source }: Context, { id, payments }: Stripe.Invoice): Promise<Stripe.InvoicePayment[]> {

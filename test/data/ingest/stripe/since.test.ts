@@ -76,7 +76,7 @@ test('a customer read again by a follower keeps its latest payment, and no month
   )
 })
 
-test('a payment since then of an older invoice is one for its subscription', async () => {
+test('a payment since then of an older invoice is one for its subscription, which its lines may name alone', async () => {
   const project = await imports.project()
   const { customer, payment_method } = await savedCard(stripe)
   const { id: product } = await stripe.products.create({ name: 'By invoice' })
@@ -87,7 +87,12 @@ test('a payment since then of an older invoice is one for its subscription', asy
   const paid = { customer, payment_method, amount: 1999, ago_s: (10 * DAY_MS) / 1000 }
   const intent = await all.simulator.control<{ id: string; latest_charge: string }>('/payments', paid)
   const data = [{ ...invoice!.payments!.data[0], payment: { type: 'payment_intent', payment_intent: intent.id } }]
-  const sent = { ...invoice, id: 'in_sent', created: Math.floor(Date.now() / 1000) - (60 * DAY_MS) / 1000 }
+  const sent = {
+    ...invoice,
+    parent: null,
+    id: 'in_sent',
+    created: Math.floor(Date.now() / 1000) - (60 * DAY_MS) / 1000,
+  }
   await all.simulator.control('/objects', { objects: [{ ...sent, payments: { ...invoice!.payments, data } }] })
   await all.run(project, { since: new Date(Date.now() - 20 * DAY_MS).toISOString() })
   assert.equal(await imports.column(project, 'transactions', 'subscription_id', intent.latest_charge), id)
