@@ -15,7 +15,7 @@ type Line = Stripe.InvoiceLineItem
 // The latest one is nearly always for a period.
 const FEW = 3
 
-/** The last paid period, if the present one may be unpaid; null if none was paid. */
+/** The last paid period, if the present one may be unpaid; an empty one if only other things were paid, null if nothing was. */
 export async function paidPeriodOf(
   source: StripeSource,
   subscription: Stripe.Subscription,
@@ -23,14 +23,16 @@ export async function paidPeriodOf(
   const { id, items } = subscription
   if (!mayBeUnpaid(subscription)) return undefined
   const params = { subscription: id, status: 'paid', limit: FEW }
+  let empty: Period | null = null
   for await (const page of source.pages<Stripe.Invoice>('/v1/invoices', params))
     for (const invoice of page) {
+      empty ??= { start: invoice.created, end: invoice.created }
       const lines = await linesOf(source, invoice)
       if (lines.length === 0) return withoutLines(invoice, items.data[0])
       const periods = lines.filter((line) => isForPeriod(line, items.data)).map(({ period }) => period)
       if (periods.length > 0) return periods.reduce((last, one) => (one.end > last.end ? one : last))
     }
-  return null
+  return empty
 }
 
 function mayBeUnpaid({ status, pause_collection }: Stripe.Subscription): boolean {

@@ -104,9 +104,11 @@ test('an unpaid subscription is paid until the end of the last period that an in
   const monthAndYear = await stripe.prices.create({ ...params, recurring: { interval: 'year' } })
   const single = { type: 'invoice_item_details', invoice_item_details: { invoice_item: 'ii_1', proration: false } }
   const later = (days: number) => ({ start: secondsNow(), end: secondsNow() + days * DAY_S })
+  const ALONE = 'nothing but a single thing'
   type Lines = (first: Stripe.InvoiceLineItem, others: Stripe.InvoiceLineItem[]) => object[]
   const cases: Record<string, Lines> = {
     'a single thing that was bought later': (line) => [{ ...line, period: later(9), parent: single }],
+    [ALONE]: (line) => [{ ...line, period: later(9), parent: single }],
     'the rest of a year that was given back': (line) => [{ ...line, amount: -9000, period: later(300) }, line],
     'a period behind more than ten changes': (line) => [
       ...Array.from({ length: 11 }, (_, n) => ({ ...line, id: `il_${n}`, period: later(1) })),
@@ -123,8 +125,10 @@ test('an unpaid subscription is paid until the end of the last period that an in
     const [invoice] = (await stripe.invoices.list({ subscription: id, expand: ['data.payments'] })).data
     const [line, ...others] = invoice!.lines.data
     const next = { ...invoice, id: `in_next_${id}`, lines: { ...invoice!.lines, data: lines(line!, others) } }
-    await simulator.control('/objects', { objects: [{ ...subscription, status: 'past_due' }, next] })
-    made.set(id, { what, paid: subscription.items.data[0]!.current_period_end })
+    const first = { ...invoice, status: what === ALONE ? 'void' : 'paid' }
+    await simulator.control('/objects', { objects: [{ ...subscription, status: 'past_due' }, first, next] })
+    const paid = what === ALONE ? invoice!.created : subscription.items.data[0]!.current_period_end
+    made.set(id, { what, paid })
   }
   const project = await all.imports.project()
   await all.run(project)
