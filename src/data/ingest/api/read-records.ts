@@ -41,9 +41,12 @@ export interface RecordStep {
 const EXPORT = '/export'
 const MAX_BREAKS = 5
 
+/** Asks for the export of a window without records. */
+export const askExport = (source: ApiSource) => source.get(EXPORT, { to: '0001-01-01T00:00:01Z' })
+
 /** Whether the service is another Tundish, whose export has all of each record. */
 export async function hasExport(source: ApiSource): Promise<boolean> {
-  const response = await source.get(EXPORT, { to: '0001-01-01T00:00:01Z' }).catch((error) => {
+  const response = await askExport(source).catch((error) => {
     // Read by lists, a Tundish that is away for a moment would lose what only its export has.
     if (error instanceof Refusal && !(error instanceof Unreachable && error.isOutage)) return undefined
     throw error

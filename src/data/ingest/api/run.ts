@@ -6,7 +6,7 @@ import type { Query } from '../../../lib/pg/types.ts'
 import { type Converted, idOf, type Noted } from './convert.ts'
 import { addOrders, type Customers } from './customers.ts'
 import { totalOf } from './pages.ts'
-import { EXPORT_STEPS, hasExport, LIST_STEPS, type Piece, type RecordStep, timeOf } from './read-records.ts'
+import { askExport, EXPORT_STEPS, hasExport, LIST_STEPS, type Piece, type RecordStep, timeOf } from './read-records.ts'
 import { readReport } from './read-report.ts'
 import { type ApiSource, Unreachable } from './source.ts'
 import { type ApiImportState, beginAnew, type Ledger, ledgerOf, saveState } from './state.ts'
@@ -67,7 +67,9 @@ async function untilReachable({ source, signal, pollMs = POLL_MS, onTrouble }: A
     await sleep(pollMs, undefined, { signal }).catch(() => {})
     if (signal.aborted) return
     try {
-      if (isTundish ? await hasExport(source) : await timeOf(source)) return
+      // A key that ended since is refused by the next pass, which says so.
+      await (isTundish ? askExport(source) : timeOf(source))
+      return
     } catch (error) {
       if (signal.aborted) return
       if (!(error instanceof Unreachable)) throw error

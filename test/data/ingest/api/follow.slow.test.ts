@@ -1,8 +1,12 @@
 // tundish import api --follow: what changes at the source changes here within seconds, until Ctrl-C; then both are equal.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { spawnTundish, tundish } from '../../../support/cli.ts'
+import type { Project } from '../../../support/server.ts'
 import { until } from '../../../support/time.ts'
 import { checkCopied, openShop, openTarget } from './api-imports.ts'
 
@@ -14,15 +18,7 @@ test('changes, new records and erasures at the source are followed until Ctrl-C,
   const { from, keyFile, billingFrom, billingKeyFile, server, source } = shop
   const billing = ['--billing-from', billingFrom, '--billing-key-file', billingKeyFile]
   const args = ['import', 'api', '--json', '--from', from, '--key-file', keyFile, '--project', target.id, ...billing]
-  const child = spawnTundish([...args, '--follow'], server.env, ['ignore', 'pipe', 'pipe'])
-  const output = { stdout: '', stderr: '' }
-  for (const name of ['stdout', 'stderr'] as const) child[name]!.on('data', (text) => (output[name] += text))
-  const ended = once(child, 'exit')
-  const isFollowing = async () => {
-    assert.equal(child.exitCode, null, output.stderr)
-    const [row] = await server.db.query('select status from api_imports where project_id = $1', [target.id])
-    return row?.status === 'following'
-  }
+  const { child, output, ended, isFollowing } = follow(args, target)
   await until('the first pass to be complete', isFollowing)
 
   const [changed, erased] = (await source.get('/profiles', { limit: '2' })).body.data.map(
@@ -62,3 +58,43 @@ test('changes, new records and erasures at the source are followed until Ctrl-C,
   assert.deepEqual(JSON.parse(last.stdout).differences, [])
   await checkCopied(shop, target, { without: ['updated_at', 'anonymized_at'] })
 })
+
+test('1 and a sentence when the key is revoked between two passes, and a run with another key continues', async () => {
+  const target = await openTarget(shop, 'revoked')
+  const { from, folder, server, source } = shop
+  const keys = `/projects/${source.id}/keys`
+  const keyFile = join(folder, 'key-of-follower')
+  const makeKey = async () => {
+    const { body } = await server.admin(keys, { method: 'POST', body: { name: randomUUID(), scope: ['read'] } })
+    writeFileSync(keyFile, body.secret_key)
+    return body.id
+  }
+  const args = ['import', 'api', '--json', '--from', from, '--key-file', keyFile, '--project', target.id]
+  const id = await makeKey()
+  const { child, output, ended, isFollowing } = follow(args, target)
+  await until('the first pass to be complete', isFollowing)
+  assert.equal((await server.admin(`${keys}/${id}`, { method: 'DELETE' })).status, 200)
+  await until('the import to end', () => child.exitCode !== null)
+  await ended
+  assert.deepEqual([child.exitCode, output.stdout], [1, ''])
+  assert.match(output.stderr, /^http.+\/export rejects the key \(401\)\. It says: Unauthorized: .+\n$/)
+  await makeKey()
+  const last = await tundish(args, server.env)
+  assert.equal(last.code, 0, last.stderr)
+  const { repeated, differences } = JSON.parse(last.stdout)
+  assert.deepEqual([repeated, differences], [0, []])
+  await checkCopied(shop, target, { without: ['updated_at', 'anonymized_at'], payments: false })
+})
+
+/** Starts an import that follows. */
+function follow(args: string[], target: Project) {
+  const child = spawnTundish([...args, '--follow'], shop.server.env, ['ignore', 'pipe', 'pipe'])
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) child[name]!.on('data', (text) => (output[name] += text))
+  const isFollowing = async () => {
+    assert.equal(child.exitCode, null, output.stderr)
+    const [row] = await shop.server.db.query('select status from api_imports where project_id = $1', [target.id])
+    return row?.status === 'following'
+  }
+  return { child, output, ended: once(child, 'close'), isFollowing }
+}
