@@ -81,8 +81,19 @@ export async function compareApi(query: Query, state: ApiImportState): Promise<A
     sumsOf(await query(HERE, [projectId, source, organizationId])),
   ]
   // Following that ends within a pass has read records since the service was asked how many it has.
-  return reportOf(state.notes, there, here, state.place.step !== '')
+  const report = reportOf(state.notes, there, here, state.place.step !== '')
+  const lost = await query(LOST, [projectId, source, state.notes.anew ?? 0])
+  if (lost.length > 0)
+    report.differences.push(
+      `${lost[0]!.n} records stay here that the service has lost (${lost.map(({ kind, id }) => `${kind} ${id}`).join(', ')}${lost[0]!.n === String(lost.length) ? '' : ' …'}).`,
+    )
+  return report
 }
+
+/** The first of those that a pass that read everything again did not bring, and how many there are. */
+const LOST = `
+  select kind, id, count(*) over () as n from api_import_ids
+  where project_id = $1 and source = $2 and pass < $3 and kind not in ('replies', 'payment') order by kind, id limit 5`
 
 /** The report of a dry run. */
 export function dryReport(notes: Notes, noted: Noted[]): ApiReport {

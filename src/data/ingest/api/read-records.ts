@@ -19,8 +19,8 @@ export interface Piece {
   total?: [ItemKind, number]
   /** Objects that cannot be read, each with the reason. */
   odd?: [id: string, reason: string][]
-  /** What was read is void: begin anew. */
-  void?: true
+  /** The service has lost the changes since this time, which were read: begin anew. */
+  voidFrom?: string
   /** The items were read in this pass before, with less. */
   again?: true
 }
@@ -76,12 +76,12 @@ async function* readExport({ source, place }: Reading): AsyncGenerator<Piece> {
     try {
       let page: Item[] = []
       const query = { ...(place.since !== null && { from: place.since }), ...(cursor !== null && { cursor }) }
-      let isVoid = false
+      let voidFrom: string | null = null
       const onHeaders = (headers: Headers) => {
-        isVoid = headers.has('x-void-from')
+        voidFrom = headers.get('x-void-from')
       }
       for await (const text of source.lines(EXPORT, query, onHeaders)) {
-        if (isVoid) return yield { items: [], at: null, void: true }
+        if (voidFrom !== null) return yield { items: [], at: null, voidFrom }
         const line = lineOf(source, text)
         const data = line.data
         if (typeof line.record === 'string' && isObject(data)) {

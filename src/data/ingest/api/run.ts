@@ -26,7 +26,7 @@ export interface ApiImport {
   pollMs?: number
   onProgress?: (step: string, read: number) => void
   onRejected?: (line: string) => void
-  /** Called while the service cannot be reached during `follow`. */
+  /** Called while the service cannot be reached during `follow`, and when it has lost changes. */
   onTrouble?: (sentence: string) => void
 }
 
@@ -90,8 +90,9 @@ async function readPass(given: ApiImport, storing: Storing, state: ApiImportStat
     let useless = 0
     // A run that was killed behind the last piece would read them all again.
     for await (const piece of place.at === READ ? [] : read()) {
-      if (piece.void) {
-        await beginAnew(query, state)
+      if (piece.voidFrom !== undefined) {
+        given.onTrouble?.(`${source.url} has lost its changes since ${piece.voidFrom}: everything is read again.`)
+        await beginAnew(query, state, piece.voidFrom)
         return readPass(given, storing, state, isTundish)
       }
       const converted = await store(storing, piece)
@@ -108,6 +109,7 @@ async function readPass(given: ApiImport, storing: Storing, state: ApiImportStat
     await saveState(query, state)
   }
   await askTotals(source, state)
+  if (place.since === null && state.pass > 1) notes.anew = state.pass
   Object.assign(place, { step: '', since: place.next, next: null })
   state.pass += 1
   await saveState(query, state)

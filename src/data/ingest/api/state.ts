@@ -50,6 +50,8 @@ export interface Notes {
   totals: Partial<Record<ItemKind, number>>
   /** What the service cannot show, in sentences. */
   missing: string[]
+  /** The last complete pass that read everything again, because the service had lost changes. */
+  anew?: number
 }
 
 export interface ApiImportState extends ApiImportName {
@@ -109,11 +111,31 @@ export async function beginState(
   return { ...known, options, status: 'running', place: { ...known.place, ...(!same && { report: null }) } }
 }
 
-/** Forgets what was read, so that the import begins anew: the service has lost what it showed before. */
-export async function beginAnew(query: Query, state: ApiImportState): Promise<void> {
+const DATED: ItemKind[] = ['funnel', 'experiment', 'product', 'profile', 'session', 'subscription', 'transaction']
+
+/**
+ * Begins anew: the service has lost the changes that it showed with `updated_at` at or after `voidFrom`. What it shows now is older,
+ * and would be skipped, so the times of the lost changes are forgotten.
+ */
+export async function beginAnew(query: Query, state: ApiImportState, voidFrom: string): Promise<void> {
   state.pass += 1
   state.place = { step: '', at: null, since: null, next: null, report: state.place.report }
-  await saveState(query, state)
+  await query('begin')
+  try {
+    await query('select hold_organization($1)', [state.organizationId])
+    for (const kind of DATED)
+      await query(
+        `update ${kind}s t set source_updated_at = '0001-01-01T00:00:00Z' from api_import_ids i
+         where i.project_id = $1 and i.source = $2 and i.kind = $4
+           and t.project_id = $1 and t.id = i.id and t.source_updated_at >= $3`,
+        [state.projectId, state.source, voidFrom, kind],
+      )
+    await saveState(query, state)
+    await query('commit')
+  } catch (error) {
+    await query('rollback').catch(() => {})
+    throw error
+  }
 }
 
 export async function saveState(query: Query, state: ApiImportState): Promise<void> {

@@ -79,6 +79,50 @@ test('the second run brings what changed since, as a feed, and erases who was er
   assert.equal(ledger.length, 1)
 })
 
+test('what the service has lost is read again as it was before, and records that it lost are named', async () => {
+  const { server, folder } = shop
+  const target = await openTarget(shop, 'voided')
+  const source = await server.project()
+  const keyFile = join(folder, 'key-of-lost')
+  writeFileSync(keyFile, source.key)
+  const write = (id: string, country: string) =>
+    source.post('/records', {
+      records: [{ record: 'profile', data: { id, created_at: '2026-01-01T00:00:00Z', country } }],
+    })
+  const copyAll = async () => {
+    await sleep(HORIZON_MS)
+    const { code, stdout, stderr } = await run(target.id, '--key-file', keyFile)
+    assert.equal(code, 0, stderr)
+    return { stderr, differences: JSON.parse(stdout).differences }
+  }
+  await write('kept', 'DE')
+  await copyAll()
+  const [before] = await server.db.query('select updated_at, db_clock() as now from profiles where project_id = $1', [
+    source.id,
+  ])
+  await write('kept', 'NZ')
+  await write('lost', 'NZ')
+  await copyAll()
+  assert.equal((await target.get('/profiles/kept')).body.country, 'NZ')
+  // As after a restored backup.
+  await server.db.query(`delete from profiles where project_id = $1 and id = 'lost'`, [source.id])
+  await server.db.query(`update profiles set country = 'DE', updated_at = $2 where project_id = $1`, [
+    source.id,
+    before!.updated_at!,
+  ])
+  await server.db.query(
+    `update project_clocks set void_from = $2, void_until = db_clock() + interval '1 hour' where project_id = $1`,
+    [source.id, before!.now!],
+  )
+  const { stderr, differences } = await copyAll()
+  assert.match(stderr, /\/public\/v1 has lost its changes since 20\S+Z: everything is read again\.\n$/)
+  assert.deepEqual(differences, [
+    'profiles: the service says that it has 1, and 2 were read.',
+    '1 records stay here that the service has lost (profile lost).',
+  ])
+  assert.equal((await target.get('/profiles/kept')).body.country, 'DE')
+})
+
 test('who was erased here does not come back', async () => {
   const target = await openTarget(shop, 'erased')
   await sleep(HORIZON_MS)
