@@ -79,6 +79,7 @@ async function* readExport({ source, place }: Reading): AsyncGenerator<Piece> {
       let voidFrom: string | null = null
       const onHeaders = (headers: Headers) => {
         voidFrom = headers.get('x-void-from')
+        checkProject(place, headers.get('x-project-id'))
       }
       for await (const text of source.lines(EXPORT, query, onHeaders)) {
         if (voidFrom !== null) return yield { items: [], at: null, voidFrom }
@@ -113,6 +114,16 @@ async function* readExport({ source, place }: Reading): AsyncGenerator<Piece> {
       await sleep(200 * breaks)
     }
   }
+}
+
+/** Of another project only what changed since the last pass would be read. */
+function checkProject(place: Place, sent: string | null): void {
+  if (sent === null) return
+  place.project ??= sent
+  if (place.project !== sent)
+    throw new Refusal(
+      `This import is of the project "${place.project}", and the key is of "${sent}": give a key of that project, or import into another project here.`,
+    )
 }
 
 function lineOf(source: ApiSource, text: string): Json {

@@ -30,6 +30,8 @@ export interface Place {
   next: string | null
   /** The time of the last row of the report that is stored. */
   report: string | null
+  /** The id of the project there; not known of a service that does not send it, and of imports that an older version began. */
+  project?: string
 }
 
 export interface Notes {
@@ -119,7 +121,7 @@ const DATED: ItemKind[] = ['funnel', 'experiment', 'product', 'profile', 'sessio
  */
 export async function beginAnew(query: Query, state: ApiImportState, voidFrom: string): Promise<void> {
   state.pass += 1
-  state.place = { step: '', at: null, since: null, next: null, report: state.place.report }
+  state.place = { ...state.place, step: '', at: null, since: null, next: null }
   await query('begin')
   try {
     await query('select hold_organization($1)', [state.organizationId])

@@ -123,6 +123,22 @@ test('what the service has lost is read again as it was before, and records that
   assert.equal((await target.get('/profiles/kept')).body.country, 'DE')
 })
 
+test('1 and a sentence for a key of another project than the one that was read', async () => {
+  const target = await openTarget(shop, 'mixed')
+  await copied(target.id)
+  const keyFile = join(shop.folder, 'key-of-another')
+  const other = await shop.server.project()
+  writeFileSync(keyFile, other.key)
+  const { code, stderr } = await run(target.id, '--key-file', keyFile)
+  assert.equal(code, 1)
+  assert.match(
+    stderr,
+    new RegExp(
+      `\nThis import is of the project "${shop.source.id}", and the key is of "${other.id}": give a key of .+\n$`,
+    ),
+  )
+})
+
 test('who was erased here does not come back', async () => {
   const target = await openTarget(shop, 'erased')
   await sleep(HORIZON_MS)
