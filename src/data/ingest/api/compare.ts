@@ -65,9 +65,16 @@ const HERE = [
    where i.project_id = $1 and i.source = $2 and i.kind = 'payment' group by 2`,
 ].join(' union all ')
 
+/** The service has lost what pass $3, which read everything again, did not bring; of payments, if $4, what was not read again. */
+const LOST = `kind <> 'replies' and case kind when 'payment' then pass = 0 and $4 else pass < $3 end`
+
+const FIRST_LOST = `
+  select kind, id, count(*) over () as n from api_import_ids
+  where project_id = $1 and source = $2 and ${LOST} order by kind, id limit 5`
+
 const SOURCE = `
   select kind, label, case kind when 'replies' then 0 else count(*) end as n, sum(amount) as sum
-  from api_import_ids where project_id = $1 and source = $2 group by kind, label`
+  from api_import_ids where project_id = $1 and source = $2 and not (${LOST}) group by kind, label`
 
 interface Sums {
   n: number
@@ -76,24 +83,26 @@ interface Sums {
 
 export async function compareApi(query: Query, state: ApiImportState): Promise<ApiReport> {
   const { projectId, source, organizationId }: ApiImportName = state
+  const { anew } = state.notes
+  // Within a pass what was read may be still to be read again.
+  const isRead = anew !== undefined && state.place.step === ''
+  const given = [projectId, source, isRead ? anew : 0, isRead && state.options.billing !== null]
   const [there, here] = [
-    sumsOf(await query(SOURCE, [projectId, source])),
+    sumsOf(await query(SOURCE, given)),
     sumsOf(await query(HERE, [projectId, source, organizationId])),
   ]
   // Following that ends within a pass has read records since the service was asked how many it has.
   const report = reportOf(state.notes, there, here, state.place.step !== '')
-  const lost = await query(LOST, [projectId, source, state.notes.anew ?? 0])
-  if (lost.length > 0)
-    report.differences.push(
-      `${lost[0]!.n} records stay here that the service has lost (${lost.map(({ kind, id }) => `${kind} ${id}`).join(', ')}${lost[0]!.n === String(lost.length) ? '' : ' …'}).`,
-    )
+  const lost = await query(FIRST_LOST, given)
+  if (lost.length > 0) report.differences.push(lostSentence(lost))
   return report
 }
 
-/** The first of those that a pass that read everything again did not bring, and how many there are. */
-const LOST = `
-  select kind, id, count(*) over () as n from api_import_ids
-  where project_id = $1 and source = $2 and pass < $3 and kind not in ('replies', 'payment') order by kind, id limit 5`
+function lostSentence(lost: Awaited<ReturnType<Query>>): string {
+  const { n } = lost[0]!
+  const more = Number(n) > lost.length ? ', …' : ''
+  return `${n} records stay here that the service has lost (${lost.map(({ kind, id }) => `${kind} ${id}`).join(', ')}${more}).`
+}
 
 /** The report of a dry run. */
 export function dryReport(notes: Notes, noted: Noted[]): ApiReport {

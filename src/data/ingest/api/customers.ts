@@ -100,7 +100,7 @@ interface Target {
 
 /**
  * Gives each payment its customer: by the order, by the profile of its session or subscription, else its own for the
- * order. Returns lines that link new customers to their profiles. Payments keep the customer with which they were stored.
+ * order. Returns lines that link new customers to their profiles. Payments keep the customer and the card with which they were stored.
  */
 export async function nameCustomers(
   { db }: Pick<App, 'db'>,
@@ -110,7 +110,7 @@ export async function nameCustomers(
 ): Promise<{ lines: Line[]; unknown: number }> {
   const column = (name: string) => payments.map(({ data }) => textOf(data[name]) ?? null)
   const owners = await db.query(
-    `select given.place, coalesce(s.profile_id, u.profile_id) as profile_id, r.external_id,
+    `select given.place, coalesce(s.profile_id, u.profile_id) as profile_id, r.external_id, r.payment_method_token, r.psp_customer_id,
        (select min(c.external_id) from customers c where c.project_id = $1
          and c.profile_id = coalesce(s.profile_id, u.profile_id)) as of_profile
      from unnest($3::text[], $4::text[], $5::uuid[]) with ordinality given (session_id, subscription_id, trx_id, place)
@@ -127,7 +127,7 @@ export async function nameCustomers(
   )
   const links = new Map<string, string>()
   let unknown = 0
-  for (const { place, profile_id, external_id, of_profile } of owners) {
+  for (const { place, profile_id, external_id, of_profile, payment_method_token, psp_customer_id } of owners) {
     const { data } = payments[Number(place) - 1]!
     const order = String(data.order_id).toLowerCase()
     const given = customers.byOrder.get(order) ?? (profile_id ? customers.byProfile.get(profile_id) : undefined)
@@ -138,9 +138,9 @@ export async function nameCustomers(
     if (card?.payment_method_token !== undefined && data.status === 'succeeded') {
       data.payment_method_token = card.payment_method_token
       data.psp_customer_id = card.psp_customer_id ?? null
-    }
+    } else if (payment_method_token != null) Object.assign(data, { payment_method_token, psp_customer_id })
     const profile = given?.profile_id ?? profile_id
-    if (profile && !of_profile) links.set(String(data.external_id), profile)
+    if (profile && (given || !of_profile)) links.set(String(data.external_id), profile)
   }
   return { lines: await newLinks(db, target, links), unknown }
 }

@@ -4,9 +4,10 @@ import { idIn } from '../stripe/convert.ts'
 import { reject } from '../stripe/tally.ts'
 import type { Noted } from './convert.ts'
 import { addOrders } from './customers.ts'
+import { ledgerInMemory } from './ledger.ts'
 import { hasExport } from './read-records.ts'
 import { type ApiImport, stepsOf, storingOf } from './run.ts'
-import { type ApiImportState, ledgerInMemory } from './state.ts'
+import type { ApiImportState } from './state.ts'
 import { prepare } from './store.ts'
 
 /** Reads and checks everything, and stores nothing: one import that is rolled back. */

@@ -4,9 +4,10 @@ import { Refusal } from '../../../lib/errors.ts'
 import { readExact } from '../../../lib/json/exact.ts'
 import { type Item, type ItemKind, isObject, type Json, textOf } from './convert.ts'
 import { detailed } from './details.ts'
+import type { Ledger } from './ledger.ts'
 import { hasList, type ListName, pagesOf } from './pages.ts'
 import { type ApiSource, Broken, Unreachable } from './source.ts'
-import type { Ledger, Place } from './state.ts'
+import type { Place } from './state.ts'
 
 /** Items to store together, and the position behind them. */
 export interface Piece {

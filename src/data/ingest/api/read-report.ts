@@ -1,9 +1,10 @@
 // Reads the payments of a service from its transaction report, from one time to the next.
 import { Refusal } from '../../../lib/errors.ts'
 import { isObject, type Json, textOf, unwrapped } from './convert.ts'
+import type { Ledger } from './ledger.ts'
 import type { Piece } from './read-records.ts'
 import type { ApiSource } from './source.ts'
-import type { Ledger, Place } from './state.ts'
+import type { Place } from './state.ts'
 
 const PATH = '/v1/transaction_report'
 const BEGINNING = '1970-01-01T00:00:00Z'

@@ -4,8 +4,8 @@ import type { Line } from '../line-import.ts'
 import { idIn } from '../stripe/convert.ts'
 import { type Converted, convert, type ItemKind, isObject, type Json, lineOf, textOf } from './convert.ts'
 import { findOne, hasNoReplies, readReplies } from './details.ts'
+import type { Ledger } from './ledger.ts'
 import type { ApiSource } from './source.ts'
-import type { Ledger } from './state.ts'
 
 export interface Completing {
   source: ApiSource

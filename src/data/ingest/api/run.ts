@@ -5,11 +5,12 @@ import type { Actor } from '../../../core/audit/audit.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import { type Converted, idOf, type Noted } from './convert.ts'
 import { addOrders, type Customers } from './customers.ts'
+import { type Ledger, ledgerOf } from './ledger.ts'
 import { totalOf } from './pages.ts'
 import { askExport, EXPORT_STEPS, hasExport, LIST_STEPS, type Piece, type RecordStep, timeOf } from './read-records.ts'
 import { readReport } from './read-report.ts'
 import { type ApiSource, Unreachable } from './source.ts'
-import { type ApiImportState, beginAnew, type Ledger, ledgerOf, saveState } from './state.ts'
+import { type ApiImportState, beginAnew, saveState } from './state.ts'
 import { type Storing, store } from './store.ts'
 
 export interface ApiImport {

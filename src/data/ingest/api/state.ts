@@ -2,7 +2,7 @@
 import { Refusal } from '../../../lib/errors.ts'
 import type { NamedRow, Query } from '../../../lib/pg/types.ts'
 import { tryTurn } from '../turn.ts'
-import type { ItemKind, Noted } from './convert.ts'
+import type { ItemKind } from './convert.ts'
 
 /** What identifies an import. */
 export interface ApiImportName {
@@ -109,9 +109,18 @@ export async function beginState(
     )
     return { ...name, options, status: 'running', pass: 1, place, notes: emptyNotes() }
   }
-  const same = known.options.billing === options.billing && known.options.customers === options.customers
+  const { billing, customers } = known.options
+  if (options.customers !== null && options.customers !== customers) await forgetPayments(query, name)
+  const same = billing === options.billing && customers === options.customers
   return { ...known, options, status: 'running', place: { ...known.place, ...(!same && { report: null }) } }
 }
+
+/** From here on the payments that were read count as not read, so that they are read again from the beginning of the report. */
+const forgetPayments = (query: Query, { projectId, source }: ApiImportName) =>
+  query(`update api_import_ids set pass = 0 where project_id = $1 and source = $2 and kind = 'payment'`, [
+    projectId,
+    source,
+  ])
 
 const DATED: ItemKind[] = ['funnel', 'experiment', 'product', 'profile', 'session', 'subscription', 'transaction']
 
@@ -121,7 +130,7 @@ const DATED: ItemKind[] = ['funnel', 'experiment', 'product', 'profile', 'sessio
  */
 export async function beginAnew(query: Query, state: ApiImportState, voidFrom: string): Promise<void> {
   state.pass += 1
-  state.place = { ...state.place, step: '', at: null, since: null, next: null }
+  state.place = { ...state.place, step: '', at: null, since: null, next: null, report: null }
   await query('begin')
   try {
     await query('select hold_organization($1)', [state.organizationId])
@@ -132,6 +141,7 @@ export async function beginAnew(query: Query, state: ApiImportState, voidFrom: s
            and t.project_id = $1 and t.id = i.id and t.source_updated_at >= $3`,
         [state.projectId, state.source, voidFrom, kind],
       )
+    await forgetPayments(query, state)
     await saveState(query, state)
     await query('commit')
   } catch (error) {
@@ -152,84 +162,6 @@ export async function saveState(query: Query, state: ApiImportState): Promise<vo
       JSON.stringify(state.notes),
     ],
   )
-}
-
-/** What was read, by the ids: so that nothing is counted twice, also after a kill. */
-export interface Ledger {
-  /** Those of these ids that were read, in this pass or, unless `inThisPass`, in an earlier one. */
-  known(kind: ItemKind, ids: string[], inThisPass?: boolean): Promise<Set<string>>
-  /** Keeps what was read; returns the ids that had been read in this pass already. */
-  note(noted: Noted[]): Promise<Set<string>>
-  /** Ids in their order behind `after`. */
-  list(kind: ItemKind, after: string, limit: number): Promise<string[]>
-}
-
-export function ledgerOf(query: Query, state: ApiImportState): Ledger {
-  const scope = [state.projectId, state.source]
-  return {
-    async known(kind, ids, inThisPass = false) {
-      const rows = await query(
-        `select id from api_import_ids where project_id = $1 and source = $2 and kind = $3 and id = any($4)
-           and (not $5 or pass = $6)`,
-        [...scope, kind, ids, inThisPass, state.pass],
-      )
-      return new Set(rows.map(({ id }) => id!))
-    },
-    async note(noted) {
-      const columns = [noted.map(({ kind }) => kind), noted.map(({ id }) => id)] as const
-      // The limit has each id looked up by itself: without statistics a join reads all ids of the import for each of them.
-      const before = await query(
-        `select given.kind, given.id from unnest($3::text[], $4::text[]) given (kind, id)
-         cross join lateral (select from api_import_ids i
-           where i.project_id = $1 and i.source = $2 and i.kind = given.kind and i.id = given.id and i.pass = $5 limit 1) known`,
-        [...scope, ...columns, state.pass],
-      )
-      await query(
-        `with held as materialized (select hold_organization($9))
-         insert into api_import_ids (project_id, source, kind, id, pass, label, amount)
-         select $1, $2, given.*
-         from unnest($3::text[], $4::text[], array_fill($5::int, array[$6::int]), $7::text[], $8::numeric[]) given, held
-         on conflict (project_id, source, kind, id) do update set
-           pass = excluded.pass, label = excluded.label, amount = excluded.amount`,
-        [
-          ...scope,
-          ...columns,
-          state.pass,
-          noted.length,
-          noted.map(({ label }) => label),
-          noted.map(({ amount }) => amount),
-          state.organizationId,
-        ],
-      )
-      return new Set(before.map(({ kind, id }) => `${kind} ${id}`))
-    },
-    async list(kind, after, limit) {
-      const rows = await query(
-        `select id from api_import_ids where project_id = $1 and source = $2 and kind = $3 and id > $4 order by id limit $5`,
-        [...scope, kind, after, limit],
-      )
-      return rows.map(({ id }) => id!)
-    },
-  }
-}
-
-/** The same in memory, for a dry run. */
-export function ledgerInMemory(): Ledger {
-  const ids = new Map<string, Set<string>>()
-  const of = (kind: string) => ids.get(kind) ?? ids.set(kind, new Set()).get(kind)!
-  return {
-    known: async (kind, asked) => new Set(asked.filter((id) => of(kind).has(id))),
-    async note(noted) {
-      const before = noted.filter(({ kind, id }) => of(kind).has(id)).map(({ kind, id }) => `${kind} ${id}`)
-      for (const { kind, id } of noted) of(kind).add(id)
-      return new Set(before)
-    },
-    list: async (kind, after, limit) =>
-      [...of(kind)]
-        .sort()
-        .filter((id) => id > after)
-        .slice(0, limit),
-  }
 }
 
 function stateOf(row: NamedRow): ApiImportState {

@@ -8,10 +8,11 @@ import { fitLines } from '../stripe/fit.ts'
 import { reject } from '../stripe/tally.ts'
 import { type Converted, convert, type Item, idOf } from './convert.ts'
 import { type Customers, nameCustomers } from './customers.ts'
+import type { Ledger } from './ledger.ts'
 import type { Piece } from './read-records.ts'
 import { type Completing, complete, experimentIn, storedHere } from './references.ts'
 import type { ApiSource } from './source.ts'
-import type { ApiImportState, Ledger } from './state.ts'
+import type { ApiImportState } from './state.ts'
 
 export interface Storing {
   app: Pick<App, 'db' | 'log' | 'audit' | 'config'>

@@ -1,9 +1,11 @@
 // tundish import api as a user runs it: a Tundish is copied into another, record by record.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { line } from '../../../support/imports.ts'
 import { tundishAgain } from '../../../support/resident.ts'
 import { checkCopied, openShop, openTarget } from './api-imports.ts'
 
@@ -82,19 +84,25 @@ test('the second run brings what changed since, as a feed, and erases who was er
 test('what the service has lost is read again as it was before, and records that it lost are named', async () => {
   const { server, folder } = shop
   const target = await openTarget(shop, 'voided')
-  const source = await server.project()
-  const keyFile = join(folder, 'key-of-lost')
+  const source = await openTarget(shop, 'lossy')
+  const [keyFile, billingKeyFile] = [join(folder, 'key-of-lossy'), join(folder, 'billing-key-of-lossy')]
   writeFileSync(keyFile, source.key)
+  writeFileSync(billingKeyFile, source.organizationKey)
+  const paid = ['--billing-from', `${server.url}/lossy`, '--billing-key-file', billingKeyFile]
   const write = (id: string, country: string) =>
     source.post('/records', {
       records: [{ record: 'profile', data: { id, created_at: '2026-01-01T00:00:00Z', country } }],
     })
   const copyAll = async () => {
     await sleep(HORIZON_MS)
-    const { code, stdout, stderr } = await run(target.id, '--key-file', keyFile)
+    const { code, stdout, stderr } = await run(target.id, '--key-file', keyFile, ...paid)
     assert.equal(code, 0, stderr)
     return { stderr, differences: JSON.parse(stdout).differences }
   }
+  const trx_ids = [randomUUID(), randomUUID()]
+  const payments = trx_ids.map((trx_id) => JSON.stringify(line.payment({ external_id: 'kept', trx_id })))
+  const importing = { method: 'POST', headers: ['Content-Type', 'application/x-ndjson'], body: payments.join('\n') }
+  assert.equal((await server.admin(`/projects/${source.id}/import`, importing)).status, 200)
   await write('kept', 'DE')
   await copyAll()
   const [before] = await server.db.query('select updated_at, db_clock() as now from profiles where project_id = $1', [
@@ -106,6 +114,9 @@ test('what the service has lost is read again as it was before, and records that
   assert.equal((await target.get('/profiles/kept')).body.country, 'NZ')
   // As after a restored backup.
   await server.db.query(`delete from profiles where project_id = $1 and id = 'lost'`, [source.id])
+  await server.db.query(`delete from report_transactions where organization_id = 'lossy' and trx_id = $1`, [
+    trx_ids[0]!,
+  ])
   await server.db.query(`update profiles set country = 'DE', updated_at = $2 where project_id = $1`, [
     source.id,
     before!.updated_at!,
@@ -116,9 +127,10 @@ test('what the service has lost is read again as it was before, and records that
   )
   const { stderr, differences } = await copyAll()
   assert.match(stderr, /\/public\/v1 has lost its changes since 20\S+Z: everything is read again\.\n$/)
-  assert.deepEqual(differences, [
-    'profiles: the service says that it has 1, and 2 were read.',
-    '1 records stay here that the service has lost (profile lost).',
+  assert.match(differences[0], /^payments: sale succeeded \S+ USD: 1 of \S+ at the service, 2 of \S+ here\.$/)
+  assert.deepEqual(differences.slice(1), [
+    'profiles: 1 at the service, 2 here.',
+    `2 records stay here that the service has lost (payment ${trx_ids[0]}, profile lost).`,
   ])
   assert.equal((await target.get('/profiles/kept')).body.country, 'DE')
 })
@@ -163,19 +175,26 @@ test('the file of customers says whose a payment is, and brings the tokens of ca
   const customer = { external_id: 'user 7', profile_id: row!.profile_id, payment_method_token: 'pm_card_visa' }
   const mistyped = { external_id: 'user 8', profile_id: 'pro_mistyped', payment_method_token: 'pm_card_visa' }
   writeFileSync(file, `${JSON.stringify(customer)}\n${JSON.stringify(mistyped)}\n`)
+  await copied(target.id, ...billing())
   const { missing } = await copied(target.id, ...billing(), '--customers', file)
   assert.match(missing.at(-1), /^1 of 2 customers of the file have no payment here \("user 8"\): look at their /)
-  const rows = await shop.server.db.query(
-    `select distinct payment_method_token as token from report_transactions
-     where organization_id = $1 and external_id = 'user 7' and status = 'succeeded'`,
-    [target.organizationId],
-  )
-  assert.deepEqual(rows, [{ token: 'pm_card_visa' }])
+  const tokens = () =>
+    shop.server.db.query(
+      `select distinct payment_method_token as token from report_transactions
+       where organization_id = $1 and external_id = 'user 7' and status = 'succeeded'`,
+      [target.organizationId],
+    )
+  assert.deepEqual(await tokens(), [{ token: 'pm_card_visa' }])
   const linked = await shop.server.db.query(
     `select profile_id from customers where organization_id = $1 and external_id = 'user 7'`,
     [target.organizationId],
   )
   assert.deepEqual(linked, [{ profile_id: row!.profile_id }])
+  // What another file does not name stays.
+  writeFileSync(file, `${JSON.stringify(mistyped)}\n`)
+  const last = await copied(target.id, ...billing(), '--customers', file)
+  assert.deepEqual([last.differences, last.repeated], [[], 0])
+  assert.deepEqual(await tokens(), [{ token: 'pm_card_visa' }])
 })
 
 test('one sentence for each refused import', async () => {
