@@ -1,13 +1,13 @@
 // Stores what was read of a service: together with the records that it refers to, by the same import as files.
 import type { App } from '../../../app.ts'
 import type { Actor } from '../../../core/audit/audit.ts'
-import { erase } from '../../../core/erasure/erasure.ts'
 import { importLines, type Line } from '../line-import.ts'
 import { idIn } from '../stripe/convert.ts'
 import { fitLines } from '../stripe/fit.ts'
 import { reject } from '../stripe/tally.ts'
 import { type Converted, convert, type Item, idOf } from './convert.ts'
 import { type Customers, nameCustomers } from './customers.ts'
+import { eraseErased } from './erased.ts'
 import type { Ledger } from './ledger.ts'
 import type { Piece } from './read-records.ts'
 import { type Completing, complete, experimentIn, storedHere } from './references.ts'
@@ -89,26 +89,3 @@ export async function store(storing: Storing, piece: Piece): Promise<Converted[]
 function keepPaidAt(lines: Line[]): void {
   for (const { record, data } of lines) if (record === 'payment') data.psp_date ??= data.trx_created_at
 }
-
-/** People who were erased at the service since they were imported are erased here, too. */
-async function eraseErased({ app, state, actor }: Storing, lines: Line[]): Promise<void> {
-  const ids = lines
-    .filter(({ record, data }) => record === 'profile' && typeof data.anonymized_at === 'string')
-    .map(({ data }) => String(data.id))
-  if (ids.length === 0) return
-  const rows = await app.db.query(
-    'select id from profiles where project_id = $1 and id = any($2) and anonymized_at is null',
-    [state.projectId, ids],
-  )
-  const { db, audit, config } = app
-  const erasing = { db, audit, erasureLedger: config.erasureLedger }
-  for (let at = 0; at < rows.length; at += MOST_ERASED)
-    await erase(
-      erasing,
-      actor,
-      state.projectId,
-      rows.slice(at, at + MOST_ERASED).map(({ id }) => id!),
-    )
-}
-
-const MOST_ERASED = 1000

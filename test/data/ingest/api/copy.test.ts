@@ -81,6 +81,54 @@ test('the second run brings what changed since, as a feed, and erases who was er
   assert.equal(ledger.length, 1)
 })
 
+test('who was merged there is merged here, and keeps what the other profile got', async () => {
+  const { server, folder } = shop
+  const [source, target] = [await server.project(), await openTarget(shop, 'merged')]
+  const keyFile = join(folder, 'key-of-merged')
+  writeFileSync(keyFile, source.key)
+  const created_at = '2026-01-01T00:00:00Z'
+  const records = [
+    line.profile({ id: 'twin', created_at, email: 'ada@example.com' }),
+    line.session({ id: 'visit', profile_id: 'twin', created_at, ip: '203.0.113.7' }),
+    line.reply({ session_id: 'visit', value: 'calm' }),
+    line.profile({ id: 'erased', created_at, email: 'eve@example.com' }),
+    line.session({ id: 'erased', profile_id: 'erased', created_at }),
+  ]
+  assert.equal((await source.post('/records', { records })).status, 200)
+  const read = async () => {
+    await sleep(HORIZON_MS)
+    const { code, stdout, stderr } = await run(target.id, '--key-file', keyFile)
+    assert.equal(code, 0, stderr)
+    return JSON.parse(stdout).differences
+  }
+  await read()
+  const customer = line.customer({ external_id: 'ada', profile_id: 'twin', email: 'ada@example.com' })
+  const importing = {
+    method: 'POST',
+    headers: ['Content-Type', 'application/x-ndjson'],
+    body: JSON.stringify(customer),
+  }
+  assert.equal((await server.admin(`/projects/${target.id}/import`, importing)).status, 200)
+  // The other one is new here, too.
+  const other = line.profile({ id: 'ada', created_at, country: 'NO' })
+  assert.equal((await source.post('/records', { records: [other] })).status, 200)
+  const merged = await server.admin(`/projects/${source.id}/profiles/twin/merge/ada`, { method: 'POST' })
+  assert.equal(merged.status, 200, merged.text)
+  assert.equal((await source.post('/profiles/anonymize', { profile_ids: ['erased'] })).status, 200)
+  assert.deepEqual(await read(), [])
+  const here = async (path: string) => (await target.get(path)).body
+  const { email, country, anonymized_at } = await here('/profiles/ada')
+  assert.deepEqual([email, country, anonymized_at], ['ada@example.com', 'NO', null])
+  assert.deepEqual(await server.db.query('select email, profile_id from customers where external_id = $1', ['ada']), [
+    { email: 'ada@example.com', profile_id: 'ada' },
+  ])
+  await checkCopied({ ...shop, source: { ...source, organizationKey: '' } }, target, {
+    ...{ without: ['updated_at', 'anonymized_at'], payments: false },
+  })
+  const erasures = await server.db.query('select profile_id from erasures where project_id = $1', [target.id])
+  assert.deepEqual(erasures, [{ profile_id: 'erased' }])
+})
+
 test('what the service has lost is read again as it was before, and records that it lost are named', async () => {
   const { server, folder } = shop
   const target = await openTarget(shop, 'voided')
