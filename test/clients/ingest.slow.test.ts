@@ -221,14 +221,32 @@ test('a clear error when the queue is full or the key is wrong; close returns wh
   assert.throws(() => none.identify({ id: 'a' }), /^TypeError: Give the client a projectKey/)
 })
 
-test('a program that ends sends what is queued', async () => {
-  const project = await server.project()
+/** Runs a program that queues so many people and ends; returns what it printed to the standard error. */
+async function queueAndEnd(people: number, key: string): Promise<string> {
   const client = join(import.meta.dirname, '../../clients/js/src/index.ts')
   const program = `
     import { Tundish } from ${JSON.stringify(client)}
     const tundish = new Tundish({ url: process.env.URL, projectKey: process.env.KEY })
-    for (let n = 0; n < 150; n += 1) tundish.identify({ id: 'p' + n, created_at: '${created_at}' })`
-  const env = { URL: server.url, KEY: await keyOf(server, project) }
-  await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { env, timeout: 60_000 })
+    for (let n = 0; n < ${people}; n += 1) tundish.identify({ id: 'p' + n, created_at: '${created_at}' })`
+  const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', program]
+  const { stderr } = await promisify(execFile)(process.execPath, args, {
+    env: { URL: server.url, KEY: key },
+    timeout: 60_000,
+  })
+  return stderr
+}
+
+test('a program that ends sends what is queued', async () => {
+  const project = await server.project()
+  assert.equal(await queueAndEnd(150, await keyOf(server, project)), '')
   assert.equal((await project.get('/profiles')).body.pagination.total, 150)
+})
+
+test('a program whose key is revoked says that it is refused, and which records were not sent', async () => {
+  const lines = (await queueAndEnd(2, 'secret_revoked')).trim().split('\n')
+  assert.match(lines[0]!, /^Tundish refuses the records, trying again: Unauthorized: /)
+  assert.deepEqual(lines.slice(-2), [
+    'Tundish did not write profile p0: not_sent',
+    'Tundish did not write profile p1: not_sent',
+  ])
 })

@@ -241,4 +241,7 @@ function guarded(call: () => void): void {
 const printRejected = ({ record, code }: RejectedRecord) =>
   console.error(`Tundish did not write ${record.record} ${String(record.data['id'] ?? '')}: ${code}`)
 
-const printError = ({ message }: Error) => console.error(`Tundish could not be reached, trying again: ${message}`)
+const printError = (error: Error) =>
+  console.error(
+    `Tundish ${isRefusal(error) ? 'refuses the records' : 'could not be reached'}, trying again: ${error.message}`,
+  )
