@@ -24,6 +24,23 @@ export async function run(
   tundish: Tundish,
   target: Target,
   initial: State | undefined,
+  options: RunOptions,
+): Promise<State> {
+  let state = await walk(tundish, target, initial, options)
+  if (initial?.cursor) {
+    // The walk that was interrupted has the horizon of its beginning. Commits that the server has lost since are told to the next one.
+    const { records } = state
+    state = await walk(tundish, target, state, options)
+    state.records += records
+  }
+  await target.complete()
+  return state
+}
+
+async function walk(
+  tundish: Tundish,
+  target: Target,
+  initial: State | undefined,
   { url, signal, onProgress }: RunOptions,
 ): Promise<State> {
   if (initial && initial.url !== url) {
@@ -37,14 +54,14 @@ export async function run(
   let batch: Collected = new Map()
   let batchSize = 0
   const writer = openWriter(target)
-  const walk = {
+  const from = {
     since: since ?? undefined,
     cursor: cursor ?? undefined,
     signal,
     parse: (line: string) => readLine(line, url),
   }
   try {
-    for await (const page of tundish.changePages(walk)) {
+    for await (const page of tundish.changePages(from)) {
       project = sameProject(project, page.project ?? null)
       if ('voidFrom' in page) {
         since = null
@@ -72,7 +89,6 @@ export async function run(
     // The target is closed after this.
     await writer.stored().catch(() => {})
   }
-  await target.complete()
   return state!
 }
 

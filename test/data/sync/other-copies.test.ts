@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { TABLES } from '../../../src/data/sync/tables.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase, runStatement } from '../../support/postgres.ts'
@@ -54,6 +55,31 @@ describe('a table of a copy that was dropped', () => {
       await checkEqual(server, project, readerOf(to))
     })
   }
+})
+
+test('a run that was interrupted before the server lost commits is continued, and what was lost is removed', async () => {
+  const project = await filled(server)
+  const to = `sqlite:${join(folder, 'interrupted.sqlite')}`
+  const sync = async () => {
+    const { code, stderr } = await tundishAgain(['sync', '--to', to], syncEnv(server, project))
+    assert.deepEqual([code, stderr], [0, ''])
+  }
+  const [begun] = await server.db.query('select db_clock() as at')
+  const lost = { record: 'profile', data: { id: 'lost', created_at: '2026-01-01T00:00:00Z' } }
+  assert.equal((await project.post('/records', { records: [lost] })).status, 200)
+  // The horizon may lag by a second.
+  await sleep(1100)
+  const cursors = [...(await project.get('/export')).text.matchAll(/^\{"cursor":"(.+)"\}$/gm)]
+  await sync()
+  assert.equal((await readerOf(to)('profiles')).length, PROFILES + 2)
+  await inSqlite('interrupted.sqlite')(`update tundish_sync set since = null, cursor = '${cursors.at(-1)![1]}'`)
+  await server.db.query(`delete from profiles where project_id = $1 and id = 'lost'`, [project.id])
+  await server.db.query(
+    `update project_clocks set void_from = $2, void_until = db_clock() + interval '1 hour' where project_id = $1`,
+    [project.id, begun!.at!],
+  )
+  await sync()
+  await checkEqual(server, project, readerOf(to))
 })
 
 describe('a copy of another project', () => {
