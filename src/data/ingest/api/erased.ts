@@ -17,6 +17,8 @@ interface Importing {
   app: Pick<App, 'db' | 'log' | 'audit' | 'config'>
   state: Pick<ApiImportState, 'projectId' | 'notes'>
   source: ApiSource
+  /** Whether the service is another Tundish: others have no merges. */
+  hasExport: boolean
   actor: Actor
   signal: AbortSignal
   onRejected?: ((line: string) => void) | undefined
@@ -37,9 +39,8 @@ export async function eraseErased(importing: Importing, lines: Line[]): Promise<
   const erased: string[] = []
   for (const row of rows) {
     const id = row.id!
-    const into = await mergedInto(importing, id)
-    if (into === undefined) erased.push(id)
-    else await merge(importing, id, into)
+    const into = importing.hasExport ? await mergedInto(importing, id) : undefined
+    if (into === undefined || !(await merge(importing, id, into))) erased.push(id)
   }
   const erasing = { db, audit, erasureLedger: config.erasureLedger }
   for (let at = 0; at < erased.length; at += MOST_ERASED)
@@ -70,7 +71,8 @@ async function mergedInto({ app, source, state }: Importing, id: string): Promis
   return undefined
 }
 
-async function merge({ app, state, actor, signal, onRejected }: Importing, from: string, into: Json): Promise<void> {
+/** Returns false if the other profile is erased here: then both are the person who was. */
+async function merge({ app, state, actor, signal, onRejected }: Importing, from: string, into: Json): Promise<boolean> {
   const { db, audit } = app
   const { projectId } = state
   const id = String(into.id)
@@ -85,5 +87,9 @@ async function merge({ app, state, actor, signal, onRejected }: Importing, from:
       onRejected: (line, _code, reason) => reject({ tally: state.notes, onRejected }, idIn(line), reason),
     })
   const target = (await targetsOf(db.query, projectId, [id])).get(id) ?? id
-  if (target !== from) await mergeProfiles({ db, audit }, actor, { projectId, from, into: target })
+  if (target === from) return true
+  const living = 'select from profiles where project_id = $1 and id = $2 and anonymized_at is null'
+  if ((await db.query(living, [projectId, target])).length === 0) return false
+  await mergeProfiles({ db, audit }, actor, { projectId, from, into: target })
+  return true
 }

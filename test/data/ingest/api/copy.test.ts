@@ -125,8 +125,20 @@ test('who was merged there is merged here, and keeps what the other profile got'
   await checkCopied({ ...shop, source: { ...source, organizationKey: '' } }, target, {
     ...{ without: ['updated_at', 'anonymized_at'], payments: false },
   })
-  const erasures = await server.db.query('select profile_id from erasures where project_id = $1', [target.id])
-  assert.deepEqual(erasures, [{ profile_id: 'erased' }])
+  const erased = async () => {
+    const found = 'select profile_id as id from erasures where project_id = $1 order by 1'
+    return (await server.db.query(found, [target.id])).map(({ id }) => id)
+  }
+  assert.deepEqual(await erased(), ['erased'])
+  // Who was erased here is merged with nobody.
+  const late = [line.profile({ id: 'late', created_at }), line.session({ id: 'late', profile_id: 'late', created_at })]
+  assert.equal((await source.post('/records', { records: late })).status, 200)
+  await read()
+  assert.equal((await target.post('/profiles/anonymize', { profile_ids: ['ada'] })).status, 200)
+  const path = `/projects/${source.id}/profiles/late/merge/ada`
+  assert.equal((await server.admin(path, { method: 'POST' })).status, 200)
+  await read()
+  assert.deepEqual(await erased(), ['ada', 'erased', 'late', 'twin'])
 })
 
 test('what the service has lost is read again as it was before, and records that it lost are named', async () => {
