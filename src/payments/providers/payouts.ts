@@ -79,6 +79,9 @@ const KEEP_ENTRIES: Statement = {
       where excluded.payout_id is not null and balance_entries.payout_id is distinct from excluded.payout_id`,
 }
 
+// A payout that was paid may fail later, and never goes back: what was read before, and is stored later, is dropped.
+const STATUSES = `array['pending', 'in_transit', 'paid', 'failed', 'canceled']`
+
 const KEEP_PAYOUT: Statement = {
   name: 'keep a payout',
   text: `
@@ -87,5 +90,6 @@ const KEEP_PAYOUT: Statement = {
       arrives_on, created_at, failure_code)
     select $1, $2, $3, $4, $5::numeric, $6, $7, $8::boolean, $9::date, $10::timestamptz, $11 from held
     on conflict (organization_id, psp, psp_merchant_id, payout_id) do update set status = excluded.status,
-      arrives_on = excluded.arrives_on, failure_code = excluded.failure_code`,
+      arrives_on = excluded.arrives_on, failure_code = excluded.failure_code
+      where (array_position(${STATUSES}, provider_payouts.status) > array_position(${STATUSES}, excluded.status)) is not true`,
 }

@@ -195,6 +195,20 @@ test('a payout is ticked off against a line of the bank with its amount, audited
   assert.equal((await run('match', 'stripe', MERCHANT, 'po_none', '--day', '2026-10-05', '--amount', '1')).code, 1)
 })
 
+test('an import that has read a payout before it failed does not take back what another process has stored', async () => {
+  const { payout_id } = (await finance('payouts')).data.find(({ status }: Json) => status === 'paid')
+  const store = (status: string) =>
+    all.imports.db.query('update provider_payouts set status = $2 where payout_id = $1', [payout_id, status])
+  const imported = async () => {
+    await all.run(project)
+    return (await finance('payouts')).data.find((one: Json) => one.payout_id === payout_id).status
+  }
+  await store('failed')
+  assert.equal(await imported(), 'failed')
+  await store('in_transit')
+  assert.equal(await imported(), 'paid')
+})
+
 test('each kind of entry is in its part, and entries of another account with the same id are not', async () => {
   const { query } = all.imports.db
   const account = async (merchant: string, entries: [type: string, amount: number, fee?: number][]) => {
