@@ -130,7 +130,7 @@ test('who was merged there is merged here, and keeps what the other profile got'
     return (await server.db.query(found, [target.id])).map(({ id }) => id)
   }
   assert.deepEqual(await erased(), ['erased'])
-  // Who was erased here is merged with nobody.
+  // A person who was erased here stays erased, and so is the one who is merged into them there.
   const late = [line.profile({ id: 'late', created_at }), line.session({ id: 'late', profile_id: 'late', created_at })]
   assert.equal((await source.post('/records', { records: late })).status, 200)
   await read()
