@@ -103,6 +103,16 @@ export async function openTarget({ server }: Shop, id: string): Promise<Project 
   return { ...(await server.project(id)), organizationKey }
 }
 
+/** Imports these lines through the operator's API. */
+export async function importLines(server: TestServer, project: string, lines: object[], query = ''): Promise<void> {
+  const { status, text } = await server.admin(`/projects/${project}/import${query}`, {
+    method: 'POST',
+    headers: ['Content-Type', 'application/x-ndjson'],
+    body: lines.map((line) => `${JSON.stringify(line)}\n`).join(''),
+  })
+  assert.equal(status, 200, text)
+}
+
 /** Every record of a project as the export has it, by kind and id, without these fields. */
 export async function recordsOf(
   server: TestServer,

@@ -7,7 +7,7 @@ import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { line } from '../../../support/imports.ts'
 import { tundishAgain } from '../../../support/resident.ts'
-import { checkCopied, openShop, openTarget } from './api-imports.ts'
+import { checkCopied, importLines, openShop, openTarget } from './api-imports.ts'
 
 const shop = await openShop(25)
 after(() => shop.stop())
@@ -103,12 +103,7 @@ test('who was merged there is merged here, and keeps what the other profile got'
   }
   await read()
   const customer = line.customer({ external_id: 'ada', profile_id: 'twin', email: 'ada@example.com' })
-  const importing = {
-    method: 'POST',
-    headers: ['Content-Type', 'application/x-ndjson'],
-    body: JSON.stringify(customer),
-  }
-  assert.equal((await server.admin(`/projects/${target.id}/import`, importing)).status, 200)
+  await importLines(server, target.id, [customer])
   // The other one is new here, too.
   const other = line.profile({ id: 'ada', created_at, country: 'NO' })
   assert.equal((await source.post('/records', { records: [other] })).status, 200)
@@ -160,9 +155,8 @@ test('what the service has lost is read again as it was before, and records that
     return { stderr, differences: JSON.parse(stdout).differences }
   }
   const trx_ids = [randomUUID(), randomUUID()]
-  const payments = trx_ids.map((trx_id) => JSON.stringify(line.payment({ external_id: 'kept', trx_id })))
-  const importing = { method: 'POST', headers: ['Content-Type', 'application/x-ndjson'], body: payments.join('\n') }
-  assert.equal((await server.admin(`/projects/${source.id}/import`, importing)).status, 200)
+  const payments = trx_ids.map((trx_id) => line.payment({ external_id: 'kept', trx_id }))
+  await importLines(server, source.id, payments)
   await write('kept', 'DE')
   await copyAll()
   const [before] = await server.db.query('select updated_at, db_clock() as now from profiles where project_id = $1', [

@@ -8,7 +8,7 @@ import { after, test } from 'node:test'
 import { spawnTundish, tundish } from '../../../support/cli.ts'
 import type { Project } from '../../../support/server.ts'
 import { until } from '../../../support/time.ts'
-import { checkCopied, openShop, openTarget } from './api-imports.ts'
+import { checkCopied, importLines, openShop, openTarget } from './api-imports.ts'
 
 const shop = await openShop(20)
 after(() => shop.stop())
@@ -33,11 +33,7 @@ test('changes, new records and erasures at the source are followed until Ctrl-C,
     )
   })
   const profile = { id: 'late', created_at: new Date().toISOString(), country: 'NO' }
-  const call = {
-    ...{ method: 'POST', headers: ['Content-Type', 'application/x-ndjson'] },
-    body: `${JSON.stringify({ record: 'profile', data: profile })}\n`,
-  }
-  assert.equal((await server.admin(`/projects/${source.id}/import?live=true`, call)).status, 200)
+  await importLines(server, source.id, [{ record: 'profile', data: profile }], '?live=true')
   const erase = { key: source.key, method: 'POST', body: { profile_ids: [erased] } }
   assert.equal((await server.api('/profiles/anonymize', erase)).status, 200)
 
