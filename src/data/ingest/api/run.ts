@@ -10,7 +10,7 @@ import { totalOf } from './pages.ts'
 import { askExport, EXPORT_STEPS, hasExport, LIST_STEPS, type Piece, type RecordStep, timeOf } from './read-records.ts'
 import { readReport } from './read-report.ts'
 import { type ApiSource, Unreachable } from './source.ts'
-import { type ApiImportState, beginAnew, saveState } from './state.ts'
+import { type ApiImportState, beginAnew, inTransaction, saveState } from './state.ts'
 import { type Storing, store } from './store.ts'
 
 export interface ApiImport {
@@ -161,19 +161,14 @@ async function keep(
     if (noted.has(key) && listed.has(key)) repeated += repeat(notes, piece, key)
     noted.set(key, one)
   }
-  await query('begin')
-  try {
+  await inTransaction(query, async () => {
     for (const key of await ledger.note([...noted.values()])) if (listed.has(key)) repeated += repeat(notes, piece, key)
     notes.read += piece.again ? 0 : piece.items.length
     if (isReport) place.report = piece.at ?? place.report
     else place.at = piece.at ?? READ
     if (piece.next) place.next = piece.next
     await saveState(query, state)
-    await query('commit')
-  } catch (error) {
-    await query('rollback').catch(() => {})
-    throw error
-  }
+  })
   return repeated
 }
 

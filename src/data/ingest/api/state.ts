@@ -131,8 +131,7 @@ const DATED: ItemKind[] = ['funnel', 'experiment', 'product', 'profile', 'sessio
 export async function beginAnew(query: Query, state: ApiImportState, voidFrom: string): Promise<void> {
   state.pass += 1
   state.place = { ...state.place, step: '', at: null, since: null, next: null, report: null }
-  await query('begin')
-  try {
+  await inTransaction(query, async () => {
     await query('select hold_organization($1)', [state.organizationId])
     for (const kind of DATED)
       await query(
@@ -143,6 +142,14 @@ export async function beginAnew(query: Query, state: ApiImportState, voidFrom: s
       )
     await forgetPayments(query, state)
     await saveState(query, state)
+  })
+}
+
+/** Runs the statements of `work`, which are sent on this connection, in one transaction. */
+export async function inTransaction(query: Query, work: () => Promise<void>): Promise<void> {
+  await query('begin')
+  try {
+    await work()
     await query('commit')
   } catch (error) {
     await query('rollback').catch(() => {})
