@@ -3,8 +3,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { SyncedPage } from '../../core/lists/sync-readers.ts'
 import { requireScope } from '../../core/tenants/scopes.ts'
 import { ApiError } from '../../lib/errors.ts'
-import { noRoute, rawHeaders } from '../../lib/http/listener.ts'
-import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
+import { rawHeaders } from '../../lib/http/listener.ts'
+import { noRoute } from '../../lib/http/no-route.ts'
 import { checkAfterSlowBody } from '../../lib/http/slow-bodies.ts'
 import type { PublicContext } from './context.ts'
 import { experiments } from './experiments.ts'
@@ -72,8 +72,7 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
   })
   app.setNotFoundHandler(noRoute)
   // Without this route, an unknown path below /public would reach the billing API, as that of an organization named "public".
-  app.all('/*', { schema: { hide: true } as object, config: { refuses: true }, onRequest: noRoute }, noRoute)
-  refuseOtherMethods(app)
+  app.all('/*', { schema: { hide: true } as object, config: { refuses: true } }, noRoute)
   for (const mount of [
     funnels,
     experiments,

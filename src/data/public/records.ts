@@ -5,7 +5,6 @@ import { BadLine } from '../../core/records/import/fields.ts'
 import { KINDS } from '../../core/records/records.ts'
 import { ApiError, Refusal } from '../../lib/errors.ts'
 import { checkContentEncoding, checkMediaType } from '../../lib/http/body.ts'
-import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { checkedAtEnd } from '../../lib/http/slow-bodies.ts'
 import { isJsonObject, type JsonValue } from '../../lib/json/read.ts'
@@ -75,8 +74,6 @@ const querystring = Type.Object({
 
 export function records(app: FastifyInstance, context: PublicContext): void {
   app.register(async (inner) => {
-    // The call for the outer scope came before this route, so it does not include it.
-    refuseOtherMethods(inner)
     inner.addContentTypeParser(LINES, async (_request: FastifyRequest, payload: Readable) => payload)
     const schema = {
       ...describe({

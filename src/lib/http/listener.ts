@@ -8,7 +8,6 @@ import Fastify, {
   type RawRequestDefaultExpression as RawRequest,
 } from 'fastify'
 import type { Logger } from 'pino'
-import { ApiError } from '../errors.ts'
 import { type JsonValue, roundNumbers } from '../json/read.ts'
 import type { ObjectSchema, Schema } from '../shape/schema.ts'
 import { SlotSet } from '../slot-set.ts'
@@ -17,6 +16,7 @@ import { enforceBounds, type ListenerBounds, serverOptions } from './bounds.ts'
 import { handleBrokenRequests, takeOverNodesResponses } from './broken-requests.ts'
 import { DEFAULT_BODY_LIMIT_BYTES, type ErrorOptions, sendError } from './error-responses.ts'
 import { installGracefulStop } from './graceful-stop.ts'
+import { noRoute, refuseWithoutRoute } from './no-route.ts'
 import { readQuery } from './query.ts'
 import { type Trace, traceOf } from './trace.ts'
 
@@ -100,9 +100,8 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
   })
   takeOverNodesResponses(app, unrouted)
   if (bounds) enforceBounds(app, bounds, underWay)
-  // After authentication and before the body: a path that does not exist is a 404 whatever the body.
+  refuseWithoutRoute(app)
   app.addHook('preParsing', (request, _reply, _payload, done) => {
-    if (request.is404) throw nothingHere()
     if (!request.routeOptions.config.readsCompressed) checkContentEncoding(request.headers['content-encoding'])
     checkTransferEncoding(request.headers['transfer-encoding'])
     done()
@@ -131,12 +130,6 @@ function readStrictly(app: FastifyInstance): void {
   app.setValidatorCompiler(({ schema, httpPart }) => validator(schema as Schema, httpPart))
   app.setSerializerCompiler(() => JSON.stringify)
 }
-
-export async function noRoute(): Promise<never> {
-  throw nothingHere()
-}
-
-const nothingHere = () => new ApiError(404, 'path_not_found', 'This path does not exist.')
 
 /** A path that is not valid percent-encoded UTF-8 is taken literally, so that it gets a 404 after authentication. */
 function decodableUrl(url: string): string {

@@ -3,8 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
 import { RIGHTS } from '../../core/tenants/access.ts'
 import { ApiError } from '../../lib/errors.ts'
-import { noRoute } from '../../lib/http/listener.ts'
-import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
+import { noRoute } from '../../lib/http/no-route.ts'
 import { problems } from '../../lib/http/problems.ts'
 import { sendJson } from '../../lib/http/send-json.ts'
 import { Json } from '../../lib/json/json.ts'
@@ -20,7 +19,6 @@ import { operations } from './operations.ts'
 export async function adminApi(scope: FastifyInstance, app: App): Promise<void> {
   requireOperator(scope, app)
   scope.setNotFoundHandler(noRoute)
-  refuseOtherMethods(scope, { isWhole: true })
   for (const operation of operations) mount(scope, app, operation)
   importRoute(scope, app)
 }

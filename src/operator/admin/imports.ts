@@ -7,7 +7,6 @@ import { importProblem, importResult, respond } from '../../data/ingest/response
 import { PATIENCE } from '../../data/ingest/slots.ts'
 import { ApiError, Refusal } from '../../lib/errors.ts'
 import { checkMediaType } from '../../lib/http/body.ts'
-import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { checkedAtEnd } from '../../lib/http/slow-bodies.ts'
 import { type ObjectSchema, Type } from '../../lib/shape/schema.ts'
@@ -62,8 +61,6 @@ interface Route {
 /** Mounts the import next to the operations: its body is a stream, not a JSON document. */
 export function importRoute(scope: FastifyInstance, app: App): void {
   scope.register(async (inner) => {
-    // The call for the outer scope came before this route, so it does not include it.
-    refuseOtherMethods(inner)
     inner.removeAllContentTypeParsers()
     inner.addContentTypeParser(MEDIA_TYPES, async ({ headers }: FastifyRequest, payload: Readable) => {
       checkMediaType(headers['content-type'], [MEDIA_TYPES[0]!], MEDIA_TYPES)

@@ -5,7 +5,6 @@ import { OPERATOR_CODES } from '../../core/records/error-codes.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import { describeRoutes } from '../../lib/http/describe.ts'
 import { type ListenerOptions, openListener } from '../../lib/http/listener.ts'
-import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
 import { allowOwnHostsOnly } from '../../lib/http/own-hosts.ts'
 import { describePages } from '../../lib/http/reference-page.ts'
 import { serveAssets } from '../../server/pages/assets.ts'
@@ -59,7 +58,6 @@ export async function adminListener(app: App, pages?: Pages): Promise<FastifyIns
     securitySchemes: { operatorKey: { type: 'http', scheme: 'bearer', description: 'An operator key.' } },
     errorCodes: OPERATOR_CODES,
   })
-  refuseOtherMethods(listener)
   describePages(listener)
   serveAssets(listener)
   serveGuides(listener)

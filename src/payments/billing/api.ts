@@ -6,8 +6,8 @@ import type { KeyUses } from '../../core/tenants/key-uses.ts'
 import { requireScope } from '../../core/tenants/scopes.ts'
 import type { KeyHolder } from '../../core/tenants/tenants.ts'
 import { ApiError } from '../../lib/errors.ts'
-import { noRoute, rawHeaders } from '../../lib/http/listener.ts'
-import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
+import { rawHeaders } from '../../lib/http/listener.ts'
+import { noRoute } from '../../lib/http/no-route.ts'
 import { checkAfterSlowBody } from '../../lib/http/slow-bodies.ts'
 import { credits } from './credits/api.ts'
 import { KINDS } from './kinds.ts'
@@ -46,7 +46,6 @@ export async function billingApi(
     if (!(await holderOf(request, context.keys))) throw unauthorized(request)
   })
   app.setNotFoundHandler(noRoute)
-  refuseOtherMethods(app)
   for (const kind of KINDS) kind.mount(app, context)
   myAssets(app, context)
   transactionReport(app, context)

@@ -20,7 +20,6 @@ import { publicApi } from '../../data/public/api.ts'
 import { UsageError } from '../../lib/errors.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import { openListener } from '../../lib/http/listener.ts'
-import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
 import { describePages } from '../../lib/http/reference-page.ts'
 import { watchFailovers } from '../../operations/failover/watch.ts'
 import { adminListener } from '../../operator/admin/listener.ts'
@@ -126,7 +125,6 @@ const notificationContext = (app: App) => ({
 export async function publicListener(app: App): Promise<FastifyInstance> {
   const listener = openListener(app.log, app.metrics.http, { bounds: app.config.bounds, censor: hideSecrets })
   await describePublic(listener)
-  refuseOtherMethods(listener)
   describePages(listener)
   serveHome(listener)
   health(listener, app)

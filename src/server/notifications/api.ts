@@ -1,9 +1,9 @@
 // The route that receives notifications of payment providers. They are authenticated by their signature, not by a secret key.
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import type { Limits } from '../../core/limits/limits.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { rawHeaders } from '../../lib/http/listener.ts'
-import { refuseOtherMethods } from '../../lib/http/other-methods.ts'
+import { noRoute } from '../../lib/http/no-route.ts'
 import { problems } from '../../lib/http/problems.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { type AccountName, findWebhookSecrets } from '../../payments/providers/account.ts'
@@ -16,7 +16,6 @@ type Context = NotificationContext & { limits: Limits; pending: Pending }
 
 /** Mounts the route on `app`, whose prefix names the organization as `:org_id`. */
 export async function notificationsApi(app: FastifyInstance, context: Context): Promise<void> {
-  refuseOtherMethods(app)
   const schema = {
     operationId: 'receiveProviderNotification',
     tags: ['Billing'],
@@ -40,7 +39,11 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
       ...problems(400, 413, 415),
     },
   }
-  app.post('/providers/:psp/:psp_merchant_id/events', { schema }, async (request) => {
+  const url = '/providers/:psp/:psp_merchant_id/events'
+  // Otherwise they would be refused where the billing API refuses unknown paths, with a 401.
+  const others = app.supportedMethods.filter((method) => method !== 'POST') as HTTPMethods[]
+  app.route({ method: others, url, schema: { hide: true } as object, config: { refuses: true }, handler: noRoute })
+  app.post(url, { schema }, async (request) => {
     const { org_id, psp, psp_merchant_id } = request.params as Record<string, string>
     const account = { organizationId: org_id!, psp: psp!, merchantId: psp_merchant_id! }
     const notification = await verified(request, account, context)

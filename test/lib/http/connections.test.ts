@@ -70,6 +70,12 @@ describe('a connection', { timeout: 60_000 }, () => {
     ['no Host header', get(['Connection: close']), 400, 'invalid_host'],
     ['Expect: something', get(['Host: x', 'Expect: something', 'Connection: close']), 417, 'expectation_failed'],
     ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n', 405, 'method_not_allowed'],
+    [
+      'a method that a path with a bad fragment lacks',
+      'PUT /health/live#%ZZ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+      405,
+      'method_not_allowed',
+    ],
     ['an unfinished request', 'GET /health/live HTT', 400, 'invalid_http'],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'invalid_http'],
   ] as const) {

@@ -56,6 +56,14 @@ test('405 with Allow for every other method, 404 at a path that is not there, an
     assert.equal((await admin.call(method, '/nothing')).status, 404, method)
     assert.equal((await admin.call(method, '')).status, 404, method)
     assert.equal((await fetch(`${admin.adminUrl}/admin/v1/organizations`, { method })).status, 401, method)
+    // The dashboard has the methods of its pages, and none of the API's.
+    for (const [page, allow] of [
+      ['/revenue', 'GET, HEAD'],
+      ['/theme', 'POST'],
+    ] as const) {
+      const response = await fetch(`${admin.adminUrl}${page}`, { method })
+      assert.deepEqual([response.status, response.headers.get('allow')], [405, allow], `${method} ${page}`)
+    }
   }
 })
 
