@@ -8,7 +8,6 @@ import { isUnavailable } from '../../lib/pg/errors.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import type { Content } from './content.ts'
 import { digestContent } from './digest.ts'
-import { sendMail } from './mail.ts'
 import { giveBack, type Result, settle, type Taken, take } from './queue.ts'
 import { readState, type Shared } from './state.ts'
 
@@ -51,7 +50,11 @@ async function attempt(app: Shared, taken: Taken, { resolve, signal }: Sending):
   }
   const content = await contentOf(app, taken)
   const url = app.config.dashboardUrl === undefined ? undefined : app.config.dashboardUrl + content.path
-  if (destination.kind === 'email') return sendMail(app.config.mail, address, { ...content, url, id: taken.id })
+  if (destination.kind === 'email') {
+    // Loaded here, because the library for mail takes a tenth of a start, and most processes send none.
+    const { sendMail } = await import('./mail.ts')
+    return sendMail(app.config.mail, address, { ...content, url, id: taken.id })
+  }
   const { webhookAllowPrivate: allowPrivate } = app.config
   const options = { allowPrivate, resolve, deadlineMs: DEADLINE_MS, ...(signal && { signal }) }
   if (destination.kind === 'slack')
