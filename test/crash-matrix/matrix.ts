@@ -4,6 +4,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Organization, settled } from '../support/billing.ts'
+import { FORK_OPTIONS } from '../support/cli.ts'
 import { openStand, type ProviderName, type Stand } from './stand.ts'
 
 /** The kind of request, the provider and the card. */
@@ -229,8 +230,7 @@ export class Matrix {
 
   async #spawn(): Promise<Running> {
     const env = { ...process.env, ...this.#stand.env }
-    const execArgv = ['--disable-warning=ExperimentalWarning']
-    const child = fork(new URL('child.ts', import.meta.url), { env, execArgv, stdio: 'inherit' })
+    const child = fork(new URL('child.ts', import.meta.url), { env, execArgv: FORK_OPTIONS, stdio: 'inherit' })
     const { url } = await firstMessage<{ url: string }>(child)
     return { child, url }
   }

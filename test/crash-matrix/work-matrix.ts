@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { startBilling } from '../support/billing.ts'
+import { FORK_OPTIONS } from '../support/cli.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { openStripeSimulator } from '../support/simulators.ts'
 import type { Ground, Row } from './victim.ts'
@@ -83,8 +84,7 @@ export class WorkMatrix {
 
   async #spawn({ work }: Row): Promise<ChildProcess> {
     const env = { ...process.env, ...this.#ground.billing.server.env, WORK: work }
-    const execArgv = ['--disable-warning=ExperimentalWarning']
-    const child = fork(new URL('work-child.ts', import.meta.url), { env, execArgv, stdio: 'inherit' })
+    const child = fork(new URL('work-child.ts', import.meta.url), { env, execArgv: FORK_OPTIONS, stdio: 'inherit' })
     await once(child, 'message')
     return child
   }

@@ -29,6 +29,11 @@ export const PROGRAM_ENV = {
 }
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
+const RELATIVE_IMPORTS = new URL('../../src/lib/relative-imports.ts', import.meta.url).href
+
+/** Node's options for a module that a test forks: those of the tests themselves. */
+export const FORK_OPTIONS = ['--disable-warning=ExperimentalWarning', '--import', RELATIVE_IMPORTS]
+
 // A command that takes this long hangs, even if it creates an embedded database on a busy machine.
 export const PATIENCE_MS = 300_000
 

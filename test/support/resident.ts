@@ -5,7 +5,7 @@ import { closeSync, fstatSync, openSync, readSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextTask } from 'node:timers/promises'
-import { type Outcome, PATIENCE_MS, PROGRAM_ENV } from './cli.ts'
+import { FORK_OPTIONS, type Outcome, PATIENCE_MS, PROGRAM_ENV } from './cli.ts'
 
 interface Resident {
   child: ChildProcess
@@ -75,13 +75,12 @@ async function outcomeOf({ child, ended, begin }: Resident, command: object): Pr
 
 /** Waits until the child listens: messages that are sent before may be lost. */
 async function start(): Promise<Resident> {
-  const execArgv = ['--disable-warning=ExperimentalWarning']
   // The child reads the output of commands from this file.
   const stderr = join(tmpdir(), `tundish-resident-${process.pid}-${Date.now()}`)
   const descriptor = openSync(stderr, 'a+')
   const child = fork(new URL('resident-child.ts', import.meta.url), {
     env: PROGRAM_ENV,
-    execArgv,
+    execArgv: FORK_OPTIONS,
     stdio: ['ignore', 'ignore', descriptor, 'ipc'],
   })
   unlinkSync(stderr)

@@ -8,6 +8,7 @@ import { auditHeadsPath } from '../../../src/core/audit/audit.ts'
 import { verifyAudit } from '../../../src/core/audit/verify.ts'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { type Organization, startBilling } from '../../support/billing.ts'
+import { FORK_OPTIONS } from '../../support/cli.ts'
 import type { ApiResponse } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
@@ -21,8 +22,11 @@ const shop = await billing.organization()
 const other = await billing.organization()
 const operatorKey = (await billing.db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))).key
 const env = { ...process.env, ...billing.server.env, POINT_SIGNAL: 'SIGSTOP' }
-const execArgv = ['--disable-warning=ExperimentalWarning']
-const child = fork(new URL('../../crash-matrix/child.ts', import.meta.url), { env, execArgv, stdio: 'inherit' })
+const child = fork(new URL('../../crash-matrix/child.ts', import.meta.url), {
+  env,
+  execArgv: FORK_OPTIONS,
+  stdio: 'inherit',
+})
 const urls: { url: string; adminUrl: string } = (await once(child, 'message'))[0] as typeof urls
 after(async () => {
   child.kill('SIGKILL')
