@@ -3,6 +3,8 @@
 import type { Config } from '../../config.ts'
 import type { Actor } from '../../core/audit/audit.ts'
 import type { RestoredMark } from '../../core/tenants/restored.ts'
+import { Refusal } from '../../lib/errors.ts'
+import { isClash } from '../../lib/pg/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { Seal } from '../../lib/secrets.ts'
 import { keepAccounts, markUnlisted, type NamedAccount, refuseIfConnected } from './accounts.ts'
@@ -15,7 +17,7 @@ import type { Header } from './format.ts'
 import { load } from './load.ts'
 import type { Progress } from './progress.ts'
 import { asRefusal, checkMasterKey, reasonsOfDatabase, refuseEarly, refuseFor } from './reasons.ts'
-import { dropIndexes, emptyTables, lockAndFindData, runMissing, schemaOf } from './schema.ts'
+import { dropIndexes, emptyTables, findData, lockAndFindData, runMissing, schemaOf } from './schema.ts'
 import { InDoubt, type Session, withSession } from './session.ts'
 import { compareSettings, endSignIns, keepSettings } from './settings.ts'
 import { openSource, readHeader, type Source } from './source.ts'
@@ -85,8 +87,9 @@ async function inOneTransaction(
   { replace, ledgers, accounts, actor, progress, file }: RestoreOptions,
 ): Promise<Restored> {
   const { query } = session
-  await query('begin')
-  const { present, filled } = await lockAndFindData(query)
+  // Before the locks, too: a server that works with the tables would wait for them, and they for it.
+  refuseFor(await reasonsOfDatabase(query, replace, await findData(query)))
+  const { present, filled } = await beginAlone(query)
   refuseFor(await reasonsOfDatabase(query, replace, filled))
   await keepClocks(query)
   await gatherErased(query, ledgers, config)
@@ -120,6 +123,23 @@ async function inOneTransaction(
   await commit(query)
   await confirm()
   return { header, rows, erasures, inProgress, unlisted, mark }
+}
+
+const LOCK_ATTEMPTS = 5
+
+/** Begins the transaction with every table locked; again, if these locks and those of a server wait for each other. */
+async function beginAlone(query: Query): ReturnType<typeof lockAndFindData> {
+  for (let attempt = 1; ; attempt += 1) {
+    await query('begin')
+    try {
+      return await lockAndFindData(query)
+    } catch (error) {
+      if (!isClash(error)) throw error
+      await query('rollback')
+      if (attempt === LOCK_ATTEMPTS)
+        throw new Refusal('Tundish is running on this database and works with its tables: stop every process of it.')
+    }
+  }
 }
 
 // The simulators of this machine are not those of the backup, which may still run: a trial would charge at them.
