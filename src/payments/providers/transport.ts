@@ -45,10 +45,13 @@ export class Transport {
   async send(call: HttpCall, signal: AbortSignal): Promise<HttpResponse> {
     const response = await this.#send(call, signal)
     const text = await readText(response, call.maxResponseBytes ?? defaultMaxResponseBytes, signal)
+    const status = response.statusCode ?? 0
     try {
-      return { status: response.statusCode ?? 0, body: parse(text) }
+      return { status, body: parse(text) }
     } catch {
-      throw new ProviderError(`returned status ${response.statusCode} with a body that is not JSON`)
+      // A proxy in front of the provider, such as one that limits the rate, rejects calls with a page or a line of text.
+      if (causeOfRejection(status)) return { status, body: undefined }
+      throw new ProviderError(`returned status ${status} with a body that is not JSON`)
     }
   }
 

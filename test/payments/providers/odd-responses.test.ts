@@ -9,6 +9,7 @@ import { type Provider, ProviderError } from '../../../src/payments/providers/pr
 import { StripeProvider } from '../../../src/payments/providers/stripe/stripe.ts'
 import { Transport } from '../../../src/payments/providers/transport.ts'
 import { HandClock } from '../../support/time.ts'
+import { chargeRequest, charging } from './charging.ts'
 
 let body: string
 /** What is returned before `body`, to so many calls. */
@@ -78,6 +79,27 @@ for (const [name, empty] of Object.entries(EMPTY) as [keyof typeof ODD, unknown]
       await assert.rejects(list(), ProviderError)
       assert.equal(calls, 5)
     }
+    earlier.calls = 0
+  })
+
+for (const [name, provider] of Object.entries(providers) as [keyof typeof ODD, Provider][])
+  test(`${name}: a charge that a proxy rejects with a page, and not with JSON, was not begun`, async () => {
+    const request = chargeRequest('tok_visa', { providerCustomer: 'customer-1' })
+    for (const [status, cause] of [
+      [401, 'credentials'],
+      [403, 'credentials'],
+      [429, 'busy'],
+    ] as const)
+      for (const odd of ['<html>Sorry</html>', 'error code: 1015', '']) {
+        earlier = { status, body: odd, calls: 9 }
+        const { outcome, cause: told } = (await charging(provider).charge(request)) as {
+          outcome: string
+          cause?: string
+        }
+        assert.deepEqual([outcome, told], ['not_begun', cause], `${status} ${odd}`)
+      }
+    earlier = { status: 503, body: '<html>', calls: 9 }
+    assert.equal((await charging(provider).charge(request)).outcome, 'unknown')
     earlier.calls = 0
   })
 
