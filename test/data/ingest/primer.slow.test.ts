@@ -1,8 +1,11 @@
 // tundish import primer: the payments of an account with their people, cards and refunds; twice, killed, and with odd payments.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { spawnTundish, tundish } from '../../support/cli.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { PRIMER_MERCHANT, setUpPrimerShop } from '../../support/primer-billing.ts'
 
 const setup = setUpPrimerShop()
@@ -96,6 +99,45 @@ describe('import primer', () => {
     assert.ok(report.own >= 1)
     assert.deepEqual((await rows('nia')).length, before.length + 1)
     assert.deepEqual(await rows(own.user), [{ row: 'sale succeeded 5', token: own.card }])
+  })
+
+  test('a customer who is here already keeps their profile, and one without a profile gets one', async () => {
+    const lines = [
+      { record: 'profile', data: { id: 'pro_eve', created_at: '2026-01-01T00:00:00Z' } },
+      { record: 'customer', data: { external_id: 'eve', profile_id: 'pro_eve' } },
+      { record: 'customer', data: { external_id: 'fay', email: 'fay@example.com' } },
+    ]
+    const file = join(temporaryFolder(), 'here.ndjson')
+    writeFileSync(file, lines.map((one) => JSON.stringify(one)).join('\n'))
+    const stored = await tundish(['import', '--project', setup.shop.projectId, file], setup.billing.server.env)
+    assert.equal(stored.code, 0, stored.stderr)
+    const payments = [
+      await paid('tok_visa', { customerId: 'eve' }),
+      await paid('tok_visa', { customerId: 'fay', customer: { emailAddress: 'other@example.com' } }),
+    ]
+    const { code, stderr } = await run()
+    assert.equal(code, 0, stderr)
+    for (const payment of payments) assert.ok(!stderr.includes(payment), stderr)
+    const transactions = await setup.billing.db.query(
+      'select profile_id from transactions where project_id = $1 and id = any($2) order by profile_id',
+      [setup.shop.projectId, payments],
+    )
+    assert.deepEqual(
+      transactions.map(({ profile_id }) => profile_id),
+      ['fay', 'pro_eve'],
+    )
+    const customers = await setup.billing.db.query(
+      `select external_id, email, profile_id from customers where organization_id = $1 and external_id in ('eve', 'fay')
+       order by external_id`,
+      [setup.shop.id],
+    )
+    assert.deepEqual(
+      customers.map(({ external_id, email, profile_id }) => [external_id, email, profile_id]),
+      [
+        ['eve', null, 'pro_eve'],
+        ['fay', 'fay@example.com', 'fay'],
+      ],
+    )
   })
 
   test('a charge of Tundish that has no order here is not said to be here', async () => {

@@ -18,8 +18,8 @@ export interface PrimerTarget {
 /** The id of the billing customer: the `customerId` of the payment; without one each payment has its own customer. */
 export const externalIdOf = ({ id, customer }: Payment) => customer ?? `guest_${id}`
 
-/** A profile and a customer with the same id, for a person who is not here yet. */
-export function personLines(payment: Payment, isProfileHere: boolean): Line[] {
+/** A profile and a customer with the same id, for a person whose profile is not here yet. A customer that is here only gets the profile. */
+export function personLines(payment: Payment, here: { isCustomer: boolean; isProfile: boolean }): Line[] {
   const externalId = externalIdOf(payment)
   const id = recordId(externalId)
   const person = fieldsOf(payment.body['customer'])
@@ -27,16 +27,20 @@ export function personLines(payment: Payment, isProfileHere: boolean): Line[] {
   const country = textOf(fieldsOf(person['billingAddress'])['countryCode'])
   const profile = { record: 'profile', data: { id, created_at: payment.date, email, country } }
   return [
-    ...(isProfileHere ? [] : [profile]),
-    { record: 'customer', data: { external_id: externalId, email, profile_id: id } },
+    ...(here.isProfile ? [] : [profile]),
+    { record: 'customer', data: { external_id: externalId, ...(!here.isCustomer && { email }), profile_id: id } },
   ]
 }
 
-/**
- * The rows of a payment that is decided: one for each attempt, the refunds, and a transaction if it succeeded. `isSaved`: its
- * payment method is saved at Primer and can be charged.
- */
-export function paymentLines(payment: Payment, target: PrimerTarget, isSaved: boolean): Line[] {
+interface Known {
+  /** Whether the payment method is saved at Primer and can be charged. */
+  isSaved: boolean
+  /** The profile of the customer; undefined if it has that of `personLines`. */
+  profileId: string | undefined
+}
+
+/** The rows of a payment that is decided: one for each attempt, the refunds, and a transaction if it succeeded. */
+export function paymentLines(payment: Payment, target: PrimerTarget, { isSaved, profileId }: Known): Line[] {
   const { status, asked } = payment
   const hasSucceeded = status === 'SETTLED' || status === 'PARTIALLY_SETTLED'
   const hasFailed = status === 'DECLINED' || status === 'FAILED'
@@ -59,7 +63,7 @@ export function paymentLines(payment: Payment, target: PrimerTarget, isSaved: bo
     }),
   )
   if (!hasSucceeded) return rows
-  return [...rows, transactionLine(payment, target, minor), ...refundLines(payment, target)]
+  return [...rows, transactionLine(payment, target, minor, profileId), ...refundLines(payment, target)]
 }
 
 function refundLines(payment: Payment, target: PrimerTarget): Line[] {
@@ -104,13 +108,18 @@ function row(payment: Payment, { merchantId }: PrimerTarget, { purpose, id, at, 
   }
 }
 
-function transactionLine(payment: Payment, { isSandbox }: PrimerTarget, minor: bigint): Line {
+function transactionLine(
+  payment: Payment,
+  { isSandbox }: PrimerTarget,
+  minor: bigint,
+  profileId = recordId(externalIdOf(payment)),
+): Line {
   const currency = payment.asked.currencyCode.toLowerCase()
   const price = Number(minor)
   return {
     record: 'transaction',
     data: {
-      ...{ id: recordId(payment.id), created_at: payment.date, profile_id: recordId(externalIdOf(payment)) },
+      ...{ id: recordId(payment.id), created_at: payment.date, profile_id: profileId },
       ...{ currency, price, price_usd: currency === 'usd' ? price : null, sandbox: isSandbox, subscription_id: null },
     },
   }

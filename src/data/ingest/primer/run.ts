@@ -110,8 +110,14 @@ async function storePayments(run: PrimerImport, ids: string[]): Promise<void> {
   const { app, target, tally, signal, isDry } = run
   const payments = (await inParallel(ids, (id) => readOne(run, id))).filter((one) => one !== undefined)
   const tokens = await savedTokens(run, payments)
-  const people = await peopleLines(run, payments)
-  const lines = payments.flatMap((payment) => converted(run, payment, tokens))
+  const profiles = await profilesOf(run, payments)
+  const people = await peopleLines(run, payments, profiles)
+  const lines = payments.flatMap((payment) =>
+    converted(run, payment, {
+      isSaved: payment.token !== null && tokens.has(payment.token),
+      profileId: profiles.get(externalIdOf(payment)) ?? undefined,
+    }),
+  )
   if (lines.length === 0) return
   const rejecting = { tally, onRejected: run.onRejected }
   fitLines(rejecting, [...people, ...lines])
@@ -137,9 +143,9 @@ async function readOne(run: PrimerImport, id: string): Promise<Payment | undefin
   }
 }
 
-function converted(run: PrimerImport, payment: Payment, tokens: ReadonlySet<string>): Line[] {
+function converted(run: PrimerImport, payment: Payment, known: Parameters<typeof paymentLines>[2]): Line[] {
   try {
-    return paymentLines(payment, run.target, payment.token !== null && tokens.has(payment.token))
+    return paymentLines(payment, run.target, known)
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error
     reject({ tally: run.tally, onRejected: run.onRejected }, payment.id, error.message)
@@ -154,23 +160,25 @@ async function savedTokens(run: PrimerImport, payments: Payment[]): Promise<Read
   return new Set(each.flatMap((tokens) => [...tokens]))
 }
 
-/** Profiles and customers of people who are not here yet; who is here stays as it is. */
-async function peopleLines({ app, target }: PrimerImport, payments: Payment[]): Promise<Line[]> {
-  const people = new Map(payments.map((payment) => [externalIdOf(payment), payment]))
-  const ids = [...people.keys()]
-  const { organizationId, projectId } = target
-  const customers = await app.db.query(
-    'select external_id from customers where organization_id = $1 and external_id = any($2)',
-    [organizationId, ids],
+/** The profiles of the customers of these payments that are here: null for one without a profile. */
+async function profilesOf({ app, target }: PrimerImport, payments: Payment[]) {
+  const customers = await app.db.query<{ external_id: string; profile_id: string | null }>(
+    'select external_id, profile_id from customers where organization_id = $1 and external_id = any($2)',
+    [target.organizationId, payments.map(externalIdOf)],
   )
-  const profiles = await app.db.query('select id from profiles where project_id = $1 and id = any($2)', [
-    projectId,
-    ids.map(recordId),
+  return new Map(customers.map(({ external_id, profile_id }) => [external_id, profile_id]))
+}
+
+/** Profiles of people who have none here, and customers who are not here yet. */
+async function peopleLines({ app, target }: PrimerImport, payments: Payment[], profiles: Map<string, string | null>) {
+  const people = new Map(payments.map((payment) => [externalIdOf(payment), payment]))
+  const here = await app.db.query('select id from profiles where project_id = $1 and id = any($2)', [
+    target.projectId,
+    [...people.keys()].map(recordId),
   ])
-  const known = new Set(customers.map(({ external_id }) => external_id))
-  const isProfile = new Set(profiles.map(({ id }) => id))
+  const isHere = new Set(here.map(({ id }) => id))
   return [...people].flatMap(([id, payment]) =>
-    known.has(id) ? [] : personLines(payment, isProfile.has(recordId(id))),
+    profiles.get(id) ? [] : personLines(payment, { isCustomer: profiles.has(id), isProfile: isHere.has(recordId(id)) }),
   )
 }
 
