@@ -53,7 +53,7 @@ async function attempt(app: Shared, taken: Taken, { resolve, signal }: Sending):
   if (destination.kind === 'email') {
     // Loaded here, because the library for mail takes a tenth of a start, and most processes send none.
     const { sendMail } = await import('./mail.ts')
-    return sendMail(app.config.mail, address, { ...content, url, id: taken.id })
+    return sendMail(app.config.mail, address, { ...content, url, id: taken.id }, { signal })
   }
   const { webhookAllowPrivate: allowPrivate } = app.config
   const options = { allowPrivate, resolve, deadlineMs: DEADLINE_MS, ...(signal && { signal }) }

@@ -4,8 +4,10 @@ import type { Outcome } from '../../core/events/send.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import type { MailSettings } from '../../lib/mail-settings.ts'
 
-// The mail server has this long for each step.
+// The mail server has this long for each step, and for all of them: a server that sends a line now and then would hold up all other
+// messages, and after the lease of the queue another process would send the mail too.
 const STEP_MS = 10_000
+const DEADLINE_MS = 60_000
 
 interface Mail {
   /** The same at every attempt, so that a mail that arrived twice is recognized. */
@@ -15,11 +17,18 @@ interface Mail {
   url: string | undefined
 }
 
+interface Limits {
+  deadlineMs?: number
+  /** Ends the attempt, because this process stops. */
+  signal?: AbortSignal | undefined
+}
+
 /** Never throws: every failure is an outcome. No reply of the server is kept, which may repeat the address. */
 export async function sendMail(
   settings: MailSettings | undefined,
   to: string,
   { id, title, lines, url }: Mail,
+  { deadlineMs = DEADLINE_MS, signal: stop }: Limits = {},
 ): Promise<Omit<Outcome, 'answer'>> {
   if (!settings) return failed('No mail server is set: SMTP_URL and SMTP_FROM.')
   const { url: server, from } = settings
@@ -29,10 +38,14 @@ export async function sendMail(
     const text = [...lines.map(hideSecrets), ...(url === undefined ? [] : ['', url])].join('\n')
     const domain = new URL(server).hostname
     const headers = { 'Auto-Submitted': 'auto-generated' }
-    await transport.sendMail({ from, to, subject: title, text, messageId: `<${id}@${domain}>`, headers })
+    const messageId = `<${id}@${domain}>`
+    const signal = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(stop ? [stop] : [])])
+    // As an object: the library reads a text by the syntax of headers, in which a part in parentheses is a comment.
+    const recipient = { name: '', address: to }
+    await transport.sendMail({ from, to: recipient, subject: title, text, messageId, headers, signal })
     return { status: 250, error: undefined, retryAfter: undefined }
   } catch (error) {
-    return failed(reason(error as { code?: string; responseCode?: number }))
+    return failed(reason(error as MailError))
   } finally {
     transport.close()
   }
@@ -45,13 +58,25 @@ const SENTENCES: Readonly<Record<string, string>> = {
   ECONNECTION: 'The mail server cannot be reached.',
   EDNS: 'The host name of the mail server is unknown.',
   ETIMEDOUT: 'The mail server did not respond in time.',
+  EABORT: 'The mail server did not respond in time.',
   EAUTH: 'The mail server rejects the user name or the password of SMTP_URL.',
   ETLS: 'The connection to the mail server could not be encrypted.',
   EENVELOPE: 'The mail server rejects the address.',
   EMESSAGE: 'The mail server rejects the message.',
 }
 
-function reason({ code, responseCode }: { code?: string; responseCode?: number }): string {
+interface MailError {
+  code?: string
+  /** The code of the system, where `code` is that of the library. */
+  originalCode?: string
+  responseCode?: number
+}
+
+// Of TLS and of certificates, as `CERT_HAS_EXPIRED`; those of connections have no underscore, but one of look-ups has: `EAI_AGAIN`.
+const isOfTls = (code: string | undefined): code is string => code !== undefined && /^(?!EAI).*_/.test(code)
+
+function reason({ code, originalCode, responseCode }: MailError): string {
+  if (isOfTls(originalCode)) return `${SENTENCES.ETLS!.slice(0, -1)} (${originalCode}).`
   const sentence = SENTENCES[code ?? ''] ?? `The message could not be handed to the mail server (${code ?? 'no code'}).`
   return responseCode === undefined ? sentence : `${sentence.slice(0, -1)} (${responseCode}).`
 }

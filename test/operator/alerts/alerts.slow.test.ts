@@ -265,10 +265,44 @@ test('a rule of today is decided from its hour on; one on a metric that is gone 
   )
 })
 
-test('a mail server that is down is an outcome', async () => {
-  const settings = { url: 'smtp://127.0.0.1:1', from: 'tundish@example.com' }
-  const sent = await sendMail(settings, 'owner@example.com', { id: 'x', title: '', lines: [], url: undefined })
-  assert.deepEqual([sent.status, sent.error], [undefined, 'The mail server cannot be reached.'])
+const SIMPLE = { id: 'x', title: '', lines: [], url: undefined }
+
+test('a mail server that is down, or whose connection cannot be encrypted, is an outcome', async () => {
+  const sent = (url: string) => sendMail({ url, from: 'tundish@example.com' }, 'owner@example.com', SIMPLE)
+  const down = await sent('smtp://127.0.0.1:1')
+  assert.deepEqual([down.status, down.error], [undefined, 'The mail server cannot be reached.'])
+  const plain = await sent(mail.url.replace('smtp:', 'smtps:'))
+  assert.match(plain.error!, /^The connection to the mail server could not be encrypted \(ERR_SSL_\w+\)\.$/)
+})
+
+test('a mail server that never ends its reply is left at the deadline, and when the process stops', {
+  timeout: 60_000,
+}, async () => {
+  mail.state.stalls = true
+  try {
+    const settings = { url: mail.url, from: 'tundish@example.com' }
+    const late = await sendMail(settings, 'owner@example.com', SIMPLE, { deadlineMs: 500 })
+    assert.deepEqual([late.status, late.error], [undefined, 'The mail server did not respond in time.'])
+    await put('alerts/low', low)
+    await alertsOnce(server.app, AbortSignal.timeout(2000))
+    const [message] = (await list('alert-messages')).filter((one: { status: string }) => one.status === 'pending')
+    assert.deepEqual([message.destination_id, message.attempts, message.error], ['owner', 0, null])
+  } finally {
+    mail.state.stalls = false
+  }
+  await twice()
+  assert.deepEqual(
+    mail.mails.map(({ to }) => to),
+    ['owner@example.com'],
+  )
+})
+
+test('no part of an address is taken for a comment', async () => {
+  await sendMail({ url: mail.url, from: 'tundish@example.com' }, 'a(b)c@example.com', SIMPLE)
+  assert.deepEqual(
+    mail.mails.map(({ to }) => to),
+    ['"a(b)c"@example.com'],
+  )
 })
 
 test('400 for a rule that cannot be decided, and for an address that cannot be reached', async () => {

@@ -1,4 +1,4 @@
-// A mail server on 127.0.0.1 that keeps the mails it receives, and refuses them when a test says so.
+// A mail server on 127.0.0.1 that keeps the mails it receives, and refuses them or holds them up when a test says so.
 
 import type { AddressInfo } from 'node:net'
 import { createServer, type Socket } from 'node:net'
@@ -11,7 +11,7 @@ export interface Mail {
 
 export async function startMailServer() {
   const mails: Mail[] = []
-  const state = { refuses: false }
+  const state = { refuses: false, stalls: false }
   const server = createServer((socket) => talk(socket, mails, state))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
@@ -24,7 +24,7 @@ export async function startMailServer() {
 }
 
 /** As much of SMTP (RFC 5321) as a client needs that authenticates and sends one mail. */
-function talk(socket: Socket, mails: Mail[], state: { refuses: boolean }): void {
+function talk(socket: Socket, mails: Mail[], state: { refuses: boolean; stalls: boolean }): void {
   let [received, to, data] = ['', '', undefined as string | undefined]
   const say = (line: string) => socket.write(`${line}\r\n`)
   const take = (line: string) => {
@@ -41,7 +41,11 @@ function talk(socket: Socket, mails: Mail[], state: { refuses: boolean }): void 
     const verb = line.slice(0, 4).toUpperCase()
     if (verb === 'EHLO') say('250-here\r\n250 AUTH PLAIN')
     else if (verb === 'AUTH') say('235 welcome')
-    else if (verb === 'MAIL') say(state.refuses ? '451 not now, someone@example.com' : '250 ok')
+    else if (verb === 'MAIL' && state.stalls) {
+      // A reply that never ends, of which a line comes now and then.
+      const timer = setInterval(() => say('250-wait'), 50)
+      socket.on('close', () => clearInterval(timer))
+    } else if (verb === 'MAIL') say(state.refuses ? '451 not now, someone@example.com' : '250 ok')
     else if (verb === 'RCPT') {
       to = /<(.*)>/.exec(line)![1]!
       say('250 ok')
