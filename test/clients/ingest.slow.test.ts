@@ -221,16 +221,17 @@ test('a clear error when the queue is full or the key is wrong; close returns wh
   assert.throws(() => none.identify({ id: 'a' }), /^TypeError: Give the client a projectKey/)
 })
 
-/** Runs a program that queues so many people and ends; returns what it printed to the standard error. */
-async function queueAndEnd(people: number, key: string): Promise<string> {
+/** Runs a program that queues so many people, does `then` and ends; returns what it printed to the standard error. */
+async function queueAndEnd(people: number, key: string, { then = '', url = server.url } = {}): Promise<string> {
   const client = join(import.meta.dirname, '../../clients/js/src/index.ts')
   const program = `
     import { Tundish } from ${JSON.stringify(client)}
     const tundish = new Tundish({ url: process.env.URL, projectKey: process.env.KEY })
-    for (let n = 0; n < ${people}; n += 1) tundish.identify({ id: 'p' + n, created_at: '${created_at}' })`
+    for (let n = 0; n < ${people}; n += 1) tundish.identify({ id: 'p' + n, created_at: '${created_at}' })
+    ${then}`
   const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', program]
   const { stderr } = await promisify(execFile)(process.execPath, args, {
-    env: { URL: server.url, KEY: key },
+    env: { URL: url, KEY: key },
     timeout: 60_000,
   })
   return stderr
@@ -249,4 +250,11 @@ test('a program whose key is revoked says that it is refused, and which records 
     'Tundish did not write profile p0: not_sent',
     'Tundish did not write profile p1: not_sent',
   ])
+})
+
+test('a program whose flush had too little time ends while the server stays away', async () => {
+  const then = 'await tundish.flush({ timeoutMs: 1 }).catch(({ message }) => console.error(message))'
+  const lines = (await queueAndEnd(1, 'secret_any', { then, url: 'http://127.0.0.1:1' })).trim().split('\n')
+  assert.ok(lines.includes('The records were not sent within 1 ms.'), lines.join())
+  assert.equal(lines.at(-1), 'Tundish did not write profile p0: not_sent')
 })

@@ -89,12 +89,17 @@ export class Ingest {
 
   async flush({ timeoutMs }: { timeoutMs?: number | undefined } = {}): Promise<void> {
     if (this.#queue.length === 0) return
-    const until = this.#taken
-    const sent = new Promise<void>((resolve, reject) => this.#waiters.push({ until, resolve, reject }))
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const sent = new Promise<void>((resolve, reject) => {
+      const waiter = { until: this.#taken, resolve, reject }
+      this.#waiters.push(waiter)
+      const late = () => this.#settle(new Error(`The records were not sent within ${timeoutMs} ms.`), [waiter])
+      if (timeoutMs !== undefined) timer = setTimeout(late, timeoutMs)
+    })
     // A program that waits must not end.
     this.#timer?.ref?.()
     void this.#send()
-    await (timeoutMs === undefined ? sent : within(sent, timeoutMs))
+    await sent.finally(() => clearTimeout(timer))
   }
 
   async close({ timeoutMs = CLOSE_MS }: { timeoutMs?: number | undefined } = {}): Promise<RecordToWrite[]> {
@@ -166,17 +171,17 @@ export class Ingest {
     guarded(() => this.#onRejected(rejected))
   }
 
-  /** Ends the flushes whose records have their response, or all with an error. */
-  #settle(error?: Error): void {
-    const over = this.#waiters.filter(({ until }) => error || until <= this.#done)
+  /** Ends the flushes whose records have their response, or with an error all or these. */
+  #settle(error?: Error, over = this.#waiters.filter(({ until }) => error || until <= this.#done)): void {
     this.#waiters = this.#waiters.filter((waiter) => !over.includes(waiter))
+    if (this.#waiters.length === 0) this.#timer?.unref?.()
     for (const { resolve, reject } of over) error ? reject(error) : resolve()
   }
 
   /** A timer that lets the program end, unless it waits for a flush: before the end, what is queued is sent. */
   #start(ms: number, work: () => void): void {
     this.#timer = setTimeout(work, ms) as Timer
-    if (this.#waiters.length === 0) (this.#timer as { unref?: () => void }).unref?.()
+    if (this.#waiters.length === 0) this.#timer.unref?.()
   }
 }
 
@@ -189,7 +194,7 @@ function unaltered(this: Record<string, unknown>, name: string, value: unknown):
 }
 
 /** A number in some runtimes. */
-type Timer = { ref?: () => void }
+type Timer = { ref?: () => void; unref?: () => void }
 
 interface Waiter {
   until: number
@@ -207,13 +212,6 @@ function firstOf(queue: Waiting[], most: number): Waiting[] {
 
 /** Such as a wrong key: waiting does not help. */
 const isRefusal = (error: unknown) => error instanceof TundishError && error.status < 500 && !isNotDone(error)
-
-function within(work: Promise<void>, ms: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`The records were not sent within ${ms} ms.`)), ms)
-    work.then(resolve, reject).finally(() => clearTimeout(timer))
-  })
-}
 
 const onExit = new Set<() => Promise<void>>()
 let isWatching = false
