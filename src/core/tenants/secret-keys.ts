@@ -87,19 +87,24 @@ export async function createKey(
   }
 }
 
-/** Creates a successor of the same name; the old key stays valid for `overlapSeconds`. */
+/**
+ * Creates a successor of the same name, which ends when the old key would have ended; the old key stays valid for `overlapSeconds`. It may be
+ * rotated again in that time, as when the text of the first successor is lost.
+ */
 export async function rotateKey(query: Query, seal: Seal, tenant: Tenant, id: string, overlapSeconds: number) {
-  const [before] = await query('select expires_at from secret_keys where id::text = $1', [id])
   const [old] = await query(
-    `update secret_keys set expires_at = least(coalesce(expires_at, 'infinity'), db_clock() + make_interval(secs => $4))
-     where ${OWNED} and id::text = $3 and ${LIVING} returning name, array_to_string(scopes, ',') as scopes, expires_at, rate_limit, rate_limit_burst`,
+    `update secret_keys set expires_at = least(coalesce(expires_at, 'infinity'), db_clock() + make_interval(secs => $4)),
+       own_expires_at = coalesce(own_expires_at, expires_at, 'infinity')
+     where ${OWNED} and id::text = $3 and ${LIVING}
+     returning name, array_to_string(scopes, ',') as scopes, expires_at, nullif(own_expires_at, 'infinity') as until,
+       rate_limit, rate_limit_burst`,
     [...owner(tenant), id, overlapSeconds],
   )
   if (!old) throw noSuchKey(id)
   const made = await createKey(query, seal, tenant, {
     name: old.name!,
     scopes: old.scopes?.split(',') ?? null,
-    until: before!.expires_at ?? null,
+    until: old.until ?? null,
     rate: rateOf(old.rate_limit, old.rate_limit_burst),
   })
   return { ...made, previous_expires_at: instantFromPg(old.expires_at!) }

@@ -157,6 +157,22 @@ test('scoped keys sign no webhooks, are listed with scopes, keep them when rotat
   assert.equal(bad.status, 400)
 })
 
+test('a key that is rotated again during the overlap has a successor that ends when the key was to end, not with the overlap', async () => {
+  const keys = `/projects/${project.id}/keys`
+  for (const settings of [{}, { expires_seconds: 90 * 86_400 }]) {
+    const { body: made } = await server.admin(keys, { method: 'POST', body: { name: 'twice', ...settings } })
+    const rotate = async (overlap_seconds: number) =>
+      (await server.admin(`${keys}/${made.id}/rotate`, { method: 'POST', body: { overlap_seconds } })).body
+    const [first, second] = [await rotate(3600), await rotate(7200)]
+    assert.equal(first.expires_at, made.expires_at)
+    assert.equal(second.expires_at, made.expires_at)
+    assert.equal(second.previous_expires_at, first.previous_expires_at)
+    const revoked = await server.admin(`${keys}/${made.id}`, { method: 'DELETE' })
+    assert.equal(revoked.status, 200, revoked.text)
+    assert.equal((await server.api('/funnels', { key: second.secret_key })).status, 200)
+  }
+})
+
 test('a key has a lower rate than the others, also after a rotation; the lower of it and that of the project holds', async () => {
   const mine = await server.project()
   const path = `/projects/${mine.id}`
