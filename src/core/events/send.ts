@@ -43,22 +43,38 @@ export async function send(
   }
 }
 
+interface Resolving {
+  allowPrivate: boolean
+  /** The addresses of the name servers; those of the system if left out. */
+  servers?: () => string[]
+}
+
 /**
  * Resolves names by the system, hosts file included, where private addresses are allowed. Otherwise by the name servers
  * alone: the system's look-ups share a few threads, so that a few unanswered names would delay all others.
  */
-export function resolverFor({ allowPrivate }: { allowPrivate: boolean }): Resolve {
+export function resolverFor({ allowPrivate, servers }: Resolving): Resolve {
   if (allowPrivate) return (host) => dns.lookup(host, { all: true })
-  const resolver = new dns.Resolver({ timeout: 2000, tries: 2 })
+  let resolver = openResolver(servers)
   return async (host) => {
     const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
     const found = answers.flatMap((answer, n) =>
       answer.status === 'fulfilled' ? answer.value.map((address) => ({ address, family: n === 0 ? 4 : 6 })) : [],
     )
     const [first] = answers
-    if (found.length === 0 && first.status === 'rejected') throw first.reason
+    if (found.length === 0 && first.status === 'rejected') {
+      // A resolver keeps the name servers that the system had when it was made.
+      resolver = openResolver(servers)
+      throw first.reason
+    }
     return found
   }
+}
+
+function openResolver(servers: Resolving['servers']): dns.Resolver {
+  const resolver = new dns.Resolver({ timeout: 2000, tries: 2 })
+  if (servers) resolver.setServers(servers())
+  return resolver
 }
 
 class RefusedAddress extends Error {}
@@ -151,9 +167,10 @@ const SENTENCES: Record<string, string> = {
 function reason(error: unknown, { deadlineMs, signal }: SendOptions): string {
   if (error instanceof RefusedAddress)
     return 'The host is not at a public address (WEBHOOK_ALLOW_PRIVATE=true allows others).'
-  const { name, code, message } = error as NodeJS.ErrnoException
+  const { name, code, message, syscall } = error as NodeJS.ErrnoException
   if (signal?.aborted) return 'Tundish was stopped.'
   if (name === 'AbortError' || name === 'TimeoutError') return `There was no response within ${deadlineMs / 1000} s.`
+  if (code === 'ECONNREFUSED' && syscall?.startsWith('query')) return SENTENCES.ETIMEOUT!
   // Errors of certificates and broken HTTP have many codes, which are short and contain no data.
   return (
     SENTENCES[code ?? ''] ?? (code ? `The request failed: ${code}.` : `The request failed: ${message.slice(0, 200)}`)

@@ -1,5 +1,7 @@
 // One attempt: where it may go, how long it may take, and what is reported without a response.
 import assert from 'node:assert/strict'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
 import { after, test } from 'node:test'
 import { resolverFor, type SendOptions, send } from '../../../src/core/events/send.ts'
 import { startReceiver } from '../../support/receiver.ts'
@@ -103,4 +105,35 @@ test('a status that came in time counts, though its body never ends', async () =
 test('where private addresses are allowed, names of the hosts file are known', async () => {
   const found = await resolverFor({ allowPrivate: true })('localhost')
   assert.ok(found.some(({ address }) => address === '127.0.0.1' || address === '::1'))
+})
+
+/** A name server on 127.0.0.1 whose every name has the address 192.0.1.1. */
+async function startNameServer() {
+  const socket = createSocket('udp4')
+  socket.on('message', (query, { port, address }) => {
+    const end = query.indexOf(0, 12) + 5
+    const isIpv4 = query.readUInt16BE(end - 4) === 1
+    const head = [...query.subarray(0, 2), 0x81, 0x80, 0, 1, 0, isIpv4 ? 1 : 0, 0, 0, 0, 0]
+    const record = isIpv4 ? [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 1, 1] : []
+    socket.send(Buffer.from([...head, ...query.subarray(12, end), ...record]), port, address)
+  })
+  socket.bind(0, '127.0.0.1')
+  await once(socket, 'listening')
+  return { address: `127.0.0.1:${socket.address().port}`, close: () => socket.close() }
+}
+
+test('name servers that are others since the start are found after a look-up that failed', async () => {
+  const server = await startNameServer()
+  const gone = await startNameServer()
+  gone.close()
+  let servers = [gone.address]
+  const resolve = resolverFor({ allowPrivate: false, servers: () => servers })
+  try {
+    servers = [server.address]
+    const outcome = await post('http://hooks.example.com/', { resolve, deadlineMs: 30_000 })
+    assert.equal(outcome.error, 'The name server did not respond.')
+    assert.deepEqual(await resolve('hooks.example.com'), [{ address: '192.0.1.1', family: 4 }])
+  } finally {
+    server.close()
+  }
 })
