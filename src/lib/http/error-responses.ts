@@ -52,10 +52,14 @@ function asApiError(error: unknown, request: FastifyRequest): ApiError {
   if (statusCode === 415) return wrongMediaType(request.headers['content-type'])
   if (statusCode === 400)
     return new ApiError(400, 'body_incomplete', 'The body is shorter or longer than Content-Length.')
+  if (hasGone(error, request)) return new ApiError(400, 'body_incomplete', 'The body broke off.')
   const later = whyLater(error)
   if (later) return tryLater(...later)
   return new ApiError(500, 'internal_error', 'Internal error.')
 }
+
+/** Whether the caller closed the connection while a body was read that the framework does not read itself. */
+export const hasGone = (error: unknown, { raw }: FastifyRequest): boolean => error === raw.errored
 
 /** The code and message of a temporary error of the database; undefined for other errors. */
 export function whyLater(error: unknown): [code: string, message: string] | undefined {

@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
 import { ApiError, tryLater } from '../../lib/errors.ts'
-import { whyLater } from '../../lib/http/error-responses.ts'
+import { hasGone, whyLater } from '../../lib/http/error-responses.ts'
 import { shorten } from '../../lib/text.ts'
 import { formOf } from './forms.ts'
 import { type Html, html } from './html.ts'
@@ -26,7 +26,7 @@ export function showError({ log }: App, error: unknown, request: FastifyRequest,
   const known = asRefusal(error)
   const status = known?.status ?? (error as { statusCode?: number }).statusCode ?? 500
   const { id: request_id, tenant } = request
-  if (!known || status >= 500)
+  if ((!known || status >= 500) && !hasGone(error, request))
     log.error({ request_id, tenant, route: request.routeOptions?.url, err: error }, 'A page failed.')
   const sentence =
     known?.message ??

@@ -1,5 +1,7 @@
 // What every endpoint with a body does with it: media types, strict JSON, limits, and a sentence for whatever is wrong.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { after, describe, test } from 'node:test'
 import { insert } from '../../support/data.ts'
 import { sendBytes, startTestServer } from '../../support/server.ts'
@@ -132,4 +134,30 @@ describe('a body', () => {
     assert.match(response, /^HTTP\/1.1 413 /)
     assert.match(response, /\r\nx-request-id: /i)
   })
+})
+
+test('a caller who goes away while a body is read is no failure of the server', async () => {
+  const record = `${JSON.stringify({ record: 'profile', data: { id: 'half', created_at: '2026-01-31T09:00:00Z' } })}\n`
+  const lines = [
+    'POST /public/v1/records HTTP/1.1',
+    `Service-Secret: ${project.key}`,
+    'Content-Type: application/x-ndjson',
+  ]
+  const form = ['POST /theme HTTP/1.1', `Origin: ${server.adminUrl}`, 'Content-Type: application/x-www-form-urlencoded']
+  for (const [url, head, sent] of [
+    [server.url, lines, record],
+    [server.url, lines, record.repeat(20_000)],
+    [server.adminUrl, form, 'theme='],
+  ] as const) {
+    const { host, hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname)
+    socket.resume()
+    socket.end([...head, `Host: ${host}`, `Content-Length: ${sent.length + 1}`, '', sent].join('\r\n'))
+    await once(socket, 'close')
+  }
+  assert.equal((await project.get('/profiles/half')).status, 404)
+  assert.deepEqual(
+    server.logLines().filter((line) => JSON.parse(line).level >= 50),
+    [],
+  )
 })
