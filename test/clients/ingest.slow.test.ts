@@ -222,14 +222,18 @@ test('a clear error when the queue is full or the key is wrong; close returns wh
 })
 
 /** Runs a program that queues so many people, does `then` and ends; returns what it printed to the standard error. */
-async function queueAndEnd(people: number, key: string, { then = '', url = server.url } = {}): Promise<string> {
+async function queueAndEnd(
+  people: number,
+  key: string,
+  { then = '', url = server.url, flags = [] as string[] } = {},
+): Promise<string> {
   const client = join(import.meta.dirname, '../../clients/js/src/index.ts')
   const program = `
     import { Tundish } from ${JSON.stringify(client)}
     const tundish = new Tundish({ url: process.env.URL, projectKey: process.env.KEY })
     for (let n = 0; n < ${people}; n += 1) tundish.identify({ id: 'p' + n, created_at: '${created_at}' })
     ${then}`
-  const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', program]
+  const args = [...flags, '--disable-warning=ExperimentalWarning', '--input-type=module', '-e', program]
   const { stderr } = await promisify(execFile)(process.execPath, args, {
     env: { URL: url, KEY: key },
     timeout: 60_000,
@@ -250,6 +254,26 @@ test('a program whose key is revoked says that it is refused, and which records 
     'Tundish did not write profile p0: not_sent',
     'Tundish did not write profile p1: not_sent',
   ])
+})
+
+test('a client whose records are sent is not kept for the end of the program', async () => {
+  const then = `
+    let collected = 0
+    const registry = new FinalizationRegistry(() => { collected += 1 })
+    const options = { url: process.env.URL, projectKey: process.env.KEY }
+    for (let n = 0; n < 10; n += 1) {
+      const one = new Tundish(options)
+      registry.register(one)
+      one.identify({ id: 'kept' + n, created_at: '${created_at}' })
+      await one.flush()
+    }
+    for (let tries = 0; collected < 5 && tries < 500; tries += 1) {
+      gc()
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    console.error(collected < 5 ? 'kept' : 'collected')`
+  const key = await keyOf(server, await server.project())
+  assert.equal((await queueAndEnd(0, key, { then, flags: ['--expose-gc'] })).trim(), 'collected')
 })
 
 test('a program whose flush had too little time ends while the server stays away', async () => {

@@ -145,6 +145,8 @@ export class Ingest {
       }
     }
     this.#isSending = false
+    // Else a program that makes a client for each request would keep all of them.
+    onExit.delete(this.#end)
   }
 
   /** Sends some records once. A call that is refused as a whole is made smaller until the bad record is alone. */
