@@ -63,7 +63,7 @@ export async function createEndpoint(
   return id
 }
 
-/** Changes the given settings. Enabling it, or another address, resets its failures; enabling it delivers its pending events at once. */
+/** Changes the given settings. Enabling it, or another address, resets its failures and delivers its pending events at once. */
 export async function setEndpoint(
   query: Query,
   projectId: string,
@@ -84,7 +84,9 @@ export async function setEndpoint(
      where project_id = $1 and id = $2`,
     [projectId, id, url, kinds, change.enabled ?? null],
   )
-  if (change.enabled && before.enabled !== 't') await query(HURRY, [projectId, id, LEASE_SECONDS])
+  const isOpened = change.enabled && before.enabled !== 't'
+  const isElsewhere = url !== null && url !== before.url
+  if (isOpened || isElsewhere) await query(HURRY, [projectId, id, LEASE_SECONDS])
 }
 
 // What failed before may wait for a day. What is due within a lease may be an attempt in progress, and is due soon.

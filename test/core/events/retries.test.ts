@@ -126,22 +126,25 @@ test('410 disables the endpoint; waiting events are delivered once it is enabled
   await events.remove(id)
 })
 
-test('enabling an endpoint sends what waits for its next attempt at once', async () => {
+test('enabling an endpoint, or giving it another address, sends what waits for its next attempt at once', async () => {
   let status = 500
   const target = await events.receiver(() => status)
   const id = await events.endpoint(target.url)
-  const eventId = await events.event()
-  assert.ok(await events.attempted(eventId, 1))
-  const set = (enabled: boolean) =>
-    events.app.db.tx((q) => setEndpoint(q, PROJECT, id, { enabled }, { allowPrivate: true }))
-  await set(false)
-  await events.query(
-    `update webhook_deliveries set next_attempt_at = db_clock() + interval '20 hours', failures = 8 where event_id = $1`,
-    [eventId],
-  )
-  status = 200
-  await set(true)
-  assert.ok(await events.became(eventId, 'succeeded'))
+  const set = (change: Parameters<typeof setEndpoint>[3]) =>
+    events.app.db.tx((q) => setEndpoint(q, PROJECT, id, change, { allowPrivate: true }))
+  for (const change of [{ enabled: true }, { url: `${target.url}/other` }]) {
+    status = 500
+    const eventId = await events.event()
+    assert.ok(await events.attempted(eventId, 1))
+    if (change.enabled) await set({ enabled: false })
+    await events.query(
+      `update webhook_deliveries set next_attempt_at = db_clock() + interval '20 hours', failures = 8 where event_id = $1`,
+      [eventId],
+    )
+    status = 200
+    await set(change)
+    assert.ok(await events.became(eventId, 'succeeded'))
+  }
   await events.remove(id)
 })
 
