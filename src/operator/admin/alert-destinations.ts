@@ -118,6 +118,7 @@ const put = change({
     const sealed = sealAddress(app.seal, projectId, id, address)
     const shown = shownAddress(kind, address)
     await query(PUT, [projectId, id, kind, sealed, shown, JSON.stringify([...new Set(receives)])])
+    if (before && (before.kind !== kind || before.shown !== shown)) await query(HURRY, [projectId, id])
     const [row] = await query(
       `select ${destination.namedColumns}, kind, shown, receives from alert_destinations d where d.project_id = $1 and d.id = $2`,
       [projectId, id],
@@ -135,6 +136,11 @@ const PUT = `
   select $1, $2, $3, $4, $5, $6::jsonb, at, at from (select db_clock() as at) now
   on conflict (project_id, id) do update set kind = excluded.kind, address = excluded.address, shown = excluded.shown,
     receives = excluded.receives, updated_at = excluded.updated_at, last_error = null, failing_since = null`
+
+// What failed at the address before may wait for hours. What is due within the lease of the queue may be an attempt in progress, and is due soon.
+const HURRY = `
+  update alert_messages set next_attempt_at = db_clock(), scheduled_at = db_clock()
+  where project_id = $1 and destination_id = $2 and status = 'pending' and next_attempt_at > db_clock() + interval '2 minutes'`
 
 async function refuseTooMany(query: Query, projectId: string): Promise<void> {
   const [count] = await query('select count(*) as n from alert_destinations where project_id = $1', [projectId])

@@ -222,6 +222,25 @@ test('a receiver that fails is tried again later, each failure shown, and given 
   assert.doesNotMatch(JSON.stringify([messages, server.logLines()]), /mail-password|someone@/)
 })
 
+test('another address of a destination is sent at once what waits for its next attempt', async () => {
+  status = 500
+  await put('alerts/low', low)
+  await twice()
+  assert.equal(arrived('/hook').length, 1)
+  await rows(
+    `update alert_messages set next_attempt_at = db_clock() + interval '4 hours' where project_id = $1 and status = 'pending'`,
+  )
+  status = 204
+  await put('alert-destinations/hook', { kind: 'webhook', address: `${receiver.url}/hook`, receives: ['alert'] })
+  await twice()
+  assert.equal(receiver.arrivals.length, 2)
+  await put('alert-destinations/hook', { kind: 'webhook', address: `${receiver.url}/corrected` })
+  await put('alert-destinations/chat', { kind: 'slack', address: `${receiver.url}/services/T0/B0/new` })
+  await twice()
+  const at = ['/corrected', '/services/T0/B0/new'].map((path) => arrived(path).length)
+  assert.deepEqual([receiver.arrivals.length, at], [4, [1, 1]])
+})
+
 test('figures that are not complete are reported once, and the rules are decided when they are', async () => {
   await put('alerts/low', low)
   await rows(`insert into figure_marks (project_id, family, day) values ($1, 'visits', '2027-03-09')`)
