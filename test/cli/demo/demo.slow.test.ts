@@ -143,7 +143,7 @@ test('a start that waits for another one has more time than a statement', async 
   }
 })
 
-test('serve --demo makes its DATA_DIR on its own database address', { timeout: 120_000 }, async () => {
+test('serve --demo makes its DATA_DIR on its own database address', async (t) => {
   const database = await freshDatabase()
   const MASTER_KEY = Buffer.alloc(32, 1).toString('base64')
   const env = {
@@ -154,10 +154,11 @@ test('serve --demo makes its DATA_DIR on its own database address', { timeout: 1
     ADMIN_PORT: '0',
   }
   const child = spawnTundish(['serve', '--demo'], env)
+  t.after(() => child.kill('SIGKILL'))
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
   const ended = once(child, 'exit')
-  await Promise.race([ended, until('the calls are printed', () => output.includes('payment/refund'), 90_000)])
+  await Promise.race([ended, until('the calls are printed', () => output.includes('payment/refund'), 300_000)])
   child.kill('SIGTERM')
   assert.deepEqual(await ended, [0, null], output)
   await database.drop()
