@@ -1,7 +1,7 @@
 // The discovery document of the OpenID Connect provider, and how this installation authenticates there.
 import {
   allowInsecureRequests,
-  ClientSecretBasic,
+  type ClientAuth,
   ClientSecretPost,
   Configuration,
   discovery,
@@ -18,7 +18,7 @@ export async function discover({ issuer, clientId, clientSecret }: OidcSettings)
   const found = await discovery(new URL(issuer), clientId, clientSecret, undefined, { execute, timeout: TIMEOUT_S })
   const methods = found.serverMetadata().token_endpoint_auth_methods_supported ?? ['client_secret_basic']
   const authentication = methods.includes('client_secret_basic')
-    ? ClientSecretBasic(clientSecret)
+    ? basic(clientId, clientSecret)
     : ClientSecretPost(clientSecret)
   const configuration = new Configuration(found.serverMetadata(), clientId, clientSecret, authentication)
   configuration.timeout = TIMEOUT_S
@@ -26,3 +26,16 @@ export async function discover({ issuer, clientId, clientSecret }: OidcSettings)
   enableNonRepudiationChecks(configuration)
   return configuration
 }
+
+/**
+ * The standard has the id and the secret percent-encoded, and decoded by the provider, which Google for one does not do. So only the characters
+ * are that decoding would change: a hyphen or a dot is the same to both.
+ */
+const basic =
+  (clientId: string, clientSecret: string): ClientAuth =>
+  (_server, _client, _body, headers) => {
+    const pair = [encoded(clientId).replaceAll(':', '%3A'), encoded(clientSecret)].join(':')
+    headers.set('authorization', `Basic ${Buffer.from(pair).toString('base64')}`)
+  }
+
+const encoded = (text: string) => text.replaceAll(/[%+]|[^!-~]/gu, encodeURIComponent)

@@ -12,7 +12,7 @@ interface Account {
 
 type Claims = Record<string, unknown>
 
-export const CLIENT = { OIDC_CLIENT_ID: 'tundish', OIDC_CLIENT_SECRET: 'the secret of the client' }
+export const CLIENT = { OIDC_CLIENT_ID: 'tundish', OIDC_CLIENT_SECRET: 'the secret: of + the cli%65nt' }
 
 interface State {
   /** Changes the claims of ID tokens. */

@@ -228,6 +228,20 @@ test('behind two proxies the way back has the scheme that the browser used', asy
   }
 })
 
+test('a provider that does not decode the client id and the secret knows them, as Google does not', async () => {
+  const client = { OIDC_CLIENT_ID: '42-ab_c.apps.example.com', OIDC_CLIENT_SECRET: "GOCSPX-a_b.c~d!e*f'(/=:" }
+  const expected = Buffer.from(Object.values(client).join(':')).toString('base64')
+  provider.state.takenOver = ({ url, headers }, response) => {
+    if (url !== '/token') return false
+    const isKnown = headers.authorization === `Basic ${expected}`
+    response.writeHead(isKnown ? 400 : 401, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ error: isKnown ? 'invalid_grant' : 'invalid_client' }))
+    return true
+  }
+  const { stdout } = await tundish(['doctor'], { ...server.env, ...client })
+  assert.match(stdout, /127[^ ]+ accepts this installation/)
+})
+
 test('the doctor finds a provider that does not know this installation, is another one, or is away', async () => {
   const finding = async (env: Record<string, string> = {}) => {
     const { stdout } = await tundish(['doctor', '--json'], { ...server.env, ...env })
