@@ -48,8 +48,8 @@ export interface Refused {
   detail: string
   /** Whether it is about this installation and says nothing of the person: another client secret or issuer, a signature, a clock. */
   ofInstallation?: boolean
-  /** The claims that the provider sent in place of the missing one. */
-  sent?: string[]
+  /** What the provider sent: groups without a role, or the names of the claims in place of the missing one. */
+  sent?: string[] | undefined
   /** New tokens, where the refresh token was used before the failure: many providers accept it only once. */
   tokens?: Tokens
 }
@@ -98,7 +98,7 @@ export function openIdentityProvider(settings: OidcSettings, clock: { monotonicM
     const name = nameOf(all, claims.sub)
     if (settings.claim === 'email' && !isVerified(all)) return { why: 'unverified', detail: name }
     if (claim === undefined || claim === null) return { why: 'no claim', detail: name, sent: Object.keys(all).sort() }
-    if (!access) return { why: 'no role', detail: name }
+    if (!access) return { why: 'no role', detail: name, sent: settings.claim === 'email' ? undefined : groupsIn(claim) }
     return { subject: claims.sub, name, access, tokens }
   }
 
@@ -162,6 +162,13 @@ function claimOf(claims: Record<string, unknown>, name: string): unknown {
     .reduce<unknown>((value, part) => (value as Record<string, unknown> | null | undefined)?.[part], claims)
 }
 
+/** For the log, as they were sent: with a path, as ids, as objects. */
+const groupsIn = (claim: unknown): string[] =>
+  [claim]
+    .flat()
+    .slice(0, 50)
+    .map((one) => clean(typeof one === 'string' ? one : JSON.stringify(one)))
+
 /** Whether the address is the person's own: at many providers people enter whichever they like. */
 const isVerified = ({ email, email_verified }: Record<string, unknown>): boolean =>
   // Amazon Cognito sends a text.
@@ -185,11 +192,11 @@ function refusalOf(error: unknown, issuer: string): Refused {
   if (error instanceof AuthorizationResponseError)
     return {
       why: DOWN.has(error.error) ? 'unreachable' : 'refused',
-      detail: `${issuer} answers "${clean(error.error)}".`,
+      detail: responseOf(error, issuer),
     }
   if (error instanceof ResponseBodyError) {
     const isDown = isBusy(error) || DOWN.has(error.error)
-    const detail = `${issuer} answers "${clean(error.error)}".`
+    const detail = responseOf(error, issuer)
     return { why: isDown ? 'unreachable' : 'refused', detail, ofInstallation: error.error === 'invalid_client' }
   }
   if (error instanceof WWWAuthenticateChallengeError) {
@@ -205,6 +212,14 @@ function refusalOf(error: unknown, issuer: string): Refused {
   throw error
 }
 
+/** What it says, with the sentence in which most providers give the reason: the code of Entra ID is in there alone. */
+function responseOf(
+  { error, error_description }: AuthorizationResponseError | ResponseBodyError,
+  issuer: string,
+): string {
+  return `${issuer} answers "${clean(error)}"${error_description ? `: ${clean(error_description, 300)}` : '.'}`
+}
+
 /** Whether the provider fails, or limits requests: it says nothing of this one. */
 const isBusy = ({ status }: { status: number }) => status >= 500 || status === 429
 
@@ -212,4 +227,4 @@ const DOWN = new Set(['temporarily_unavailable', 'server_error', 'slow_down'])
 const UNREACHABLE = new Set(['OAUTH_TIMEOUT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON'])
 
 /** A text of the provider that is shown and logged: one line, of a limited length. */
-const clean = (text: string): string => shorten(text.replaceAll(/[\p{C}\s]+/gu, ' ').trim(), 100)
+const clean = (text: string, length = 100): string => shorten(text.replaceAll(/[\p{C}\s]+/gu, ' ').trim(), length)

@@ -49,6 +49,7 @@ export function mountOidc(scope: FastifyInstance, app: App, provider: IdentityPr
     const token = await beginPersonSession(app, result)
     setCookie(reply, sessionCookie, token, { seconds: SESSION_HOURS * 3600, secure: isSecure(request) })
     app.log.info({ person: result.subject }, 'Signed in to the dashboard.')
+    if (result.tokens.refresh === undefined) app.log.warn({ person: result.subject }, NO_REFRESH_TOKEN)
     // A page, not a redirect: after a link from another site the browser would not send the new cookie with a redirect.
     return sendDocument(request, reply.header('refresh', `0; url=${to}`), 'Signed in', signedIn(to))
   })
@@ -103,6 +104,9 @@ function refuse({ log, config }: App, request: FastifyRequest, reply: FastifyRep
   }
   return sendDocument(request, reply.code(403), 'Sign in', page(sentences[why]))
 }
+
+const NO_REFRESH_TOKEN =
+  'The identity provider gave no refresh token, so this session ends with the access token, or after five minutes if groups are in the ID token alone. Let it give refresh tokens.'
 
 const NOT_BEGUN =
   'This sign-in was not begun in this browser, took too long, or has ended before. Sign in again. If that does not help, let your browser keep cookies of this site.'

@@ -21,6 +21,8 @@ interface State {
   key?: KeyObject | undefined
   /** Issues ID tokens with the algorithm "none". */
   unsigned?: boolean | undefined
+  /** Gives no refresh tokens. */
+  withoutRefresh?: boolean | undefined
   /** How often refresh tokens were used. */
   refreshes: number
   /** Takes the address that a browser would be sent back to: it is not sent there. */
@@ -75,6 +77,7 @@ export async function openProvider() {
       }
       if (context.path !== '/token' || !context.body?.id_token) return
       if (context.oidc?.params?.grant_type === 'refresh_token') state.refreshes += 1
+      if (state.withoutRefresh) delete context.body.refresh_token
       if (state.fault || state.key || state.unsigned)
         context.body.id_token = resign(
           context.body.id_token,

@@ -56,6 +56,11 @@ async function signedIn(login = 'ada', origin = server.adminUrl) {
   return { ...visitor, page }
 }
 
+async function openVisitorAt(login: string) {
+  const visitor = openVisitor()
+  return visitor.submit(await visitor.begin(server.adminUrl), login)
+}
+
 /** Requests to this path of the provider get this response, without one none at all. */
 function takeOver(path: string, status?: number, body: object = {}): { taken: number } {
   const seen = { taken: 0 }
@@ -214,6 +219,36 @@ test('without the claim: a page that names it, and the log has what was sent', a
     )
   }
   assert.match(server.logLines().join('\n'), /"why":"no claim","detail":"Grace","sent":\[[^\]]*"name"[^\]]*"sub"\]/)
+})
+
+test('without a role: the log has the groups as they were sent', async () => {
+  const groups = ['/admins', { name: 'admins' }, 'a'.repeat(200)] as string[]
+  provider.accounts.set('path', { name: 'Alan', groups })
+  const shown = await openVisitorAt('path')
+  assert.equal(shown.status, 403)
+  const line = server.logLines().findLast((one) => one.includes('"why":"no role"'))
+  const { detail, sent } = JSON.parse(line!)
+  assert.deepEqual([detail, sent.slice(0, 2), sent[2].length], ['Alan', ['/admins', '{"name":"admins"}'], 100])
+})
+
+test('the log has the reason of the provider, and of a session that will be short', async () => {
+  const reason = 'AADSTS7000222: The provided client secret keys are expired.\r\nTrace ID: 1'
+  takeOver('/token', 400, { error: 'invalid_request', error_description: reason })
+  assert.equal((await openVisitorAt('ada')).status, 403)
+  assert.match(
+    server.logLines().join('\n'),
+    /answers \\"invalid_request\\": AADSTS7000222: The provided client secret keys are expired\. Trace ID: 1"/,
+  )
+  provider.state.takenOver = undefined
+  const warned = () => server.logLines().filter((line) => line.includes('gave no refresh token')).length
+  assert.match((await openVisitorAt('ada')).body, /Signed in as/)
+  assert.equal(warned(), 0)
+  provider.state.withoutRefresh = true
+  const visitor = await signedIn()
+  provider.state.withoutRefresh = undefined
+  assert.equal(warned(), 1)
+  await age(6)
+  assert.equal((await visitor.page()).status, 200)
 })
 
 test('behind two proxies the way back has the scheme that the browser used', async () => {
