@@ -224,7 +224,12 @@ function responseOf(
 const isBusy = ({ status }: { status: number }) => status >= 500 || status === 429
 
 const DOWN = new Set(['temporarily_unavailable', 'server_error', 'slow_down'])
-const UNREACHABLE = new Set(['OAUTH_TIMEOUT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON'])
+const UNREACHABLE = new Set([
+  'OAUTH_TIMEOUT',
+  'OAUTH_RESPONSE_IS_NOT_CONFORM',
+  'OAUTH_RESPONSE_IS_NOT_JSON',
+  'OAUTH_PARSE_ERROR',
+])
 
 /** A text of the provider that is shown and logged: one line, of a limited length. */
 const clean = (text: string, length = 100): string => shorten(text.replaceAll(/[\p{C}\s]+/gu, ' ').trim(), length)

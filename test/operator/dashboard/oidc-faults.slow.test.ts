@@ -174,6 +174,28 @@ test('limits of requests and failures of the provider end no session', async () 
   assert.equal((await visitor.page()).status, 200)
 })
 
+test('a response that is cut off, or a page of a proxy, is a provider that cannot be reached', async () => {
+  const responses: ((response: ServerResponse) => void)[] = [
+    (response) => response.writeHead(200, { 'content-type': 'application/json', 'content-length': '99' }).write('{"a'),
+    (response) => response.writeHead(200, { 'content-type': 'text/html' }).write('<html>'),
+  ]
+  for (const begin of responses) {
+    const visitor = await signedIn()
+    provider.state.takenOver = ({ url }, response) => {
+      if (url !== '/token') return false
+      begin(response)
+      setTimeout(() => response.destroy(), 50)
+      return true
+    }
+    const shown = await openVisitorAt('ada')
+    assert.deepEqual([shown.status, /cannot be reached\. Try again/.test(shown.body)], [503, true], shown.body)
+    await age(15)
+    assert.match((await visitor.page()).body, /identity provider cannot be reached/)
+    provider.state.takenOver = undefined
+    assert.equal((await visitor.page()).status, 200)
+  }
+})
+
 test('a confirmation that fails after the refresh token was used continues with the new one', async () => {
   const visitor = await signedIn()
   takeOver('/me', 503)
