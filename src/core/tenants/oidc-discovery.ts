@@ -6,6 +6,7 @@ import {
   Configuration,
   discovery,
   enableNonRepudiationChecks,
+  type ResponseBodyError,
 } from 'openid-client'
 import type { OidcSettings } from './oidc-settings.ts'
 
@@ -26,6 +27,13 @@ export async function discover({ issuer, clientId, clientSecret }: OidcSettings)
   enableNonRepudiationChecks(configuration)
   return configuration
 }
+
+/**
+ * Whether the provider does not know the client or its secret. Keycloak and Auth0 say so with codes that mean something else without a 401: a
+ * grant that the client may not use, and a person who is denied.
+ */
+export const refusesClient = ({ error, status }: ResponseBodyError): boolean =>
+  error === 'invalid_client' || (status === 401 && ['unauthorized_client', 'access_denied'].includes(error))
 
 /**
  * The standard has the id and the secret percent-encoded, and decoded by the provider, which Google for one does not do. So only the characters

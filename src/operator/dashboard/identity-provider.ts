@@ -16,7 +16,7 @@ import {
 } from 'openid-client'
 import type { Access } from '../../core/tenants/access.ts'
 import { accessByGroups } from '../../core/tenants/group-access.ts'
-import { discover } from '../../core/tenants/oidc-discovery.ts'
+import { discover, refusesClient } from '../../core/tenants/oidc-discovery.ts'
 import type { OidcSettings } from '../../core/tenants/oidc-settings.ts'
 import { shorten } from '../../lib/text.ts'
 
@@ -197,7 +197,7 @@ function refusalOf(error: unknown, issuer: string): Refused {
   if (error instanceof ResponseBodyError) {
     const isDown = isBusy(error) || DOWN.has(error.error)
     const detail = responseOf(error, issuer)
-    return { why: isDown ? 'unreachable' : 'refused', detail, ofInstallation: error.error === 'invalid_client' }
+    return { why: isDown ? 'unreachable' : 'refused', detail, ofInstallation: refusesClient(error) }
   }
   if (error instanceof WWWAuthenticateChallengeError) {
     // The address of the tokens asks for the client's own authentication, that of the person for a bearer's.

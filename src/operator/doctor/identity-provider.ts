@@ -1,6 +1,6 @@
 // The doctor's check of the OpenID Connect provider: whether it responds, is the one of OIDC_ISSUER, and knows this installation.
 import { ClientError, ResponseBodyError, refreshTokenGrant, WWWAuthenticateChallengeError } from 'openid-client'
-import { discover } from '../../core/tenants/oidc-discovery.ts'
+import { discover, refusesClient } from '../../core/tenants/oidc-discovery.ts'
 import type { OidcSettings } from '../../core/tenants/oidc-settings.ts'
 import { shorten } from '../../lib/text.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
@@ -18,9 +18,13 @@ export async function checkIdentityProvider(settings: OidcSettings): Promise<Fin
   } catch (error) {
     // Without a body it asks for the client's authentication.
     const isRefused = error instanceof WWWAuthenticateChallengeError && error.status < 500
-    if (isRefused || (error instanceof ResponseBodyError && error.error === 'invalid_client')) {
+    if (isRefused || (error instanceof ResponseBodyError && refusesClient(error))) {
       const message = `${host} does not accept this installation as its client "${clientId}". ${EFFECT}`
       return failed('sign-in', message, 'Correct OIDC_CLIENT_ID and OIDC_CLIENT_SECRET, and restart.')
+    }
+    if (error instanceof ResponseBodyError && error.error === 'unauthorized_client') {
+      const message = `${host} gives this installation no refresh tokens: sessions end with their access tokens, or after five minutes.`
+      return warning('sign-in', message, 'Allow the grant refresh_token for the client there.')
     }
     if (error instanceof ResponseBodyError && error.status < 500) return accepted
     if (error instanceof ClientError && error.code === OTHER_ISSUER) {

@@ -133,8 +133,14 @@ test('a client secret that was changed there ends no session, and opens it again
   } finally {
     await stale.stop()
   }
-  takeOver('/token', 400, { error: 'invalid_client' })
-  assert.equal((await visitor.page()).status, 503)
+  for (const [status, error] of [
+    [400, 'invalid_client'],
+    [401, 'unauthorized_client'],
+    [401, 'access_denied'],
+  ] as const) {
+    takeOver('/token', status, { error })
+    assert.equal((await visitor.page()).status, 503, error)
+  }
   provider.state.takenOver = undefined
   assert.equal((await visitor.page()).status, 200)
 })
@@ -311,6 +317,11 @@ test('the doctor finds a provider that does not know this installation, is anoth
     await finding({ OIDC_CLIENT_SECRET: 'of yesterday' }),
     /^failed: .* does not accept this installation as its client "tundish"\. People cannot sign in/,
   )
+  takeOver('/token', 401, { error: 'unauthorized_client' })
+  assert.match(await finding(), /^failed: .* does not accept this installation as its client/)
+  takeOver('/token', 400, { error: 'unauthorized_client' })
+  assert.match(await finding(), /^warning: .* gives this installation no refresh tokens/)
+  provider.state.takenOver = undefined
   assert.match(
     await finding({ OIDC_ISSUER: provider.issuer.replace('127.0.0.1', 'localhost') }),
     /^failed: The discovery document at http:\/\/localhost:\d+ names another issuer/,
