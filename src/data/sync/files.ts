@@ -2,6 +2,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../lib/errors.ts'
+import { lockFile } from '../../lib/file-lock.ts'
 import { makeFolder } from '../../lib/files.ts'
 import { writeTable } from './file-formats.ts'
 import { sqliteTarget } from './sqlite.ts'
@@ -18,8 +19,22 @@ export function filesTarget(folder: string, format: Format): Target {
   if (existsSync(database)) refuseOtherFormat(folder, format)
   makeFolder(hidden, 0o700)
   const copy = sqliteTarget(database)
+  let release: (() => void) | undefined
   return {
     ...copy,
+    async open() {
+      // Two at once would replace each other's drafts, and one would take back what the other has marked as changed.
+      release = lockFile(join(hidden, 'lock'))
+      if (!release)
+        throw new Refusal(
+          'Another sync is writing to this copy: wait until it has ended, or stop it. Nothing was stored.',
+        )
+      await copy.open()
+    },
+    async close() {
+      await copy.close()
+      release?.()
+    },
     async complete() {
       await copy.complete()
       const changed = copy.changed()

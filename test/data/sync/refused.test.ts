@@ -5,6 +5,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { filesTarget } from '../../../src/data/sync/files.ts'
 import { tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { tundishAgain } from '../../support/resident.ts'
@@ -116,6 +117,16 @@ describe('a sync that is refused', () => {
     rmSync(blocked, { recursive: true })
     assert.equal((await tundishAgain(['sync', '--to', to], settings)).code, 0)
     assert.equal(readFileSync(blocked, 'utf8').trimEnd().split('\n').length, PROFILES + 1)
+  })
+
+  test('1 and a sentence for a folder that another sync is writing to', async () => {
+    const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled(server)).key }
+    const to = join(folder, 'two')
+    const other = filesTarget(to, 'ndjson')
+    await other.open()
+    await refused(['--to', to], settings, 1, /^Another sync is writing to this copy: .+ Nothing was stored\.\n$/)
+    await other.close()
+    assert.equal((await tundishAgain(['sync', '--to', to], settings)).code, 0)
   })
 
   test('1 and a sentence for a file that is not a copy, and for a folder with files of another format', async () => {
