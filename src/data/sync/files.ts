@@ -44,9 +44,15 @@ export function filesTarget(folder: string, format: Format): Target {
         if (existsSync(path) && !changed.has(table.name)) continue
         const draft = join(hidden, `${table.name}.draft`)
         rmSync(draft, { force: true })
-        await writeTable(draft, format, table, copy.rows(table))
-        sync(draft)
-        renameSync(draft, path)
+        try {
+          await writeTable(draft, format, table, copy.rows(table))
+          sync(draft)
+          renameSync(draft, path)
+        } catch (error) {
+          // It would keep a full disk full, also for the next run, which has to write before it comes here.
+          rmSync(draft, { force: true })
+          throw error
+        }
         sync(folder)
         copy.written(table)
       }

@@ -1,6 +1,6 @@
 // tundish sync: what is refused, and with which sentence.
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -114,6 +114,8 @@ describe('a sync that is refused', () => {
       1,
       /blocked\/profiles\.ndjson cannot be used: it is a folder \(EISDIR\)\. The next sync/,
     )
+    const drafts = readdirSync(join(to, '.tundish')).filter((name) => name.endsWith('.draft'))
+    assert.deepEqual(drafts, [], 'a draft takes place on a disk that may be full')
     rmSync(blocked, { recursive: true })
     assert.equal((await tundishAgain(['sync', '--to', to], settings)).code, 0)
     assert.equal(readFileSync(blocked, 'utf8').trimEnd().split('\n').length, PROFILES + 1)
