@@ -7,7 +7,7 @@ import type { View } from './view.ts'
 /** For example `Better-sleep_revenue_product_2026-10-28_2026-11-26_USD`, without characters that a file system refuses. */
 export function csvName(view: View, { hasPeriod = false, days }: Page, table: string, content: Table): string {
   const { project, organization, span, path } = view
-  const tenant = project?.name || project?.id || organization?.name || organization?.id || 'tundish'
+  const tenant = (project && tenantName(project)) || (organization && tenantName(organization)) || 'tundish'
   const [page = 'today', ...below] = path.split('/').filter(Boolean)
   return [
     tenant,
@@ -24,11 +24,15 @@ export function csvName(view: View, { hasPeriod = false, days }: Page, table: st
     .join('_')
 }
 
+/** The name; the id if other letters would be missing from it, because the files of several projects would have the same name. */
+const tenantName = ({ id, name }: { id: string; name: string }) =>
+  /(?![A-Za-z0-9])[\p{L}\p{N}]/u.test(withoutAccents(name)) ? id : plain(name) || id
+
+const withoutAccents = (text: string) => text.normalize('NFKD').replace(/\p{M}/gu, '')
+
 // Other letters are written differently by the same header in different browsers.
 const plain = (text: string) =>
-  text
-    .normalize('NFKD')
-    .replace(/\p{M}/gu, '')
+  withoutAccents(text)
     .replace(/[^A-Za-z0-9-]+/g, '-')
     .replace(/^-+|-+$/g, '')
     .slice(0, 60)

@@ -151,3 +151,18 @@ test('a list that is longer than its file says so in its last line and its name'
     'Cafe-Co_charges_2026-01-02_first-1-rows',
   )
 })
+
+test('a project whose name has letters that a file name cannot have is named by its id', async () => {
+  const nameOf = async (name: string) => {
+    const { project } = dashboard
+    await dashboard.server.db.query('update projects set name = $2 where id = $1', [project.id, name])
+    const response = await fetch(`${dashboard.origin}/subscriptions?csv=subscriptions&project=${project.id}`, {
+      headers: { cookie },
+    })
+    return /filename="(.*?)_subscriptions/.exec(response.headers.get('content-disposition')!)![1]
+  }
+  assert.equal(await nameOf('магазин 2'), dashboard.project.id)
+  assert.equal(await nameOf('睡眠'), dashboard.project.id)
+  assert.equal(await nameOf('🛒'), dashboard.project.id)
+  assert.equal(await nameOf('Café & Co'), 'Cafe-Co')
+})
