@@ -73,10 +73,10 @@ interface MailError {
 }
 
 // Of TLS and of certificates, as `CERT_HAS_EXPIRED`; those of connections have no underscore, but one of look-ups has: `EAI_AGAIN`.
-const isOfTls = (code: string | undefined): code is string => code !== undefined && /^(?!EAI).*_/.test(code)
+const isOfTls = (code = '') => /^(?!EAI).*_/.test(code)
 
 function reason({ code, originalCode, responseCode }: MailError): string {
-  if (isOfTls(originalCode)) return `${SENTENCES.ETLS!.slice(0, -1)} (${originalCode}).`
-  const sentence = SENTENCES[code ?? ''] ?? `The message could not be handed to the mail server (${code ?? 'no code'}).`
-  return responseCode === undefined ? sentence : `${sentence.slice(0, -1)} (${responseCode}).`
+  const [key, detail] = isOfTls(originalCode) ? ['ETLS', originalCode] : [code ?? '', responseCode]
+  const sentence = SENTENCES[key] ?? `The message could not be handed to the mail server (${code ?? 'no code'}).`
+  return detail === undefined ? sentence : `${sentence.slice(0, -1)} (${detail}).`
 }

@@ -32,11 +32,11 @@ export function personLines(payment: Payment, here: { isCustomer: boolean; isPro
   ]
 }
 
-interface Known {
+export interface Known {
   /** Whether the payment method is saved at Primer and can be charged. */
   isSaved: boolean
-  /** The profile of the customer; undefined if it has that of `personLines`. */
-  profileId: string | undefined
+  /** The profile of the customer. */
+  profileId: string
 }
 
 /** The rows of a payment that is decided: one for each attempt, the refunds, and a transaction if it succeeded. */
@@ -108,12 +108,7 @@ function row(payment: Payment, { merchantId }: PrimerTarget, { purpose, id, at, 
   }
 }
 
-function transactionLine(
-  payment: Payment,
-  { isSandbox }: PrimerTarget,
-  minor: bigint,
-  profileId = recordId(externalIdOf(payment)),
-): Line {
+function transactionLine(payment: Payment, { isSandbox }: PrimerTarget, minor: bigint, profileId: string): Line {
   const currency = payment.asked.currencyCode.toLowerCase()
   const price = Number(minor)
   return {

@@ -13,7 +13,7 @@ import { idIn, recordId } from '../stripe/convert.ts'
 import { fitLines } from '../stripe/fit.ts'
 import { countPayments } from '../stripe/store.ts'
 import { add, reject, type Tally } from '../stripe/tally.ts'
-import { externalIdOf, type PrimerTarget, paymentLines, personLines } from './convert.ts'
+import { externalIdOf, type Known, type PrimerTarget, paymentLines, personLines } from './convert.ts'
 
 export interface PrimerImport {
   app: Pick<App, 'db' | 'log' | 'clock'>
@@ -115,7 +115,7 @@ async function storePayments(run: PrimerImport, ids: string[]): Promise<void> {
   const lines = payments.flatMap((payment) =>
     converted(run, payment, {
       isSaved: payment.token !== null && tokens.has(payment.token),
-      profileId: profiles.get(externalIdOf(payment)) ?? undefined,
+      profileId: profiles.get(externalIdOf(payment)) ?? recordId(externalIdOf(payment)),
     }),
   )
   if (lines.length === 0) return
@@ -143,7 +143,7 @@ async function readOne(run: PrimerImport, id: string): Promise<Payment | undefin
   }
 }
 
-function converted(run: PrimerImport, payment: Payment, known: Parameters<typeof paymentLines>[2]): Line[] {
+function converted(run: PrimerImport, payment: Payment, known: Known): Line[] {
   try {
     return paymentLines(payment, run.target, known)
   } catch (error) {
