@@ -173,7 +173,7 @@ export class Ingest {
     guarded(() => this.#onRejected(rejected))
   }
 
-  /** Ends the flushes whose records have their response, or with an error all or these. */
+  /** Ends the flushes whose records have their response; with an error, those in `over`, by default all. */
   #settle(error?: Error, over = this.#waiters.filter(({ until }) => error || until <= this.#done)): void {
     this.#waiters = this.#waiters.filter((waiter) => !over.includes(waiter))
     if (this.#waiters.length === 0) this.#timer?.unref?.()
