@@ -69,6 +69,15 @@ describe('import primer', () => {
     )
     assert.equal((await rows(`guest_${guest}`)).length, 1)
     assert.deepEqual(await rows('kim'), [])
+    const [times] = await setup.billing.db.query(
+      `select count(*)::text as transactions, count(r)::text as with_a_payment_at_their_time
+       from transactions t join customers c on c.project_id = t.project_id and c.profile_id = t.profile_id
+       left join report_transactions r on r.organization_id = $1 and r.external_id = c.external_id and r.status = 'succeeded'
+         and r.psp_date = t.created_at
+       where c.organization_id = $1`,
+      [setup.shop.id],
+    )
+    assert.deepEqual(times, { transactions: '3', with_a_payment_at_their_time: '3' })
     const [profile] = await setup.billing.db.query('select id from profiles where project_id = $1 and id = $2', [
       setup.shop.projectId,
       'ida',

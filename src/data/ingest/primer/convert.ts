@@ -63,7 +63,8 @@ export function paymentLines(payment: Payment, target: PrimerTarget, { isSaved, 
     }),
   )
   if (!hasSucceeded) return rows
-  return [...rows, transactionLine(payment, target, minor, profileId), ...refundLines(payment, target)]
+  const paidAt = details.psp_date ?? payment.date
+  return [...rows, transactionLine(payment, target, { minor, paidAt, profileId }), ...refundLines(payment, target)]
 }
 
 function refundLines(payment: Payment, target: PrimerTarget): Line[] {
@@ -108,13 +109,20 @@ function row(payment: Payment, { merchantId }: PrimerTarget, { purpose, id, at, 
   }
 }
 
-function transactionLine(payment: Payment, { isSandbox }: PrimerTarget, minor: bigint, profileId: string): Line {
+interface Paid {
+  minor: bigint
+  paidAt: string | null
+  profileId: string
+}
+
+/** At the time of its row in the payment report. */
+function transactionLine(payment: Payment, { isSandbox }: PrimerTarget, { minor, paidAt, profileId }: Paid): Line {
   const currency = payment.asked.currencyCode.toLowerCase()
   const price = Number(minor)
   return {
     record: 'transaction',
     data: {
-      ...{ id: recordId(payment.id), created_at: payment.date, profile_id: profileId },
+      ...{ id: recordId(payment.id), created_at: paidAt, profile_id: profileId },
       ...{ currency, price, price_usd: currency === 'usd' ? price : null, sandbox: isSandbox, subscription_id: null },
     },
   }
