@@ -3,7 +3,7 @@ import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { dayOf, type Family, minor, monthOf, orNone, reportedRow, within } from './family.ts'
-import { alone, byPerson, with_ } from './splits.ts'
+import { alone, byPerson, productOf, with_ } from './splits.ts'
 
 const SALE_OF_ORDER = (row: string) => `
   select from report_transactions ${row} where ${row}.organization_id = r.organization_id and ${row}.order_id = r.order_id
@@ -31,15 +31,7 @@ const MOVES = `
   where b.organization_id = p.organization_id and b.order_id = p.order_id
     and (b.trx_id = p.trx_id or p.has_returns and b.psp_transaction_type <> 'sale')`
 
-// As in finance: the subscription that the payment names, or that of the person's transaction at the same time.
-const PRODUCT = `
-  left join lateral (
-    select u.product_id from subscriptions u
-    where u.project_id = $1 and u.id in (p.meta_subs_id, (
-      select t.subscription_id from transactions t
-      where t.project_id = $1 and t.profile_id = p.profile_id and t.created_at = p.at and t.subscription_id is not null
-      order by t.id limit 1))
-    order by u.id = p.meta_subs_id desc limit 1) bought on true`
+const PRODUCT = productOf(['p.meta_subs_id'], 'p.profile_id', 'p.at')
 
 const FIRST = `
   left join lateral (

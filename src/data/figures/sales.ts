@@ -3,7 +3,7 @@ import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { dayOf, type Family, hourOf, minor, monthStart, orNone, reportedPrice, reportedRow, within } from './family.ts'
-import { alone, LAST_TOUCH, VISITED, visitColumns, with_ } from './splits.ts'
+import { alone, LAST_TOUCH, productOf, VISITED, visitColumns, with_ } from './splits.ts'
 
 /** SQL: whether the transaction is a payment for the subscription: more than 0, and not for its trial. */
 export const pays = (transaction: string, subscription: string) =>
@@ -17,12 +17,28 @@ const EARLIER_OF_SUBSCRIPTION = `
 const PRICE = reportedPrice('t')
 const AMOUNT = reportedRow('r', paidAt('r'))
 
+const isSaleOf = (row: string, customer: string) => `
+  ${row}.organization_id = ${customer}.organization_id and ${row}.external_id = ${customer}.external_id
+  and ${row}.psp_transaction_type = 'sale' and ${row}.status = 'succeeded'`
+
+const pspOfPayment = (isAtTime: string) => `(
+  select r.psp from customers c join report_transactions r on ${isSaleOf('r', 'c')}
+  where c.project_id = t.project_id and c.profile_id = t.profile_id and r.currency_code = t.currency and ${isAtTime}
+  order by r.trx_created_at limit 1)`
+
+/**
+ * SQL: the payment provider of the transaction `t`, whose subscription is `u`; null if it is not known. Without a subscription it is that of
+ * the person's payment at the same time. A charge whose time is in the future by the provider's clock has a transaction at the time of its row.
+ */
+export const PROVIDER = `coalesce(u.payment_provider, ${pspOfPayment(`${paidAt('r')} = t.created_at`)},
+  ${pspOfPayment('not r.imported and r.trx_created_at = t.created_at')})`
+
 // Sales to people: the transactions of the data API.
 const TRANSACTIONS = `
   select t.profile_id, null as organization_id, null as external_id, t.id as moved_id, t.created_at as touched_at,
     ${dayOf('t.created_at')} as day, ${hourOf('t.created_at')} as hour, t.sandbox or p.preview as test,
     ${orNone('t.funnel_id')} as funnel, ${orNone('u.product_id')} as product, ${orNone('p.country')} as country,
-    ${orNone('u.payment_provider')} as provider,
+    ${orNone(PROVIDER)} as provider,
     case when t.subscription_id is null then 'one_off'
       when t.id = u.trial_transaction_id then 'trial'
       when exists (${EARLIER_OF_SUBSCRIPTION}) then 'renewal' else 'new' end as kind,
@@ -59,18 +75,22 @@ const REASON = `case move when 'sale' then '' when 'refund_failed' then coalesce
       and o.status = 'refunded' and o.psp_transaction_id = r.psp_transaction_id
     order by o.trx_created_at limit 1), '') else ${orNone('r.psp_reason_code')} end`
 
-// What goes back belongs to the session of the payment.
-const TOUCHED_AT = `case when r.psp_transaction_type = 'sale' then ${paidAt('r')} else coalesce((
-    select min(${paidAt('o')}) from report_transactions o
+// What goes back belongs to the session and the product of the payment.
+const SALE = `
+  left join lateral (
+    select ${paidAt('o')} as at, o.meta_subs_id from report_transactions o
     where o.organization_id = r.organization_id and o.order_id = r.order_id and o.psp_transaction_type = 'sale'
-      and o.status = 'succeeded'), ${paidAt('r')}) end`
+      and o.status = 'succeeded'
+    order by ${paidAt('o')}, o.trx_created_at limit 1) sale on r.psp_transaction_type <> 'sale'`
+const TOUCHED_AT = `coalesce(sale.at, ${paidAt('r')})`
 
 // Rows of the payment report, in which all amounts are positive. A refund that failed after it had succeeded has a second row with
 // the same transaction id of the provider, which cancels the first.
 const REPORT = `
   select c.profile_id, r.organization_id, r.external_id, r.trx_id::text as moved_id, ${TOUCHED_AT} as touched_at,
     ${dayOf(paidAt('r'))} as day, ${hourOf(paidAt('r'))} as hour, ${IS_TEST} as test,
-    ${orNone('p.funnel_id')} as funnel, '' as product, ${orNone('p.country')} as country, ${orNone('r.psp')} as provider,
+    ${orNone('p.funnel_id')} as funnel, ${orNone('bought.product_id')} as product, ${orNone('p.country')} as country,
+    ${orNone('r.psp')} as provider,
     case move when 'sale' then 'one_off' else move end as kind, ${REASON} as reason, r.currency_code as currency,
     (move = 'sale')::int as sales, case when move = 'sale' then moved.amount else 0 end as gross,
     (move = 'refund')::int as refunds,
@@ -86,6 +106,8 @@ const REPORT = `
   join report_transactions r on r.organization_id = j.organization_id and ${within(paidAt('r'))}
   join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
   left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
+  ${SALE}
+  ${productOf(['r.meta_subs_id', 'sale.meta_subs_id'], 'c.profile_id', TOUCHED_AT)}
   ${ACCOUNT}
   cross join lateral (select ${minor('r.amount', 'r.currency_code')} as amount,
     coalesce(${AMOUNT}, 0) as usd,

@@ -42,6 +42,19 @@ export const OF_PERSON = `
 export const PERSON = `, c.profile_id, ${orNone('p.funnel_id')} as funnel, ${orNone('p.country')} as country,
     ${orNone('u.product_id')} as product`
 
+/**
+ * SQL: the product of a payment as `bought.product_id`, as in finance: of the first of `named`, the subscriptions that its rows name, or else
+ * of that of the profile's transaction at the same time.
+ */
+export const productOf = (named: readonly string[], profileId: string, at: string) => `
+  left join lateral (
+    select u.product_id from (values ${named.map((id, n) => `(${n}, ${id})`).join(', ')}, (${named.length}, (
+      select t.subscription_id from transactions t
+      where t.project_id = $1 and t.profile_id = ${profileId} and t.created_at = ${at} and t.subscription_id is not null
+      order by t.id limit 1))) given (place, id)
+    join subscriptions u on u.project_id = $1 and u.id = given.id collate "C"
+    order by given.place limit 1) bought on true`
+
 const FIRST_VISIT = ['source', 'campaign', 'variant']
 
 const firstVisit = (profileId: string) => `left join lateral (

@@ -22,9 +22,15 @@ export const reportRows = (customer: string, organization: string) => `
     select ${paidAt('report_transactions')} as paid_at from report_transactions
     where organization_id = ${organization} and external_id = ${customer}.external_id
       and psp_transaction_type = 'sale' and status = 'succeeded'
-    union all
+    union all ${back(customer, organization)}) r`
+
+const back = (customer: string, organization: string) => `
     select ${paidAt('report_transactions')} as paid_at from report_transactions
-    where organization_id = ${organization} and external_id = ${customer}.external_id and psp_transaction_type <> 'sale') r`
+    where organization_id = ${organization} and external_id = ${customer}.external_id and psp_transaction_type <> 'sale'`
+
+/** The same for refunds and disputes alone. */
+export const rowsBack = (customer: string, organization: string) =>
+  `cross join lateral (${back(customer, organization)}) r`
 
 export const customer: Rule = {
   changed: (from, { organization_id, project_id }) => [

@@ -43,12 +43,13 @@ export const besideSubscription = (
      order by f.created_at, f.id limit 1))) d (at) where d.at >= who.since`
 
 /**
- * SQL: the days of the payments of the report that name the subscription, which have its product. The index of these names has the
- * default collation, and is not used for a comparison in that of ids.
+ * SQL: the days of the payments of the report that name the subscription, and of what went back of them: these have its product. The index
+ * of these names has the default collation, and is not used for a comparison in that of ids.
  */
 const namingPayments = (from: string, organization: string, where = 'true') =>
-  `select 'sales', ${paidAt('r')} from ${from} join report_transactions r
-   on r.organization_id = ${organization} and r.meta_subs_id = s.id collate "default"
+  `select 'sales', ${paidAt('r')} from ${from} join report_transactions named
+   on named.organization_id = ${organization} and named.meta_subs_id = s.id collate "default"
+   join report_transactions r on r.organization_id = ${organization} and r.order_id = named.order_id
    where ${where} and (r.psp_transaction_type <> 'sale' or r.status = 'succeeded')`
 
 export const subscription: Rule = {

@@ -8,7 +8,7 @@ import { DUE } from '../figures/renewals.ts'
 import { pays } from '../figures/sales.ts'
 import { end } from '../figures/subscriptions.ts'
 import { sameKey } from './conditions.ts'
-import { customer, differ, exposures, payment, type Rule, reportRows } from './figure-mark-rules.ts'
+import { customer, differ, exposures, payment, type Rule, reportRows, rowsBack } from './figure-mark-rules.ts'
 import { besideSubscription, eachOf, moneyOf, subscription } from './figure-mark-subscriptions.ts'
 import type { MergeHooks } from './merge.ts'
 import { staged } from './staging.ts'
@@ -194,6 +194,10 @@ const transaction: Rule = {
       `select 'visits', e.created_at from ${joined} ${eachOf('s.session_id', 'u.session_id')}
        join sessions e on e.project_id = ${project_id} and e.id = each.id
        where s.price > 0 and (u.id is null or s.session_id is distinct from u.session_id or (${isFirst}))`,
+      // What went back of the payment has its product.
+      `select 'sales', r.paid_at from ${from}
+       join customers c on c.project_id = ${project_id} and c.profile_id = s.profile_id
+       ${rowsBack('c', scope.organization_id)} where s.subscription_id is not null`,
       // The first payment of the person may be another one now.
       ...moneyOf(
         from,

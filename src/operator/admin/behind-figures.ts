@@ -3,6 +3,7 @@ import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { ANSWERS_OF_REPLY } from '../../data/figures/answers.ts'
 import { isFirstDecline, paidAttempt } from '../../data/figures/declines.ts'
+import { PROVIDER } from '../../data/figures/sales.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
@@ -50,7 +51,10 @@ const payment = shape('PaymentSummary', 't', {
   price: integer('Amount in minor units.'),
   currency: text('Currency.'),
   product_id: text('Product of the subscription.', { sql: 'u.product_id', nullable: true }),
-  payment_provider: text('Payment provider of the subscription.', { sql: 'u.payment_provider', nullable: true }),
+  payment_provider: text('Payment provider of the subscription or, without one, of the payment.', {
+    sql: PROVIDER,
+    nullable: true,
+  }),
   subscription_id: text('Subscription.', { nullable: true }),
   funnel_id: text('Funnel.', { nullable: true }),
   country: text('Country of the person.', { sql: ofPerson('country'), nullable: true }),
@@ -142,7 +146,7 @@ export const behindFigures = [
       product: valueFilter('u.product_id', 'Only those for this product.'),
       funnel: valueFilter('t.funnel_id', 'Only those from this funnel.'),
       country: valueFilter(ofPerson('country'), 'Only those of people from this country.'),
-      provider: valueFilter('u.payment_provider', 'Only those at this payment provider.'),
+      provider: valueFilter(PROVIDER, 'Only those at this payment provider.'),
       subscription: equals('t.subscription_id', 'Only those of this subscription.'),
       currency: equals('t.currency', 'Only those in this currency.'),
       first: firstFilter(

@@ -263,8 +263,11 @@ test('charges and refunds are followed, and an erasure changes no sum', async ()
 /** A small world whose records change with each import, within three months. */
 function openWorld(seed: number) {
   const random = openRandom(seed)
-  const at = () =>
-    new Date(Date.UTC(2026, random.integer(0, 2), random.integer(1, 28), random.integer(0, 23))).toISOString()
+  // Payments and transactions often have the same time: they are the same money.
+  const at = (hour = random.integer(0, 23)) =>
+    new Date(Date.UTC(2026, random.integer(0, 2), random.integer(1, 28), hour)).toISOString()
+  const moments = Array.from({ length: 12 }, () => at(12))
+  const paidAt = () => (random.chance(0.5) ? random.pick(moments) : at())
   const maybe = <T>(value: T) => (random.chance(0.5) ? value : undefined)
   const one = (kind: string, of: number) => `${kind}_${random.integer(1, of)}`
   const known = { pro: new Set<string>(), ses: new Set<string>(), sub: new Set<string>() }
@@ -345,7 +348,7 @@ function openWorld(seed: number) {
   function transaction(id: string) {
     return {
       id,
-      created_at: at(),
+      created_at: paidAt(),
       profile_id: pick('pro'),
       session_id: maybe(pick('ses')),
       subscription_id: maybe(pick('sub')),
@@ -370,7 +373,9 @@ function openWorld(seed: number) {
             : 'succeeded',
       psp_transaction_id: maybe('at_provider'),
       trx_created_at: at(),
-      psp_date: maybe(at()),
+      psp_date: maybe(paidAt()),
+      psp: random.pick(['simulator', 'adyen']),
+      meta_subs_id: random.chance(0.2) ? pick('sub') : undefined,
       amount: random.integer(1, 50),
       amount_usd: maybe(random.integer(1, 50)),
       currency_code: random.pick(['USD', 'JPY']),

@@ -155,6 +155,52 @@ describe('the metrics of a small world', () => {
     ])
   })
 
+  test('net revenue by provider and by product: what goes back has those of its payment', async () => {
+    const other = await imports.project()
+    const paid = (n: number, more: { amount: number; order_id: string; [field: string]: unknown }) =>
+      payment(n, `2026-02-0${n - 40}`, { psp: 'adyen', amount_usd: null, currency_code: 'EUR', ...more })
+    const euros = (id: string, created_at: string, price: number, more: object) =>
+      sale(id, '', price, { currency: 'EUR', price_usd: null, created_at, ...more })
+    const made = async (...lines: Line[]) => {
+      const { rejects } = await imports.run(other, lines)
+      assert.deepEqual(rejects, [])
+      await followProject(imports.db, other.id)
+      await assertExact(imports.db, other.id)
+    }
+    const [plan, pack, named] = [uuid(41), uuid(43), uuid(45)]
+    await made(
+      line.product({ id: 'monthly' }),
+      line.profile({ id: 'ada' }),
+      line.profile({ id: 'bob' }),
+      line.customer({ external_id: 'ada', profile_id: 'ada' }),
+      line.customer({ external_id: 'bob', profile_id: 'bob' }),
+      line.customer({ external_id: 'zoe' }),
+      euros('before', '2026-01-01T00:00:00Z', 100, {}),
+      paid(41, { order_id: plan, amount: 30 }),
+      paid(42, { order_id: plan, amount: 10, psp_transaction_type: 'refund', status: 'refunded' }),
+      // A credit pack: no subscription.
+      paid(43, { order_id: pack, external_id: 'bob', amount: 8 }),
+      paid(44, { order_id: pack, external_id: 'bob', amount: 3, psp_transaction_type: 'chargeback' }),
+      paid(45, { order_id: named, external_id: 'zoe', amount: 9, meta_subs_id: 'named' }),
+      paid(46, { order_id: named, external_id: 'zoe', amount: 9, psp_transaction_type: 'refund', status: 'refunded' }),
+    )
+    // What tells the products comes later, each apart.
+    await made(line.subscription({ id: 'named', profile_id: 'bob', product_id: 'monthly' }))
+    await made(line.subscription({ id: 'sub', profile_id: 'ada', product_id: 'monthly', payment_provider: 'adyen' }))
+    await made(euros('plan', '2026-02-01T10:00:00Z', 3000, { subscription_id: 'sub' }))
+    await made(euros('pack', '2026-02-03T10:00:00Z', 800, { profile_id: 'bob' }))
+    const by = (dimension: string) =>
+      figuresOf(imports.db, other.id, 'revenue net_revenue', { dimension, money: 'own' })
+    assert.deepEqual(await by('provider'), [
+      { key: '', currency: 'EUR', revenue: 1, net_revenue: 1 },
+      { key: 'adyen', currency: 'EUR', revenue: 47, net_revenue: 25 },
+    ])
+    assert.deepEqual(await by('product'), [
+      { key: '', currency: 'EUR', revenue: 9, net_revenue: 6 },
+      { key: 'monthly', currency: 'EUR', revenue: 39, net_revenue: 20 },
+    ])
+  })
+
   test('a payer counts once in a month; sandbox data counts only with test', async () => {
     assert.deepEqual(await figures('payers', { period: 'month' }), [
       { period: '2026-01-01', payers: 1 },

@@ -84,7 +84,7 @@ export async function revenue(view: View): Promise<Page> {
           { kind: 'stacked', unit: 'usd' },
         )}`,
       )}
-      ${parts.length > 0 && split !== 'currency' && tableSection(view, split, splitTable(view, split, overPeriods(parts), names), split === 'product' ? { note: 'Refunds and disputes have no product. They are in the row “none”.' } : {})}
+      ${parts.length > 0 && split !== 'currency' && tableSection(view, split, splitTable(view, split, overPeriods(parts), names))}
       ${change((key) => nameOf(view, split, key, names))}
       ${averages}
       ${split === 'currency' && tableSection(view, 'currencies', ownTable(own))}`,
