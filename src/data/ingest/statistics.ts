@@ -32,6 +32,8 @@ export async function gatherStatistics(
 }
 
 async function hasGrown(query: Query, table: string, tenant: readonly string[]): Promise<boolean> {
+  // PostgreSQL may not show yet what this session has added.
+  await query('select pg_stat_force_next_flush()')
   const [row] = await query<{ has_grown: string }>(HAS_GROWN, [table, tenant as string[]])
   return row?.has_grown === 't'
 }

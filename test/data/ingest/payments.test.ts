@@ -205,6 +205,20 @@ test('charges are stamped after every imported payment, even one in the near fut
   assert.equal(row.passed, 't')
 })
 
+test('a small import into empty tables gathers their statistics at once', async () => {
+  const fresh = await openImports()
+  try {
+    const lines = Array.from({ length: 200 }, (_, n) => line.payment({ external_id: `c${n}`, trx_id: uuid(n) }))
+    await fresh.run(await fresh.project(), lines)
+    const known = await fresh.rows(
+      `select distinct tablename from pg_stats where tablename in ('customers', 'report_transactions') order by 1`,
+    )
+    assert.deepEqual(known, [{ tablename: 'customers' }, { tablename: 'report_transactions' }])
+  } finally {
+    await fresh.stop()
+  }
+})
+
 test('small imports gather statistics of an organization that came after a large one', async () => {
   const [large, late] = [await imports.project(), await imports.project()]
   await imports.rows(
