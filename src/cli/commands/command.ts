@@ -15,7 +15,10 @@ import { printable } from '../../lib/text.ts'
 import { rejectWhenAborted } from '../../lib/when-aborted.ts'
 import { writeWholeOutput } from './whole-output.ts'
 
-/** The result of a command: `text` for a person, `json` for a program, `exitCode` when it is not 0. */
+/**
+ * The result of a command: `text` for a person, `json` for a program, `exitCode` when it is not 0. A command that has written its
+ * output has no `json` and an empty text.
+ */
 export interface Result {
   json: unknown
   text: string
@@ -101,7 +104,7 @@ export function withSettings(command: Command, run: (config: Config, ...args: un
     const { json } = given.at(-1) as { json?: boolean }
     await guard(async () => {
       const result = await run(readConfig(process.env), ...given)
-      if (json) process.stdout.write(`${JSON.stringify(result.json)}\n`)
+      if (json && result.json !== undefined) process.stdout.write(`${JSON.stringify(result.json)}\n`)
       else if (result.text !== '') process.stdout.write(`${printable(result.text)}\n`)
       process.exitCode = result.exitCode ?? 0
     })

@@ -4,18 +4,16 @@ import type { App } from '../../app.ts'
 import { requireOrganization } from '../../core/tenants/tenants.ts'
 import { ApiError, UsageError } from '../../lib/errors.ts'
 import { readOwnJson } from '../../lib/json/read.ts'
-import { minorUnits } from '../../lib/money.ts'
-import type { Db } from '../../lib/pg/db.ts'
 import type { Row } from '../../lib/pg/row-bytes.ts'
-import type { Shape } from '../../lib/shape/shape.ts'
-import { instantFromPg } from '../../lib/time.ts'
 import { financeCurrency } from '../../payments/billing/finance/currency.ts'
 import { type Period, type PeriodGiven, readPeriod } from '../../payments/billing/finance/period.ts'
-import { closedMonths, financeRows, financeTotals, type Place } from '../../payments/billing/finance/report.ts'
+import { closedMonths, financeTotals } from '../../payments/billing/finance/report.ts'
 import { financeRow, financeTotal } from '../../payments/billing/finance/shapes.ts'
-import { feesIn, sumsOf, withoutRate } from '../../payments/billing/finance/sums.ts'
+import { sumsOf, withoutRate } from '../../payments/billing/finance/sums.ts'
 import { financeZone } from '../../payments/billing/finance/zone.ts'
 import { action, type Result } from './command.ts'
+import { csvOf, indentedJsonOf, jsonOf, pagesOfRows, writePages } from './report-rows.ts'
+import { csv, namesOf, pad, type Texts, textsOf } from './report-texts.ts'
 import { table } from './text.ts'
 
 interface Options {
@@ -52,37 +50,46 @@ async function report({ db }: App, options: Options): Promise<Result> {
   const period = periodOf({ month, from, to })
   await requireOrganization(db.query, org)
   const which = { ...period, test }
-  const [shape, rows] = asRows
-    ? [financeRow, await allRows(db, org, which)]
-    : [financeTotal, await financeTotals(db, org, which)]
-  const name = asRows ? 'rows' : 'totals'
-  const closed = await closedMonths(db, org, period)
-  const sums = asRows ? {} : sumsOf(rows)
-  const reporting_currency = await financeCurrency(db.query, org)
-  const time_zone = await financeZone(db.query, org)
-  const whole = {
+  const head = {
     ...which,
-    time_zone,
-    reporting_currency,
-    closed,
-    ...sums,
-    [name]: readOwnJson(shape.writeList(rows, '[', ']').toString()),
+    time_zone: await financeZone(db.query, org),
+    reporting_currency: await financeCurrency(db.query, org),
+    closed: await closedMonths(db, org, period),
   }
-  if (format === 'json' || json) return { json: whole, text: JSON.stringify(whole, null, 2) }
-  const texts = withFeeColumns(rows.map((row) => withDecimals(namedTexts(shape, row))))
-  const names = Object.keys(shape.schema.properties as object).flatMap((one) =>
-    one === 'fees' ? feeNames(texts) : [one],
-  )
-  if (format === 'csv') return { json: whole, text: csv(names, texts) }
-  const columns = asRows
-    ? rowColumns(texts)
-    : TOTAL_COLUMNS.flatMap((one) => (one === 'fees' ? feeNames(texts) : [one]))
-  const days = time_zone === 'UTC' ? '' : `Days and months in ${time_zone}.`
-  if (texts.length === 0) return { json: whole, text: ['No money moved in this period.', days].join(' ').trim() }
-  const summed = asRows ? '' : summary(sumsOf(rows), reporting_currency)
-  const below = [summed, days].filter(Boolean).join('\n')
-  return { json: whole, text: `${table(texts, columns)}${below && `\n\n${below}`}` }
+  if (!asRows) return totalsOf(head, await financeTotals(db, org, which), options)
+  const pages = pagesOfRows(db, org, which)
+  if (json) return writePages(jsonOf(head, pages))
+  if (format === 'json') return writePages(indentedJsonOf(head, pages))
+  if (format === 'csv') return writePages(csvOf(pages))
+  const texts = (await Array.fromAsync(pages, (rows) => textsOf(financeRow, rows))).flat()
+  const days = daysIn(head)
+  return {
+    json: undefined,
+    text: texts.length === 0 ? nothing(days) : table(texts, rowColumns(texts)) + paragraph(days),
+  }
 }
+
+interface Head {
+  time_zone: string
+  reporting_currency: string
+}
+
+function totalsOf(head: Head, rows: Row[], { format }: Options): Result {
+  const sums = sumsOf(rows)
+  const whole = { ...head, ...sums, totals: readOwnJson(financeTotal.writeList(rows, '[', ']').toString()) }
+  if (format === 'json') return { json: whole, text: JSON.stringify(whole, null, 2) }
+  const texts = withFeeColumns(textsOf(financeTotal, rows))
+  const withFees = (names: string[]) => names.flatMap((one) => (one === 'fees' ? feeNames(texts) : [one]))
+  if (format === 'csv') return { json: whole, text: csv(withFees(namesOf(financeTotal)), texts) }
+  const days = daysIn(head)
+  if (texts.length === 0) return { json: whole, text: nothing(days) }
+  const below = [summary(sums, head.reporting_currency), days].filter(Boolean).join('\n')
+  return { json: whole, text: table(texts, withFees(TOTAL_COLUMNS)) + paragraph(below) }
+}
+
+const daysIn = ({ time_zone }: Head) => (time_zone === 'UTC' ? '' : `Days and months in ${time_zone}.`)
+const nothing = (days: string) => ['No money moved in this period.', days].join(' ').trim()
+const paragraph = (text: string) => text && `\n\n${text}`
 
 /** All in the reporting currency, and what has no rate and so is not in it. */
 function summary(all: ReturnType<typeof sumsOf>, currency: string): string {
@@ -136,81 +143,6 @@ const ROW_COLUMNS = [
 /** Corrections of closed months are marked where there are any. */
 const rowColumns = (rows: Texts[]) =>
   rows.some(({ correction }) => correction === 'true') ? [...ROW_COLUMNS, 'correction'] : ROW_COLUMNS
-
-const PAGE = 1000
-
-async function allRows(db: Db, org: string, which: Period & { test: boolean }): Promise<Row[]> {
-  const all: Row[] = []
-  let after: Place | undefined
-  for (;;) {
-    const { rows, places } = await financeRows(db, org, which, { after, limit: PAGE })
-    all.push(...rows)
-    if (rows.length < PAGE) return all
-    after = places.at(-1)
-  }
-}
-
-const INSTANTS = ['trx_created_at', 'paid_at', 'booked_at', 'service_from', 'service_to']
-
-type Texts = Record<string, string | null>
-
-/** The values as PostgreSQL sent them, so that no amount is a float; instants and booleans as the API writes them. */
-function namedTexts(shape: Shape, row: Row): Texts {
-  const properties = shape.schema.properties as Record<string, { type?: string }>
-  const texts = row.texts()
-  const written = (name: string, text: string) =>
-    INSTANTS.includes(name) ? instantFromPg(text) : properties[name]!.type === 'boolean' ? String(text === 't') : text
-  return Object.fromEntries(
-    Object.keys(properties).map((name, n) => [name, texts[n] === null ? null : written(name, texts[n]!)]),
-  )
-}
-
-const MONEY = [
-  'amount',
-  'gross',
-  'refunded',
-  'charged_back',
-  'corrected',
-  'net',
-  'net_after_fees',
-  'net_without_usd',
-  'net_without_rate',
-]
-
-/** Amounts with all decimals of their currency. */
-function withDecimals(row: Texts): Texts {
-  const shown = Object.entries(row).flatMap(([name, value]) => {
-    if (name === 'fees')
-      return feesIn(value!).map(({ fee, fee_currency }) => [
-        `fees_${fee_currency.toLowerCase()}`,
-        pad(fee, fee_currency),
-      ])
-    if (name === 'fee') return [[name, pad(value, row.fee_currency)]]
-    if (name.endsWith('_usd') && !name.includes('without')) return [[name, pad(value, 'USD')]]
-    if (name.endsWith('_reported')) return [[name, pad(value, row.reporting_currency)]]
-    return [[name, MONEY.includes(name) ? pad(value, row.currency_code) : value]]
-  })
-  return Object.fromEntries(shown)
-}
-
-function pad(amount: string | null, currency: string | null | undefined): string | null {
-  if (amount === null) return null
-  const units = minorUnits(String(currency)) ?? 2
-  const [whole, decimals = ''] = amount.split('.') as [string, string?]
-  const kept = decimals.replace(/0+$/, '').padEnd(units, '0')
-  return kept === '' ? whole : `${whole}.${kept}`
-}
-
-function csv(names: string[], rows: Texts[]): string {
-  return [names.join(','), ...rows.map((row) => names.map((name) => field(row[name]!)).join(','))].join('\n')
-}
-
-/** As RFC 4180 says. A text that a spreadsheet would take for a formula gets an apostrophe in front. */
-function field(value: string | null): string {
-  if (value === null) return ''
-  const text = /^[=@\t\r]|^[+-](?![0-9.]+$)/.test(value) ? `'${value}` : value
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
 
 function periodOf(given: PeriodGiven): Period {
   try {

@@ -281,6 +281,44 @@ describe('tundish report', () => {
     assert.match(stdout, /,sale,5000,JPY,.*,shop-app,"'=HYPERLINK\(""x""\)",/)
   })
 
+  test('prints rows of several pages, each once and in order, in each format', async () => {
+    const org = await billing.organization('busy')
+    const lines = Array.from({ length: 2001 }, (_, n) =>
+      payment(new Date(Date.UTC(2025, 9, 1, 0, n)).toISOString(), n + 1, { external_id: 'ada' }),
+    )
+    const args = ['import', '--project', org.projectId, '-']
+    assert.equal((await tundish(args, billing.server.env, lines.join('\n'))).code, 0)
+    const amounts = lines.map((_, n) => n + 1)
+    const printed = async (...more: string[]) =>
+      (await tundishAgain(['report', '--org', 'busy', '--month', '2025-10', '--rows', ...more], billing.server.env))
+        .stdout
+    const csv = (await printed('--format', 'csv')).trimEnd().split('\n').slice(1)
+    assert.deepEqual(
+      csv.map((line) => Number(line.split(',')[4])),
+      amounts,
+    )
+    const compact = await printed('--json')
+    const { rows, ...head } = JSON.parse(compact)
+    assert.deepEqual(
+      rows.map(({ amount }: Json) => amount),
+      amounts,
+    )
+    assert.deepEqual([head.from, head.time_zone, head.closed], ['2025-10-01', 'UTC', []])
+    assert.equal(
+      compact,
+      `${JSON.stringify(head).slice(0, -1)},"rows":${compact.slice(compact.indexOf('[{"paid_at"'))}`,
+    )
+    const { body } = await get('busy/finance/rows?month=2025-10&limit=1000')
+    assert.deepEqual(rows.slice(0, 1000), body.rows)
+    const indented = await printed('--format', 'json')
+    assert.deepEqual(JSON.parse(indented), JSON.parse(compact))
+    const layout = JSON.stringify({ ...head, rows: [{ paid_at: '' }] }, null, 2).split('""')
+    assert.deepEqual([indented.startsWith(layout[0]!), indented.endsWith(`${layout[1]}\n`)], [true, true])
+    const none = ['report', '--org', 'busy', '--month', '2024-10', '--rows']
+    for (const more of [['--json'], ['--format', 'json']])
+      assert.deepEqual(JSON.parse((await tundishAgain([...none, ...more], billing.server.env)).stdout).rows, [])
+  })
+
   test('prints one JSON document with the same sums as the operation', async () => {
     const { body } = await get(OCTOBER)
     for (const args of [['--json'], ['--format', 'json']]) {
