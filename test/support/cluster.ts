@@ -57,7 +57,7 @@ export async function openCluster(given?: string): Promise<Cluster> {
     await until('PostgreSQL to stop', async () => !existsSync(`/proc/${running}`) && !lastServer(home.cluster))
   }
   async function query(text: string): Promise<Record<string, string>[]> {
-    const client = new pg.Client({ connectionString: cluster.url, connectionTimeoutMillis: 2000 })
+    const client = new pg.Client({ connectionString: cluster.url, connectionTimeoutMillis: 60_000 })
     client.on('error', () => {})
     await client.connect()
     try {

@@ -78,8 +78,14 @@ describe('reads from a replica', { timeout: 180_000 }, () => {
       '/funnels',
       '/products/product',
     ]
+    // On a busy machine the replica may not be known to be usable for a moment.
+    const fromReplica = (what: string, work: () => Promise<void>, also: string[] = []) =>
+      until(`${what} from the replica`, async () => {
+        const reads = (await readsOf(patient, work)).filter((one) => !also.includes(one))
+        return reads.length > 0 && reads.every((one) => one === 'replica fresh')
+      })
     for (const path of paths) {
-      const reads = await readsOf(patient, async () => {
+      await fromReplica(path, async () => {
         const [here, there] = await Promise.all([
           patient.api(path, { key: project.key }),
           other.api(path, { key: project.key }),
@@ -89,15 +95,11 @@ describe('reads from a replica', { timeout: 180_000 }, () => {
         const bare = (text: string) => text.replace(/"(next_)?cursor":"[^"]+"/g, '')
         assert.equal(bare(here.text), bare(there.text))
       })
-      assert.deepEqual(reads, ['replica fresh'], path)
     }
-    const reads = await readsOf(patient, async () => {
+    const walked = async () => {
       assert.equal((await walk(seenBy(patient, project), '/profiles', { limit: '10' })).length, 31)
-    })
-    assert.deepEqual(
-      [...new Set(reads)].filter((one) => one !== 'primary walk'),
-      ['replica fresh'],
-    )
+    }
+    await fromReplica('a walk', walked, ['primary walk'])
   })
 
   test('reads go to the primary while the replica is more than READ_MAX_LAG_MS behind', async () => {

@@ -13,7 +13,7 @@ const LONG = 300_000
 const scene = await openReplicated()
 after(() => scene.close())
 
-test('a sync by windows from a replica', { timeout: 120_000 }, async () => {
+test('a sync by windows from a replica', { timeout: 600_000 }, async () => {
   const reader = await scene.serve(LONG)
   const other = await scene.serve()
   const project = await other.project()
@@ -25,10 +25,13 @@ test('a sync by windows from a replica', { timeout: 120_000 }, async () => {
   const written = new Written()
   const followers = [new Follower(seenBy(reader, project)), new Follower(alternating)]
   const open = new Follower(alternating)
-  let writing = true
-  const writers = writeSlowly(scene.primary.url, project.id, written, ['a', 'b', 'c'], WRITING_MS).finally(() => {
-    writing = false
-  })
+  let writing = false
+  const write = async (...names: string[]) => {
+    writing = true
+    await writeSlowly(scene.primary.url, project.id, written, names, WRITING_MS).finally(() => {
+      writing = false
+    })
+  }
   const follow = async (step: () => Promise<void>) => {
     while (writing) {
       await step()
@@ -43,21 +46,22 @@ test('a sync by windows from a replica', { timeout: 120_000 }, async () => {
       await scene.replica.resume()
     }
   }
-  const reads = await readsOf(reader, async () => {
-    await Promise.all([
-      writers,
-      ...followers.map((one) => follow(() => one.step())),
-      follow(() => open.openStep()),
-      stumble(),
-    ])
-    for (const one of followers) await one.catchUp(written)
-    await open.openStep()
-  })
+  const reads: string[] = []
+  const share = (name: string) => reads.filter((one) => one === name).length
+  const during = async (work: () => Promise<unknown>) => void reads.push(...(await readsOf(reader, work)))
+  // A busy machine reads less in the same time. With less the test would say nothing of the replica.
+  for (let n = 0; share('replica fresh') <= 40 || share('primary late') + share('primary walk') === 0; n++)
+    await during(() =>
+      Promise.all([
+        write(`a${n}`, `b${n}`, `c${n}`),
+        ...followers.map((one) => follow(() => one.step())),
+        follow(() => open.openStep()),
+        stumble(),
+      ]),
+    )
+  for (const one of followers) await one.catchUp(written)
+  await open.openStep()
   assert.ok(written.all.size > 60, `Only ${written.all.size} changes were written.`)
   for (const one of followers) one.check(written)
   assert.deepEqual(open.missing(written), [], 'Changes were missed by windows without an end.')
-  // Else the test would say nothing of the replica.
-  const share = (name: string) => reads.filter((one) => one === name).length
-  assert.ok(share('replica fresh') > 40, `only ${share('replica fresh')} reads of ${reads.length} on the replica`)
-  assert.ok(share('primary late') + share('primary walk') > 0, 'never was the replica behind')
 })
