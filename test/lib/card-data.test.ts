@@ -195,9 +195,9 @@ describe('maskDigits', () => {
 
   test('stays quick on long hostile text', () => {
     for (const piece of ['1', '1 ', '1234 ', '4242 4242 ', '12345678-1234-']) {
-      const started = performance.now()
+      const before = process.cpuUsage()
       maskDigits(piece.repeat(100_000 / piece.length))
-      assert.ok(performance.now() - started < 1000, piece)
+      assert.ok(process.cpuUsage(before).user < 1_000_000, piece)
     }
   })
 })

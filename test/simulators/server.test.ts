@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import { openSimulator } from '../support/simulators.ts'
+import { until } from '../support/time.ts'
 
 interface Body {
   outcome: string
@@ -35,16 +36,22 @@ test('sim_charge_then_500: 500, and charged', async () => {
 })
 
 test('sim_slow_1500ms: charged at once, response after that long, a second time without waiting', async () => {
-  const body = charge('sim_slow_1500ms')
-  const begun = performance.now()
-  const response = post('/charges', body)
-  await until(async () => (await get(`/charges/${body.key}`)).status === 200)
-  assert.ok(performance.now() - begun < 1500, 'charged before the answer')
-  assert.equal((await response).body.outcome, 'succeeded')
-  assert.ok(performance.now() - begun >= 1499)
-  const again = performance.now()
-  assert.deepEqual((await post('/charges', body)).body, (await response).body)
-  assert.ok(performance.now() - again < 1499)
+  // On a busy machine the response may come before the test sees the charge: then it looks once more.
+  await until('the charge before its response', async () => {
+    const body = charge('sim_slow_1500ms')
+    const begun = performance.now()
+    let hasCome = false
+    const response = post('/charges', body).finally(() => {
+      hasCome = true
+    })
+    await until('the charge', async () => (await get(`/charges/${body.key}`)).status === 200)
+    const isFirst = !hasCome
+    assert.equal((await response).body.outcome, 'succeeded')
+    assert.ok(performance.now() - begun >= 1499)
+    const again = performance.now()
+    assert.deepEqual((await post('/charges', body)).body, (await response).body)
+    return isFirst && performance.now() - again < 1499
+  })
 })
 
 test('refund tokens: the charge is good, the refund goes as the token says', async () => {
@@ -67,7 +74,7 @@ test('refund tokens: the charge is good, the refund goes as the token says', asy
   assert.equal((await get(`/refunds/${later.key}`)).status, 404)
   const late = await refund('sim_refund_late_100ms')
   await assert.rejects(post('/refunds', late))
-  await until(async () => (await get(`/refunds/${late.key}`)).body.outcome === 'succeeded')
+  await until('the refund', async () => (await get(`/refunds/${late.key}`)).body.outcome === 'succeeded')
 })
 
 test('the ledger lists movements of money in major units, with all their places', async () => {
@@ -144,12 +151,4 @@ async function post(path: string, body?: object) {
   const json = body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
   const response = await fetch(simulator.url + path, { method: 'POST', ...json })
   return { status: response.status, body: (await response.json()) as Body }
-}
-
-async function until(isTrue: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 100; tries++) {
-    if (await isTrue()) return
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  assert.fail('It never came true.')
 }
