@@ -10,8 +10,8 @@ import { csvLink, table } from './table.ts'
 import { dayInput } from './typed-days.ts'
 import { allChoices, hiddenParameters, inCurrency, type View } from './view.ts'
 
-// As many characters fit into a tile in the normal font size.
-const LONG_FIGURE = 12
+// More than twelve characters are broken. More than nine have a smaller font in narrow tiles.
+const sizeOf = ({ length }: string) => (length > 12 ? 'long' : length > 9 ? 'wide' : undefined)
 
 interface Tile {
   /** Whether growth is bad. */
@@ -43,8 +43,8 @@ export function tile(
   const isLeft = figure.left?.has(metric) ?? false
   const value = figure.values[metric] ?? (isRate || isLeft ? null : 0)
   const shown = show(unit, value, figure.currency ?? 'USD')
-  const isLong = typeof shown === 'string' && shown.length > LONG_FIGURE
-  return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
+  const size = typeof shown === 'string' ? sizeOf(shown) : undefined
+  return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${size && html` class="${size}"`}>${shown}</strong>
     <span class="quiet">${isLeft ? 'not known with these filters' : (note ?? changeOf(figure, metric, unit, bad, lacks?.before))}</span>${lacks?.shown && html` <span class="quiet lacks">${lacks.shown}</span>`}${rows && html`<a class="whole" href="${rows}" aria-label="${label}: list"></a>`}</dd></div>`
 }
 

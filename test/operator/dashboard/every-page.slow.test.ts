@@ -95,6 +95,29 @@ describe(titled('every page of the dashboard in a browser', noBrowser), { skip: 
     assert.deepEqual(complaints, [])
   })
 
+  test('an amount of up to twelve characters in a tile is on one line', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    for (const path of ['/', '/revenue', '/churn', '/acquisition', '/charges', '/subscriptions']) {
+      await open(`${path}?project=demo`)
+      for (const width of [1920, 1440, 1366, 1281, 1250, 1100, 1024, 962, 820, 769, 700, 390, 360]) {
+        await page.setViewportSize({ width, height: 900 })
+        const broken = await page.evaluate(`(() => {
+          const lines = (one, name, text) => {
+            one.className = name
+            one.textContent = text
+            const range = document.createRange()
+            range.selectNodeContents(one)
+            return range.getClientRects().length
+          }
+          return [...document.querySelectorAll('.tile strong')]
+            .filter((one) => lines(one, 'wide', 'US$16,323.75') > 1 || lines(one, '', '$6,323.75') > 1)
+            .map((one) => one.closest('.tile').textContent.trim())
+        })()`)
+        assert.deepEqual(broken, [], `${path} at ${width} px`)
+      }
+    }
+  })
+
   test('a large amount in a tile is not cut', async () => {
     for (const look of [DESKTOP, PHONE]) {
       const { page, open } = await demo.visitor(look)
