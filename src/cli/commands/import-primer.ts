@@ -8,6 +8,7 @@ import { requireProjectOf } from '../../data/ingest/stripe/start.ts'
 import { emptyTally, type Tally } from '../../data/ingest/stripe/tally.ts'
 import { releaseTurn } from '../../data/ingest/turn.ts'
 import { Refusal } from '../../lib/errors.ts'
+import { whatDid } from '../../payments/providers/outcomes.ts'
 import { PrimerProvider } from '../../payments/providers/primer/primer.ts'
 import { ProviderError } from '../../payments/providers/provider.ts'
 import { type Result, withSettings } from './command.ts'
@@ -116,4 +117,6 @@ async function carryOut(
 }
 
 const unreadable = ({ message }: ProviderError) =>
-  new Refusal(`Primer could not be read (it ${message}). Import again: the import continues where it stopped.`)
+  new Refusal(
+    `Primer could not be read (${whatDid('it', message)}). Import again: the import continues where it stopped.`,
+  )

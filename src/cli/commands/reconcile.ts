@@ -4,6 +4,7 @@ import { Refusal, UsageError } from '../../lib/errors.ts'
 import { billingContext } from '../../payments/billing/context.ts'
 import type { Difference, NotCompared } from '../../payments/billing/reconcile/compare.ts'
 import { reconcile } from '../../payments/billing/reconcile/reconcile.ts'
+import { whatDid } from '../../payments/providers/outcomes.ts'
 import { ProviderError } from '../../payments/providers/provider.ts'
 import { action } from './command.ts'
 import { addOperations } from './operations.ts'
@@ -54,7 +55,7 @@ function sentenceOf(one: NotCompared): string {
 }
 
 function reasonOf({ missing_permission, unreachable }: NotCompared): string {
-  if (unreachable !== undefined) return `it could not be read to the end (its provider ${unreachable})`
+  if (unreachable !== undefined) return `it could not be read to the end (${whatDid('its provider', unreachable)})`
   return missing_permission === null
     ? 'it is not connected here, or its provider is not set up'
     : `its key lacks the permission "${missing_permission}"`

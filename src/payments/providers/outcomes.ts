@@ -125,3 +125,7 @@ export interface SavedCard {
   /** `12/2034`. */
   expirationDate: string | null
 }
+
+/** Part of a sentence: what a message of a `ProviderError` says that `subject` did, or that no connection was made. */
+export const whatDid = (subject: string, message: string): string =>
+  /^(no|the) /.test(message) ? message : `${subject} ${message}`

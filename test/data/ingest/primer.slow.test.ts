@@ -205,4 +205,14 @@ describe('import primer', () => {
     assert.equal(refused.code, 1)
     assert.match(refused.stderr, /^Primer could not be read \(it returned status 403/m)
   })
+
+  test('1 and a sentence while Primer cannot be reached', async () => {
+    const env = { ...setup.billing.server.env, PRIMER_API_URL: 'http://127.0.0.1:9' }
+    const { code, stderr } = await tundish(args(), env)
+    assert.deepEqual(
+      [code, /^Primer could not be read \(no connection was made \(ECONNREFUSED\)\)\./m.test(stderr)],
+      [1, true],
+      stderr,
+    )
+  })
 })
