@@ -83,8 +83,8 @@ export function exports(app: FastifyInstance, { db, reads }: PublicContext): voi
       .header('x-sync-horizon', window.to)
       .header('x-project-id', projectId)
     if (voidFrom !== undefined) reply.header(VOID_HEADER, voidFrom)
-    // The framework would read the stream to its end and drop it.
-    if (request.method === 'HEAD') return reply.send()
+    // The framework would read the stream to its end and drop it. It sends no length for a stream, and 0 for no body.
+    if (request.method === 'HEAD') return reply.send(Readable.from([]))
     // A key that is revoked while an export is sent ends it, as one whose rows are gone: without the last line.
     const confirm = () => request.confirmKey()
     return reply.send(Readable.from(lines(db, reads, window, place, confirm), { objectMode: false, highWaterMark: 1 }))
