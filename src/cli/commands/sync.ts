@@ -8,7 +8,7 @@ import { TundishConnectionError, TundishError } from '../../../clients/js/src/er
 import type { Config } from '../../config.ts'
 import { targetOf } from '../../data/sync/open-target.ts'
 import { countChanges, run } from '../../data/sync/sync.ts'
-import { FORMATS, type Format, type State, type Target } from '../../data/sync/target.ts'
+import { CopyUnreachable, FORMATS, type Format, type State, type Target } from '../../data/sync/target.ts'
 import { httpAddress } from '../../lib/addresses.ts'
 import { DAY_S } from '../../lib/days.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
@@ -55,7 +55,7 @@ export function register(program: Command): void {
       await target.open()
       const copy = () => once(tundish, target, url, signal)
       const state = await copy()
-      if (options.follow) return await follow(copy, state, options, everyMs, signal)
+      if (options.follow) return await follow(target, copy, state, options, everyMs, signal)
       return resultOf(state, options)
     } catch (error) {
       throw asRefusal(error, options)
@@ -83,8 +83,9 @@ async function openBar(tundish: Tundish, state: State | undefined): Promise<Sing
   return bar
 }
 
-/** Repeats until it is stopped, also while the server cannot be reached. */
+/** Repeats until it is stopped, also while the server or the database of the copy cannot be reached. */
 async function follow(
+  target: Target,
   copy: () => Promise<State>,
   first: State,
   options: Options,
@@ -92,21 +93,34 @@ async function follow(
   signal: AbortSignal,
 ): Promise<Result> {
   let last = first
+  let isOpen = true
   for (;;) {
     if (last.records > 0) report(last, options)
     await sleep(everyMs, undefined, { signal }).catch(() => {})
     if (signal.aborted) return { json: resultOf(last, options).json, text: 'Stopped.' }
     try {
+      if (!isOpen) await target.open()
+      isOpen = true
       last = await copy()
     } catch (error) {
       if (signal.aborted) continue
-      const isTemporary =
-        error instanceof TundishConnectionError || (error instanceof TundishError && error.status >= 500)
-      if (!isTemporary) throw error
-      process.stderr.write(`${error.message} Trying again.\n`)
+      const reason = whyAway(error)
+      if (reason === undefined) throw error
+      process.stderr.write(`${reason} Trying again.\n`)
+      isOpen = isServersFault(error)
       last = { ...last, records: 0 }
     }
   }
+}
+
+const isServersFault = (error: unknown): error is Error =>
+  error instanceof TundishConnectionError || (error instanceof TundishError && error.status >= 500)
+
+/** Undefined for an error that does not pass. */
+function whyAway(error: unknown): string | undefined {
+  if (isServersFault(error)) return error.message
+  const ofDatabase = error instanceof CopyUnreachable ? error.cause : error
+  return isUnavailable(ofDatabase) ? `The database of the copy is unavailable (${causeOf(ofDatabase)}).` : undefined
 }
 
 function report(state: State, options: Options): void {

@@ -3,12 +3,12 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { Refusal } from '../../lib/errors.ts'
 import { COPY_NULL, copyText } from '../../lib/pg/copy-text.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
 import { type Column, type ColumnType, TABLES, type Table } from './tables.ts'
 import {
   beginAgain,
+  CopyUnreachable,
   type Groups,
   lackedTable,
   movedByAnother,
@@ -30,9 +30,7 @@ const TYPES: Record<ColumnType, string> = {
 }
 
 export function postgresTarget(url: string): Target {
-  const client = new pg.Client({ connectionString: url, application_name: 'tundish sync' })
-  // A connection that breaks between two statements fails the next one; without a listener the program would end here.
-  client.on('error', () => {})
+  let client = clientFor(url)
 
   async function state(): Promise<State | undefined> {
     const { rows } = await client.query(`select url, project, since, cursor, records from ${SCHEMA}.sync`)
@@ -53,10 +51,13 @@ export function postgresTarget(url: string): Target {
 
   return {
     async open() {
+      // One that became unavailable cannot be used again. It may still be connected, to a server that is read-only or full.
+      client.end().catch(() => {})
+      client = clientFor(url)
       try {
         await client.connect()
       } catch (error) {
-        throw new Refusal(`The database of the copy cannot be reached (${causeOf(error)}).`)
+        throw new CopyUnreachable(`The database of the copy cannot be reached (${causeOf(error)}).`, { cause: error })
       }
       await transaction(client, () => makeTables(client))
     },
@@ -73,6 +74,13 @@ export function postgresTarget(url: string): Target {
     async complete() {},
     close: () => client.end(),
   }
+}
+
+function clientFor(url: string): pg.Client {
+  const client = new pg.Client({ connectionString: url, application_name: 'tundish sync' })
+  // A connection that breaks between two statements fails the next one; without a listener the program would end here.
+  client.on('error', () => {})
+  return client
 }
 
 async function transaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {

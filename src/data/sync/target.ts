@@ -21,7 +21,10 @@ export type Batch = ReadonlyMap<Table, Groups>
 export type Groups = ReadonlyMap<string, readonly Row[]>
 
 export interface Target {
-  /** Opens the copy and makes its tables. If it lacked one, the next run reads everything. */
+  /**
+   * Opens the copy and makes its tables. If it lacked one, the next run reads everything. A database that became unavailable is
+   * opened again by another call.
+   */
   open(): Promise<void>
   /** The state of the copy; undefined when there is none yet. */
   state(): Promise<State | undefined>
@@ -36,6 +39,9 @@ export interface Target {
   complete(): Promise<void>
   close(): Promise<void>
 }
+
+/** Its cause is the error of the connection. */
+export class CopyUnreachable extends Refusal {}
 
 export const FORMATS = ['ndjson', 'csv', 'parquet'] as const
 export type Format = (typeof FORMATS)[number]

@@ -7,7 +7,7 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { spawnTundish, tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
-import { freshDatabase } from '../../support/postgres.ts'
+import { freshDatabase, runStatement } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
 import { titled } from '../../support/titled.ts'
@@ -99,17 +99,7 @@ describe('a copy', () => {
     test(titled(`${name}: --follow brings changes as they come, until it is stopped`, skip), { skip }, async () => {
       const project = await filled(server)
       const target = await to()
-      const args = ['sync', '--follow', '--every', '1', '--to', target]
-      const child = spawnTundish(args, syncEnv(server, project), ['ignore', 'pipe', 'inherit'])
-      const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
-      const lines: string[] = []
-      child.stdout!.setEncoding('utf8').on('data', (text: string) => lines.push(...text.split('\n').filter(Boolean)))
-      const waitFor = async (what: RegExp) => {
-        while (!lines.some((line) => what.test(line))) {
-          assert.equal(child.exitCode, null)
-          await sleep(20)
-        }
-      }
+      const { child, ended, waitFor } = follow(project, target)
       await waitFor(/^2309 records stored in /)
       await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
       await waitFor(/^4 records stored/)
@@ -118,7 +108,42 @@ describe('a copy', () => {
       await checkEqual(server, project, readerOf(target))
     })
   }
+
+  test('in PostgreSQL: --follow waits for a database that is away, and continues', async () => {
+    const project = await filled(server)
+    const { url } = await freshDatabase()
+    const { child, ended, waitFor } = follow(project, url)
+    await waitFor(/^2309 records stored in /)
+    // Its next batch is refused, and is not lost.
+    await runStatement(url, `alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on`)
+    const disconnect = `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'tundish sync'`
+    await runStatement(url, disconnect)
+    await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
+    await waitFor(/^The database of the copy is unavailable \(.*read-only transaction\)\. Trying again\.$/)
+    const writable = `begin read write; alter database ${new URL(url).pathname.slice(1)} reset default_transaction_read_only; commit`
+    await runStatement(url, writable)
+    await waitFor(/^4 records stored/)
+    child.kill('SIGTERM')
+    assert.equal(await ended, 0)
+    await checkEqual(server, project, readerOf(url))
+  })
 })
+
+/** `waitFor` resolves when a line was printed, to standard output or as an error. */
+function follow(project: Project, target: string) {
+  const child = spawnTundish(['sync', '--follow', '--every', '1', '--to', target], syncEnv(server, project))
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  const lines: string[] = []
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => lines.push(...text.split('\n').filter(Boolean)))
+  const waitFor = async (what: RegExp) => {
+    while (!lines.some((line) => what.test(line))) {
+      assert.equal(child.exitCode, null, lines.join('\n'))
+      await sleep(20)
+    }
+  }
+  return { child, ended, waitFor }
+}
 
 /** The files of a target in which the text stands. */
 function filesWith(target: string, text: string): string[] {
