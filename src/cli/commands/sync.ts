@@ -70,7 +70,14 @@ async function once(tundish: Tundish, target: Target, url: string, signal: Abort
   const state = await target.state()
   const bar = process.stderr.isTTY ? await openBar(tundish, state) : undefined
   try {
-    return await run(tundish, target, state, { url, signal, onProgress: (records) => bar?.update(records) })
+    const onProgress = (records: number) => bar?.update(records)
+    const onVoid = (from: string) => {
+      bar?.stop()
+      process.stderr.write(
+        `The server has lost what was written since ${from}, by a failover or a restore. The rows changed since then were removed, and everything is read again.\n`,
+      )
+    }
+    return await run(tundish, target, state, { url, signal, onProgress, onVoid })
   } finally {
     bar?.stop()
   }

@@ -11,6 +11,8 @@ export interface RunOptions {
   signal: AbortSignal
   /** Called after each batch with the number of records that the run has stored. */
   onProgress?: (records: number) => void
+  /** Called when the rows that the server has lost since this instant were removed. */
+  onVoid?: (from: string) => void
 }
 
 // The number of records stored in one transaction: the most that is repeated after a killed run.
@@ -41,7 +43,7 @@ async function walk(
   tundish: Tundish,
   target: Target,
   initial: State | undefined,
-  { url, signal, onProgress }: RunOptions,
+  { url, signal, onProgress, onVoid }: RunOptions,
 ): Promise<State> {
   if (initial && initial.url !== url) {
     throw new Refusal(`This copy is of ${initial.url}, not of ${url}: name another target, or the same server.`)
@@ -69,6 +71,7 @@ async function walk(
         const after = { url, project, since, cursor, records }
         await target.forget(page.voidFrom, state, after)
         state = after
+        onVoid?.(page.voidFrom)
         continue
       }
       collect(batch, page)
