@@ -54,9 +54,8 @@ export function register(program: Command): void {
     try {
       await target.open()
       const copy = () => once(tundish, target, url, signal)
-      const state = await copy()
-      if (options.follow) return await follow(target, copy, state, options, everyMs, signal)
-      return resultOf(state, options)
+      if (options.follow) return await follow(target, copy, url, options, everyMs, signal)
+      return resultOf(await copy(), options)
     } catch (error) {
       throw asRefusal(error, options)
     } finally {
@@ -94,29 +93,34 @@ async function openBar(tundish: Tundish, state: State | undefined): Promise<Sing
 async function follow(
   target: Target,
   copy: () => Promise<State>,
-  first: State,
+  url: string,
   options: Options,
   everyMs: number,
   signal: AbortSignal,
 ): Promise<Result> {
-  let last = first
+  let last: State | undefined
   let isOpen = true
   for (;;) {
-    if (last.records > 0) report(last, options)
-    await sleep(everyMs, undefined, { signal }).catch(() => {})
-    if (signal.aborted) return { json: resultOf(last, options).json, text: 'Stopped.' }
     try {
       if (!isOpen) await target.open()
       isOpen = true
       last = await copy()
+      if (last.records > 0) report(last, options)
     } catch (error) {
-      if (signal.aborted) continue
-      const reason = whyAway(error)
-      if (reason === undefined) throw error
-      process.stderr.write(`${reason} Trying again.\n`)
-      isOpen = isServersFault(error)
-      last = { ...last, records: 0 }
+      if (!signal.aborted) {
+        const reason = whyAway(error)
+        isOpen = isServersFault(error)
+        // An address of which nothing was ever read may be wrong.
+        const isUntried = isOpen && last === undefined && (await target.state())?.url !== url
+        if (reason === undefined || isUntried) throw error
+        process.stderr.write(`${reason} Trying again.\n`)
+        last &&= { ...last, records: 0 }
+      }
     }
+    await sleep(everyMs, undefined, { signal }).catch(() => {})
+    if (!signal.aborted) continue
+    if (last === undefined) throw signal.reason
+    return { json: resultOf(last, options).json, text: 'Stopped.' }
   }
 }
 

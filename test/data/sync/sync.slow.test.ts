@@ -2,7 +2,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { ReadableStream } from 'node:stream/web'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { spawnTundish, tundish } from '../../support/cli.ts'
@@ -127,11 +132,45 @@ describe('a copy', () => {
     assert.equal(await ended, 0)
     await checkEqual(server, project, readerOf(url))
   })
+
+  test('--follow waits at its start for a server that is away, unless nothing was copied from it yet', async () => {
+    const project = await filled(server)
+    let isAway = true
+    const front = createServer(async ({ url, headers }, response) => {
+      if (isAway) return response.writeHead(503).end('{"message": "Away."}')
+      const {
+        status,
+        headers: sent,
+        body,
+      } = await fetch(`${server.url}${url}`, {
+        headers: { 'Service-Secret': String(headers['service-secret']) },
+      })
+      response.writeHead(status, { 'content-type': sent.get('content-type')! })
+      await pipeline(Readable.fromWeb(body as ReadableStream), response)
+    })
+    front.listen(0, '127.0.0.1')
+    await once(front, 'listening')
+    after(() => front.close())
+    const env = { ...syncEnv(server, project), SYNC_URL: `http://127.0.0.1:${(front.address() as AddressInfo).port}` }
+    const to = `sqlite:${join(folder, 'away.sqlite')}`
+    const untried = await tundish(['sync', '--follow', '--to', to], env)
+    assert.deepEqual([untried.code, untried.stderr], [1, 'The server refused: Away.\n'])
+    isAway = false
+    assert.equal((await tundish(['sync', '--to', to], env)).code, 0)
+    await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
+    isAway = true
+    const { child, ended, waitFor } = follow(project, to, env)
+    await waitFor(/^Away\. Trying again\.$/)
+    isAway = false
+    await waitFor(/^4 records stored/)
+    child.kill('SIGTERM')
+    assert.equal(await ended, 0)
+  })
 })
 
 /** `waitFor` resolves when a line was printed, to standard output or as an error. */
-function follow(project: Project, target: string) {
-  const child = spawnTundish(['sync', '--follow', '--every', '1', '--to', target], syncEnv(server, project))
+function follow(project: Project, target: string, env = syncEnv(server, project)) {
+  const child = spawnTundish(['sync', '--follow', '--every', '1', '--to', target], env)
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
   const lines: string[] = []
   for (const stream of [child.stdout, child.stderr])
