@@ -69,14 +69,20 @@ describe('a reader of changes', () => {
       await until('a beat', async () => (await server.db.query('select 1 from commit_beat')).length > 0)
       const restored = await tundish(['restore', file, '--without-erasures', '--json'], server.env)
       assert.equal(restored.code, 0, restored.stderr)
-      const told = async (from: string) => {
+      const told = async (from: string, { key } = project) => {
         const path = `/profiles?${new URLSearchParams({ 'filter[updated_at.from]': from })}`
-        return (await server.api(path, { key: project.key })).headers['x-void-from']
+        const { headers } = await server.api(path, { key })
+        return { voidFrom: headers['x-void-from'], horizon: String(headers['x-sync-horizon']) }
       }
       // The horizon of the backup, which background work may have advanced since it was read.
-      const voidFrom = String(await told(late))
+      const voidFrom = String((await told(late)).voidFrom)
       assert.ok(early <= voidFrom && voidFrom < late, `${early} ${voidFrom} ${late}`)
-      assert.equal(await told(early), undefined)
+      assert.equal((await told(early)).voidFrom, undefined)
+      const again = await server.project()
+      const ofFormer = await told(late, again)
+      assert.equal(ofFormer.voidFrom, '1970-01-01T00:00:00.000000Z', 'It may have the id of a project that was lost.')
+      await until('a horizon after the restore', async () => (await told(late, again)).horizon > ofFormer.horizon)
+      assert.equal((await told((await told(late, again)).horizon, again)).voidFrom, undefined)
       const beats = async () => Number((await server.db.query('select number from commit_beat'))[0]!.number)
       await until('beats to go on', async () => (await beats()) > 0)
       assert.deepEqual(await server.db.query('select 1 from failovers'), [], 'A restore is no failover.')
