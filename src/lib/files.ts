@@ -66,3 +66,12 @@ export async function openToAppend(path: string, flags = 0): Promise<FileHandle>
     return open(path, append, 0o600)
   }
 }
+
+/** Names the file in errors of `work`: those of an open file do not. */
+export async function naming<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw Object.assign(error as Error, { path })
+  }
+}

@@ -147,11 +147,14 @@ function printDatabaseError(error: Error): void {
   process.exitCode = EXIT_REFUSED
 }
 
-/** A folder or file of the settings that cannot be used. */
-function aboutFile(error: unknown): UsageError | undefined {
-  const { syscall, path } = error as NodeJS.ErrnoException
-  if (path === undefined || !['open', 'mkdir', 'access', 'scandir'].includes(syscall ?? '')) return undefined
-  return new UsageError(fileTrouble(error as NodeJS.ErrnoException))
+/** A folder or file of the settings that cannot be used, or a file that was opened and does not take what is written: a full disk. */
+function aboutFile(error: unknown): UsageError | Refusal | undefined {
+  const { syscall = '', path } = error as NodeJS.ErrnoException
+  if (path === undefined) return undefined
+  const sentence = fileTrouble(error as NodeJS.ErrnoException)
+  if (['open', 'mkdir', 'access', 'scandir'].includes(syscall)) return new UsageError(sentence)
+  if (!['write', 'fsync'].includes(syscall)) return undefined
+  return new Refusal(`${sentence} Check what the command did before you repeat it.`)
 }
 
 /** A connection that was lost, or a server that stopped working, in the middle of a command. */

@@ -5,6 +5,7 @@ import type { Command } from 'commander'
 import type { App } from '../../app.ts'
 import type { ImportResult, RejectedLine, Source } from '../../data/ingest/load.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
+import { naming } from '../../lib/files.ts'
 import { causeOf, isUnavailable } from '../../lib/pg/errors.ts'
 import { printable } from '../../lib/text.ts'
 import { importAudited } from '../../operator/admin/audited-import.ts'
@@ -114,17 +115,19 @@ class RejectedFiles {
   readonly paths: string[] = []
 
   async write(lines: AsyncIterable<RejectedLine>): Promise<void> {
-    let file: { of: string; handle: FileHandle } | undefined
+    let file: { of: string; path: string; handle: FileHandle } | undefined
     try {
       for await (const { source, bytes } of lines) {
         if (file?.of !== source) {
-          await close(file?.handle)
-          file = { of: source, handle: await this.open(`${source}.rejected.ndjson`) }
+          await close(file)
+          const path = `${source}.rejected.ndjson`
+          file = { of: source, path, handle: await this.open(path) }
         }
-        await file.handle.write(bytes)
+        const { path, handle } = file
+        await naming(path, () => handle.write(bytes))
       }
     } finally {
-      await close(file?.handle)
+      await close(file)
     }
   }
 
@@ -155,9 +158,10 @@ async function openRejected(path: string): Promise<FileHandle> {
 }
 
 /** Writes the file to disk before the import commits: after that the lines are nowhere else. */
-async function close(handle: FileHandle | undefined): Promise<void> {
-  await handle?.sync()
-  await handle?.close()
+async function close(file: { path: string; handle: FileHandle } | undefined): Promise<void> {
+  if (!file) return
+  const { path, handle } = file
+  await naming(path, () => handle.sync().finally(() => handle.close()))
 }
 
 function report(result: ImportResult, options: Options, paths: string[]): Result {

@@ -1,6 +1,6 @@
 // The file of the audit log's heads, outside the database: two lines for each entry, announced and committed.
 import { readFile } from 'node:fs/promises'
-import { openToAppend } from '../../lib/files.ts'
+import { naming, openToAppend } from '../../lib/files.ts'
 
 export interface Head {
   sequence: string
@@ -18,8 +18,10 @@ export interface KnownHead {
 export async function appendHead(path: string, head: Head & { committed: boolean }): Promise<void> {
   const file = await openToAppend(path)
   try {
-    await file.appendFile(`${JSON.stringify(head)}\n`)
-    await file.sync()
+    await naming(path, async () => {
+      await file.appendFile(`${JSON.stringify(head)}\n`)
+      await file.sync()
+    })
   } finally {
     await file.close()
   }

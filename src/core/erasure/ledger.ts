@@ -1,7 +1,7 @@
 // The ledgers of erasures, from which they are repeated after a restore: the table of the database, and a file outside of it.
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { openToAppend } from '../../lib/files.ts'
+import { naming, openToAppend } from '../../lib/files.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { instantFromPg } from '../../lib/time.ts'
@@ -50,8 +50,10 @@ async function append(path: string, lines: string): Promise<void> {
     const last = await file.read({ buffer: Buffer.alloc(1), position: Math.max(size - 1, 0) })
     // A line that a crash cut off must not be joined with ours.
     const torn = size > 0 && last.buffer.toString() !== '\n'
-    await file.appendFile(torn ? `\n${lines}` : lines)
-    await file.sync()
+    await naming(path, async () => {
+      await file.appendFile(torn ? `\n${lines}` : lines)
+      await file.sync()
+    })
     if (size === 0) await syncFolder(dirname(path))
   } finally {
     await file.close()

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { program, tundish } from '../../support/cli.ts'
@@ -132,6 +133,15 @@ test('bad lines that are skipped go to a file next to theirs, which only its own
   assert.equal(readFileSync(saved, 'utf8'), '{"a" :1}\nx\n')
   assert.equal(statSync(saved).mode & 0o777, 0o600)
   assert.equal(existsSync(join(folder, 'fine.ndjson.rejected.ndjson')), false)
+})
+
+test('1 and one sentence when the bad lines do not fit on the disk; nothing is imported, and no file is left', async () => {
+  const path = file('full.ndjson', `${good}${'x\n'.repeat(40_000)}`)
+  const [node, args] = program('import', '--project', project.id, '--skip-bad-lines', path)
+  const child = spawn('sh', ['-c', 'ulimit -f 64; trap "" XFSZ; exec "$@"', 'sh', node, ...args], { env })
+  const [[code], stderr] = await Promise.all([once(child, 'exit'), text(child.stderr)])
+  assert.deepEqual([code, stderr], [1, `${path}.rejected.ndjson cannot be used: EFBIG.\n`])
+  assert.equal(existsSync(`${path}.rejected.ndjson`), false)
 })
 
 test('bad lines of standard input go to a file in the working folder', async () => {
