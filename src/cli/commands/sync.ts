@@ -109,10 +109,10 @@ async function follow(
     } catch (error) {
       if (!signal.aborted) {
         const reason = whyAway(error)
-        isOpen = isServersFault(error)
         // An address of which nothing was ever read may be wrong.
-        const isUntried = isOpen && last === undefined && (await target.state())?.url !== url
+        const isUntried = isServersFault(error) && last === undefined && (await target.state())?.url !== url
         if (reason === undefined || isUntried) throw error
+        isOpen = !isUnavailable(causeAt(error))
         process.stderr.write(`${reason} Trying again.\n`)
         last &&= { ...last, records: 0 }
       }
@@ -127,11 +127,18 @@ async function follow(
 const isServersFault = (error: unknown): error is Error =>
   error instanceof TundishConnectionError || (error instanceof TundishError && error.status >= 500)
 
+const causeAt = (error: unknown) => (error instanceof CopyUnreachable ? error.cause : error)
+
+// Another program has the lock of the file, or the disk is full.
+const PASSING_IN_SQLITE = [5, 13]
+
 /** Undefined for an error that does not pass. */
 function whyAway(error: unknown): string | undefined {
   if (isServersFault(error)) return error.message
-  const ofDatabase = error instanceof CopyUnreachable ? error.cause : error
-  return isUnavailable(ofDatabase) ? `The database of the copy is unavailable (${causeOf(ofDatabase)}).` : undefined
+  if (isUnavailable(causeAt(error))) return `The database of the copy is unavailable (${causeOf(causeAt(error))}).`
+  const { code, errcode = 0, message } = error as Error & { code?: string; errcode?: number }
+  if (code !== 'ERR_SQLITE_ERROR' || !PASSING_IN_SQLITE.includes(errcode & 0xff)) return undefined
+  return `The file of the copy cannot be used (${message}).`
 }
 
 function report(state: State, options: Options): void {

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
@@ -131,6 +132,23 @@ describe('a copy', () => {
     child.kill('SIGTERM')
     assert.equal(await ended, 0)
     await checkEqual(server, project, readerOf(url))
+  })
+
+  test('in SQLite: --follow waits for a file that another program has locked, and continues', async () => {
+    const project = await filled(server)
+    const path = join(folder, 'locked.sqlite')
+    const { child, ended, waitFor } = follow(project, `sqlite:${path}`)
+    await waitFor(/^2309 records stored in /)
+    const other = new DatabaseSync(path)
+    other.exec('pragma busy_timeout = 60000; begin immediate')
+    await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
+    await waitFor(/^The file of the copy cannot be used \(database is locked\)\. Trying again\.$/)
+    other.exec('rollback')
+    other.close()
+    await waitFor(/^4 records stored/)
+    child.kill('SIGTERM')
+    assert.equal(await ended, 0)
+    await checkEqual(server, project, readerOf(`sqlite:${path}`))
   })
 
   test('--follow waits at its start for a server that is away, unless nothing was copied from it yet', async () => {
