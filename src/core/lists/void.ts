@@ -34,11 +34,12 @@ const OF_PROJECT = {
   text: `select ${VOID} from project_clocks c where c.project_id = $1 and c.void_from < $2 and c.void_until >= $2`,
 }
 
+// A project that was created after the loss is void for readers of a former one with its id, not for those of its organization.
 const OF_ORGANIZATION = {
   name: 'void from of organization',
   text: `
     select min(${VOID}) from projects p join project_clocks c on c.project_id = p.id
-    where p.organization_id = $1 and c.void_from < $2 and c.void_until >= $2`,
+    where p.organization_id = $1 and c.void_from < $2 and c.void_until >= $2 and p.created_at < c.void_until`,
 }
 
 /** The description of the header in OpenAPI. */
