@@ -40,7 +40,8 @@ export async function sendMail(
     const headers = { 'Auto-Submitted': 'auto-generated' }
     const messageId = `<${id}@${domain}>`
     const signal = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(stop ? [stop] : [])])
-    // As an object: the library reads a text by the syntax of headers, in which a part in parentheses is a comment.
+    // Both as objects: the library reads a text by the syntax of headers, in which a part in parentheses is a comment, and one before
+    // a colon the name of a group.
     const recipient = { name: '', address: to }
     await transport.sendMail({ from, to: recipient, subject: title, text, messageId, headers, signal })
     return { status: 250, error: undefined, retryAfter: undefined }

@@ -18,6 +18,7 @@ let status = 204
 let project: Project
 /** The day of the test, far from the clock of this machine. */
 const DAY = '2027-03-10'
+const FROM = { name: '', address: 'tundish@example.com' }
 const SLACK = 'services/T0/B0/verysecretpart'
 
 const mail = await startMailServer()
@@ -26,7 +27,7 @@ const server = await startTestServer(
   {
     WEBHOOK_ALLOW_PRIVATE: 'true',
     SMTP_URL: mail.url,
-    SMTP_FROM: 'Tundish <tundish@example.com>',
+    SMTP_FROM: 'Acme; EU: alerts <tundish@example.com>',
     DASHBOARD_URL: 'https://tundish.example.com',
   },
   { worker: false },
@@ -104,7 +105,7 @@ test('a rule that is met sends one message to each destination, once for the day
     mail.mails.map(({ to }) => to),
     ['owner@example.com', 'owner@example.com'],
   )
-  assert.match(mail.mails[0]!.data, /^From: Tundish <tundish@example\.com>$/m)
+  assert.match(mail.mails[0]!.data, /^From: "Acme; EU: alerts" <tundish@example\.com>$/m)
   const [rule] = (await list('alerts')).filter(({ id }: { id: string }) => id === 'low')
   assert.deepEqual([rule.checked_day, rule.last_value, rule.problem], ['2027-03-09', 3, null])
   const [chat] = (await list('alert-destinations')).filter(({ id }: { id: string }) => id === 'chat')
@@ -287,7 +288,7 @@ test('a rule of today is decided from its hour on; one on a metric that is gone 
 const SIMPLE = { id: 'x', title: '', lines: [], url: undefined }
 
 test('a mail server that is down, or whose connection cannot be encrypted, is an outcome', async () => {
-  const sent = (url: string) => sendMail({ url, from: 'tundish@example.com' }, 'owner@example.com', SIMPLE)
+  const sent = (url: string) => sendMail({ url, from: FROM }, 'owner@example.com', SIMPLE)
   const down = await sent('smtp://127.0.0.1:1')
   assert.deepEqual([down.status, down.error], [undefined, 'The mail server cannot be reached.'])
   const plain = await sent(mail.url.replace('smtp:', 'smtps:'))
@@ -299,7 +300,7 @@ test('a mail server that never ends its reply is left at the deadline, and when 
 }, async () => {
   mail.state.stalls = true
   try {
-    const settings = { url: mail.url, from: 'tundish@example.com' }
+    const settings = { url: mail.url, from: FROM }
     const late = await sendMail(settings, 'owner@example.com', SIMPLE, { deadlineMs: 500 })
     assert.deepEqual([late.status, late.error], [undefined, 'The mail server did not respond in time.'])
     await put('alerts/low', low)
@@ -317,7 +318,7 @@ test('a mail server that never ends its reply is left at the deadline, and when 
 })
 
 test('no part of an address is taken for a comment', async () => {
-  await sendMail({ url: mail.url, from: 'tundish@example.com' }, 'a(b)c@example.com', SIMPLE)
+  await sendMail({ url: mail.url, from: FROM }, 'a(b)c@example.com', SIMPLE)
   assert.deepEqual(
     mail.mails.map(({ to }) => to),
     ['"a(b)c"@example.com'],
