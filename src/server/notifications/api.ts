@@ -53,7 +53,7 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
       throw new ApiError(
         400,
         'invalid_signature',
-        'The notification is not signed by the payment provider of this merchant account, or the signature is too old.',
+        'The notification is not signed by the payment provider of this merchant account, or the signature is too old by the clock of this server.',
       )
     }
     await context.pending.receive(account, notification)
