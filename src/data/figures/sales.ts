@@ -17,6 +17,7 @@ const EARLIER_OF_SUBSCRIPTION = `
 const PRICE = reportedPrice('t')
 const AMOUNT = reportedRow('r', paidAt('r'))
 
+/** SQL: whether the row of the report is a successful payment of the customer, whom another row may name. */
 const isSaleOf = (row: string, customer: string) => `
   ${row}.organization_id = ${customer}.organization_id and ${row}.external_id = ${customer}.external_id
   and ${row}.psp_transaction_type = 'sale' and ${row}.status = 'succeeded'`
@@ -64,8 +65,7 @@ export const HAS_TRANSACTION = `
 
 const EARLIER_OF_CUSTOMER = `
   select from report_transactions o
-  where o.organization_id = r.organization_id and o.external_id = r.external_id
-    and o.psp_transaction_type = 'sale' and o.status = 'succeeded'
+  where ${isSaleOf('o', 'r')}
     and ${paidAt('o')} >= ${monthStart(paidAt('r'))} and (${paidAt('o')}, o.trx_created_at) < (${paidAt('r')}, r.trx_created_at)`
 
 // The reason of a refund or dispute. A refund that failed later is subtracted under the reason of the refund.
@@ -139,8 +139,7 @@ const FIRST_PAYMENT = `
     order by t.created_at, t.id limit 1) bought on true
   left join lateral (
     select ${paidAt('o')} as at, o.trx_id::text as id from report_transactions o
-    where bought.id is null and o.organization_id = moved.organization_id and o.external_id = moved.external_id
-      and o.psp_transaction_type = 'sale' and o.status = 'succeeded'
+    where bought.id is null and ${isSaleOf('o', 'moved')}
     order by ${paidAt('o')}, o.trx_created_at, o.trx_id limit 1) charged on true
   cross join lateral (
     select coalesce(bought.at, charged.at) as at, coalesce(bought.id, charged.id) as id, bought.product as product) paid`
