@@ -34,13 +34,11 @@ const OF_PROJECT = {
   text: `select ${VOID} from project_clocks c where c.project_id = $1 and c.void_from < $2 and c.void_until >= $2`,
 }
 
-// A project that was created after the loss has no commits in it: only readers of a former one with its id are told of one.
 const OF_ORGANIZATION = {
   name: 'void from of organization',
   text: `
     select min(${VOID}) from projects p join project_clocks c on c.project_id = p.id
-    where p.organization_id = $1 and c.void_from < $2 and c.void_until >= $2
-      and not (c.void_from = '1970-01-01T00:00:00Z' and p.created_at >= c.void_until)`,
+    where p.organization_id = $1 and c.void_from < $2 and c.void_until >= $2`,
 }
 
 /** The description of the header in OpenAPI. */

@@ -97,15 +97,11 @@ export async function createProject(
     await insertOnce('project', id, () =>
       query('insert into projects (id, organization_id, name) values ($1, $2, $3)', [id, organization, name ?? id]),
     )
-    await query(CLOCK, [id])
+    await query('insert into project_clocks (project_id) values ($1)', [id])
     const secret_key = await addKey(query, seal, { organization_id: organization, project_id: id })
     return { id, secret_key, webhook_secret: webhookSecret(secret_key) }
   })
 }
-
-// A project of this id may be among what a restore or a failover lost. A reader with a horizon from before the loss has read that one.
-const CLOCK = `insert into project_clocks (project_id, void_from, void_until)
-  select $1, case when max(void_until) is not null then timestamptz '1970-01-01T00:00:00Z' end, max(void_until) from project_clocks`
 
 /** What an erasure does at payment providers: nothing, empty the customer there, or delete it. */
 export type EraseAtProvider = 'off' | 'on' | 'delete'
