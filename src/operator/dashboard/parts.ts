@@ -10,9 +10,6 @@ import { csvLink, table } from './table.ts'
 import { dayInput } from './typed-days.ts'
 import { allChoices, hiddenParameters, inCurrency, type View } from './view.ts'
 
-// More than twelve characters are broken. More than nine have a smaller font in narrow tiles.
-const sizeOf = ({ length }: string) => (length > 12 ? 'long' : length > 9 ? 'wide' : undefined)
-
 interface Tile {
   /** Whether growth is bad. */
   bad?: boolean
@@ -43,8 +40,9 @@ export function tile(
   const isLeft = figure.left?.has(metric) ?? false
   const value = figure.values[metric] ?? (isRate || isLeft ? null : 0)
   const shown = show(unit, value, figure.currency ?? 'USD')
-  const size = typeof shown === 'string' ? sizeOf(shown) : undefined
-  return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${size && html` class="${size}"`}>${shown}</strong>
+  // As many characters fit into a tile in the normal font size.
+  const isLong = typeof shown === 'string' && shown.length > 12
+  return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
     <span class="quiet">${isLeft ? 'not known with these filters' : (note ?? changeOf(figure, metric, unit, bad, lacks?.before))}</span>${lacks?.shown && html` <span class="quiet lacks">${lacks.shown}</span>`}${rows && html`<a class="whole" href="${rows}" aria-label="${label}: list"></a>`}</dd></div>`
 }
 
@@ -96,8 +94,9 @@ export const howToValue = ({ reporting }: View): Html =>
 
 const IMPORT_OR_LOAD = html`<a href="/docs/guides/import#kinds">Import them with their value</a>, or <a href="/docs/guides/commands#rates">load exchange rates</a> before you charge or import from Stripe.`
 
-/** Tiles in full rows: the stylesheet chooses the number of columns by the number of tiles. */
-export const tiles = (...all: Piece[]) => html`<dl class="tiles of-${all.length}">${all}</dl>`
+/** Tiles in full rows: the stylesheet chooses the columns by the number of tiles, and a smaller font for ten characters in narrow ones. */
+export const tiles = (...all: Piece[]) =>
+  html`<dl class="tiles of-${all.length}${/<strong>[^<]{10}/.test(all.join('')) && ' wide'}">${all}</dl>`
 
 export function section(title: string, body: Piece, { actions, note }: { actions?: Piece; note?: Piece } = {}): Html {
   return html`<section><div class="heading"><h2>${title}</h2><div class="actions">${actions}</div></div>

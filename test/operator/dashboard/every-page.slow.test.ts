@@ -102,15 +102,16 @@ describe(titled('every page of the dashboard in a browser', noBrowser), { skip: 
       for (const width of [1920, 1440, 1366, 1281, 1250, 1100, 1024, 962, 820, 769, 700, 390, 360]) {
         await page.setViewportSize({ width, height: 900 })
         const broken = await page.evaluate(`(() => {
-          const lines = (one, name, text) => {
-            one.className = name
+          const lines = (one, isWide, text) => {
+            one.className = ''
+            one.closest('.tiles').classList.toggle('wide', isWide)
             one.textContent = text
             const range = document.createRange()
             range.selectNodeContents(one)
             return range.getClientRects().length
           }
           return [...document.querySelectorAll('.tile strong')]
-            .filter((one) => lines(one, 'wide', 'US$16,323.75') > 1 || lines(one, '', '$6,323.75') > 1)
+            .filter((one) => lines(one, true, 'US$16,323.75') > 1 || lines(one, false, '$6,323.75') > 1)
             .map((one) => one.closest('.tile').textContent.trim())
         })()`)
         assert.deepEqual(broken, [], `${path} at ${width} px`)
