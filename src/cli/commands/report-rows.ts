@@ -41,7 +41,7 @@ export async function* csvOf(pages: Pages): AsyncGenerator<string> {
 /** One document: the rows are the last member of `head`. */
 export async function* jsonOf(head: object, pages: Pages): AsyncGenerator<string> {
   yield `${JSON.stringify(head).slice(0, -'}'.length)},"rows":[`
-  yield* joined(pages, ',', (row) => JSON.stringify(row))
+  yield* joined(pages, (row) => JSON.stringify(row))
   yield ']}\n'
 }
 
@@ -51,18 +51,18 @@ export async function* indentedJsonOf(head: object, pages: Pages): AsyncGenerato
   const before = whole.slice(0, -']\n}'.length)
   yield before
   let isEmpty = true
-  for await (const text of joined(pages, ',', (row) => `\n${JSON.stringify(row, null, 2)}`)) {
+  for await (const text of joined(pages, (row) => `\n${JSON.stringify(row, null, 2)}`)) {
     isEmpty = false
     yield text.replaceAll('\n', '\n    ')
   }
   yield isEmpty ? ']\n}\n' : '\n  ]\n}\n'
 }
 
-async function* joined(pages: Pages, separator: string, write: (row: unknown) => string): AsyncGenerator<string> {
+async function* joined(pages: Pages, write: (row: unknown) => string): AsyncGenerator<string> {
   let before = ''
   for await (const rows of pages) {
     const values = readOwnJson(financeRow.writeList(rows, '[', ']').toString()) as unknown[]
-    yield before + values.map(write).join(separator)
-    before = separator
+    yield before + values.map(write).join(',')
+    before = ','
   }
 }
