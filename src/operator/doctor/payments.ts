@@ -130,7 +130,7 @@ export async function checkAccounts(db: Db): Promise<Finding[]> {
       failed(
         'providers',
         `${count(n('silent'), 'merchant account')} without any notification, though charges were made for more than an hour.`,
-        'Check at the provider whether its notifications reach this server.',
+        'Check at the provider whether its notifications reach this server. Of those that are refused, the log has the reason.',
       ),
     )
   if (n('erasures') > 0)

@@ -1,18 +1,23 @@
 // The adapters of payment providers, by `psp`: each opens accounts and recognizes the provider's keys and notifications.
 import type { Account } from './account.ts'
 import type { GuardOptions } from './guard.ts'
-import type { Notification } from './notification.ts'
+import type { Notification, Signed } from './notification.ts'
 import type { AccountDescription, NotBegun, Unknown } from './outcomes.ts'
 import {
   essenceOfPrimerEvent,
-  isSignedByPrimer,
   readPrimerEvent,
   SIGNATURE_HEADERS,
+  verifyPrimerSignature,
   whyNoPrimerEvent,
 } from './primer/notifications.ts'
 import { PrimerProvider } from './primer/primer.ts'
 import type { Provider } from './provider.ts'
-import { essenceOfStripeEvent, isSignedByStripe, readStripeEvent, whyNoStripeEvent } from './stripe/notifications.ts'
+import {
+  essenceOfStripeEvent,
+  readStripeEvent,
+  verifyStripeSignature,
+  whyNoStripeEvent,
+} from './stripe/notifications.ts'
 import { StripeProvider } from './stripe/stripe.ts'
 
 export interface AdapterOptions extends GuardOptions {
@@ -51,8 +56,11 @@ export interface Adapter {
   listsNotifications: boolean
   /** The headers that may carry the signature of a notification. */
   signatureHeaders: readonly string[]
-  /** @param headers the values of those that the request has, at least one */
-  isSigned(headers: readonly string[], body: Buffer, secrets: readonly string[], nowS: number): boolean
+  /**
+   * Verifies the signature, and not how old it is; undefined if none is valid.
+   * @param headers the values of those that the request has, at least one
+   */
+  verifySignature(headers: readonly string[], body: Buffer, secrets: readonly string[]): Signed | undefined
   /** Parses the body of a notification; undefined if it is not one. */
   readNotification(body: unknown): Notification | undefined
   /** The sentence for a signed body that is not a notification. */
@@ -91,7 +99,7 @@ const stripe: Adapter = {
   isWebhookSecret: (text) => /^whsec_[A-Za-z0-9_+/=]{8,247}$/.test(text),
   listsNotifications: true,
   signatureHeaders: ['stripe-signature'],
-  isSigned: ([header], ...given) => isSignedByStripe(header!, ...given),
+  verifySignature: ([header], ...given) => verifyStripeSignature(header!, ...given),
   readNotification: readStripeEvent,
   whyNotRead: whyNoStripeEvent,
   essenceOf: essenceOfStripeEvent,
@@ -128,7 +136,7 @@ const primer: Adapter = {
   isWebhookSecret: (text) => /^[\x21-\x7e]{8,255}$/.test(text),
   listsNotifications: false,
   signatureHeaders: SIGNATURE_HEADERS,
-  isSigned: isSignedByPrimer,
+  verifySignature: verifyPrimerSignature,
   readNotification: readPrimerEvent,
   whyNotRead: whyNoPrimerEvent,
   essenceOf: essenceOfPrimerEvent,

@@ -24,6 +24,11 @@ export type Hint =
   /** Neither charges, refunds, disputes nor saved cards are concerned. */
   | { about: 'nothing' }
 
+/** A valid signature; `atS` is the time that it covers, in seconds since 1970, and null if it covers none. */
+export interface Signed {
+  atS: number | null
+}
+
 export interface Notification {
   /** The provider's id of the notification; repeated deliveries have the same id. */
   id: string

@@ -46,39 +46,53 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
   app.post(url, { schema }, async (request) => {
     const { org_id, psp, psp_merchant_id } = request.params as Record<string, string>
     const account = { organizationId: org_id!, psp: psp!, merchantId: psp_merchant_id! }
-    const notification = await verified(request, account, context)
-    if (!notification) {
+    const found = await verified(request, account, context)
+    if ('refused' in found) {
       context.countNotification('other', 'nothing', 'refused')
       await context.limits.delayUnauthorized(request)
-      throw new ApiError(
-        400,
-        'invalid_signature',
-        'The notification is not signed by the payment provider of this merchant account, or the signature is too old by the clock of this server.',
-      )
+      throw new ApiError(400, 'invalid_signature', found.refused)
     }
-    await context.pending.receive(account, notification)
+    await context.pending.receive(account, found)
     return { received: true }
   })
 }
 
+// The tolerance of Stripe's own libraries; Primer names none. A body with an older signature may be a replay.
+const TOLERANCE_S = 300
+
+const REFUSED =
+  'The notification is not signed by the payment provider of this merchant account, or the signature is too old.'
+
 /**
- * Parses the notification and verifies its signature. Returns undefined alike for an account that is not connected and a wrong
- * signature, so that the response reveals nothing about accounts. Throws a 400 for a signed body that is not a notification.
+ * Parses the notification and verifies its signature. The sentence of a refusal is the same for an account that is not connected
+ * and a wrong signature, so that the response reveals nothing about accounts; the log has the reason. Throws a 400 for a signed
+ * body that is not a notification.
  */
 async function verified(
   request: FastifyRequest,
   account: AccountName,
-  { db, seal, countNotification }: Context,
-): Promise<Notification | undefined> {
+  { db, seal, log, countNotification }: Context,
+): Promise<Notification | { refused: string }> {
   const adapter = adapters[account.psp]
-  if (!adapter || !request.rawBody) return undefined
+  if (!adapter || !request.rawBody) return { refused: REFUSED }
   const headers = adapter.signatureHeaders.map((name) => rawHeaders(request.raw, name))
   const values = headers.flatMap((found) => found.map(({ value }) => value))
-  if (values.length === 0 || headers.some((found) => found.length > 1)) return undefined
+  if (values.length === 0 || headers.some((found) => found.length > 1)) return { refused: REFUSED }
   const secrets = await findWebhookSecrets(db, seal, account)
+  const refused = (why: string) => log.warn({ ...account, request_id: request.id, why }, 'A notification was refused.')
+  const signed = adapter.verifySignature(values, request.rawBody, secrets)
+  if (!signed) {
+    if (secrets.length > 0)
+      refused(`its signature is of none of the account's webhook secrets, or the body was changed on its way`)
+    return { refused: REFUSED }
+  }
   // The signature contains the provider's time, which is compared with this machine's clock, not the database's.
-  const isSigned = adapter.isSigned(values, request.rawBody, secrets, Date.now() / 1000)
-  if (!isSigned) return undefined
+  const lateS = signed.atS === null ? 0 : Math.round(Date.now() / 1000 - signed.atS)
+  if (Math.abs(lateS) > TOLERANCE_S) {
+    const why = `it was signed ${Math.abs(lateS)} s ${lateS > 0 ? 'before' : 'after'} the time of this server's clock`
+    refused(why)
+    return { refused: `${REFUSED} Its signature is valid, but ${why}.` }
+  }
   const notification = adapter.readNotification(request.body)
   if (notification) return notification
   countNotification(account.psp, 'nothing', 'refused')

@@ -76,6 +76,39 @@ describe('the endpoint responds', () => {
     })
   }
 
+  /** The reason in the log for the refusal of an event with this header. */
+  async function whyRefused(header: string): Promise<unknown> {
+    const { server } = setup.billing
+    const before = server.logLines().length
+    assert.equal((await send(event(), header))[0], 400)
+    const lines = server
+      .logLines()
+      .slice(before)
+      .map((line) => JSON.parse(line))
+    const [refusal] = lines.filter(({ msg }) => msg === 'A notification was refused.')
+    assert.deepEqual([refusal.level, refusal.organizationId], [40, setup.shop.id])
+    return refusal.why
+  }
+
+  test('the log has the reason of a refusal: the clock, or the secret', async () => {
+    const { secret } = setup.account
+    assert.match(String(await whyRefused(signature(event(), [secret], nowS() - 600))), /signed \d+ s before .*clock/)
+    assert.match(String(await whyRefused(signature(event(), [secret], nowS() + 600))), /signed \d+ s after .*clock/)
+    assert.match(
+      String(await whyRefused(signature(event(), ['whsec_unknown'], nowS()))),
+      /none of .*secrets, or the body/,
+    )
+  })
+
+  test('400 with the difference of the clocks, for a valid signature alone', async () => {
+    const messageFor = async (secret: string) =>
+      JSON.parse((await send(event(), signature(event(), [secret], nowS() - 3600)))[2]).message
+    const refused = await messageFor('whsec_unknown')
+    const late = await messageFor(setup.account.secret)
+    assert.ok(late.startsWith(`${refused} Its signature is valid, but it was signed `), late)
+    assert.match(late, / \d+ s before the time of this server's clock\.$/)
+  })
+
   const unusable: Record<string, [body: string, sentence: RegExp]> = {
     'no data': [event({ data: null }), /an object in data\.object/],
     'no object': [event({ data: { object: null } }), /an object in data\.object/],

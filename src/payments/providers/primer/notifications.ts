@@ -3,41 +3,33 @@ import { createHash, createHmac } from 'node:crypto'
 import { readAnyCurrency } from '../../../lib/money.ts'
 import { equalSecrets } from '../../../lib/secrets.ts'
 import type { Dispute } from '../movements.ts'
-import type { Hint, Notification } from '../notification.ts'
+import type { Hint, Notification, Signed } from '../notification.ts'
 import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { isConvertible } from './money.ts'
 import { isObject, ownIds, readTime } from './objects.ts'
 
-// Primer recommends to check the time and names no tolerance; five minutes are usual.
-const TOLERANCE_S = 300
-
 /** The second one is sent for 24 hours after the signing secret was rotated. */
 export const SIGNATURE_HEADERS = ['x-signature-primary', 'x-signature-secondary'] as const
 
 /**
- * Whether one of the headers is the base64 of the HMAC-SHA256 of the body for one of the secrets. The body contains the time of
- * the signature; only the message of the dashboard's test has none.
+ * Verifies that one of the headers is the base64 of the HMAC-SHA256 of the body for one of the secrets. The body contains the time
+ * of the signature; only the message of the dashboard's test has none.
  */
-export function isSignedByPrimer(
+export function verifyPrimerSignature(
   headers: readonly string[],
   body: Buffer,
   secrets: readonly string[],
-  nowS: number,
-): boolean {
+): Signed | undefined {
   const given = headers.map((header) => Buffer.from(header, 'base64'))
   const isSigned = secrets.some((secret) => {
     const expected = createHmac('sha256', secret).update(body).digest()
     return given.some((signature) => signature.length === expected.length && equalSecrets(signature, expected))
   })
-  return isSigned && isRecent(body, nowS)
-}
-
-function isRecent(body: Buffer, nowS: number): boolean {
-  const event = parse(body)
-  const signedAt = Number(event['signedAt'])
-  if (event['signedAt'] === undefined) return event['eventType'] === undefined
-  return Number.isFinite(signedAt) && Math.abs(nowS - signedAt) <= TOLERANCE_S
+  if (!isSigned) return undefined
+  const { signedAt, eventType } = parse(body)
+  if (signedAt === undefined) return eventType === undefined ? { atS: null } : undefined
+  return Number.isFinite(Number(signedAt)) ? { atS: Number(signedAt) } : undefined
 }
 
 function parse(body: Buffer): Fields {

@@ -1,29 +1,27 @@
 // Stripe's webhook events: verifies their signature and finds the object that each is about.
 import { createHmac } from 'node:crypto'
 import { equalSecrets } from '../../../lib/secrets.ts'
-import type { Hint, Notification } from '../notification.ts'
+import type { Hint, Notification, Signed } from '../notification.ts'
 import { fieldsOf, textOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { balanceEntriesOf } from './fees.ts'
 import { idOf } from './objects.ts'
 
-// The tolerance of Stripe's own libraries. A body with an older signature may be a replay.
-const TOLERANCE_S = 300
-
 /**
- * Whether the header `Stripe-Signature` contains the HMAC-SHA256 of `t.body`, in hex, for one of the secrets. While a secret
+ * Verifies that the header `Stripe-Signature` contains the HMAC-SHA256 of `t.body`, in hex, for one of the secrets. While a secret
  * is rotated, Stripe sends one `v1` for each valid secret.
  */
-export function isSignedByStripe(header: string, body: Buffer, secrets: readonly string[], nowS: number): boolean {
+export function verifyStripeSignature(header: string, body: Buffer, secrets: readonly string[]): Signed | undefined {
   const parts = header.split(',').map((part) => part.trim().split('=', 2) as [string, string?])
   const t = parts.find(([name]) => name === 't')?.[1]
-  if (t === undefined || !/^[0-9]{1,12}$/.test(t) || Math.abs(nowS - Number(t)) > TOLERANCE_S) return false
+  if (t === undefined || !/^[0-9]{1,12}$/.test(t)) return undefined
   const given = parts.flatMap(([name, value]) => (name === 'v1' && /^[0-9a-f]{64}$/.test(value ?? '') ? [value!] : []))
   const signed = Buffer.concat([Buffer.from(`${t}.`), body])
-  return secrets.some((secret) => {
+  const isSigned = secrets.some((secret) => {
     const expected = createHmac('sha256', secret).update(signed).digest()
     return given.some((signature) => equalSecrets(Buffer.from(signature, 'hex'), expected))
   })
+  return isSigned ? { atS: Number(t) } : undefined
 }
 
 /** Parses an event, as sent or listed by Stripe; undefined if the value is not an event. */
