@@ -1,4 +1,5 @@
 // Signing in at the identity provider: the way there and the way back.
+import { createHmac } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
 import { cookieOf, dropCookie, isSecure, setCookie } from './cookies.ts'
@@ -44,12 +45,16 @@ export function mountOidc(scope: FastifyInstance, app: App, provider: IdentityPr
     if (all.length === 0) return sendDocument(request, reply.code(400), 'Sign in', page(NOT_BEGUN, OPEN))
     // The check of another state is the library's.
     const { to, ...known } = begun ?? all[0]!
-    const result = await provider.finish(new URL(request.url, originOf(request)), known)
-    if (isRefused(result)) return refuse(app, request, reply, result)
-    const token = await beginPersonSession(app, result)
+    const address = new URL(request.url, originOf(request))
+    const token = tokenOf(known, address)
+    const result = await beginPersonSession(app, token, () => provider.finish(address, known))
+    if (result === 'ended') return sendDocument(request, reply.code(400), 'Sign in', page(NOT_BEGUN, OPEN))
+    if (result !== 'joined') {
+      if (isRefused(result)) return refuse(app, request, reply, result)
+      app.log.info({ person: result.subject }, 'Signed in to the dashboard.')
+      if (result.tokens.refresh === undefined) app.log.warn({ person: result.subject }, NO_REFRESH_TOKEN)
+    }
     setCookie(reply, sessionCookie, token, { seconds: SESSION_HOURS * 3600, secure: isSecure(request) })
-    app.log.info({ person: result.subject }, 'Signed in to the dashboard.')
-    if (result.tokens.refresh === undefined) app.log.warn({ person: result.subject }, NO_REFRESH_TOKEN)
     // A page, not a redirect: after a link from another site the browser would not send the new cookie with a redirect.
     return sendDocument(request, reply.header('refresh', `0; url=${to}`), 'Signed in', signedIn(to))
   })
@@ -60,6 +65,10 @@ export const oidcPath = (to: string) => (to === '/' ? PATH : `${PATH}?${new URLS
 
 /** The listener refuses a `Host` that is not its own, and the provider an address that was not registered there. */
 const originOf = (request: FastifyRequest) => `${isSecure(request) ? 'https' : 'http'}://${request.headers.host}`
+
+/** The token of the session: the same for each request with this code, and known to this browser alone. */
+const tokenOf = ({ verifier }: Begun, { search }: URL) =>
+  createHmac('sha256', verifier).update(`session ${search}`).digest('base64url')
 
 /** What was begun in this browser, the newest first: people sign in in several tabs at once. */
 function begunOf({ seal }: App, request: FastifyRequest): Kept[] {

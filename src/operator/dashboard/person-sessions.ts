@@ -1,10 +1,9 @@
 // Sessions of people who signed in at the identity provider, which confirms them every few minutes: who is removed there is out here.
-import { randomBytes } from 'node:crypto'
 import type { App } from '../../app.ts'
 import type { Access } from '../../core/tenants/access.ts'
 import { hashKey } from '../../core/tenants/key-text.ts'
 import { tryLater } from '../../lib/errors.ts'
-import { type IdentityProvider, isRefused, type Person } from './identity-provider.ts'
+import { type IdentityProvider, isRefused, type Person, type Refused } from './identity-provider.ts'
 import { SESSION_HOURS, type Session } from './sessions.ts'
 
 // With what a page takes, a person who is removed has no session after a quarter of an hour at the most.
@@ -16,19 +15,60 @@ const POLL_MS = 100
 
 type Parts = Pick<App, 'db' | 'seal' | 'log' | 'clock'>
 
-/** Starts a session and returns its token. */
-export async function beginPersonSession({ db, seal }: Parts, person: Person): Promise<string> {
-  const token = randomBytes(32).toString('base64url')
+/**
+ * Starts the session of this token for the person whom `finish` returns. A browser may come back from the provider twice at once, and a
+ * provider accepts a code once, and takes back what it gave for a code that comes again. So one caller of all processes finishes the
+ * sign-in, and the others wait for it: `joined` if the session has begun, `ended` if it has not, or too long ago.
+ */
+export async function beginPersonSession(
+  { db, seal, clock }: Parts,
+  token: string,
+  finish: () => Promise<Person | Refused>,
+): Promise<Person | Refused | 'joined' | 'ended'> {
   const hash = hashKey(token)
-  await db.tx(async (query) => {
-    await query('delete from people_sessions where expires_at < db_clock()')
-    await query(
-      `insert into people_sessions (hash, subject, name, access, tokens, created_at, expires_at, checked_at)
-       select $1, $2, $3, $4, $5, at, at + make_interval(hours => $6), at from (select db_clock() as at) now`,
-      [hash, person.subject, person.name, JSON.stringify(person.access), sealed(seal, hash, person), SESSION_HOURS],
+  await db.query(`delete from people_sessions where expires_at < db_clock() - interval '1 hour'`)
+  const [claimed] = await db.query(CLAIM, [hash, CHECK_LEASE_S])
+  if (!claimed) return waitForSession({ db, clock }, hash)
+  let result: Person | Refused | undefined
+  try {
+    result = await finish()
+  } finally {
+    if (!result || isRefused(result)) await db.query('delete from people_sessions where hash = $1', [hash])
+  }
+  if (isRefused(result)) return result
+  const { subject, name, access } = result
+  await db.query(BEGIN, [hash, subject, name, JSON.stringify(access), sealed(seal, hash, result), SESSION_HOURS])
+  return result
+}
+
+// A session that has not begun has expired, so that its token opens nothing.
+const CLAIM = {
+  name: 'claim session of person',
+  text: `
+    insert into people_sessions (hash, subject, name, access, tokens, created_at, expires_at, checked_at, checking_until)
+    select $1, '', '', '{}', '', at, at, at, at + make_interval(secs => $2) from (select db_clock() as at) now
+    on conflict do nothing returning 1`,
+}
+
+const BEGIN = {
+  name: 'begin session of person',
+  text: `
+    update people_sessions set subject = $2, name = $3, access = $4, tokens = $5, checked_at = at, checking_until = null,
+      expires_at = at + make_interval(hours => $6)
+    from (select db_clock() as at) now where hash = $1`,
+}
+
+async function waitForSession({ db, clock }: Pick<Parts, 'db' | 'clock'>, hash: Buffer): Promise<'joined' | 'ended'> {
+  for (;;) {
+    const [row] = await db.query(
+      `select expires_at > db_clock() and created_at > db_clock() - interval '1 minute' as has_begun,
+         expires_at <= db_clock() and checking_until > db_clock() as is_claimed
+       from people_sessions where hash = $1`,
+      [hash],
     )
-  })
-  return token
+    if (row?.is_claimed !== 't') return row?.has_begun === 't' ? 'joined' : 'ended'
+    await clock.sleep(POLL_MS)
+  }
 }
 
 interface Stored {

@@ -1,7 +1,7 @@
 // Signing in with OpenID Connect on bad days: several tabs, long addresses, a provider that is slow, refuses this installation or
 // leaves out claims, and proxies.
 import assert from 'node:assert/strict'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { after, afterEach, before, test } from 'node:test'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { tundish } from '../../support/cli.ts'
@@ -61,6 +61,31 @@ async function openVisitorAt(login: string) {
   return visitor.submit(await visitor.begin(server.adminUrl), login)
 }
 
+const sessionCount = async () => Number((await server.db.query('select count(*) as n from people_sessions'))[0]!.n)
+
+/** Visits an address at the process that listens at `origin`, which may be another one behind the same host. */
+function visitAt(origin: string, url: URL, cookie: string): Promise<{ status: number; session: string | undefined }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; session: string | undefined }>()
+  const headers = { host: url.host, cookie, accept: 'text/html' }
+  const request = get(`${origin}${url.pathname}${url.search}`, { headers }, (response) => {
+    const set = response.headers['set-cookie'] ?? []
+    const session = set.map((line) => line.split(';')[0]!).find((pair) => pair.startsWith('tundish_session='))
+    response.resume().on('end', () => resolve({ status: response.statusCode!, session }))
+  })
+  request.on('error', reject)
+  return promise
+}
+
+/** Counts the requests for tokens, which the provider serves as ever. */
+function countTokenRequests(): { taken: number } {
+  const seen = { taken: 0 }
+  provider.state.takenOver = ({ url }) => {
+    if (url?.split('?')[0] === '/token') seen.taken += 1
+    return false
+  }
+  return seen
+}
+
 /** Requests to this path of the provider get this response, without one none at all. */
 function takeOver(path: string, status?: number, body: object = {}): { taken: number } {
   const seen = { taken: 0 }
@@ -96,6 +121,42 @@ test('a way back that is visited again says so, and leads into the dashboard', a
   const again = await visitor.go(wayBack.url)
   assert.deepEqual([again.status, /href="\/">Open the dashboard/.test(again.body)], [400, true])
   assert.match(again.body, /has ended before\. Sign in again\. If that does not help, let your browser keep cookies/)
+})
+
+test('a way back that is visited several times at once, also at another process, signs in once and for all', async () => {
+  const other = await startTestServer({ ...server.env, PORT: '0', ADMIN_PORT: '0' }, { worker: false })
+  try {
+    const tokenRequests = countTokenRequests()
+    const visitor = openVisitor()
+    const { url } = await visitor.submit(await visitor.begin(server.adminUrl), 'ada', CALLBACK)
+    const cookie = visitor.cookie(server.adminUrl, 'tundish_sign_in')
+    const visits = [server, other, server, other].map(({ adminUrl }) => visitAt(adminUrl, url, cookie))
+    const seen = await Promise.all(visits)
+    assert.deepEqual(
+      seen.map(({ status }) => status),
+      [200, 200, 200, 200],
+    )
+    assert.equal(new Set(seen.map(({ session }) => session)).size, 1)
+    assert.equal(tokenRequests.taken, 1)
+    // It is still a session when the provider is asked again.
+    await age(6)
+    const response = await fetch(`${server.adminUrl}/projects`, { headers: { cookie: seen[0]!.session! } })
+    assert.match(await response.text(), /Signed in as/)
+  } finally {
+    await other.stop()
+  }
+})
+
+test('a sign-in that the provider refuses at one of two visits at once begins no session', async () => {
+  const seenTokens = takeOver('/token', 400, { error: 'invalid_grant' })
+  const visitor = openVisitor()
+  const { url } = await visitor.submit(await visitor.begin(server.adminUrl), 'ada', CALLBACK)
+  const cookie = visitor.cookie(server.adminUrl, 'tundish_sign_in')
+  const before = await sessionCount()
+  const seen = await Promise.all([1, 2].map(() => visitAt(server.adminUrl, url, cookie)))
+  for (const { status, session } of seen) assert.deepEqual([status >= 400, session], [true, undefined])
+  assert.ok(seenTokens.taken >= 1)
+  assert.equal(await sessionCount(), before)
 })
 
 test('after a sign-in to a page with a long address, that page without its query', async () => {

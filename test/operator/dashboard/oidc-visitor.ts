@@ -52,6 +52,9 @@ export function openVisitor(headers: Record<string, string> = {}, { keepsCookies
 
   return {
     go,
+    /** The cookie of this name, as it is sent to the origin. */
+    cookie: (origin: string, name: string) =>
+      [...cookies].find(([key]) => key.startsWith(`${new URL(origin).host} ${name} `))![1].pair,
     /** Sends the cookies of an origin to another one, as browsers do where only the port differs. */
     share(from: string, to: string): void {
       for (const [key, cookie] of [...cookies])
