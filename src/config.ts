@@ -175,6 +175,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         roles: text('OIDC_ROLES'),
         claim: text('OIDC_CLAIM'),
         scope: text('OIDC_SCOPE'),
+        prompt: text('OIDC_PROMPT'),
       },
       mistakes,
     ),

@@ -11,6 +11,8 @@ export interface OidcSettings {
   roles: GroupAccess
   /** Undefined for those that sign-in needs. */
   scope: string | undefined
+  /** What the provider should ask people; undefined for what a refresh token needs. */
+  prompt?: string | undefined
 }
 
 /** The values of the settings; undefined for those that are not set. */
@@ -21,13 +23,17 @@ export interface OidcGiven {
   roles: string | undefined
   claim: string | undefined
   scope: string | undefined
+  prompt: string | undefined
 }
 
 const REQUIRED = { clientId: 'OIDC_CLIENT_ID', clientSecret: 'OIDC_CLIENT_SECRET', roles: 'OIDC_ROLES' } as const
 
+// Not "none", with which nobody who is signed out there can sign in.
+const PROMPTS = ['consent', 'login', 'select_account']
+
 /** Undefined without an issuer. Adds a sentence to `mistakes` for each fault. */
 export function readOidc(given: OidcGiven, mistakes: string[]): OidcSettings | undefined {
-  const { issuer, clientId = '', clientSecret = '', claim = 'groups', roles, scope } = given
+  const { issuer, clientId = '', clientSecret = '', claim = 'groups', roles, scope, prompt } = given
   const required = Object.entries(REQUIRED) as [keyof typeof REQUIRED, string][]
   if (issuer === undefined) {
     const others = required.filter(([field]) => given[field] !== undefined).map(([, name]) => name)
@@ -39,7 +45,9 @@ export function readOidc(given: OidcGiven, mistakes: string[]): OidcSettings | u
     mistakes.push('OIDC_ISSUER must be the https:// address of the provider, as its discovery document names it.')
   if (scope !== undefined && !scope.split(' ').includes('openid'))
     mistakes.push('OIDC_SCOPE must be scopes separated by spaces, with openid.')
-  return { issuer, clientId, clientSecret, claim, scope, roles: rolesOf(roles, mistakes) }
+  if (prompt !== undefined && !prompt.split(' ').every((value) => PROMPTS.includes(value)))
+    mistakes.push(`OIDC_PROMPT must be one or more of ${PROMPTS.join(', ')}, separated by spaces.`)
+  return { issuer, clientId, clientSecret, claim, scope, prompt, roles: rolesOf(roles, mistakes) }
 }
 
 /** Without TLS only on this machine: the client secret is sent there. */

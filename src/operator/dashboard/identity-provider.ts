@@ -108,6 +108,8 @@ export function openIdentityProvider(settings: OidcSettings, clock: { monotonicM
         const configuration = await configured()
         const begun = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() }
         const wanted = scope ?? scopesOf(configuration)
+        // By the standard no refresh token is given without consent. Many providers give one all the same.
+        const prompt = settings.prompt ?? (wanted.split(' ').includes('offline_access') ? 'consent' : undefined)
         const url = buildAuthorizationUrl(configuration, {
           redirect_uri: redirectUri,
           scope: wanted,
@@ -115,8 +117,7 @@ export function openIdentityProvider(settings: OidcSettings, clock: { monotonicM
           nonce: begun.nonce,
           code_challenge: await calculatePKCECodeChallenge(begun.verifier),
           code_challenge_method: 'S256',
-          // Without it a provider need not give a refresh token.
-          ...(wanted.split(' ').includes('offline_access') && { prompt: 'consent' }),
+          ...(prompt !== undefined && { prompt }),
         })
         return { url, begun }
       }),

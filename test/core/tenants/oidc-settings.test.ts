@@ -37,6 +37,7 @@ test('mistakes are named, and no secret is repeated', () => {
     [{ OIDC_CLIENT_SECRET: 'hunter2' }, /^OIDC_CLIENT_SECRET without OIDC_ISSUER/],
     [{ ...GOOD, OIDC_ISSUER: 'http://login.example.com' }, /OIDC_ISSUER must be the https:\/\/ address/],
     [{ ...GOOD, OIDC_ISSUER: 'login' }, /OIDC_ISSUER must be/],
+    [{ ...GOOD, OIDC_PROMPT: 'none' }, /OIDC_PROMPT must be one or more of consent, login, select_account/],
     [{ ...GOOD, OIDC_SCOPE: 'profile' }, /OIDC_SCOPE must be scopes .* with openid/],
     [{ ...GOOD, OIDC_ROLES: 'admins=owner' }, /OIDC_ROLES must be groups with their roles as JSON/],
     [roles({}), /OIDC_ROLES must be groups/],

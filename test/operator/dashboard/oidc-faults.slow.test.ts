@@ -159,6 +159,22 @@ test('a sign-in that the provider refuses at one of two visits at once begins no
   assert.equal(await sessionCount(), before)
 })
 
+test('consent is asked for with offline_access alone, and OIDC_PROMPT replaces it', async () => {
+  const promptOf = async (more: Record<string, string>) => {
+    const one = await startTestServer({ ...server.env, ...more, PORT: '0', ADMIN_PORT: '0' }, { worker: false })
+    try {
+      const { headers } = await fetch(`${one.adminUrl}/sign-in/oidc`, { redirect: 'manual' })
+      return new URL(headers.get('location')!).searchParams.get('prompt')
+    } finally {
+      await one.stop()
+    }
+  }
+  assert.equal(await promptOf({}), 'consent')
+  assert.equal(await promptOf({ OIDC_SCOPE: 'openid profile' }), null)
+  assert.equal(await promptOf({ OIDC_PROMPT: 'select_account' }), 'select_account')
+  assert.equal(await promptOf({ OIDC_PROMPT: 'login consent' }), 'login consent')
+})
+
 test('after a sign-in to a page with a long address, that page without its query', async () => {
   for (const [length, search] of [
     [1500, `?word=${'x'.repeat(1500)}`],
