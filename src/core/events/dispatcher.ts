@@ -142,7 +142,7 @@ function openDispatcher(app: Shared, { resolve, deadlineMs = DEADLINE_MS }: Deli
   }
 }
 
-// Events of a project without a valid key wait until it has one.
+// Counts as a failure, because nothing is sent unsigned: repeated on the usual schedule. The doctor names the project.
 const NO_KEY = {
   status: undefined,
   error: 'The project has no secret key to sign with.',

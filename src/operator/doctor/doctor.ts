@@ -31,6 +31,7 @@ import { checkReplica } from './replica.ts'
 import { checkRestored } from './restored.ts'
 import { checkSignIn } from './sign-in.ts'
 import { checkTwins } from './twins.ts'
+import { checkSigningKeys } from './webhooks.ts'
 
 export type { Finding } from './finding.ts'
 
@@ -148,6 +149,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkProvidersOf(config, db, seal)),
     ...(await checkAccounts(db)),
     ...(await checkImports(db)),
+    ...(await checkSigningKeys(db)),
     ...(await checkAlerts(db)),
     ...(await checkRates(db, config)),
     ...(await checkCharges(db)),

@@ -36,6 +36,33 @@ describe('doctor', () => {
     return { ok, of, failed: findings.filter(({ level }) => level === 'failed').map(({ check }) => check) }
   }
 
+  test('a project whose webhooks have no key that signs them, or soon have none', async () => {
+    const run = async (...args: string[]) => {
+      const { code, stdout, stderr } = await tundishAgain([...args, '--project', 'signed', '--json'], env)
+      assert.equal(code, 0, stderr)
+      return JSON.parse(stdout)
+    }
+    await createProject(app.db, app.seal, { id: 'signed', organization: 'acme' })
+    const { data } = await run('keys', 'list')
+    const revoke = ({ id }: { id: string }) => run('keys', 'revoke', id)
+    const { id: endpoint } = await run('webhook', 'create', '--url', 'https://example.com/hook')
+    assert.deepEqual((await examine()).of('webhooks'), [])
+    const next = await run('keys', 'create', '--name', 'next', '--expires', '1d')
+    await run('keys', 'create', '--name', 'quiz', '--scope', 'write')
+    assert.deepEqual((await examine()).of('webhooks'), [])
+    await revoke(data[0])
+    const [soon] = (await examine()).of('webhooks')
+    assert.equal(soon!.level, 'warning')
+    assert.match(soon!.message, /^The last full key of project signed ends at \d{4}-\d\d-\d\d \d\d:\d\d UTC:/)
+    await revoke(next)
+    const { of, failed } = await examine()
+    assert.deepEqual(failed, ['webhooks'])
+    assert.match(of('webhooks')[0]!.message, /^Project signed has no full key, so its webhooks cannot be signed:/)
+    assert.match(of('webhooks')[0]!.fix!, /tundish keys create --project signed, without --scope$/)
+    await run('webhook', 'remove', endpoint)
+    assert.deepEqual((await examine()).of('webhooks'), [])
+  })
+
   test('a schema that a newer version has migrated: fine, unless this version does not start on it', async () => {
     const migrate = (version: number, breaking: boolean) =>
       app.db.query(`insert into schema_migrations (version, name, breaking) values ($1, 'newer', $2)`, [
