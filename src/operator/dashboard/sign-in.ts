@@ -6,7 +6,7 @@ import { recognizeOperator } from '../../core/tenants/operator-keys.ts'
 import { callerOf } from '../../lib/http/client-address.ts'
 import { cookieOf, dropCookie, isSecure, setCookie } from './cookies.ts'
 import { formOf } from './forms.ts'
-import { html } from './html.ts'
+import { type Html, html } from './html.ts'
 import { oidcPath } from './oidc-sign-in.ts'
 import { endPersonSession } from './person-sessions.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument } from './send.ts'
@@ -34,7 +34,11 @@ export function mountSignIn(scope: FastifyInstance, app: App): void {
       return sendDocument(request, reply, 'Sign in', form(ownPath(query.get('to')), failure))
     }
     const operatorId = await takeLink(app.db, token)
-    if (operatorId === undefined) return sendDocument(request, reply.code(401), 'Sign in', form('/', USED_LINK))
+    if (operatorId === undefined) {
+      // Most who follow a link again have signed in with it before.
+      const open = cookieOf(request, SESSION_COOKIE) === undefined ? undefined : OPEN
+      return sendDocument(request, reply.code(401), 'Sign in', form('/', USED_LINK, open))
+    }
     await begin(request, reply, operatorId)
     // A page, not a redirect: after a link from another site the browser would not send the new cookie with a redirect.
     return sendDocument(request, reply.header('refresh', '0; url=/'), 'Signed in', SIGNED_IN)
@@ -94,13 +98,16 @@ const NO_COOKIE =
 const WRONG_KEY = 'This operator key is not valid.'
 const USED_LINK = 'This link has expired or was already used. Sign in with an operator key, or create a new link.'
 
-const SIGNED_IN = html`<body class="alone"><main id="content"><h1>Signed in</h1><p><a class="button" href="/">Open the dashboard</a></p></main></body>`
+const OPEN = html`<p><a class="button" href="/">Open the dashboard</a></p>`
 
-const formWith = (provider: string | undefined) => (to: string, failure?: string) =>
+const SIGNED_IN = html`<body class="alone"><main id="content"><h1>Signed in</h1>${OPEN}</main></body>`
+
+const formWith = (provider: string | undefined) => (to: string, failure?: string, also?: Html) =>
   html`<body class="alone"><main id="content">
   <p class="brand"><img src="/favicon.svg" alt="" width="32" height="32">Tundish</p>
   <h1>Sign in</h1>
   ${failure && html`<p class="failed" role="alert">${failure}</p>`}
+  ${also}
   ${provider && html`<p><a class="button main" href="${oidcPath(to)}">Sign in with ${new URL(provider).host}</a></p>`}
   <form method="post" action="/sign-in" class="stack">${to !== '/' && html`<input type="hidden" name="to" value="${to}">`}
     <label for="operator_key">Operator key</label>

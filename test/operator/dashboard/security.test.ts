@@ -168,7 +168,12 @@ test('a link signs in once, also after a HEAD', async () => {
   assert.deepEqual([one.status, two.status].sort(), [200, 401])
   const cookie = (one.status === 200 ? one : two).headers.get('set-cookie')!.split(';')[0]!
   assert.equal((await dashboard.visit('/', { cookie })).status, 200)
-  assert.equal((await dashboard.visit(`/sign-in?token=${token}`)).status, 401)
+  const again = await dashboard.visit(`/sign-in?token=${token}`)
+  assert.deepEqual([again.status, again.text.includes('Open the dashboard')], [401, false])
+  // In the browser that has followed it.
+  const mine = await dashboard.visit(`/sign-in?token=${token}`, { cookie })
+  assert.equal(mine.status, 401)
+  assert.match(mine.text, /already used\..*href="\/">Open the dashboard/s)
 })
 
 test('signing out ends the session, and revoking the key ends all of its sessions at once', async () => {
