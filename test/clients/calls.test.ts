@@ -67,6 +67,40 @@ test('a clock that is set forward does not end the wait for a charge', async () 
   }
 })
 
+test('changes of a project that was created anew begin with a void of all, also within a walk that is resumed', async () => {
+  const sent = (created: string, ...lines: object[]) =>
+    new Response(lines.map((line) => `${JSON.stringify(line)}\n`).join(''), {
+      headers: { 'x-project-created-at': created },
+    })
+  const record = { record: 'profile', data: { id: 'ada' } }
+  const [horizon, cursor] = ['2026-02-03T00:00:00.000000Z', '3.x']
+  const [former, later] = ['2026-01-01T00:00:00.000000Z', '2026-02-02T00:00:00.000000Z']
+  const voidFrom = '0001-01-01T00:00:00.000000Z'
+  const item = { list: 'profiles', item: record.data }
+  const end = { horizon, projectCreatedAt: later }
+  const cases = [
+    { given: later, responses: [sent(later, record, { cursor }, { horizon })], expected: [item, end] },
+    { given: undefined, responses: [sent(later, record, { cursor }, { horizon })], expected: [item, end] },
+    {
+      given: former,
+      responses: [sent(later), sent(later, record, { cursor }, { horizon })],
+      expected: [{ voidFrom }, item, end],
+    },
+    {
+      given: former,
+      responses: [sent(former, record, { cursor }), sent(later), sent(later, record, { cursor }, { horizon })],
+      expected: [item, { voidFrom }, item, end],
+    },
+  ]
+  for (const { given, responses, expected } of cases) {
+    const { tundish, calls } = clientOf(...responses)
+    const got: unknown[] = []
+    for await (const change of tundish.changes({ since: former, projectCreatedAt: given })) got.push(change)
+    assert.deepEqual(got, expected)
+    assert.equal(calls(), responses.length)
+  }
+})
+
 test('values that JSON would turn into null, or into nothing, are refused', async () => {
   const { tundish, calls } = clientOf()
   const cases: [unknown, RegExp][] = [

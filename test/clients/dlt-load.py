@@ -18,7 +18,7 @@ refresh = sys.argv[2] if len(sys.argv) > 2 else None
 try:
     pipeline.run(tundish(url=os.environ["URL"], key=os.environ["KEY"]), refresh=refresh)
 except PipelineStepFailed as error:
-    if "has lost commits" not in str(error):
+    if "refresh='drop_sources'" not in str(error):
         raise
     print(json.dumps({"refused": str(error)}))
     sys.exit()

@@ -100,4 +100,8 @@ test(titled(title, missing ? `${PYTHON} has no dlt with duckdb, httpx and standa
   const fourth = await load('drop_sources')
   assert.deepEqual(fourth.profiles, [['profile', null]])
   assert.deepEqual(fourth.subscriptions, third.subscriptions)
+  await server.db.query('update projects set created_at = db_clock() where id = $1', [project.id])
+  const ofFormer = await load()
+  assert.match(ofFormer.refused, /what was read before is of a former one\. Run .*refresh='drop_sources'/)
+  assert.deepEqual((await load('drop_sources')).profiles, fourth.profiles)
 })

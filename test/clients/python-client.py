@@ -3,7 +3,7 @@ import json
 import os
 from decimal import Decimal
 
-from tundish import Billing, Data, TundishError, WebhookVerificationError, verify_webhook
+from tundish import Billing, Data, OtherProject, TundishError, WebhookVerificationError, verify_webhook
 
 url = os.environ["URL"]
 customer = os.environ["CUSTOMER"]
@@ -35,6 +35,12 @@ with Data(url, os.environ["KEY"]) as data:
         out["unknown"] = [error.status, error.body["not_found"], data.get("/profiles/p9")["anonymized_at"]]
     changes = list(data.changes())
     out["changes"] = [len({one.data["id"] for one in changes[:-1]}), changes[-1].horizon is not None]
+    since, created = changes[-1].horizon, changes[-1].project_created_at
+    out["later"] = [one.horizon is not None for one in data.changes(since, created)]
+    try:
+        list(data.changes(since, created_at))
+    except OtherProject as error:
+        out["former"] = [str(error) == f"The project was created at {created}: what was read before is of a former one.", error.void_from]
 with Billing(url, os.environ["ORG"], os.environ["ORG_KEY"]) as billing:
     ask = lambda: billing.charge(customer, "10.50", "USD", idempotency_key="one")
     first, second = ask(), ask()

@@ -115,6 +115,8 @@ test(titled(title, missing ? `${PYTHON} has no httpx with standardwebhooks` : un
     anonymized: ['2 profiles anonymized.', true],
     unknown: [404, ['nobody'], null],
     changes: [1500, true],
+    later: [true],
+    former: [true, '0001-01-01T00:00:00.000000Z'],
     charged: ['succeeded', true, true],
     settled: [true, true],
     refunded: ['succeeded', '0.50'],

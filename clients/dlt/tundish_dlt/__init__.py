@@ -5,7 +5,7 @@ from typing import Any, Iterator, Optional, Sequence
 
 import dlt
 from dlt.sources.helpers import requests
-from tundish import Data, LostCommits
+from tundish import Data, LostCommits, OtherProject
 
 from .columns import columns_of
 
@@ -50,10 +50,11 @@ def tundish(
         hints = {table: _hints(table, of_table) for table, of_table in columns.items()}
         try:
             with Data(base, key, timeout=TIMEOUT_SECONDS) as data:
-                for change in data.changes(state.get("since")):
+                for change in data.changes(state.get("since"), state.get("project_created_at")):
                     if change.horizon is not None:
                         # Stored with the load package: when the load fails, the next run reads the same window again.
                         state["since"] = change.horizon
+                        state["project_created_at"] = change.project_created_at
                         return
                     table, _ = TABLES.get(change.record, (None, None))
                     if table not in wanted:
@@ -63,10 +64,11 @@ def tundish(
                         full = {name: value for name, value in row.items() if value is not None or name in columns[table]}
                         yield dlt.mark.with_hints(full, hints[table], create_table_variant=True)
         except LostCommits as lost:
-            raise ValueError(
-                f"The server has lost commits since {lost.void_from} that were loaded before. "
-                "Run the pipeline once with refresh='drop_sources': it loads everything again."
-            ) from None
+            if isinstance(lost, OtherProject):
+                reason = str(lost)
+            else:
+                reason = f"The server has lost commits since {lost.void_from} that were loaded before."
+            raise ValueError(f"{reason} Run the pipeline once with refresh='drop_sources': it loads everything again.") from None
 
     return records
 

@@ -9,17 +9,20 @@ export type Change = {
   [List in keyof Exported]: { list: List; item: Exported[List]; horizon?: undefined; voidFrom?: undefined }
 }[keyof Exported]
 
-/** The end of all changes: the `since` of the next time. */
+/** The end of all changes: the `since` and the `projectCreatedAt` of the next time. */
 export interface End {
   list?: undefined
   item?: undefined
   voidFrom?: undefined
   horizon: string
+  /** Undefined from a server that does not send it. */
+  projectCreatedAt: string | undefined
 }
 
 /**
  * The server has lost commits that were read before: delete what you hold with `updated_at` at or after `voidFrom`, and
- * forget `since`. All records follow, since those whose last change was lost have an older `updated_at` again.
+ * forget `since`. All records follow, since those whose last change was lost have an older `updated_at` again. Of another
+ * project with the same id (see `projectCreatedAt`) it is the beginning of all time: delete everything.
  */
 export interface Void {
   list?: undefined
@@ -31,6 +34,11 @@ export interface Void {
 export interface ChangesOptions {
   /** The horizon of the time before; without it everything is read. */
   since?: string | undefined
+  /**
+   * That of the time before. If the key's project was created at another instant, as on a server that was set up anew, what was
+   * read before is not of it: `changes` begins with a `Void` of everything.
+   */
+  projectCreatedAt?: string | undefined
   signal?: AbortSignal | undefined
 }
 
@@ -52,6 +60,8 @@ export type ChangePage = (
 ) & {
   /** The id of the key's project; undefined from a server that does not send it. */
   project: string | undefined
+  /** When the project was created; undefined as `project`. */
+  projectCreatedAt: string | undefined
 }
 
 const LISTS = {
@@ -71,6 +81,8 @@ type Line =
   | { record?: undefined; cursor: string; horizon?: undefined }
   | { record?: undefined; cursor?: undefined; horizon: string }
 
+// Before all instants that are stored.
+const BEGINNING = '0001-01-01T00:00:00.000000Z'
 // How often a walk may break off without having come further.
 const MAX_BREAKS = 5
 const PAUSE_MS = 500
@@ -82,10 +94,11 @@ const PAUSE_MS = 500
 export async function* changePages(
   http: Http,
   headers: () => Record<string, string>,
-  { since, cursor: begun, signal, parse = JSON.parse }: ChangePagesOptions = {},
+  { since, cursor: begun, projectCreatedAt, signal, parse = JSON.parse }: ChangePagesOptions = {},
 ): AsyncGenerator<ChangePage> {
   let from = since
   let cursor = begun
+  let createdAt = projectCreatedAt
   for (let breaks = 0; ; ) {
     try {
       let changes: Change[] = []
@@ -93,8 +106,10 @@ export async function* changePages(
       let project: string | undefined
       const query = { from, cursor }
       const onHeaders = (headers: Headers) => {
-        voidFrom = headers.get('x-void-from') ?? undefined
         project = headers.get('x-project-id') ?? undefined
+        const before = createdAt
+        createdAt = headers.get('x-project-created-at') ?? before
+        voidFrom = before === createdAt || before === undefined ? (headers.get('x-void-from') ?? undefined) : BEGINNING
       }
       for await (const text of http.lines({
         path: '/public/v1/export',
@@ -107,7 +122,7 @@ export async function* changePages(
         if (voidFrom !== undefined) break
         const line = parseOrThrow(text, parse) as Line
         if (line.horizon !== undefined) {
-          yield { changes: [], horizon: line.horizon, project }
+          yield { changes: [], horizon: line.horizon, project, projectCreatedAt: createdAt }
           return
         }
         if (line.record !== undefined) {
@@ -118,12 +133,13 @@ export async function* changePages(
         }
         cursor = line.cursor
         breaks = 0
-        yield { changes, cursor, project }
+        yield { changes, cursor, project, projectCreatedAt: createdAt }
         changes = []
       }
       if (voidFrom !== undefined) {
         from = undefined
-        yield { changes: [], voidFrom, project }
+        cursor = undefined
+        yield { changes: [], voidFrom, project, projectCreatedAt: createdAt }
         continue
       }
       throw new TundishConnectionError('The export ended before its last line.')
@@ -143,7 +159,7 @@ export async function* changes(
 ): AsyncGenerator<Change | End | Void> {
   for await (const page of changePages(http, headers, options)) {
     yield* page.changes
-    if ('horizon' in page) yield { horizon: page.horizon }
+    if ('horizon' in page) yield { horizon: page.horizon, projectCreatedAt: page.projectCreatedAt }
     if ('voidFrom' in page) yield { voidFrom: page.voidFrom }
   }
 }

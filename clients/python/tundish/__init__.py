@@ -3,7 +3,7 @@
 from standardwebhooks import WebhookVerificationError
 
 from .billing import Billing, Credits
-from .data import Change, Data, LostCommits, Result
+from .data import Change, Data, LostCommits, OtherProject, Result
 from .http import TundishError
 from .webhooks import verify_webhook
 
@@ -13,6 +13,7 @@ __all__ = [
     "Credits",
     "Data",
     "LostCommits",
+    "OtherProject",
     "Result",
     "TundishError",
     "WebhookVerificationError",

@@ -34,11 +34,12 @@ class Result:
 
 @dataclass
 class Change:
-    """A record that changed, or with `horizon` the end of all: the `since` of the next time."""
+    """A record that changed, or with `horizon` the end of all: the `since` of the next time, with `project_created_at`."""
 
     record: Optional[str] = None
     data: Optional[dict[str, Any]] = None
     horizon: Optional[str] = None
+    project_created_at: Optional[str] = None
 
 
 class LostCommits(Exception):
@@ -47,6 +48,14 @@ class LostCommits(Exception):
     def __init__(self, void_from: str) -> None:
         super().__init__(f"The server has lost commits since {void_from}.")
         self.void_from = void_from
+
+
+class OtherProject(LostCommits):
+    """What was read before is of another project with the same id, as of a server that was set up anew: delete all of it."""
+
+    def __init__(self, created_at: str) -> None:
+        super().__init__("0001-01-01T00:00:00.000000Z")
+        self.args = (f"The project was created at {created_at}: what was read before is of a former one.",)
 
 
 class Data:
@@ -89,19 +98,21 @@ class Data:
         headers = {"Content-Type": "application/json"}
         return cast(str, self._http.call("POST", "/profiles/anonymize", safe=True, content=content, headers=headers)["message"])
 
-    def changes(self, since: Optional[str] = None) -> Iterator[Change]:
+    def changes(self, since: Optional[str] = None, project_created_at: Optional[str] = None) -> Iterator[Change]:
         """
-        Everything that changed since a horizon, or everything there is, each change once; the last one has the `horizon` to keep for
-        the next time. A stream that breaks off is resumed. Raises `LostCommits`.
+        Everything that changed since a horizon, or everything there is, each change once; the last one has the `horizon` and the
+        `project_created_at` to keep for the next time. A stream that breaks off is resumed. Raises `LostCommits`, and `OtherProject` if
+        the project was created at another instant than the given one.
         """
         query = {"from": since} if since else {}
+        project = {"created_at": project_created_at} if project_created_at else {}
         breaks = 0
         while True:
             waiting: list[Change] = []
             try:
-                for line in self._lines(query):
+                for line in self._lines(query, project):
                     if "horizon" in line:
-                        yield Change(horizon=line["horizon"])
+                        yield Change(horizon=line["horizon"], project_created_at=project.get("created_at"))
                         return
                     if "cursor" in line:
                         query["cursor"] = line["cursor"]
@@ -171,11 +182,15 @@ class Data:
             return refusal.status == 400 and bool(refusal.code)
         return False
 
-    def _lines(self, query: dict[str, str]) -> Iterator[dict[str, Any]]:
+    def _lines(self, query: dict[str, str], project: dict[str, str]) -> Iterator[dict[str, Any]]:
         with self._http.stream("/export", query) as response:
             if not response.is_success:
                 response.read()
                 read(response)
+            created_at = response.headers.get("X-Project-Created-At")
+            # A server that is older does not send it.
+            if created_at and project.setdefault("created_at", created_at) != created_at:
+                raise OtherProject(created_at)
             void_from = response.headers.get("X-Void-From")
             if void_from:
                 raise LostCommits(void_from)

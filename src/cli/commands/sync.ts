@@ -7,7 +7,7 @@ import { Tundish } from '../../../clients/js/src/client.ts'
 import { TundishConnectionError, TundishError } from '../../../clients/js/src/errors.ts'
 import type { Config } from '../../config.ts'
 import { targetOf } from '../../data/sync/open-target.ts'
-import { countChanges, run } from '../../data/sync/sync.ts'
+import { countChanges, type Emptied, run } from '../../data/sync/sync.ts'
 import { CopyUnreachable, FORMATS, type Format, type State, type Target } from '../../data/sync/target.ts'
 import { httpAddress } from '../../lib/addresses.ts'
 import { DAY_S } from '../../lib/days.ts'
@@ -70,17 +70,20 @@ async function once(tundish: Tundish, target: Target, url: string, signal: Abort
   const bar = process.stderr.isTTY ? await openBar(tundish, state) : undefined
   try {
     const onProgress = (records: number) => bar?.update(records)
-    const onVoid = (from: string) => {
+    const onVoid = (why: Emptied) => {
       bar?.stop()
-      process.stderr.write(
-        `The server has lost what was written since ${from}, by a failover or a restore. The rows changed since then were removed, and everything is read again.\n`,
-      )
+      process.stderr.write(`${sentenceOf(why)}\n`)
     }
     return await run(tundish, target, state, { url, signal, onProgress, onVoid })
   } finally {
     bar?.stop()
   }
 }
+
+const sentenceOf = (why: Emptied) =>
+  why.project === undefined
+    ? `The server has lost what was written since ${why.from}, by a failover or a restore. The rows changed since then were removed, and everything is read again.`
+    : `This copy was of a former project "${why.project}": the server's was created at ${why.createdAt}. All rows were removed, and everything is read again.`
 
 async function openBar(tundish: Tundish, state: State | undefined): Promise<SingleBar> {
   const format = '{bar} {percentage}% | {value} of {total} records | {eta_formatted} left'

@@ -74,6 +74,7 @@ export function exports(app: FastifyInstance, { db, reads }: PublicContext): voi
   app.get('/export', { schema }, async (request, reply) => {
     const { projectId } = request
     const given = request.query as { from?: string; to?: string; cursor?: string }
+    const project = await readProject(db, projectId)
     const { window, place, voidFrom } = await begin(db, reads, projectId, given)
     const { accept = '' } = request.headers
     const isText = accept.includes(PLAIN_TEXT) && !accept.includes(MEDIA_TYPE)
@@ -82,12 +83,14 @@ export function exports(app: FastifyInstance, { db, reads }: PublicContext): voi
       .header('vary', 'accept')
       .header('x-sync-horizon', window.to)
       .header('x-project-id', projectId)
+      .header('x-project-created-at', project.createdAt)
     if (voidFrom !== undefined) reply.header(VOID_HEADER, voidFrom)
     // The framework would read the stream to its end and drop it. It sends no length for a stream, and 0 for no body.
     if (request.method === 'HEAD') return reply.send(Readable.from([]))
     // A key that is revoked while an export is sent ends it, as one whose rows are gone: without the last line.
     const confirm = () => request.confirmKey()
-    return reply.send(Readable.from(lines(db, reads, window, place, confirm), { objectMode: false, highWaterMark: 1 }))
+    const body = lines(db, reads, window, { place, number: project.number, confirm })
+    return reply.send(Readable.from(body, { objectMode: false, highWaterMark: 1 }))
   })
 }
 
@@ -112,19 +115,16 @@ async function begin(db: Db, reads: Reads, projectId: string, given: { from?: st
 
 type Export = Window & { binding: string }
 
-/**
- * Reads a page when the page before has been sent, so that a slow reader occupies neither a connection nor memory. `confirm` throws
- * when no more may be read.
- */
-async function* lines(
-  db: Db,
-  reads: Reads,
-  window: Export,
-  begun: Place,
-  confirm: () => Promise<void>,
-): AsyncIterable<Buffer> {
-  const number = await numberOf(db, window.projectId)
-  let place = begun
+interface Course {
+  place: Place
+  /** The project's number when the export began. */
+  number: string
+  /** Throws when no more may be read. */
+  confirm: () => Promise<void>
+}
+
+/** Reads a page when the page before has been sent, so that a slow reader occupies neither a connection nor memory. */
+async function* lines(db: Db, reads: Reads, window: Export, { place, number, confirm }: Course): AsyncIterable<Buffer> {
   while (place.kind < EXPORT_KINDS.length) {
     const kind = EXPORT_KINDS[place.kind]!
     await confirm()
@@ -133,7 +133,7 @@ async function* lines(
     if (last) place = { ...place, at: instantFromPg(last.text(0)!), id: last.text(1)! }
     if (rows.length < PAGE_ROWS) {
       // Rows that a move to another shard has removed would be missing from a complete export.
-      if ((await numberOf(db, window.projectId)) !== number) throw beingMoved()
+      if ((await readProject(db, window.projectId)).number !== number) throw beingMoved()
       place = { ...place, kind: place.kind + 1, ...BEGINNING }
     }
     if (last) yield writeLines(kind, rows, { cursor: writePlace(place, window) })
@@ -141,14 +141,14 @@ async function* lines(
   yield Buffer.from(`${JSON.stringify({ horizon: window.to })}\n`)
 }
 
-/** The project's number, which a move gives anew, also when it brings the project back. Throws when the project is gone. */
-async function numberOf(db: Db, projectId: string): Promise<string> {
-  const [row] = await db.read(NUMBER, [projectId])
+/** With the project's number, which a move gives anew, also when it brings the project back. Throws when the project is gone. */
+async function readProject(db: Db, projectId: string): Promise<{ number: string; createdAt: string }> {
+  const [row] = await db.read(PROJECT, [projectId])
   if (!row) throw beingMoved()
-  return row.text(0)!
+  return { number: row.text(0)!, createdAt: instantFromPg(row.text(1)!) }
 }
 
-const NUMBER = { name: 'project number', text: 'select number from projects where id = $1' }
+const PROJECT = { name: 'exported project', text: 'select number, created_at from projects where id = $1' }
 
 async function readPage(source: Source, { page }: ExportKind, window: Window, { at, id, mark }: Place): Promise<Row[]> {
   await source.reach(mark)
@@ -178,10 +178,16 @@ function readPlace(cursor: string, binding: string): { place: Place; horizon: st
   return { place: { kind: Number(kind), at, id, mark }, horizon }
 }
 
-const PROJECT = {
+const PROJECT_HEADERS = {
   'X-Project-Id': {
     type: 'string',
     description: 'The project of the key, so that a copy is not continued with the key of another project.',
+  },
+  'X-Project-Created-At': {
+    type: 'string',
+    format: 'date-time',
+    description:
+      'If your copy has read another instant here, it is of another project with this id: empty it, and read everything again.',
   },
 }
 
@@ -204,7 +210,7 @@ function ndjson(): object {
     description: 'The same lines, sent if `Accept` names `text/plain` and not `application/x-ndjson`.',
   })
   return {
-    ...success('A line for each record.', schema, { ...HORIZON, ...PROJECT }),
+    ...success('A line for each record.', schema, { ...HORIZON, ...PROJECT_HEADERS }),
     content: { [MEDIA_TYPE]: { schema }, [PLAIN_TEXT]: { schema: text } },
   }
 }

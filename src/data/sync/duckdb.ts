@@ -8,6 +8,7 @@ import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
 import {
   beginAgain,
   type Groups,
+  LATER_COLUMNS,
   lackedTable,
   movedByAnother,
   quoted,
@@ -58,9 +59,8 @@ export async function duckdbTarget(path: string): Promise<Target> {
   const folder = makeBatchFolder(path)
 
   async function state(): Promise<State | undefined> {
-    const rows = (
-      await connection.runAndReadAll('select url, project, since, cursor, records from tundish_sync')
-    ).getRowObjectsJson()
+    const text = `select url, since, cursor, records, ${LATER_COLUMNS} from tundish_sync`
+    const rows = (await connection.runAndReadAll(text)).getRowObjectsJson()
     return rows[0] && ({ ...rows[0], records: Number(rows[0]['records']) } as State)
   }
 
@@ -90,10 +90,10 @@ export async function duckdbTarget(path: string): Promise<Target> {
     try {
       if (!sameState(await state(), before)) throw movedByAnother()
       await work()
-      const { url, project = null, since, cursor, records } = after
-      const text =
-        'insert or replace into tundish_sync (one, url, since, cursor, records, project) values (1, $1, $2, $3, $4, $5)'
-      await connection.run(text, [url, since, cursor, records, project])
+      const { url, since, cursor, records } = after
+      const text = `insert or replace into tundish_sync (one, url, since, cursor, records, ${LATER_COLUMNS}) values (1, $1, $2, $3, $4, $5, $6)`
+      const later = LATER_COLUMNS.map((name) => after[name] ?? null)
+      await connection.run(text, [url, since, cursor, records, ...later])
       await connection.run('commit')
     } catch (error) {
       await connection.run('rollback').catch(() => {})
@@ -109,8 +109,8 @@ export async function duckdbTarget(path: string): Promise<Target> {
       await connection.run(`
         create table if not exists tundish_sync (
           one integer primary key, url varchar not null, since varchar, cursor varchar, records bigint not null)`)
-      // Copies that an older version made do not name the project.
-      await connection.run('alter table tundish_sync add column if not exists project varchar')
+      for (const name of LATER_COLUMNS)
+        await connection.run(`alter table tundish_sync add column if not exists ${name} varchar`)
       for (const table of TABLES) await makeTable(connection, table)
       if (lackedTable(known)) await connection.run(beginAgain('tundish_sync'))
       await connection.run('commit')

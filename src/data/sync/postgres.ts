@@ -10,6 +10,7 @@ import {
   beginAgain,
   CopyUnreachable,
   type Groups,
+  LATER_COLUMNS,
   lackedTable,
   movedByAnother,
   quoted,
@@ -33,7 +34,7 @@ export function postgresTarget(url: string): Target {
   let client = clientFor(url)
 
   async function state(): Promise<State | undefined> {
-    const { rows } = await client.query(`select url, project, since, cursor, records from ${SCHEMA}.sync`)
+    const { rows } = await client.query(`select url, since, cursor, records, ${LATER_COLUMNS} from ${SCHEMA}.sync`)
     const [found] = rows as (Omit<State, 'records'> & { records: string })[]
     return found && { ...found, records: Number(found.records) }
   }
@@ -110,10 +111,9 @@ async function makeTables(client: pg.Client): Promise<void> {
   if (!known.has('sync'))
     await client.query(`
       create table ${SCHEMA}.sync (
-        one int primary key default 1 check (one = 1), url text not null, since text, cursor text, records bigint not null,
-        project text)`)
-  // Copies that an older version made do not name the project.
-  else if (!known.get('sync')!.has('project')) await client.query(`alter table ${SCHEMA}.sync add column project text`)
+        one int primary key default 1 check (one = 1), url text not null, since text, cursor text, records bigint not null)`)
+  for (const name of LATER_COLUMNS)
+    if (!known.get('sync')?.has(name)) await client.query(`alter table ${SCHEMA}.sync add column ${name} text`)
   for (const table of TABLES) {
     const columns = known.get(table.name)
     const definitionOf = ({ name, type }: Column) => `${quoted(name)} ${TYPES[type]}`
@@ -137,11 +137,12 @@ async function readColumns(client: pg.Client): Promise<Map<string, Set<string>>>
   return new Map(rows.map(({ table_name, columns }) => [table_name, new Set(columns as string[])]))
 }
 
-async function storeState(client: pg.Client, { url, project, since, cursor, records }: State): Promise<void> {
+async function storeState(client: pg.Client, state: State): Promise<void> {
+  const { url, since, cursor, records } = state
   await client.query(
-    `insert into ${SCHEMA}.sync (url, since, cursor, records, project) values ($1, $2, $3, $4, $5)
-     on conflict (one) do update set url = $1, since = $2, cursor = $3, records = $4, project = $5`,
-    [url, since, cursor, records, project],
+    `insert into ${SCHEMA}.sync (url, since, cursor, records, ${LATER_COLUMNS}) values ($1, $2, $3, $4, $5, $6)
+     on conflict (one) do update set (url, since, cursor, records, ${LATER_COLUMNS}) = row($1, $2, $3, $4, $5, $6)`,
+    [url, since, cursor, records, ...LATER_COLUMNS.map((name) => state[name] ?? null)],
   )
 }
 

@@ -6,6 +6,7 @@ import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
 import {
   beginAgain,
   type Groups,
+  LATER_COLUMNS,
   lackedTable,
   movedByAnother,
   quoted,
@@ -44,7 +45,8 @@ export function sqliteTarget(path: string): SqliteTarget {
   const writes = new Map<Table, { remove: StatementSync; insert: StatementSync }>()
 
   function state(): State | undefined {
-    return db.prepare('select url, project, since, cursor, records from tundish_sync').get() as State | undefined
+    const text = `select url, since, cursor, records, ${LATER_COLUMNS} from tundish_sync`
+    return db.prepare(text).get() as State | undefined
   }
 
   function storeRows(table: Table, groups: Groups): void {
@@ -61,10 +63,9 @@ export function sqliteTarget(path: string): SqliteTarget {
     try {
       if (!sameState(state(), before)) throw movedByAnother()
       work()
-      const { url, project = null, since, cursor, records } = after
-      const text =
-        'insert or replace into tundish_sync (one, url, project, since, cursor, records) values (1, ?, ?, ?, ?, ?)'
-      db.prepare(text).run(url, project, since, cursor, records)
+      const { url, since, cursor, records } = after
+      const text = `insert or replace into tundish_sync (one, url, since, cursor, records, ${LATER_COLUMNS}) values (1, ?, ?, ?, ?, ?, ?)`
+      db.prepare(text).run(url, since, cursor, records, ...LATER_COLUMNS.map((name) => after[name] ?? null))
       db.exec('commit')
     } catch (error) {
       if (db.isTransaction) db.exec('rollback')
@@ -81,8 +82,9 @@ export function sqliteTarget(path: string): SqliteTarget {
         create table if not exists tundish_sync (
           one integer primary key check (one = 1), url text not null, since text, cursor text, records integer not null);
         create table if not exists tundish_changed (name text primary key)`)
-      // Copies that an older version made do not name the project.
-      if (!readColumns(db, 'tundish_sync').has('project')) db.exec('alter table tundish_sync add column project text')
+      const columns = readColumns(db, 'tundish_sync')
+      for (const name of LATER_COLUMNS)
+        if (!columns.has(name)) db.exec(`alter table tundish_sync add column ${name} text`)
       for (const table of TABLES) makeTable(db, table)
       if (lackedTable(known)) db.exec(beginAgain('tundish_sync'))
       db.exec('commit')

@@ -11,9 +11,12 @@ export interface RunOptions {
   signal: AbortSignal
   /** Called after each batch with the number of records that the run has stored. */
   onProgress?: (records: number) => void
-  /** Called when the rows that the server has lost since this instant were removed. */
-  onVoid?: (from: string) => void
+  /** Called when rows were removed, and everything is read again; see `Emptied`. */
+  onVoid?: (why: Emptied) => void
 }
+
+/** The server has lost what was written since `from`; or `project` was created anew, and the copy was of a former one with its id. */
+export type Emptied = { from: string; project?: undefined } | { project: string; createdAt: string }
 
 // The number of records stored in one transaction: the most that is repeated after a killed run.
 const BATCH = 2000
@@ -39,39 +42,44 @@ export async function run(
   return state
 }
 
-async function walk(
-  tundish: Tundish,
-  target: Target,
-  initial: State | undefined,
-  { url, signal, onProgress, onVoid }: RunOptions,
-): Promise<State> {
+async function walk(tundish: Tundish, target: Target, initial: State | undefined, options: RunOptions): Promise<State> {
+  const { url, signal, onProgress, onVoid } = options
   if (initial && initial.url !== url) {
     throw new Refusal(`This copy is of ${initial.url}, not of ${url}: name another target, or the same server.`)
   }
-  let project = initial?.project ?? null
+  let { project = null, project_created_at = null } = initial ?? {}
   let since = initial?.since ?? null
-  const cursor = initial?.cursor ?? null
-  let records = cursor === null ? 0 : initial!.records
+  let records = initial?.cursor ? initial.records : 0
   let state = initial
+  const at = (cursor: string | null): State => ({ url, project, project_created_at, since, cursor, records })
   let batch: Collected = new Map()
   let batchSize = 0
   const writer = openWriter(target)
   const from = {
     since: since ?? undefined,
-    cursor: cursor ?? undefined,
+    cursor: initial?.cursor ?? undefined,
+    projectCreatedAt: project_created_at ?? undefined,
     signal,
     parse: (line: string) => readLine(line, url),
   }
   try {
     for await (const page of tundish.changePages(from)) {
       project = sameProject(project, page.project ?? null)
+      const createdAt = page.projectCreatedAt ?? project_created_at
+      const isNew = project_created_at !== null && createdAt !== project_created_at
+      // A copy by an older version: the client compares with any other instant than that of the project.
+      if (project_created_at === null && since !== null && createdAt !== null && since < createdAt)
+        return await walk(tundish, target, { ...initial!, project_created_at: since }, options)
+      project_created_at = createdAt
       if ('voidFrom' in page) {
+        await writer.stored()
+        ;[batch, batchSize] = [new Map(), 0]
         since = null
         records = 0
-        const after = { url, project, since, cursor, records }
+        const after = at(null)
         await target.forget(page.voidFrom, state, after)
         state = after
-        onVoid?.(page.voidFrom)
+        onVoid?.(isNew ? { project: project!, createdAt: createdAt! } : { from: page.voidFrom })
         continue
       }
       collect(batch, page)
@@ -79,13 +87,11 @@ async function walk(
       batchSize += page.changes.length
       const isEnd = 'horizon' in page
       if (!isEnd && batchSize < BATCH) continue
-      const after = isEnd
-        ? { url, project, since: page.horizon, cursor: null, records }
-        : { url, project, since, cursor: page.cursor, records }
+      if (isEnd) since = page.horizon
+      const after = at(isEnd ? null : page.cursor)
       await writer.store(batch, state, after, onProgress)
       state = after
-      batch = new Map()
-      batchSize = 0
+      ;[batch, batchSize] = [new Map(), 0]
     }
     await writer.stored()
   } finally {

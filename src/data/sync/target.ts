@@ -8,6 +8,8 @@ export interface State {
   url: string
   /** The id of the copied project; not known of copies by older versions until their next run, and of older servers. */
   project?: string | null
+  /** When the copied project was created; not known as `project`. Another project of this id was created at another instant. */
+  project_created_at?: string | null
   /** The horizon up to which the copy is complete; null while the first run is not. */
   since: string | null
   /** The cursor from which the current run continues; null between runs. */
@@ -31,8 +33,8 @@ export interface Target {
   /** Stores the rows and the new state in one transaction. Throws when another sync has moved the state. */
   store(batch: Batch, before: State | undefined, after: State): Promise<void>
   /**
-   * Removes the rows that were changed at or after this instant, which the server has lost, and stores the new state in the
-   * same transaction.
+   * Removes the rows that were changed at or after this instant, which the server has lost or never had, and stores the new state
+   * in the same transaction.
    */
   forget(voidFrom: string, before: State | undefined, after: State): Promise<void>
   /** Called after each complete run. */
@@ -45,6 +47,9 @@ export class CopyUnreachable extends Refusal {}
 
 export const FORMATS = ['ndjson', 'csv', 'parquet'] as const
 export type Format = (typeof FORMATS)[number]
+
+// The columns of the state that copies by older versions lack.
+export const LATER_COLUMNS = ['project', 'project_created_at'] as const
 
 export const movedByAnother = () =>
   new Refusal('Another sync is writing to this copy: its state has moved. Nothing of this batch was stored.')

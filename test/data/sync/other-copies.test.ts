@@ -41,6 +41,12 @@ const TARGETS = {
   },
 }
 
+/** Drops the tables of the copy. */
+async function emptied(run: (statement: string) => Promise<unknown>): Promise<void> {
+  for (const table of ['tundish_sync', 'sync', ...TABLES.map(({ name }) => name)])
+    await run(`drop table ${table}`).catch(() => {})
+}
+
 describe('a table of a copy that was dropped', () => {
   for (const [name, { to, run, skip }] of Object.entries(TARGETS)) {
     test(titled(`${name}: the next run reads everything again`, skip), { skip: skip ?? false }, async () => {
@@ -83,19 +89,50 @@ test('a run that was interrupted before the server lost commits is continued, an
   await checkEqual(server, project, readerOf(to))
 })
 
+describe('a copy of a project that was created anew with the same id', () => {
+  for (const [name, { to, run, skip }] of Object.entries(TARGETS)) {
+    test(titled(`${name}: a sentence, and the next run has the rows of the new one alone`, skip), {
+      skip: skip ?? false,
+    }, async () => {
+      await emptied(run)
+      const project = await filled(server)
+      const sync = async (sentence: RegExp) => {
+        const { code, stderr } = await tundishAgain(['sync', '--to', to], syncEnv(server, project))
+        assert.equal(code, 0, stderr)
+        assert.match(stderr, sentence)
+      }
+      await sync(/^$/)
+      const { text } = await project.get('/export')
+      const cursor = /^\{"cursor":"(.+)"\}$/m.exec(text)![1]
+      await server.db.query(`delete from profiles where project_id = $1 and id like 'p-%'`, [project.id])
+      await server.db.query('update projects set created_at = db_clock() where id = $1', [project.id])
+      // Also of a run that was interrupted, whose cursor is valid on a new server.
+      const state = name === 'postgres' ? 'tundish.sync' : 'tundish_sync'
+      if (name === 'sqlite') await run(`update ${state} set since = null, cursor = '${cursor}'`)
+      // A copy by an older version does not know when its project was created.
+      if (name === 'postgres') await run(`alter table sync drop column project_created_at`)
+      await sync(
+        /^This copy was of a former project "[^"]+": the server's was created at [^ ]+Z\. All rows were removed, and everything is read again\.\n$/,
+      )
+      await checkEqual(server, project, readerOf(to))
+      await sync(/^$/)
+    })
+  }
+})
+
 describe('a copy of another project', () => {
   for (const [name, { to, run, skip }] of Object.entries(TARGETS)) {
     test(titled(`${name}: 1 and a sentence, also for a copy that an older version made`, skip), {
       skip: skip ?? false,
     }, async () => {
-      for (const table of ['tundish_sync', 'sync']) await run(`drop table ${table}`).catch(() => {})
-      for (const table of TABLES) await run(`drop table ${table.name}`).catch(() => {})
+      await emptied(run)
       const project = await filled(server)
       const other = await filled(server)
       const sync = (of: Project) => tundishAgain(['sync', '--json', '--to', to], syncEnv(server, of))
       assert.equal((await sync(project)).code, 0)
       // A copy by an older version does not name its project; the next run adds it.
-      await run(`alter table ${name === 'postgres' ? 'sync' : 'tundish_sync'} drop column project`)
+      for (const column of ['project', 'project_created_at'])
+        await run(`alter table ${name === 'postgres' ? 'sync' : 'tundish_sync'} drop column ${column}`)
       assert.equal((await sync(project)).code, 0)
       const refused = await sync(other)
       assert.deepEqual([refused.code, refused.stdout], [1, ''])
