@@ -195,8 +195,13 @@ function pauseOf(text: string): number {
 // The calls that fail for a full disk, or for a folder with the name of a file of the copy.
 const FILE_CALLS = ['read', 'write', 'writev', 'fsync', 'close', 'rename']
 
+const KEY_REFUSED = 'The key is wrong or expired, or was revoked: give a valid one. The next sync continues from here.'
+
 function asRefusal(error: unknown, { to }: Options): unknown {
-  if (error instanceof TundishError) return new Refusal(`The server refused: ${error.message}`)
+  if (error instanceof TundishError) {
+    const why = error.status === 401 ? ` ${KEY_REFUSED}` : ''
+    return new Refusal(`The server refused: ${error.message}${why}`)
+  }
   if (error instanceof TundishConnectionError) {
     return new Refusal(`The server cannot be reached (${error.message}). The next sync continues from here.`)
   }

@@ -52,7 +52,7 @@ describe('a sync that is refused', () => {
       [...to, '--every', '1h'],
       { SYNC_URL: server.url, SYNC_KEY: 'wrong' },
       1,
-      /The server refused: Unauthorized/,
+      /The server refused: Unauthorized: .+ The key is wrong or expired, or was revoked: give a valid one\. The next sync continues/,
     )
     const file = join(folder, 'key')
     writeFileSync(file, `${project.key}\n`)
