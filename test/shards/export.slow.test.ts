@@ -51,7 +51,10 @@ test('an export that the move overtakes is incomplete, and continues on the new 
   assert.equal(complete, false)
   assert.equal(lines.at(-1).horizon, undefined)
   const { cursor } = lines.findLast((line) => line.cursor !== undefined)!
-  const rest = await readAll(await begin('b', cursor))
+  const second = await begin('b', cursor)
+  // A copy would take a project that was created anew for another one.
+  assert.equal(second.headers['x-project-created-at'], first.headers['x-project-created-at'])
+  const rest = await readAll(second)
   assert.equal(rest.complete, true)
   const sessions = [...lines, ...rest.lines].flatMap(({ record, data }) => (record === 'session' ? [data.id] : []))
   assert.equal(sessions.length, await numberOf('b', `sessions where project_id = 'shop-app'`))
