@@ -23,7 +23,7 @@ export async function schemaOf(header: Header): Promise<SchemaState> {
     const newer = had.filter((one) => !known.some((other) => isSame(one, other)))
     const names = newer.map(({ version, name }) => `${version} (${name})`).join(', ')
     throw new Refusal(
-      `The backup was made by Tundish ${header.tundish}, whose migrations ${names} are unknown here: restore it with that version.`,
+      `The backup was made by Tundish ${header.tundish}, whose migrations ${names} are unknown here: restore it with that version, or with a newer one if that had migrated the database.`,
     )
   }
   return { applied, missing: known.filter((one) => !applied.includes(one)) }
