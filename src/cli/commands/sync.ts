@@ -130,6 +130,9 @@ async function follow(
 const isServersFault = (error: unknown): error is Error =>
   error instanceof TundishConnectionError || (error instanceof TundishError && error.status >= 500)
 
+// Other programs with the key use up its rate.
+const isTooFast = (error: unknown): error is TundishError => error instanceof TundishError && error.status === 429
+
 const causeAt = (error: unknown) => (error instanceof CopyUnreachable ? error.cause : error)
 
 // Another program has the lock of the file, or the disk is full.
@@ -137,7 +140,7 @@ const PASSING_IN_SQLITE = [5, 13]
 
 /** Undefined for an error that does not pass. */
 function whyAway(error: unknown): string | undefined {
-  if (isServersFault(error)) return error.message
+  if (isServersFault(error) || isTooFast(error)) return error.message
   if (isUnavailable(causeAt(error))) return `The database of the copy is unavailable (${causeOf(causeAt(error))}).`
   const { code, errcode = 0, message } = error as Error & { code?: string; errcode?: number }
   if (code !== 'ERR_SQLITE_ERROR' || !PASSING_IN_SQLITE.includes(errcode & 0xff)) return undefined

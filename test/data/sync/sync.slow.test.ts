@@ -151,11 +151,11 @@ describe('a copy', () => {
     await checkEqual(server, project, readerOf(`sqlite:${path}`))
   })
 
-  test('--follow waits at its start for a server that is away, unless nothing was copied from it yet', async () => {
+  test('--follow waits at its start for a server that is away, unless nothing was copied from it yet, and for a rate limit', async () => {
     const project = await filled(server)
-    let isAway = true
+    let refusal: { status: number; message: string } | undefined = { status: 503, message: 'Away.' }
     const front = createServer(async ({ url, headers }, response) => {
-      if (isAway) return response.writeHead(503).end('{"message": "Away."}')
+      if (refusal) return response.writeHead(refusal.status).end(JSON.stringify(refusal))
       const {
         status,
         headers: sent,
@@ -173,14 +173,19 @@ describe('a copy', () => {
     const to = `sqlite:${join(folder, 'away.sqlite')}`
     const untried = await tundish(['sync', '--follow', '--to', to], env)
     assert.deepEqual([untried.code, untried.stderr], [1, 'The server refused: Away.\n'])
-    isAway = false
+    refusal = undefined
     assert.equal((await tundish(['sync', '--to', to], env)).code, 0)
     await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
-    isAway = true
+    refusal = { status: 503, message: 'Away.' }
     const { child, ended, waitFor } = follow(project, to, env)
     await waitFor(/^Away\. Trying again\.$/)
-    isAway = false
+    refusal = undefined
     await waitFor(/^4 records stored/)
+    refusal = { status: 429, message: 'Too fast.' }
+    await waitFor(/^Too fast\. Trying again\.$/)
+    refusal = undefined
+    await project.post('/profiles/anonymize', { profile_ids: ['p-0'] })
+    await waitFor(/^1 record stored/)
     child.kill('SIGTERM')
     assert.equal(await ended, 0)
   })
