@@ -20,7 +20,16 @@ import { readDuration } from './times.ts'
 
 /** The actor for the audit log: the account and the host of the command line. */
 export function commandLine(): Actor {
-  return { kind: 'command line', id: userInfo().username, source: hostname() }
+  return { kind: 'command line', id: userName(), source: hostname() }
+}
+
+/** In a container the user may be a number without an entry in /etc/passwd: as on OpenShift, which chooses it. */
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.()}`
+  }
 }
 
 /** Performs an operation, one of a group of commands, for a command of it. */

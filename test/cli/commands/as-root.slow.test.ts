@@ -1,16 +1,22 @@
 // Commands that root runs on the data folder of a service with its own user: what they make is that user's.
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { before, describe, test } from 'node:test'
 import type { Finding } from '../../../src/operator/doctor/doctor.ts'
-import { tundish } from '../../support/cli.ts'
+import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
 import { setUpEnv } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
+import { openProxy } from '../../support/proxy.ts'
 import { titled } from '../../support/titled.ts'
 
 const notRoot = process.getuid?.() === 0 ? undefined : 'this user is not root'
 const NOBODY = 65534
+// An account with this number is on no machine.
+const NAMELESS = 1_234_567_890
 
 describe(titled('as root', notRoot), { skip: notRoot }, () => {
   let base: string
@@ -76,6 +82,27 @@ describe(titled('as root', notRoot), { skip: notRoot }, () => {
         { b: NOBODY },
         { 'audit-heads.ndjson': NOBODY },
       ])
+    })
+
+    test('a user without a name, as in a container that chooses it, makes changes; the audit log has its number', async () => {
+      const folder = join(base, 'nameless')
+      mkdirSync(folder)
+      chownSync(folder, NAMELESS, NAMELESS)
+      // Only root and PostgreSQL's account reach its socket.
+      const proxy = await openProxy(env['DATABASE_URL']!)
+      const [node, args] = program('org', 'create', 'nameless')
+      const settings = { ...PROGRAM_ENV, NODE_COMPILE_CACHE: '', ...env, DATABASE_URL: proxy.url, DATA_DIR: folder }
+      const child = spawn(node, args, {
+        uid: NAMELESS,
+        gid: NAMELESS,
+        env: settings,
+        stdio: ['ignore', 'ignore', 'pipe'],
+      })
+      const [[code], stderr] = await Promise.all([once(child, 'close'), text(child.stderr)])
+      await proxy.cut()
+      assert.deepEqual([code, stderr], [0, ''])
+      const { stdout } = await tundish(['audit', 'list', '--json'], { ...env, DATA_DIR: folder })
+      assert.ok(stdout.includes(`"uid ${NAMELESS}"`), stdout)
     })
 
     test('the doctor fails a file of another user than its folder, and says how to give it back', async () => {
