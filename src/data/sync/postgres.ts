@@ -1,8 +1,9 @@
 // A copy in a PostgreSQL database: tables in the schema `tundish`, each batch and the state in one transaction.
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
+import { Client } from '../../lib/pg/client.ts'
 import { COPY_NULL, copyText } from '../../lib/pg/copy-text.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
 import { type Column, type ColumnType, TABLES, type Table } from './tables.ts'
@@ -78,7 +79,7 @@ export function postgresTarget(url: string): Target {
 }
 
 function clientFor(url: string): pg.Client {
-  const client = new pg.Client({ connectionString: url, application_name: 'tundish sync' })
+  const client = new Client({ connectionString: url, application_name: 'tundish sync' })
   // A connection that breaks between two statements fails the next one; without a listener the program would end here.
   client.on('error', () => {})
   return client

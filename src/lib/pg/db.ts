@@ -1,6 +1,7 @@
 // Connections to PostgreSQL: pipelined ones for short reads, plain ones for transactions, counts and COPY.
 import pg from 'pg'
 import { createFairQueue } from '../fair-queue.ts'
+import { Client } from './client.ts'
 import { type ConnectionOptions, clientConfig } from './client-config.ts'
 import { isReadOnly, sqlState } from './errors.ts'
 import { type Guarded, openLiveness } from './liveness.ts'
@@ -131,7 +132,7 @@ export function openDb(options: DbOptions): Db {
 
 /** A pool of at most `max` connections, of which `kept` stay open when idle. */
 function openPool(config: pg.ClientConfig, max: number, kept = 0): pg.Pool {
-  const pool = new pg.Pool({ ...config, max, min: kept, idleTimeoutMillis: 60_000 })
+  const pool = new pg.Pool({ ...config, Client, max, min: kept, idleTimeoutMillis: 60_000 })
   // An idle connection that breaks is replaced at its next use; without a listener the program would end here.
   pool.on('error', ignore)
   // The end of a connection can arrive with its last response, before the caller has the client.

@@ -61,14 +61,32 @@ export function isUnavailable(error: unknown): boolean {
   // memory or disk, 58… its files.
   if (state && (/^(08|25P03|25P04|53|57P|58)/.test(state) || isTimeout(error) || isReadOnly(error))) return true
   if (whyUntrusted(error) !== undefined) return true
-  const { code, message } = error as { code?: string; message?: string }
-  if (code && ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].includes(code)) {
-    // A missing socket, not any missing file.
-    return code !== 'ENOENT' || (error as { syscall?: string }).syscall === 'connect'
-  }
-  return /^(Connection terminated|timeout e(xceeded|xpired)|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/.test(
-    message ?? '',
-  )
+  // The error for a host with several addresses, one of which may be of a network without a route.
+  if (error instanceof AggregateError) return error.errors.every(isUnavailable)
+  const { code = '', message = '', syscall = '' } = error as { code?: string; message?: string; syscall?: string }
+  return CONNECTING.has(syscall) || BROKEN.has(code) || UNCONNECTED.test(message)
+}
+
+// With any code: a socket that is missing or that this user may not open, a network without a route.
+const CONNECTING = new Set(['connect', 'getaddrinfo'])
+const BROKEN = new Set([
+  'EAI_AGAIN',
+  'ECONNABORTED',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETDOWN',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EPIPE',
+  'ETIMEDOUT',
+])
+const UNCONNECTED =
+  /^(Connection terminated|timeout e(xceeded|xpired)|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|There was an error establishing an SSL connection)/
+
+/** Whether the address has no password and the server requires one, or the server does not know it. These errors of `pg` have no code. */
+export function isPasswordRefused(error: unknown): boolean {
+  return /^SASL: /.test((error as { message?: string }).message ?? '')
 }
 
 /** Where and by which SQLSTATE PostgreSQL refused data, without its own message, which may quote the values of a row. */
@@ -79,6 +97,7 @@ export function placeOfRefusal({ code, table, column, constraint }: pg.DatabaseE
 
 /** Why a database is unavailable, in a few words. Node's error for a host with several addresses has a code alone. */
 export function causeOf(error: unknown): string {
-  const { code, message } = error as { code?: string; message?: string }
+  const { code, message = '' } = error as { code?: string; message?: string }
+  if (/^SASL: .* client password must be/.test(message)) return 'it requires a password, and the address has none'
   return message || code || 'no reason was given'
 }

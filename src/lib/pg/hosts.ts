@@ -1,6 +1,6 @@
 // Supports several hosts in the address of a database, as libpq does: each new connection goes to the first suitable host.
 import { Socket, type SocketConstructorOpts } from 'node:net'
-import pg from 'pg'
+import { Client } from './client.ts'
 
 export const TARGETS = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
 export type Target = (typeof TARGETS)[number]
@@ -140,7 +140,7 @@ function fits(target: Target, { is_standby, is_read_only }: State): boolean {
 }
 
 async function probe(address: string): Promise<State> {
-  const client = new pg.Client({
+  const client = new Client({
     connectionString: address,
     application_name: 'tundish host probe',
     connectionTimeoutMillis: PROBE_TIMEOUT_MS,

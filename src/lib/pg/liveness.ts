@@ -1,5 +1,6 @@
 // Detects a database that no longer responds (a frozen machine, a cut cable) and breaks the connections that wait for it.
 import pg from 'pg'
+import { Client } from './client.ts'
 import { wireOf } from './protocol.ts'
 
 /** Runs `send` on a supervised connection. If the server stops responding altogether, the connection is destroyed. */
@@ -70,7 +71,7 @@ export function openLiveness(config: pg.ClientConfig): Liveness {
 
 /** Whether a PostgreSQL responds, even if only to refuse the connection. */
 async function responds(config: pg.ClientConfig): Promise<boolean> {
-  const client = new pg.Client({ ...config, connectionTimeoutMillis: PROBE_TIMEOUT_MS })
+  const client = new Client({ ...config, connectionTimeoutMillis: PROBE_TIMEOUT_MS })
   client.on('error', () => {})
   try {
     await client.connect()

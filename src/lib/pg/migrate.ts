@@ -1,9 +1,10 @@
 // Migrates a database: runs the pending files of migrations/, each in a transaction that holds the lock of migrations.
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { UsageError } from '../errors.ts'
 import { refuseBeforeReading } from './before-reading.ts'
+import { Client } from './client.ts'
 import { isClash, isLockTimeout } from './errors.ts'
 import { connectionOf } from './hosts.ts'
 import { setRoleSettings } from './pooler.ts'
@@ -30,7 +31,7 @@ export async function migrate(
   roleSettings: Record<string, string> = {},
   waiting: (sentence: string) => void = () => {},
 ): Promise<number[]> {
-  const client = new pg.Client({
+  const client = new Client({
     ...connectionOf(url),
     application_name: 'tundish migrate',
     connectionTimeoutMillis: 5_000,

@@ -3,7 +3,8 @@
 import { EventEmitter } from 'node:events'
 import { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
+import { Client } from './client.ts'
 import type { MakeSocket } from './hosts.ts'
 import type { Guarded } from './liveness.ts'
 import { openMessages } from './messages.ts'
@@ -114,7 +115,7 @@ function rowClient(config: pg.ClientConfig): pg.Client {
   // The socket reads into the buffer of the messages, without a copy. With TLS the bytes are copied into it.
   const makeSocket = (config.stream as MakeSocket | undefined) ?? ((_config, options) => new Socket(options))
   const stream = (given: { ssl?: unknown }) => makeSocket(given, given.ssl ? {} : { onread })
-  const client = new pg.Client(Object.assign({}, config, { pipeline: true, stream }) as pg.ClientConfig)
+  const client = new Client(Object.assign({}, config, { pipeline: true, stream }) as pg.ClientConfig)
   const wire = wireOf(client)
   const attach = wire.attachListeners.bind(wire)
   wire.attachListeners = (stream) => {

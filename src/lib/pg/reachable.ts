@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { UsageError } from '../errors.ts'
 import { whyUntrusted } from './database-url.ts'
 import type { Db } from './db.ts'
-import { causeOf, isUnavailable, sqlState } from './errors.ts'
+import { causeOf, isPasswordRefused, isUnavailable, sqlState } from './errors.ts'
 import { isRefusedByPooler, lackedSettings, missingSettings, needsDirectUrl } from './pooler.ts'
 
 const TRUST =
@@ -16,7 +16,7 @@ export async function reachable<T>(promise: Promise<T>, setting = 'DATABASE_URL'
   } catch (error) {
     if (error instanceof UsageError) throw error
     if (isRefusedByPooler(error)) throw new UsageError(needsDirectUrl(setting))
-    const refused = ['28P01', '28000', '3D000', '42501'].includes(sqlState(error) ?? '')
+    const refused = ['28P01', '28000', '3D000', '42501'].includes(sqlState(error) ?? '') || isPasswordRefused(error)
     if (!refused && !isUnavailable(error)) throw error
     const untrusted = whyUntrusted(error)
     if (untrusted) throw new UsageError(`The database of ${setting} cannot be trusted (${untrusted}): ${TRUST}`)

@@ -1,8 +1,9 @@
 // A connection to a shard's database for a move: no timeouts, values as text.
 import { pipeline } from 'node:stream/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { Refusal, UsageError } from '../../lib/errors.ts'
+import { Client } from '../../lib/pg/client.ts'
 import { clientConfig } from '../../lib/pg/client-config.ts'
 import { causeOf, sqlState } from '../../lib/pg/errors.ts'
 import { wireOf } from '../../lib/pg/protocol.ts'
@@ -26,7 +27,7 @@ export interface Connection {
 /** Connects; an aborted `signal` breaks the connection, also while it is made. */
 export async function connectTo(shard: Shard, signal?: AbortSignal): Promise<Connection> {
   const settings = { url: shard.databaseUrl, applicationName: 'tundish shards' }
-  const client = new pg.Client(clientConfig(signal ? { ...settings, connectTimeoutMs: 0 } : settings))
+  const client = new Client(clientConfig(signal ? { ...settings, connectTimeoutMs: 0 } : settings))
   // A broken connection fails the statement that is under way.
   client.on('error', () => {})
   const destroy = () => void wireOf(client).stream.destroy()

@@ -11,6 +11,7 @@ import { tundish } from '../../support/cli.ts'
 import { setUpEnv } from '../../support/database.ts'
 import { type FreshDatabase, freshDatabase, runStatement } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { titled } from '../../support/titled.ts'
 
 const KEY = randomBytes(32).toString('base64')
 
@@ -36,6 +37,28 @@ test('2 and one sentence when the database does not respond', async () => {
   assert.deepEqual([code, stdout], [2, ''])
   assert.match(stderr, /^The database of DATABASE_URL cannot be used \(.*ECONNREFUSED.*\): check its address.*\n$/)
   assert.doesNotMatch(stderr, /hunter2/)
+})
+
+test('2 and one sentence for the socket of a folder that is none', async () => {
+  const env = { DATABASE_URL: `postgresql:///tundish?host=${import.meta.filename}`, MASTER_KEY: KEY }
+  const { code, stdout, stderr } = await tundishAgain(['org', 'list'], env)
+  assert.deepEqual([code, stdout], [2, ''])
+  assert.match(stderr, /^The database of DATABASE_URL cannot be used \(connect ENOTDIR .*\): check its address.*\n$/)
+})
+
+const SERVER = process.env['TUNDISH_TEST_DATABASE'] ?? ''
+const noPassword = URL.parse(SERVER)?.password === '' ? 'the server of the tests requires no password' : undefined
+
+test(titled('2 and one sentence for an address that lacks its password', noPassword), {
+  skip: noPassword,
+}, async () => {
+  const address = Object.assign(new URL(SERVER), { password: '' }).href
+  const { code, stdout, stderr } = await tundishAgain(['org', 'list'], { DATABASE_URL: address, MASTER_KEY: KEY })
+  assert.deepEqual([code, stdout], [2, ''])
+  assert.match(
+    stderr,
+    /^The database of DATABASE_URL cannot be used \(it requires a password, and the address has none\):.*\n$/,
+  )
 })
 
 test('2 with a master key that is not the one of the database', async () => {

@@ -1,11 +1,15 @@
 // Which errors of PostgreSQL mean that the database is away, so that a caller may try again.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { connect } from 'node:net'
 import { test } from 'node:test'
 import pg from 'pg'
+import { Client } from '../../../src/lib/pg/client.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
-import { isUnavailable, sqlState } from '../../../src/lib/pg/errors.ts'
+import { isPasswordRefused, isUnavailable, sqlState } from '../../../src/lib/pg/errors.ts'
+import { wireOf } from '../../../src/lib/pg/protocol.ts'
 import { setUpDb } from '../../support/database.ts'
+import { titled } from '../../support/titled.ts'
 
 const fresh = setUpDb({ connections: 1 })
 
@@ -63,4 +67,28 @@ test('a transaction that was ended because its process was frozen', async () => 
     }),
   )
   assert.deepEqual([sqlState(error), isUnavailable(error)], ['25P03', true])
+})
+
+const SERVER = process.env['TUNDISH_TEST_DATABASE'] ?? ''
+const noPassword = URL.parse(SERVER)?.password === '' ? 'the server of the tests requires no password' : undefined
+
+test(titled('an address without its password: the connection is closed', noPassword), {
+  skip: noPassword,
+}, async () => {
+  const client = new Client({ connectionString: Object.assign(new URL(fresh.url), { password: '' }).href })
+  client.on('error', () => {})
+  const error = await failure(client.connect())
+  assert.deepEqual([isPasswordRefused(error), wireOf(client).stream.destroyed], [true, true])
+})
+
+test('a server that cannot be connected to, whatever the system says', async () => {
+  const ways: Record<string, () => Promise<unknown>> = {
+    'a socket in a file': () => new pg.Client({ host: import.meta.filename }).connect(),
+    'a socket whose path is too long': () => new pg.Client({ host: `/${'x'.repeat(200)}` }).connect(),
+    'a host with two addresses, the first of which is none': () => {
+      const both = ['255.255.255.255', '127.0.0.1'].map((address) => ({ address, family: 4 }))
+      return once(connect({ host: 'db', port: 1, lookup: (_host, _options, done) => done(null, both) }), 'connect')
+    },
+  }
+  for (const [way, connected] of Object.entries(ways)) assert.ok(isUnavailable(await failure(connected())), way)
 })

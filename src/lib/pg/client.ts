@@ -1,0 +1,12 @@
+// The client for every connection to PostgreSQL.
+import pg from 'pg'
+import { wireOf } from './protocol.ts'
+
+/** Closes a connection at its error. `pg` leaves one whose password is missing to the server, which waits for a minute. */
+export class Client extends pg.Client {
+  constructor(config: pg.ClientConfig = {}) {
+    super(config)
+    const wire = wireOf(this)
+    wire.on('error', () => wire.stream.destroy())
+  }
+}
