@@ -42,10 +42,7 @@ export async function register(program: Command): Promise<void> {
 
 /** The rows of a file. Throws a `Refusal` that names the line. */
 function readSpend(text: string, name: string): Row[] {
-  const lines = text
-    .replace(/^\ufeff/, '')
-    .split(/\r?\n/)
-    .map((line) => cellsOf(line))
+  const lines = text.split(/\r?\n/).map((line) => cellsOf(line))
   const header = lines[0]!.map((cell) => cell.toLowerCase())
   const missing = HEADER.find((column) => column !== 'campaign' && !header.includes(column))
   if (missing !== undefined)

@@ -40,7 +40,7 @@ const LONGEST_MAGIC = Math.max(...FORMATS.map(({ magic }) => magic.length))
  */
 export async function* decompressed(
   name: string,
-  stream: AsyncIterable<Buffer | string>,
+  stream: AsyncIterable<Buffer | string> | Iterable<Buffer>,
   onBytes: (bytes: number) => void,
 ): Chunks {
   const counted = count(stream, onBytes)
@@ -62,7 +62,7 @@ async function* gunzipped(_name: string, chunks: Chunks): Chunks {
   yield* pipeline(chunks, createGunzip(), () => {})
 }
 
-async function* count(stream: AsyncIterable<Buffer | string>, onBytes: (bytes: number) => void): Chunks {
+async function* count(stream: Parameters<typeof decompressed>[1], onBytes: (bytes: number) => void): Chunks {
   for await (const chunk of stream) {
     onBytes(chunk.length)
     yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { setUpEnv } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { tundishAgain } from '../../support/resident.ts'
@@ -18,8 +19,10 @@ describe('figures spend', () => {
     await tundishAgain(['project', 'create', 'shop', '--org', 'acme'], env)
   })
 
-  async function load(...lines: string[]) {
-    writeFileSync(file, [HEAD, ...lines, ''].join('\n'))
+  const load = (...lines: string[]) => loadBytes(Buffer.from([HEAD, ...lines, ''].join('\n')))
+
+  async function loadBytes(bytes: Buffer) {
+    writeFileSync(file, bytes)
     return tundishAgain(['figures', 'spend', file, '--project', 'shop'], env)
   }
 
@@ -29,5 +32,25 @@ describe('figures spend', () => {
     assert.equal(stdout, '1 amount of 1 day loaded, 0 replaced.\n')
     const again = await load('2026-01-31,google,brand,USD,10', '2026-02-01,google,,USD,7')
     assert.equal(again.stdout, '2 amounts of 2 days loaded, 1 replaced.\n')
+  })
+
+  test('a file of Windows: with a byte order mark and CRLF, also compressed', async () => {
+    const text = `\ufeff${HEAD}\r\n2026-03-01,google,Frühling,USD,3\r\n`
+    for (const bytes of [Buffer.from(text), gzipSync(text)]) {
+      const { stdout, stderr } = await loadBytes(bytes)
+      assert.match(stdout, /^1 amount of 1 day loaded/, stderr)
+    }
+  })
+
+  test('1 and one sentence for another encoding than UTF-8; nothing is loaded', async () => {
+    const text = `${HEAD}\n2026-04-01,google,Frühling,USD,3\n`
+    assert.deepEqual(await loadBytes(Buffer.from(text, 'latin1')), {
+      code: 1,
+      stdout: '',
+      stderr: `${file} is not UTF-8: convert it to plain UTF-8 text.\n`,
+    })
+    const { stderr } = await loadBytes(Buffer.from(`\ufeff${text}`, 'utf16le'))
+    assert.equal(stderr, `${file} is UTF-16: convert it to plain UTF-8 text or gzip.\n`)
+    assert.equal((await load('2026-04-01,google,,USD,1')).stdout, '1 amount of 1 day loaded, 0 replaced.\n')
   })
 })

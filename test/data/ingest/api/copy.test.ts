@@ -244,8 +244,8 @@ test('the file of customers says whose a payment is, and brings the tokens of ca
     [target.organizationId],
   )
   assert.deepEqual(linked, [{ profile_id: row!.profile_id }])
-  // What another file does not name stays.
-  writeFileSync(file, `${JSON.stringify(mistyped)}\n`)
+  // What another file does not name stays. This one was written on Windows.
+  writeFileSync(file, `\ufeff${JSON.stringify(mistyped)}\r\n`)
   const last = await copied(target.id, ...billing(), '--customers', file)
   assert.deepEqual([last.differences, last.repeated], [[], 0])
   assert.deepEqual(await tokens(), [{ token: 'pm_card_visa' }])
