@@ -104,4 +104,9 @@ function startsMonth(utc: Date): boolean {
 }
 
 /** For a day, the instant at which it begins. */
-const exampleFor = (text: string) => (/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : '2026-01-31T23:59:59Z')
+function exampleFor(text: string): string {
+  const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text) ?? []
+  if (day === undefined) return '2026-01-31T23:59:59Z'
+  refuseImpossible(Number(year), Number(month), Number(day))
+  return `${text}T00:00:00Z`
+}

@@ -71,6 +71,7 @@ describe('readInstant', () => {
       '2026-01-32',
     ]) {
       assert.equal(refusal(`${day}T00:00:00Z`), 'has an impossible date', day)
+      assert.equal(refusal(day), 'has an impossible date', day)
     }
     assert.match(refusal('2000-02-29T00:00:00Z'), /^accepted/)
   })
