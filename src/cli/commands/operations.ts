@@ -155,8 +155,13 @@ function helpOf(operation: Operation, name: string): string {
   if (isDuration(name)) return `${plain}: 24h, 90m, 7d${plain.includes('by default') ? '' : '; by default not at all'}`
   if (type === 'array') return `${plain}. Several are separated by commas`
   if (choices && isLong(choices)) return `${plain}: ${choices.join(', ')}`
-  return value === undefined || value === false || value === '' ? plain : `${plain} (default: ${value})`
+  if (value !== undefined && value !== false && value !== '') return `${plain} (default: ${value})`
+  return hasExample(name, schema) ? `${plain}. For example ${schema.examples![0]}` : plain
 }
+
+/** Ids are copied from a list, and choices are in the placeholder. */
+const hasExample = (name: string, { enum: choices, examples: [example] = [], description = '' }: Schema) =>
+  typeof example === 'string' && !choices && !name.endsWith('_id') && !description.includes('such as')
 
 /** As commands say it. `List the keys of an organization` and `List the keys of a project` are `List the keys of an organization or a project`. */
 function summaryOf(alike: Operation[]): string {

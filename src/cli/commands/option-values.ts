@@ -9,6 +9,7 @@ export interface Schema {
   enum?: string[]
   format?: string
   default?: unknown
+  examples?: unknown[]
 }
 
 // Options without a value: giving one makes it true.

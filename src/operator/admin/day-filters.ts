@@ -10,7 +10,7 @@ type Filters = NonNullable<ListDeclaration['filters']>
 
 /** A day as a parameter. */
 export const day = (description: string) =>
-  Type.String({ description, maxLength: 40, [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
+  Type.String({ description, maxLength: 40, examples: ['2026-01-31'], [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
 
 type Bound = (value: string) => string
 

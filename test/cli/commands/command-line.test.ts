@@ -49,6 +49,7 @@ describe('the command line', () => {
     ['order stuck', '--minutes <number> How long is too long, in minutes (default: 10)'],
     ['keys rotate', 'How long the old key stays valid: 24h, 90m, 7d; by default not at all'],
     ['event list', '--type <value> Only events of this kind: subscription.created, '],
+    ['session list', 'in the time zone of the project. For example 2026-01-31'],
     ['project list', '--search <text>'],
   ] as const) {
     test(`help of ${words} has: ${line}`, async () => {
