@@ -1,6 +1,7 @@
 // Settings from files: NAME_FILE names a file with the value of NAME, as containers mount secrets.
 import { readFileSync } from 'node:fs'
 import { whyNot } from './files.ts'
+import { utf8TextOf } from './text.ts'
 
 const MAX_BYTES = 64 * 1024
 
@@ -26,8 +27,11 @@ function settingOf(env: NodeJS.ProcessEnv, name: string, mistakes: string[]): st
   }
   try {
     const content = readFileSync(file)
-    if (content.length <= MAX_BYTES) return content.toString('utf8').replace(/\r?\n$/, '') || undefined
-    mistakes.push(`${name}_FILE names a file of more than ${MAX_BYTES / 1024} KiB: ${file}.`)
+    const text = utf8TextOf(content)
+    if (content.length > MAX_BYTES)
+      mistakes.push(`${name}_FILE names a file of more than ${MAX_BYTES / 1024} KiB: ${file}.`)
+    else if (text === undefined) mistakes.push(`${name}_FILE names a file that is not UTF-8: ${file}.`)
+    else return text.replace(/\r?\n$/, '') || undefined
   } catch (error) {
     mistakes.push(`${name}_FILE cannot be read: ${file}: ${whyNot(error as NodeJS.ErrnoException)}.`)
   }

@@ -1,4 +1,5 @@
 // Unicode text functions that do not depend on the machine or the locale.
+import { isUtf8 } from 'node:buffer'
 import { hideSecrets } from './hide-secrets.ts'
 
 /**
@@ -108,3 +109,8 @@ export function shorten(given: string, max: number): string {
 
 /** `1 key`, `2 keys`. */
 export const count = (n: number, noun: string, nouns = `${noun}s`) => `${n} ${n === 1 ? noun : nouns}`
+
+/** The text of a file without a byte order mark; undefined if it is not UTF-8. UTF-16 without a mark has bytes of 0. */
+export function utf8TextOf(bytes: Buffer): string | undefined {
+  return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString('utf8').replace(/^\ufeff/, '') : undefined
+}

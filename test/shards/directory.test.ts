@@ -182,6 +182,8 @@ test('2 for settings that do not fit together', async () => {
     [{ DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') }, /another MASTER_KEY than north/],
     [{ DATABASE_URL: url, MASTER_KEY: masterKey }, /west has the database of another shard/],
     [{ MASTER_KEY: masterKey }, /west\.env: DATABASE_URL is required/],
+    // A "#" within a value belongs to it, as in --env-file.
+    [{ MASTER_KEY: masterKey, LOG_LEVEL: 'a#b' }, /west\.env: LOG_LEVEL must be .*, got "a#b"/],
   ]
   for (const [env, sentence] of cases) {
     write('west', env)

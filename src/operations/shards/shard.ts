@@ -1,8 +1,8 @@
 // The shards of an installation: a folder with a file of settings for each, NAME.env.
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { parseEnv } from 'node:util'
 import { type Config, readConfig } from '../../config.ts'
+import { readEnvFile } from '../../lib/env-file.ts'
 import { UsageError } from '../../lib/errors.ts'
 import { equalSecrets } from '../../lib/secrets.ts'
 
@@ -43,7 +43,7 @@ function readShard(file: string): Shard {
   const name = basename(file, '.env')
   if (!NAME.test(name) || name === MOVING)
     throw new UsageError(`${file} must be named after its shard, in lower-case letters, digits and "-".`)
-  const env = parseEnv(readFileSync(file, 'utf8')) as Record<string, string>
+  const env = readEnvFile(file) as Record<string, string>
   try {
     const config = readConfig(env)
     if (!config.databaseUrl) throw new UsageError('DATABASE_URL is required: the embedded database cannot be a shard.')

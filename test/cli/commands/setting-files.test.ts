@@ -50,6 +50,16 @@ describe('settings from files', () => {
     ])
   })
 
+  test('a byte order mark is no part of the value; 2 and a sentence for another encoding', async () => {
+    await writeFile(file('marked'), '\ufeffloud\n')
+    await writeFile(file('utf16'), Buffer.from('\ufeffloud\n', 'utf16le'))
+    const settings = { DATA_DIR: folder, SECRET_HEADER_CASE_FILE: file('marked'), SYNC_KEY_FILE: file('utf16') }
+    const { code, stderr } = await tundishAgain(['org', 'list'], settings)
+    assert.equal(code, 2)
+    assert.match(stderr, /^SECRET_HEADER_CASE must be one of .*, got "loud"\.$/m)
+    assert.ok(stderr.includes(`SYNC_KEY_FILE names a file that is not UTF-8: ${file('utf16')}.`), stderr)
+  })
+
   test('an empty file counts as not set, and a value from a file is not repeated in an error', async () => {
     const { code, stderr } = await tundishAgain(['org', 'list'], {
       DATA_DIR: folder,

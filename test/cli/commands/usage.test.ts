@@ -54,6 +54,18 @@ test('a # within an unquoted value of --env-file belongs to it, as systemd reads
   }
 })
 
+test('--env-file reads its first setting behind a byte order mark, and refuses UTF-16', async () => {
+  const file = join(temporaryFolder(), 'tundish.env')
+  const { LOG_LEVEL: _level, ...rest } = env
+  const refusal = async (text: string, encoding: BufferEncoding) => {
+    writeFileSync(file, text, encoding)
+    return (await tundish(['--env-file', file, 'org', 'list'], rest)).stderr
+  }
+  assert.match(await refusal('\ufeffLOG_LEVEL=loud\n', 'utf8'), /^LOG_LEVEL must be one of .*, got "loud"\./)
+  for (const text of ['\ufeffLOG_LEVEL=loud\n', 'LOG_LEVEL=loud\n'])
+    assert.equal(await refusal(text, 'utf16le'), `${file} is not UTF-8: convert it to plain UTF-8 text.\n`)
+})
+
 test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () => {
   const cases: [args: string[], code: number, sentence: RegExp][] = [
     [['webhook', 'create', '--project', PROJECT, '--url', 'ftp://x'], 2, /^url must be a URL/],
