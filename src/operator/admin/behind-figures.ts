@@ -4,6 +4,8 @@ import { paidAt } from '../../core/records/payment-time.ts'
 import { ANSWERS_OF_REPLY } from '../../data/figures/answers.ts'
 import { isFirstDecline, paidAttempt } from '../../data/figures/declines.ts'
 import { PROVIDER } from '../../data/figures/sales.ts'
+import { ApiError } from '../../lib/errors.ts'
+import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
@@ -17,6 +19,17 @@ import {
   visitFilters,
 } from './day-filters.ts'
 import { equals, type ListDeclaration, list, ofOrganization, ofProject } from './list.ts'
+
+const PAID_ATTEMPT = '^(any|paid|none|[1-9][0-9]{0,5})$'
+
+function readPaidAttempt(text: string): string {
+  if (new RegExp(PAID_ATTEMPT).test(text)) return text
+  throw new ApiError(
+    400,
+    'invalid_parameter',
+    'paid_attempt must be any, paid, none, or the number of an attempt, such as 2.',
+  )
+}
 
 const emailOf = (alias: string) =>
   text('E-mail address of the person.', {
@@ -186,8 +199,9 @@ export const behindFigures = [
         schema: Type.String({
           description:
             'Only first declines, as `figures show first_declines` counts them: `any`; those paid at this attempt within 30 days, such as `2`; `paid` at any attempt; or `none`, those not paid.',
-          pattern: '^(any|paid|none|[1-9][0-9]{0,5})$',
+          [DECLARED_ONLY]: { pattern: PAID_ATTEMPT },
         }),
+        param: readPaidAttempt,
         where: (value) =>
           `${isFirstDecline} and (${value} in ('any', ${paidAttempt}) or ${value} = 'paid' and ${paidAttempt} <> 'none')`,
       },

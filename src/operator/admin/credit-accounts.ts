@@ -10,10 +10,9 @@ import { callWithin } from '../../payments/billing/credits/calls.ts'
 import { askOf, bodies } from '../../payments/billing/credits/requests.ts'
 import { dayBegins } from '../../payments/billing/finance/zone.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
+import { day } from './day-filters.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import { type Change, change, reading } from './operation.ts'
-
-const DAY = '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'
 
 const externalId = Type.String({ description: 'The customer.', minLength: 1, maxLength: 256 })
 
@@ -49,13 +48,9 @@ const listEntries = list({
     unit: equals('e.unit', 'Only those of this unit.'),
     account: equals('e.account', 'Only those of this other side.', { enum: ENTRY_ACCOUNTS }),
     day: {
-      schema: Type.String({
-        description: 'Only those of this day, in the time zone of the finance report.',
-        pattern: DAY,
-        examples: ['2026-01-31'],
-      }),
-      where: (day) => `e.created_at >= ${dayBegins(day)} and e.created_at < ${dayBegins(`(${day}::date + 1)`)}`,
-      param: (day: string) => readDay('day', day),
+      schema: day('Only those of this day, in the time zone of the finance report.'),
+      where: (value) => `e.created_at >= ${dayBegins(value)} and e.created_at < ${dayBegins(`(${value}::date + 1)`)}`,
+      param: (value: string) => readDay('day', value),
     },
   },
   ...ofOrganization('e'),

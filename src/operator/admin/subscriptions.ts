@@ -4,7 +4,9 @@ import { STATUSES } from '../../core/records/subscription.ts'
 import { zoneOf } from '../../core/tenants/reporting.ts'
 import { checkMoved, hasMoved, isOfCohort, MOVES, readMoved } from '../../data/figures/behind.ts'
 import { DUE } from '../../data/figures/renewals.ts'
-import { addDays, readDay } from '../../lib/days.ts'
+import { addDays, readDay, readMonth } from '../../lib/days.ts'
+import { ApiError } from '../../lib/errors.ts'
+import { DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { fold } from '../../lib/text.ts'
@@ -39,9 +41,15 @@ const subscription = shape('SubscriptionSummary', 's', {
   }),
 })
 
-/** Throws a 400 for days that do not exist. */
+/** Throws a 400 for a text of another form, and for days that do not exist. */
 function movedOf(text: string) {
   const { from, to, move } = readMoved(text)
+  if (!MOVES.includes(move) || text.split(' ').length !== 3)
+    throw new ApiError(
+      400,
+      'invalid_parameter',
+      `moved must be two days and one of ${MOVES.join(', ')}, such as 2026-10-01 2026-10-31 churn.`,
+    )
   return { from: readDay('moved', from), to: readDay('moved', to), move }
 }
 
@@ -81,15 +89,17 @@ export const subscriptions = [
         schema: Type.String({
           description:
             'Only those first paid for in this month, such as `2026-10`, in the time zone of the project; without a stored payment, those created in it whose state says that they were paid for.',
-          pattern: '^[0-9]{4}-(0[1-9]|1[0-2])$',
+          examples: ['2026-10'],
+          [DECLARED_ONLY]: { pattern: MONTH_PATTERN },
         }),
         where: isOfCohort,
+        param: (value: string) => readMonth('first_payment', value).slice(0, '2026-10'.length),
       },
       moved: {
         schema: Type.String({
           description:
             'Only those behind a figure of these days: the first and the last day and the movement of the MRR, or `changed` (any movement), `created`, `trial` (created as one), `converted` (of these trials), `started` (to be paid for), `ended` or `paying` (at the end of the last day), as in `2026-10-01 2026-10-31 churn`.',
-          pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{4}-[0-9]{2}-[0-9]{2} (${MOVES.join('|')})$`,
+          [DECLARED_ONLY]: { pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{4}-[0-9]{2}-[0-9]{2} (${MOVES.join('|')})$` },
         }),
         where: (value, given) => hasMoved(String(given), value),
         param: (value: string) => {
