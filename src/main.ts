@@ -80,8 +80,10 @@ export async function runCommand(words: string[]): Promise<void> {
   const program = await programOf(words)
   await guard(async () => {
     const rest = takeEnvFile(words)
+    // Commander's own command shows the help of the first word alone.
+    const isLong = rest[0] === 'help' && rest.length > 2
     try {
-      await program.parseAsync(rest, { from: 'user' })
+      await program.parseAsync(isLong ? [...rest.slice(1), '--help'] : rest, { from: 'user' })
     } catch (error) {
       if (!(error instanceof CommanderError)) throw error
       // Commander has printed the mistake. A request for help is not a mistake.

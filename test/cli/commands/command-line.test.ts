@@ -58,6 +58,14 @@ describe('the command line', () => {
     })
   }
 
+  test('help before the words of a command is the help of that command', async () => {
+    for (const words of [['keys', 'list'], ['import', 'stripe'], ['org']]) {
+      const [before, after] = [await tundishAgain(['help', ...words]), await tundishAgain([...words, '--help'])]
+      assert.ok(before.stdout.startsWith(`Usage: tundish ${words.join(' ')} `), before.stdout)
+      assert.deepEqual(before, after)
+    }
+  })
+
   test('help of a group has its commands in alphabetical order', async () => {
     const { stdout } = await tundishAgain(['project', '--help'])
     const names = [...stdout.split('Commands:\n')[1]!.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name)
