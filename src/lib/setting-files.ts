@@ -27,11 +27,13 @@ function settingOf(env: NodeJS.ProcessEnv, name: string, mistakes: string[]): st
   }
   try {
     const content = readFileSync(file)
-    const text = utf8TextOf(content)
-    if (content.length > MAX_BYTES)
+    if (content.length > MAX_BYTES) {
       mistakes.push(`${name}_FILE names a file of more than ${MAX_BYTES / 1024} KiB: ${file}.`)
-    else if (text === undefined) mistakes.push(`${name}_FILE names a file that is not UTF-8: ${file}.`)
-    else return text.replace(/\r?\n$/, '') || undefined
+      return undefined
+    }
+    const text = utf8TextOf(content)
+    if (text !== undefined) return text.replace(/\r?\n$/, '') || undefined
+    mistakes.push(`${name}_FILE names a file that is not UTF-8: ${file}.`)
   } catch (error) {
     mistakes.push(`${name}_FILE cannot be read: ${file}: ${whyNot(error as NodeJS.ErrnoException)}.`)
   }

@@ -1,4 +1,4 @@
-// The client for every connection to PostgreSQL.
+// The client for connections to PostgreSQL whose address comes from a setting or an option.
 import pg from 'pg'
 import { wireOf } from './protocol.ts'
 
