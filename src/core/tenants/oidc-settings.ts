@@ -12,7 +12,7 @@ export interface OidcSettings {
   /** Undefined for those that sign-in needs. */
   scope: string | undefined
   /** What the provider should ask people; undefined for what a refresh token needs. */
-  prompt?: string | undefined
+  prompt: string | undefined
 }
 
 /** The values of the settings; undefined for those that are not set. */
@@ -28,7 +28,7 @@ export interface OidcGiven {
 
 const REQUIRED = { clientId: 'OIDC_CLIENT_ID', clientSecret: 'OIDC_CLIENT_SECRET', roles: 'OIDC_ROLES' } as const
 
-// Not "none", with which nobody who is signed out there can sign in.
+// Without "none": with it the provider refuses people who are not signed in there yet.
 const PROMPTS = ['consent', 'login', 'select_account']
 
 /** Undefined without an issuer. Adds a sentence to `mistakes` for each fault. */

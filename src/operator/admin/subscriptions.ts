@@ -93,7 +93,7 @@ export const subscriptions = [
           [DECLARED_ONLY]: { pattern: MONTH_PATTERN },
         }),
         where: isOfCohort,
-        param: (value: string) => readMonth('first_payment', value).slice(0, '2026-10'.length),
+        param: (value: string) => readMonth('first_payment', value).slice(0, 7),
       },
       moved: {
         schema: Type.String({

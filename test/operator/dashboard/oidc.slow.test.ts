@@ -231,7 +231,9 @@ describe(titled('signing in with OpenID Connect', noBrowser), { skip: noBrowser 
     const settings = { issuer: provider.issuer, clientId: 'tundish', clientSecret: 'x', claim: 'groups', roles: [] }
     const clock = { monotonicMs: () => 0 }
     const begin = (issuer: string) =>
-      openIdentityProvider({ ...settings, issuer, scope: undefined }, clock).begin(`${server.adminUrl}${CALLBACK}`)
+      openIdentityProvider({ ...settings, issuer, scope: undefined, prompt: undefined }, clock).begin(
+        `${server.adminUrl}${CALLBACK}`,
+      )
     const wrong = await begin(provider.issuer.replace('127.0.0.1', 'localhost'))
     assert.ok('why' in wrong && wrong.why === 'refused', JSON.stringify(wrong))
     const nothing = await begin('http://127.0.0.1:9')
