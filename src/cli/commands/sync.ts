@@ -44,7 +44,7 @@ export function register(program: Command): void {
     const options = given as Options
     const everyMs = pauseOf(options.every)
     const url = addressOf(options, config)
-    const tundish = new Tundish({ url, projectKey: await keyOf(options, config) })
+    const tundish = new Tundish({ url, projectKey: await keyOf(options, config), fetch: openFetch(url) })
     const signal = abortedWhenStopped(new Refusal('Stopped. The next sync continues from here.'))
     // A copy holds personal data. Some of its files, such as DuckDB's log and Parquet, are created by libraries.
     process.umask(0o077)
@@ -62,6 +62,22 @@ export function register(program: Command): void {
       await target.close()
     }
   })
+}
+
+/** `fetch` that says at the first request of an outage that the client tries again, which it does for up to a minute. */
+function openFetch(url: string): typeof fetch {
+  let isAway = false
+  return async (input, init) => {
+    try {
+      const response = await fetch(input, init)
+      isAway = false
+      return response
+    } catch (error) {
+      if (!isAway && !init?.signal?.aborted) process.stderr.write(`${url} cannot be reached. Trying again.\n`)
+      isAway = true
+      throw error
+    }
+  }
 }
 
 /** One run, with its progress on a terminal. */

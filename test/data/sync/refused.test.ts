@@ -1,12 +1,14 @@
 // tundish sync: what is refused, and with which sentence.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { after, describe, test } from 'node:test'
 import { filesTarget } from '../../../src/data/sync/files.ts'
-import { tundish } from '../../support/cli.ts'
+import { freePort, spawnTundish, tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { startTestServer } from '../../support/server.ts'
@@ -45,7 +47,7 @@ describe('a sync that is refused', () => {
     assert.equal(existsSync(join(folder, 'never.sqlite')), false)
   })
 
-  test('1 for a wrong key, a server that is away, a copy of another server', async () => {
+  test('1 for a wrong key, and for a copy of another server', async () => {
     const project = await filled(server)
     const to = ['--to', `sqlite:${join(folder, 'other.sqlite')}`]
     await refused(
@@ -60,6 +62,19 @@ describe('a sync that is refused', () => {
     assert.equal(done.code, 0, done.stderr)
     const elsewhere = server.url.replace('127.0.0.1', 'localhost')
     await refused(to, { SYNC_URL: elsewhere, SYNC_KEY: project.key }, 1, /This copy is of http:\/\/127/)
+  })
+
+  test('a sentence at the first request, while it tries again, for a server that is away', async () => {
+    const url = `http://127.0.0.1:${await freePort()}`
+    const child = spawnTundish(['sync', '--to', `sqlite:${join(folder, 'away.sqlite')}`], {
+      SYNC_URL: url,
+      SYNC_KEY: 'x',
+    })
+    const closed = once(child, 'close')
+    const [first] = await once(createInterface(child.stderr), 'line')
+    assert.equal(first, `${url} cannot be reached. Trying again.`)
+    child.kill('SIGTERM')
+    assert.deepEqual(await closed, [1, null])
   })
 
   test('1 and a sentence for a server that is not Tundish', async () => {
