@@ -10,6 +10,12 @@ export function readEnvFile(file: string): NodeJS.Dict<string> {
   const text = utf8TextOf(bytesOf(file))
   // Read as it is, it would have no settings, and the command would work on another database.
   if (text === undefined) throw new UsageError(`${file} is not UTF-8: convert it to plain UTF-8 text.`)
+  const line = text
+    .replace(QUOTED, (lines) => lines.replace(/.+/g, 'A='))
+    .split('\n')
+    .findIndex((one) => !SETTING_OR_COMMENT.test(one))
+  // Without its content, which may be a secret.
+  if (line >= 0) throw new UsageError(`${file}: line ${line + 1} is neither NAME=value nor a comment.`)
   return parseEnv(text.replace(UNQUOTED, quoted))
 }
 
@@ -21,6 +27,9 @@ function bytesOf(file: string): Buffer {
   }
 }
 
+// A value in quotes may have several lines.
+const QUOTED = /^[ \t]*(?:export[ \t]+)?\w+[ \t]*=[ \t]*(["'`])[\s\S]*?\1.*$/gm
+const SETTING_OR_COMMENT = /^\s*(?:$|[#;]|(?:export\s+)?[\w.-]+\s*=)/
 // A line with a value that does not begin with a quote.
 const UNQUOTED = /^([ \t]*(?:export[ \t]+)?\w+[ \t]*=[ \t]*)([^\s'"`#].*)$/gm
 

@@ -66,6 +66,19 @@ test('--env-file reads its first setting behind a byte order mark, and refuses U
     assert.equal(await refusal(text, 'utf16le'), `${file} is not UTF-8: convert it to plain UTF-8 text.\n`)
 })
 
+test('--env-file refuses a line that is no setting, without its text, and takes comments and values of several lines', async () => {
+  const file = join(temporaryFolder(), 'tundish.env')
+  const { LOG_LEVEL: _level, ...rest } = env
+  const refusal = async (text: string) => {
+    writeFileSync(file, text)
+    return (await tundish(['--env-file', file, 'org', 'list'], rest)).stderr
+  }
+  const first = '\r\n  # comment\n; comment\nexport A = "one\nDATABASE_URL: two\nthree" # comment\n'
+  assert.match(await refusal(`${first}LOG_LEVEL=loud`), /^LOG_LEVEL must be one of .*, got "loud"\./)
+  for (const line of ['DATABASE_URL: postgres://x:secret@y', 'two', 'the name=value'])
+    assert.equal(await refusal(`${first}${line}\n`), `${file}: line 7 is neither NAME=value nor a comment.\n`)
+})
+
 test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () => {
   const cases: [args: string[], code: number, sentence: RegExp][] = [
     [['webhook', 'create', '--project', PROJECT, '--url', 'ftp://x'], 2, /^url must be a URL/],
