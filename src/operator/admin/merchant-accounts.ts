@@ -4,7 +4,7 @@ import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { readCurrency } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
-import { isName } from '../../lib/text.ts'
+import { hasControlCharacters, isName } from '../../lib/text.ts'
 import { list, ofOrganization } from './list.ts'
 import { change } from './operation.ts'
 
@@ -58,6 +58,8 @@ const putMerchantAccount = change({
   checkInput({ params, body }) {
     checkLabel('psp', params.psp!)
     checkLabel('psp_merchant_id', params.psp_merchant_id!)
+    if (hasControlCharacters(String(body.region ?? '')))
+      throw new ApiError(400, 'invalid_value', 'region must not have control characters.')
     for (const code of (body.currencies as string[] | undefined) ?? []) checkCurrency(code)
   },
   async change(query, { params, body }) {

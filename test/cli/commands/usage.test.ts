@@ -99,6 +99,11 @@ test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () 
       2,
       /^psp_merchant_id must have 1 to 256 characters and no control characters\.\n$/,
     ]),
+    [
+      ['merchant-account', 'set', 'simulator', 'x', '--org', ORGANIZATION, '--region', 'a\tb'],
+      2,
+      /^region must not have control characters\.\n$/,
+    ],
     [['org', 'create', ORGANIZATION], 1, new RegExp(`^The organization "${ORGANIZATION}" exists already\\.\n$`)],
     [['operator', 'create', '--name', 'x', '--expires', '0d'], 2, /^--expires must be more than 0/],
     [['profile', 'erase', 'nobody', '--project', PROJECT, '--yes'], 1, /^There is no profile "nobody"/],
