@@ -392,6 +392,19 @@ test('the number of refunds leads to those that were made, and not to one that f
   await computeAgain()
 })
 
+test('revenue by kind has what went back, so that its total is that of the page', async () => {
+  const page = await see(`/revenue?${DAYS}&split=kind`)
+  const kinds = rowsOf(page, 'kind')
+  assert.deepEqual(
+    kinds.map(([kind, gross, refunds, chargebacks, net, sales]) =>
+      [kind, gross, refunds, chargebacks, net, sales].join(' '),
+    ),
+    ['new 30 0 0 30 2', 'chargeback 0 0 3 -3 0'],
+  )
+  assert.match(page.split('<table id="kind">')[1]!.split('</table>')[0]!, /<tfoot>.*\$27\.00/)
+  assert.equal(tilesOf(page)['Net revenue'], '$27.00')
+})
+
 test('lists behind figures leave out test data, as the figures do, and show it when it is asked for', async () => {
   const { server, project } = dashboard
   await server.db.query(`update profiles set preview = true where project_id = $1 and id = 'in-DE'`, [project.id])

@@ -29,8 +29,6 @@ const PAGE = { title: 'Revenue', hasPeriod: true, question: 'How much comes in, 
 const MONEY = 'revenue,refunds,chargebacks,net_revenue,sales'
 // The dimensions by which revenue is shown, one at a time.
 const CHARTED = ['kind', 'product', 'country', 'funnel', 'provider', 'source', 'campaign', 'variant', 'currency']
-// Kinds of movements that bring no revenue: their amounts are in the columns of the others.
-const BACK = new Set(['refund', 'refund_failed', 'chargeback', 'chargeback_reversal'])
 
 export async function revenue(view: View): Promise<Page> {
   if (!view.organization || !hasProjects(view)) return { title: 'Revenue', body: noProject(view) }
@@ -179,9 +177,7 @@ function ownTable(found: Figure[]): Table {
 }
 
 function splitTable(view: View, split: string, found: Figure[], names: Names): Table {
-  const rows = found
-    .filter(({ key }) => split !== 'kind' || !BACK.has(key!))
-    .sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
+  const rows = found.sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
   return {
     caption: `By ${split}`,
     columns: columns(words(split), true),
