@@ -88,7 +88,7 @@ const TOUCHED_AT = `coalesce(sale.at, ${paidAt('r')})`
 // the same transaction id of the provider, which cancels the first.
 const REPORT = `
   select c.profile_id, r.organization_id, r.external_id, r.trx_id::text as moved_id, ${TOUCHED_AT} as touched_at,
-    ${dayOf(paidAt('r'))} as day, ${hourOf(paidAt('r'))} as hour, ${IS_TEST} as test,
+    ${dayOf(paidAt('r'))} as day, ${hourOf(paidAt('r'))} as hour, ${IS_TEST} or coalesce(p.preview, false) as test,
     ${orNone('p.funnel_id')} as funnel, ${orNone('bought.product_id')} as product, ${orNone('p.country')} as country,
     ${orNone('r.psp')} as provider,
     case move when 'sale' then 'one_off' else move end as kind, ${REASON} as reason, r.currency_code as currency,

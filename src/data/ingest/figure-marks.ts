@@ -110,7 +110,7 @@ const profile: Rule = {
        join transactions o on o.project_id = ${project_id} and o.subscription_id = u.id where ${moved}`,
       `select 'sales', r.paid_at from ${from}
        join customers c on c.project_id = ${project_id} and c.profile_id = t.id
-       ${reportRows('c', organization_id)} where ${differ('country', 'funnel_id')}`,
+       ${reportRows('c', organization_id)} where ${differ('country', 'funnel_id', 'preview')}`,
     ]
   },
   // No record refers to a profile that did not exist.

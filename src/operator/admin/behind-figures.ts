@@ -205,7 +205,7 @@ export const behindFigures = [
         where: (value) =>
           `${isFirstDecline} and (${value} in ('any', ${paidAttempt}) or ${value} = 'paid' and ${paidAttempt} <> 'none')`,
       },
-      test: testFilter(IS_TEST),
+      test: testFilter(IS_TEST, 'sandbox payments'),
     },
   }),
 ] as const

@@ -53,11 +53,9 @@ export const utcDayFilters = (at: string): Filters =>
     (value) => `${at} < (${value}::timestamp + interval '1 day') at time zone 'UTC'`,
   )
 
-/** Whether test data is in the list; without the filter it is. `isTest` is SQL. */
-export const testFilter = (isTest: string): Filters[string] => ({
-  schema: Type.Boolean({
-    description: '`false`: without sandbox payments and people of previews, as figures are. By default all.',
-  }),
+/** Whether test data, which is `what`, is in the list; without the filter it is. `isTest` is SQL. */
+export const testFilter = (isTest: string, what = 'sandbox payments and people of previews'): Filters[string] => ({
+  schema: Type.Boolean({ description: `\`false\`: without ${what}, as figures are. By default all.` }),
   where: (value) => `(${value}::boolean or not ${isTest})`,
 })
 

@@ -6,7 +6,7 @@ import { withAndWithoutPeople } from '../../core/records/without-people.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, text } from '../../lib/shape/shape.ts'
-import { dayFiltersOf, testFilter, valueFilter } from './day-filters.ts'
+import { dayFiltersOf, isPreview, testFilter, valueFilter } from './day-filters.ts'
 import { equals, list, ofOrganization } from './list.ts'
 
 const TAG = 'Orders'
@@ -109,7 +109,7 @@ export const moneyBack = [
       ...dayFiltersOf('c.project_id', paidAt('r')),
       reason: valueFilter('r.psp_reason_code', 'Only those with this reason code.'),
       provider: equals('r.psp', 'Only those at this payment provider.'),
-      test: testFilter(IS_TEST),
+      test: testFilter(`(${IS_TEST} or coalesce(${isPreview('c')}, false))`),
     },
   }),
 ] as const

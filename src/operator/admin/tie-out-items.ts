@@ -53,13 +53,14 @@ const SIDES = `
     where ${around('t.created_at')} and t.price > 0),
   r as materialized (
     select c.project_id, c.profile_id, r.external_id, r.trx_id, r.psp_transaction_id, r.paid_at as at, r.currency_code as currency,
-      r.amount, ${AMOUNT_USD} as usd, ${IS_TEST} as test,
+      r.amount, ${AMOUNT_USD} as usd, ${IS_TEST} as test, coalesce(p.preview, false) as preview,
       ${reportedValue({ ...PAYMENT, amount: 'r.amount', usd: AMOUNT_USD })} as value,
       ${reportedValue({ ...PAYMENT, amount: `round(r.amount, ${decimals('r.currency_code')})`, usd: `round(${AMOUNT_USD}, 2)` })} as rounded,
       not (c.profile_id is not null and (r.imported or exists (${HAS_TRANSACTION}))) as alone
     from (select r.*, ${paidAt('r')} as paid_at from report_transactions r where r.organization_id = $1) r
     join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id
     join owned o on o.id = c.project_id
+    left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
     ${ACCOUNT}
     where ${around('r.paid_at')} and r.psp_transaction_type = 'sale' and r.status = 'succeeded'),
   f as materialized (
@@ -104,8 +105,9 @@ const COMPARED = `
       and not exists (select from paired4 p where p.trx_id = r.trx_id)
     union all
     select r.project_id, r.profile_id, null, r.trx_id, r.external_id, null, r.at, r.currency,
-      round(r.amount, ${decimals('r.currency')}), r.amount, round(r.usd, 2), r.usd,
-      r.rounded, r.value, 'rounding'
+      case when r.preview then 0 else round(r.amount, ${decimals('r.currency')}) end, r.amount,
+      case when r.preview then 0 else round(r.usd, 2) end, r.usd,
+      case when r.preview then 0 else r.rounded end, r.value, case when r.preview then 'test_transaction' else 'rounding' end
     from r where ${inMonth('r.at')} and not r.test and r.alone
     union all
     select t.project_id, t.profile_id, t.id, r.trx_id, r.external_id, t.at, r.at, t.currency,
@@ -143,7 +145,7 @@ const COMPARED = `
       select project_id, currency, amount, usd, value from t where ${inMonth('t.at')} and not t.test
       union all
       select project_id, currency, round(amount, ${decimals('currency')}), round(usd, 2), rounded from r
-      where ${inMonth('r.at')} and not r.test and r.alone) counted
+      where ${inMonth('r.at')} and not r.test and not r.preview and r.alone) counted
     group by project_id, currency),
   items as materialized (
     select * from (
@@ -186,7 +188,7 @@ export const TIE_OUT_SUMS: Statement = {
     from (
       select currency, amount, usd, value from t where ${inMonth('at')} and not test
       union all
-      select currency, amount, usd, value from r where ${inMonth('at')} and not test and alone) counted
+      select currency, amount, usd, value from r where ${inMonth('at')} and not test and not preview and alone) counted
     where usd is null or value is null group by currency)
   select 'currency' as what, null as name, currency, null::bigint as rows, coalesce(s.gross, 0) as dashboard,
     coalesce(b.gross, 0) as finance, coalesce(s.gross, 0) - coalesce(b.gross, 0) as difference,

@@ -98,6 +98,32 @@ describe('the metrics of a small world', () => {
     ])
   })
 
+  test('what went back to a person of a preview is test data, as the payment is, also if the profile becomes one', async () => {
+    const other = await imports.project()
+    const at = '2026-02-03T00:00:00Z'
+    const of = { external_id: 'ida', amount: 7, psp: 'paypal' }
+    const back = (n: number, type: string) =>
+      payment(n, `2026-02-${n - 27}`, { ...of, psp_transaction_type: type, status: 'refunded' })
+    const { rejects } = await imports.run(other, [
+      line.profile({ id: 'ida', created_at: at }),
+      line.customer({ external_id: 'ida', profile_id: 'ida' }),
+      sale('ida', '2026-02-03', 700, { profile_id: 'ida' }),
+      payment(41, '2026-02-03', of),
+      back(42, 'refund'),
+      back(43, 'chargeback'),
+    ])
+    assert.deepEqual(rejects, [])
+    const names = 'revenue refunds chargebacks net_revenue refund_count chargeback_count'
+    const all = { revenue: 7, refunds: 7, chargebacks: 7, net_revenue: -7, refund_count: 1, chargeback_count: 1 }
+    const none = { revenue: 0, refunds: 0, chargebacks: 0, net_revenue: 0, refund_count: 0, chargeback_count: 0 }
+    await assertExact(imports.db, other.id)
+    assert.deepEqual(await figuresOf(imports.db, other.id, names), [all])
+    await imports.run(other, [line.profile({ id: 'ida', created_at: at, preview: true })])
+    await assertExact(imports.db, other.id)
+    assert.deepEqual(await figuresOf(imports.db, other.id, names), [none])
+    assert.deepEqual(await figuresOf(imports.db, other.id, names, { test: true }), [all])
+  })
+
   test('revenue in each currency, and sales without a value in US dollars', async () => {
     assert.deepEqual(await figures('revenue', { dimension: 'currency', money: 'own' }), [
       { key: 'JPY', currency: 'JPY', revenue: 500 },

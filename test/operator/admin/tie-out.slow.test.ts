@@ -170,6 +170,26 @@ describe('one of each difference', async () => {
   })
 })
 
+test('a charge from before its customer had a profile, which is a preview, is a test transaction', async () => {
+  const shop = await billing.organization('previewed')
+  await load(shop.projectId, [
+    ...person('fay', { preview: true }),
+    payment('fay', '2025-10-10T10:00:00Z', 13),
+    payment('fay', '2025-10-11T10:00:00Z', 4, { status: 'refunded', psp_transaction_type: 'refund' }),
+  ])
+  await db.query('update report_transactions set imported = false where organization_id = $1', [shop.id])
+  await db.query(`insert into figure_marks (project_id, family, day) values ($1, 'all', current_date)`, [
+    shop.projectId,
+  ])
+  await assertExact(db, shop.projectId)
+  const { differences } = await get('previewed/finance/tie-out?month=2025-10')
+  assert.deepEqual(
+    differences.map(({ name, rows, amount }: Json) => [name, rows, amount]),
+    [['test_transaction', 1, -13]],
+  )
+  await assertTied(server, 'previewed', ['2025-10'])
+})
+
 test('random histories tie out in every month', async () => {
   const { next: random, pick } = openRandom(Number(process.env.SEED ?? 7))
   const shop = await billing.organization('random')

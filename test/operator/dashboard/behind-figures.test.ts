@@ -417,6 +417,14 @@ test('lists behind figures leave out test data, as the figures do, and show it w
   }
   const refunds = `/refunds?${DAYS}&type=chargeback`
   assert.equal(rowsOf(await see(refunds), 'movements').length, 1)
+  const setPreview = (preview: boolean) =>
+    server.db.query(`update profiles set preview = $2 where project_id = $1 and id = 'in-BR'`, [project.id, preview])
+  await setPreview(true)
+  await computeAgain()
+  assert.equal(tilesOf(await see(refunds)).Disputes, '0')
+  assert.match(await see(refunds), /No refunds or disputes of this period match\./)
+  assert.equal(rowsOf(await see(`${refunds}&test=1`), 'movements').length, 1)
+  await setPreview(false)
   const account = { organization_id: project.organizationId, psp: 'simulator', psp_merchant_id: 'test' }
   await addRow(server.db, 'merchant_accounts', { ...account, is_sandbox: true })
   await server.db.query(
