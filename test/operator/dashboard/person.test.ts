@@ -109,6 +109,31 @@ test('a history begins where the records of each kind are complete', async () =>
   )
 })
 
+test('a refund that failed, at once or after it had succeeded, is not called a refund', async () => {
+  const shop = await dashboard.server.project()
+  const { db } = dashboard.server
+  await insert(db, shop, { ...BASICS, customers: [{ external_id: 'ida', profile_id: 'profile' }] })
+  await db.query(
+    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, amount,
+       currency_code, status, psp, psp_transaction_type, psp_transaction_id)
+     select $1, 'ida', true, db_clock(), '${ORDER}', gen_random_uuid(), '2026-01-01T00:00:00Z'::timestamptz + n * interval '1 day', 7,
+       'USD', given.status, 'simulator', 'refund', psp_id
+     from (values (1, 'failed', 're_1'), (2, 'refunded', 're_2'), (3, 'failed', 're_2')) given (n, status, psp_id)`,
+    [shop.organizationId],
+  )
+  const { text } = await see(`/people/profile?project=${shop.id}`)
+  const refunds = momentsOf(text).filter((one) => one.includes('Refund'))
+  assert.deepEqual(refunds, [
+    '4 Jan 2026, 00:00 Refund failed $7.00',
+    '3 Jan 2026, 00:00 Refund $7.00',
+    '2 Jan 2026, 00:00 Refund failed $7.00',
+  ])
+  assert.deepEqual(
+    rowsOf(text, 'money-back').map(([type]) => type),
+    ['Refund failed', 'Refund', 'Refund failed'],
+  )
+})
+
 test('the form of a charge keeps the chosen project, and a refunded charge says so', async () => {
   const { server } = dashboard
   const shop = await server.project()

@@ -80,15 +80,19 @@ function momentsOf(view: View, found: Person, names: Names): Moment[] {
     })),
     ...money_back.map((one) => ({
       at: one.paid_at,
-      what: words(one.psp_transaction_type),
-      tone: MONEY_BACK_TONES[one.psp_transaction_type],
+      what: words(typeOf(one)),
+      tone: MONEY_BACK_TONES[typeOf(one)],
       detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))}${sandbox(one)}`,
     })),
     ...orders.flatMap((one) => orderMoments(view, one)),
   ]
 }
 
-const MONEY_BACK_TONES: Record<string, Moment['tone']> = { refund: 'warn', chargeback: 'poor' }
+const MONEY_BACK_TONES: Record<string, Moment['tone']> = { refund: 'warn', refund_failed: 'poor', chargeback: 'poor' }
+
+/** What went back, or failed to, at once or after it had succeeded. */
+export const typeOf = ({ psp_transaction_type, status }: Person['money_back'][number]): string =>
+  status === 'failed' ? `${psp_transaction_type}_failed` : psp_transaction_type
 
 function subscriptionMoments({
   created_at,

@@ -9,7 +9,7 @@ import { noProject, type Page } from '../shell.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 import { orderTable } from './charges.ts'
 import { creditsOf } from './person-credits.ts'
-import { historyOf, paidOf } from './person-history.ts'
+import { historyOf, paidOf, typeOf } from './person-history.ts'
 import { twinsOf } from './person-twins.ts'
 import { reasonOf } from './refunds.ts'
 import { subscriptionLink } from './sessions.ts'
@@ -219,7 +219,7 @@ function moneyBackTable(view: View, { money_back, orders }: Person): Table {
       ...['When', 'Reason', 'Order', 'Provider'].map((label) => ({ label })),
     ],
     rows: money_back.map((one) => [
-      words(one.psp_transaction_type),
+      words(typeOf(one)),
       ...amountCells(one),
       time(one.paid_at),
       reasonOf(one),
