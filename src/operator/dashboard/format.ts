@@ -78,7 +78,8 @@ export function minorMoney(value: number | string | null, currency: string): Pie
 }
 
 export function percent(value: number | null | undefined): Piece {
-  return value === null || value === undefined ? NONE : `${(value * 100).toFixed(1)}%`
+  if (value === null || value === undefined) return NONE
+  return `${(value * 100).toFixed(1).replace(/\B(?=(\d{3})+\.)/g, ',')}%`
 }
 
 type Value = number | null | undefined

@@ -1,6 +1,6 @@
 // What a tile lacks: amounts in currencies without a value in the reporting currency, said on the tile itself.
 import { addDays } from '../../lib/days.ts'
-import { money } from './format.ts'
+import { money, plural } from './format.ts'
 import { html, type Piece } from './html.ts'
 import { type Figure, figures, withComparison } from './numbers.ts'
 import type { View } from './view.ts'
@@ -73,7 +73,7 @@ function lacking(all: Missing[]): Lacking {
   const more = missing.length - amounts.length
   const shown =
     missing.length > 0 &&
-    html`without ${amounts.map((amount, n) => html`${n > 0 && ', '}${amount}`)}${more > 0 && ` and ${more} more currencies`}`
+    html`without ${amounts.map((amount, n) => html`${n > 0 && ', '}${amount}`)}${more > 0 && html` and ${plural(more, 'more currency', 'more currencies')}`}`
   return { currencies: missing.map(({ currency }) => currency), shown: shown || '' }
 }
 

@@ -29,7 +29,7 @@ export function periodChooser(view: View, { isGrouped = true, isCompared = true 
       link({ period: name, from: null, to: null, by: null, compare }, label, name === span.name),
     )}</ul></nav>
     ${isGrouped && html`<nav aria-label="Group by"><ul>${Object.entries(GROUPINGS).map(([by, label]) => link({ by }, label, by === span.by))}</ul></nav>`}
-    <details><summary>${dateOf(span.from, span.today)} – ${dateOf(last, span.today)}${test && ', with sandbox'}</summary><div class="dates">
+    <details><summary>${dateOf(span.from, span.today)}${last > span.from && ` – ${dateOf(last, span.today)}`}${test && ', with sandbox'}</summary><div class="dates">
       <form action="${view.path}" method="get">${hiddenParameters(view, ['from', 'to', 'period', 'by', ...(isCompared ? ['compare'] : [])], own)}
         <label>From ${dayInput('from', span.from, true)}</label>
         <label>To ${dayInput('to', last)}</label>

@@ -4,6 +4,7 @@ import { after, test } from 'node:test'
 import { followAll } from '../../../src/data/figures/follow.ts'
 import { tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
+import { BASICS, insert } from '../../support/data.ts'
 import { tilesOf } from './page-numbers.ts'
 
 const NOW = new Date().toISOString()
@@ -72,4 +73,28 @@ test('Doctor shows a finding of a project on the pages of that project only, and
   const here = await see(`/doctor?project=${shop}`)
   assert.ok(!here.includes(finding))
   assert.match(here, /1 finding of other organizations and projects: choose them, or run/)
+})
+
+test('one is counted as one: a currency that a tile leaves out, a payment of the forecast, a day', async () => {
+  const { db } = dashboard.server
+  const many = await dashboard.server.project()
+  const due = new Date(Date.now() + 3 * 86_400_000).toISOString()
+  await insert(db, many, {
+    ...BASICS,
+    subscriptions: [
+      { id: 'sub', currency: 'JPY', created_at: NOW, period_ends_at: due },
+      ...[1, 2, 3].map((n) => ({ id: `over_${n}`, status: 'expired', created_at: NOW, period_ends_at: NOW })),
+    ],
+    transactions: ['CHF', 'GBP', 'JPY', 'KWD'].map((currency) => ({ id: currency, currency, created_at: NOW })),
+  })
+  await db.query('update projects set reporting_currency = $2 where id = $1', [many.id, 'EUR'])
+  await db.query(`insert into figure_marks (project_id, family, day) values ($1, 'all', current_date)`, [many.id])
+  await followAll(db)
+  assert.match(await see(`/revenue?project=${many.id}`), /without CHF.19\.99, £19\.99, ¥1,999 and 1 more currency</)
+  assert.match(await see(`/churn?project=${many.id}`), /1 payment is left out: it has no value in EUR\./)
+  assert.match(await see(`/settings?project=${many.id}`), /give amounts their value in US dollars and in EUR\./)
+  assert.match(
+    await see(`/revenue?project=${many.id}&from=2024-02-29&to=2024-02-29`),
+    /<summary>29 Feb 2024<\/summary>/,
+  )
 })

@@ -3,6 +3,7 @@ import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { VISITED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo, nameOfValue } from '../filter.ts'
+import { plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { firstLacking, type Lacking, lackingOf, sumLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
@@ -104,7 +105,7 @@ function returnTable(view: View, by: By, rows: Return[], sum: Return | undefined
 }
 
 const paybackOf = ({ payback_days, spend }: Return): Piece =>
-  payback_days !== null ? `${payback_days} days` : spend ? 'not yet' : '–'
+  payback_days !== null ? plural(payback_days, 'day') : spend ? 'not yet' : '–'
 
 /** The value of a dimension, which is null only for all of them together. */
 export function keyCell(view: View, by: string, key: string | null, names: Names): Cell {

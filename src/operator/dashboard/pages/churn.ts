@@ -3,7 +3,7 @@ import { addDays, dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { urlValue } from '../dimensions.ts'
 import { callFiltered, nameOfValue } from '../filter.ts'
-import { money, number, percent, words } from '../format.ts'
+import { money, percent, plural, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { movementsLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, roundMoney, valueCell } from '../numbers.ts'
@@ -175,7 +175,7 @@ function forecastOf(view: View, { result, note }: { result: Response<'getRenewal
   return tableSection(view, 'forecast', content, {
     note: html`${note}A forecast, not a figure: expected is what is due times what was paid in the last 90 days:
       ${renewal_rate === null ? 'no renewals yet' : html`${percent(renewal_rate)} of renewals`}, ${trial_rate === null ? 'no trials yet' : html`${percent(trial_rate)} of trials`}.
-      ${without_usd > 0 && html`<strong>${number(without_usd)} payments are left out: they have no value ${inCurrency(view)}.</strong>`}
+      ${without_usd > 0 && html`<strong>${plural(without_usd, 'payment is left out: it has', 'payments are left out: they have')} no value ${inCurrency(view)}.</strong>`}
       Expected in all: ${money(total('expected'), view.reporting.currency)}.`,
     empty: html`<p>Nothing is due in the next 30 days.</p>`,
     short: true,

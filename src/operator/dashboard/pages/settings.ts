@@ -8,7 +8,7 @@ import { type Html, html } from '../html.ts'
 import { actionForm, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'
 import type { Organization, Project } from '../tenants.ts'
-import { organizationOf, projectOf, type View } from '../view.ts'
+import { inCurrency, organizationOf, projectOf, type View } from '../view.ts'
 
 const AT_PROVIDER = {
   off: 'change nothing there',
@@ -28,7 +28,7 @@ export async function settings(view: View): Promise<Page> {
     question: 'What is set for this organization and this project?',
     body: html`
       ${organizationSettings(view, organization)}
-      ${rates && exchangeRates(rates)}
+      ${rates && exchangeRates(view, rates)}
       ${project && projectSettings(view, project)}`,
   }
 }
@@ -63,7 +63,7 @@ function organizationSettings(view: View, one: Organization): Html {
   )
 }
 
-function exchangeRates({ newest_day, source, fetched_at, error }: Response<'getExchangeRates'>): Html {
+function exchangeRates(view: View, { newest_day, source, fetched_at, error }: Response<'getExchangeRates'>): Html {
   return section(
     'Exchange rates',
     facts({
@@ -73,7 +73,7 @@ function exchangeRates({ newest_day, source, fetched_at, error }: Response<'getE
       ...(error !== null && { 'Last error': error }),
     }),
     {
-      note: html`They give amounts their value in US dollars. <a href="/docs/guides/commands#rates">How to load or fetch them</a>.`,
+      note: html`They give amounts their value in US dollars${view.reporting.currency !== 'USD' && ` and ${inCurrency(view)}`}. <a href="/docs/guides/commands#rates">How to load or fetch them</a>.`,
     },
   )
 }
