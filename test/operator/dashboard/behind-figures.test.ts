@@ -392,6 +392,28 @@ test('the number of refunds leads to those that were made, and not to one that f
   await computeAgain()
 })
 
+test('the total of attempts by provider and by account has their acceptance rate', async () => {
+  const { server, project } = dashboard
+  await server.db.query(
+    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, amount,
+       currency_code, status, psp, psp_transaction_type)
+     values ($1, 'ada', true, db_clock(), gen_random_uuid(), gen_random_uuid(), '2026-01-08T00:00:00Z', 9, 'USD', 'succeeded', 'paid', 'sale')`,
+    [project.organizationId],
+  )
+  await computeAgain()
+  const page = await see(`/charges?${DAYS}`)
+  for (const table of ['providers', 'accounts'])
+    assert.match(
+      page.split(`<table id="${table}">`)[1]!.split('</table>')[0]!,
+      /<tfoot>.*>33\.3%<.*>3<.*>1<.*>2</,
+      table,
+    )
+  await server.db.query(`delete from report_transactions where organization_id = $1 and psp = 'paid'`, [
+    project.organizationId,
+  ])
+  await computeAgain()
+})
+
 test('revenue by kind has what went back, so that its total is that of the page', async () => {
   const page = await see(`/revenue?${DAYS}&split=kind`)
   const kinds = rowsOf(page, 'kind')

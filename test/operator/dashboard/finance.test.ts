@@ -179,6 +179,7 @@ test('a payout that was ticked off and fails later is shown as one whose money w
   const { text } = await see(page)
   assert.match(text, /Notes that \$12\.50 arrived at the bank\./)
   assert.match(text, /Notes that \$7\.50 was taken from the bank account\./)
+  assert.doesNotMatch(text, /<th [^>]*><\/th>/, 'a column has a name for screen readers')
   const form = { psp: 'stripe', psp_merchant_id: 'main', payout_id: 'po_back', amount: '12.50', day: '2025-10-02' }
   assert.equal((await visit(`/payouts/match?project=${projectId}`, { cookie, form })).status, 303)
   assert.match((await see(page)).text, /<span class="badge good">found<\/span> 2 Oct 2025/)

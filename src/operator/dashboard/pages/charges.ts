@@ -7,7 +7,7 @@ import { html, type Piece } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, inEarlier, type Series, seriesTable, total, valueCell } from '../numbers.ts'
 import { chosenFilters, customerLink, filters, rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
-import { amountCells, amountColumns, cell, named, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, type Column, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { allChoices, pathOf, type View } from '../view.ts'
@@ -140,11 +140,10 @@ const accountTable = (accounts: Figure[]): Table => ({
   }),
 })
 
-const attemptColumns = ['Acceptance', 'Attempts', 'Accepted', 'Declined'].map((label) => ({
-  label,
-  number: true,
-  total: label !== 'Acceptance',
-}))
+const attemptColumns: Column[] = [
+  { label: 'Acceptance', number: true, ratio: ['Accepted', 'Attempts'] },
+  ...['Attempts', 'Accepted', 'Declined'].map((label) => ({ label, number: true, total: true })),
+]
 
 const attemptCells = (values: Figure['values']) => [
   valueCell('percent', values.acceptance_rate),

@@ -99,7 +99,7 @@ function payoutTable(view: View, data: Item<'listPayouts'>[]): Table {
       { label: 'Arrives' },
       { label: 'Status' },
       { label: 'Bank' },
-      { label: '', actions: ['/payouts/match'] },
+      { label: 'Actions', actions: ['/payouts/match'] },
       ...[...Object.values(PARTS), 'Difference'].map((label) => ({ label, number: true })),
       { label: 'Account' },
     ],
