@@ -20,6 +20,7 @@ export const urlValue = (value: string): string => value || NO_VALUE
 // What people type in another way than records have it.
 const AS_RECORDED: Record<string, (typed: string) => string> = {
   country: countryCode,
+  email: (typed) => typed.trim(),
   currency: (typed) => typed.trim().toUpperCase(),
 }
 

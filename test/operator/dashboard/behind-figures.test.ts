@@ -172,6 +172,18 @@ test('a reason leads to its declined payments, and a chargeback is not called re
   assert.ok(movement!.includes('charged back'), String(movement))
 })
 
+test('a filter takes what a page shows: the name of a reason, an address with blanks around it', async () => {
+  for (const [path, table, count] of [
+    ['/charges?reason=lost_card', 'declined', 1],
+    ['/charges?reason=Lost+card', 'declined', 1],
+    ['/charges?reason=lost+card+', 'declined', 1],
+    ['/refunds?reason=No+funds', 'movements', 1],
+    ['/subscriptions?email=+br@example.com+', 'subscriptions', 1],
+  ] as const)
+    assert.equal(rowsOf(await see(`${path}&${DAYS}`), table).length, count, path)
+  assert.match(await see(`/refunds?reason=Lost+card&${DAYS}`), /No refunds or disputes of this period match\./)
+})
+
 test('a tile leads to the rows that it counts, with the filters of the page', async () => {
   const hrefOf = async (page: string, label: string) => {
     const found = new RegExp(`<a class="whole" href="([^"]*)" aria-label="${label}: list">`).exec(await see(page))

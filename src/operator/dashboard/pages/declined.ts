@@ -4,6 +4,7 @@ import { id, ordinal, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, customerLink, filters, tableSection } from '../parts.ts'
+import { chosenReason } from '../reason.ts'
 import { amountCells, amountColumns, cell, type Table } from '../sheet.ts'
 import { allChoices, type View } from '../view.ts'
 import { daysOf } from './sessions.ts'
@@ -22,7 +23,8 @@ export async function declinedPayments(view: View): Promise<Piece> {
       query: {
         ...daysOf(view),
         ...(view.project && { project_id: view.project.id }),
-        ...chosenFilters(view, 'reason', 'decline', 'paid_attempt'),
+        ...chosenFilters(view, 'decline', 'paid_attempt'),
+        ...(await chosenReason(view, 'declined')),
         test: view.test,
       },
     },

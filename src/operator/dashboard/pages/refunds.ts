@@ -18,6 +18,7 @@ import {
   tiles,
   withoutDollars,
 } from '../parts.ts'
+import { chosenReason } from '../reason.ts'
 import { amountCells, amountColumns, cell, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -36,6 +37,7 @@ export async function refunds(view: View): Promise<Page> {
   if (!view.organization) return { title: 'Refunds and disputes', body: noProject(view) }
   const params = { organization_id: view.organization.id }
   const ofProject = view.project ? { project_id: view.project.id } : {}
+  const reason = await chosenReason(view, 'refund_count,chargeback_count')
   const [sum, lacks, lines, reasons, rates, made, back] = await Promise.all([
     total(view, 'refunds,refund_count,refund_rate,chargebacks,chargeback_count,chargeback_rate,without_usd'),
     lackingOf(view, 'refunds', 'chargebacks', 'revenue'),
@@ -45,7 +47,7 @@ export async function refunds(view: View): Promise<Page> {
     listed(view, 'refunds', 'listRefunds', { params, query: ofProject }, { cursor: 'cursor_refunds' }),
     listed(view, 'movements', 'listMoneyBack', {
       params,
-      query: { ...ofProject, ...daysOf(view), ...chosenFilters(view, 'type', 'reason', 'move'), test: view.test },
+      query: { ...ofProject, ...daysOf(view), ...chosenFilters(view, 'type', 'move'), ...reason, test: view.test },
     }),
   ])
   return {
