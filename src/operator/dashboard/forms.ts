@@ -30,5 +30,13 @@ function requireOwnOrigin({ headers }: FastifyRequest): void {
     throw new ApiError(403, 'other_origin', 'This can only be done from the dashboard itself.')
 }
 
-export const formOf = ({ body }: FastifyRequest): URLSearchParams =>
-  withIsoDays(body instanceof URLSearchParams ? body : new URLSearchParams())
+// The caller's own id of a customer: blanks are part of it.
+const EXACT = 'external_id'
+
+/** The fields of a form, without the blanks around them that are pasted along. */
+export const formOf = ({ body }: FastifyRequest): URLSearchParams => {
+  const form = new URLSearchParams()
+  if (body instanceof URLSearchParams)
+    for (const [name, value] of body) form.append(name, name === EXACT ? value : value.trim())
+  return withIsoDays(form)
+}

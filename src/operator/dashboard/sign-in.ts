@@ -44,7 +44,7 @@ export function mountSignIn(scope: FastifyInstance, app: App): void {
     return sendDocument(request, reply.header('refresh', '0; url=/'), 'Signed in', SIGNED_IN)
   })
   scope.post('/sign-in', async (request, reply) => {
-    const key = formOf(request).get('operator_key')?.trim() ?? ''
+    const key = formOf(request).get('operator_key') ?? ''
     const to = ownPath(formOf(request).get('to'))
     const operator = /^[\x21-\x7e]{1,200}$/.test(key) ? await recognizeOperator(app.db, key) : undefined
     if (operator) {

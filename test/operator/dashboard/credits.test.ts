@@ -186,3 +186,22 @@ test('amounts have all the decimals of their unit', async () => {
   for (const path of ['/people/ada', '/credits'])
     assert.equal((await see(path)).match(/>1,234\.000003</g)?.length, 6, path)
 })
+
+test('blanks around what is typed or pasted are left out, those of the id of a customer are not', async () => {
+  await insert(
+    server.db,
+    { id: project.id, organizationId: organization },
+    { profiles: [{ id: 'bea' }], customers: [{ external_id: ' cus bea ', profile_id: 'bea' }] },
+  )
+  const account = { external_id: ' cus bea ', unit: 'tokens' }
+  const grant = { ...account, amount: ' 5 ', expires_at: ' 31 Jan 2030 ', idempotency_key: 'pasted' }
+  const granted = await send('/people/bea/credits/grant', grant)
+  assert.equal(granted.status, 303, granted.text)
+  const correction = { ...account, amount: '\t-2\n', reason: ' Pasted ', idempotency_key: 'pasted back' }
+  assert.equal((await send('/people/bea/credits/adjust', correction)).status, 303)
+  const [entry] = await server.db.query(
+    `select external_id, reason from credit_entries where organization_id = $1 and idempotency_key = 'pasted back'`,
+    [organization],
+  )
+  assert.deepEqual(entry, { external_id: ' cus bea ', reason: 'Pasted' })
+})

@@ -147,7 +147,7 @@ test('the form of a charge keeps the chosen project, and a refunded charge says 
   const { text } = await see(`${path}?project=${shop.id}`)
   assert.ok(text.includes(`action="${path}/refund?project=${shop.id}"`))
   assert.match(text, /class="lead">\$5\.00 <[^>]*>succeeded<\/span> <[^>]*>partially refunded</)
-  const form = { amount: '1', idempotency_key: 'key', soft_refund: '1' }
+  const form = { amount: ' 1 ', idempotency_key: 'key', soft_refund: '1' }
   for (const [amount, sentence] of [
     ['1,50', /role="alert">“Amount in USD” must be [^<]*1,50/],
     ['5', /role="alert">“Amount in USD” must be at most 3/],

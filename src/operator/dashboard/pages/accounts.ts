@@ -105,7 +105,7 @@ const credentials = ({ isNew, mode }: { isNew: boolean; mode?: string }) =>
 
 export async function connect(view: View, form: URLSearchParams): Promise<Page> {
   const secrets = valuesOf(form, 'webhook_secrets')
-  const secretKey = form.get('secret_key')?.trim()
+  const secretKey = form.get('secret_key')
   const found = await view.call('connectMerchantAccount', {
     params: nameOf(view, form),
     body: {
@@ -154,6 +154,6 @@ const valuesOf = (form: URLSearchParams, field: string) => (form.get(field) ?? '
 
 const nameOf = (view: View, form: URLSearchParams) => ({
   organization_id: organizationOf(view).id,
-  psp: form.get('psp')?.trim() ?? '',
-  psp_merchant_id: form.get('psp_merchant_id')?.trim() ?? '',
+  psp: form.get('psp') ?? '',
+  psp_merchant_id: form.get('psp_merchant_id') ?? '',
 })

@@ -138,7 +138,7 @@ const messageTable = (data: Item<'listAlertMessages'>[]): Table => ({
 
 /** The fields of a form that are not empty. */
 function given(form: URLSearchParams, ...names: string[]): Record<string, string> {
-  return Object.fromEntries(names.flatMap((name) => (form.get(name)?.trim() ? [[name, form.get(name)!.trim()]] : [])))
+  return Object.fromEntries(names.flatMap((name) => (form.get(name) ? [[name, form.get(name)!]] : [])))
 }
 
 /** Hours as numbers; a text that is none is left for the operation to refuse. */
@@ -147,7 +147,7 @@ const hoursIn = (fields: Record<string, string>): Record<string, unknown> =>
 
 export async function putRule(view: View, form: URLSearchParams): Promise<string> {
   const { from_hour, ...fields } = given(form, 'metric', 'condition', 'threshold', 'from_hour')
-  const params = { project_id: projectOf(view).id, alert_id: form.get('alert_id')?.trim() ?? '' }
+  const params = { project_id: projectOf(view).id, alert_id: form.get('alert_id') ?? '' }
   const threshold = fields.threshold?.replace('−', '-')
   const today = from_hour !== undefined && { today: true, ...hoursIn({ from_hour }) }
   await view.call('putAlert', { params, body: { ...fields, threshold, ...today } })
@@ -160,7 +160,7 @@ export async function removeRule(view: View): Promise<string> {
 }
 
 export async function putDestination(view: View, form: URLSearchParams): Promise<string> {
-  const params = { project_id: projectOf(view).id, destination_id: form.get('destination_id')?.trim() ?? '' }
+  const params = { project_id: projectOf(view).id, destination_id: form.get('destination_id') ?? '' }
   const { receives, ...fields } = given(form, 'kind', 'address', 'receives')
   const body = { ...fields, receives: receives === undefined ? [] : [receives] }
   await view.call('putAlertDestination', { params, body })

@@ -13,7 +13,7 @@ import { pathOf, projectOf, type View } from '../view.ts'
 export async function erasePerson(view: View, form: URLSearchParams): Promise<string> {
   const { profile_id } = view.params as { profile_id: string }
   const project_id = projectOf(view).id
-  if (form.get('confirm')?.trim() !== profile_id)
+  if (form.get('confirm') !== profile_id)
     throw new ApiError(400, 'invalid_value', 'To confirm, type the profile ID exactly. Nothing was erased.')
   const body = { with_twins: form.get('with_twins') === '1' }
   await view.call('eraseProfile', { params: { project_id, profile_id }, body })

@@ -154,7 +154,7 @@ const secret = (text: string, what: string) =>
 
 export async function makeKey(view: View, form: URLSearchParams): Promise<Page> {
   const { title, params } = ownerOf(view)
-  const [scope, expires, rate] = [form.getAll('scope'), form.get('expires'), form.get('rate_limit')?.trim()]
+  const [scope, expires, rate] = [form.getAll('scope'), form.get('expires'), form.get('rate_limit')]
   const body = {
     name: form.get('name') ?? '',
     ...(scope.length > 0 && { scope }),

@@ -163,10 +163,7 @@ async function send(
   done: string,
   more: object,
 ): Promise<string> {
-  const fields = ['external_id', 'unit', 'amount', 'idempotency_key'].map((name) => [
-    name,
-    form.get(name)?.trim() ?? '',
-  ])
+  const fields = ['external_id', 'unit', 'amount', 'idempotency_key'].map((name) => [name, form.get(name) ?? ''])
   await view.call(operation, {
     params: { organization_id: organizationOf(view).id },
     body: { ...Object.fromEntries(fields), ...more },

@@ -28,7 +28,7 @@ const mergeForm = (view: View, from: string, into: string): Piece =>
 
 export async function mergePerson(view: View, form: URLSearchParams): Promise<string> {
   const { profile_id } = view.params as { profile_id: string }
-  if (form.get('confirm')?.trim() !== profile_id)
+  if (form.get('confirm') !== profile_id)
     throw new ApiError(400, 'invalid_value', 'To confirm, type the profile ID exactly. Nothing was merged.')
   const into_id = form.get('into') ?? ''
   await view.call('mergeProfiles', { params: { project_id: projectOf(view).id, profile_id, into_id } })

@@ -95,8 +95,8 @@ interface NewOwner {
 }
 
 const given = (form: URLSearchParams): NewOwner => ({
-  id: form.get('id')?.trim() ?? '',
-  ...(form.get('name')?.trim() && { name: form.get('name')!.trim() }),
+  id: form.get('id') ?? '',
+  ...(form.get('name') && { name: form.get('name')! }),
 })
 
 export async function makeOrganization(view: View, form: URLSearchParams): Promise<Page> {

@@ -126,8 +126,8 @@ const rateForm = (view: View, owner: 'organization' | 'project', value: string) 
   })
 
 export async function saveCharges(view: View, form: URLSearchParams): Promise<string> {
-  const max = form.get('max')?.trim()
-  const currency = form.get('currency')?.trim().toUpperCase() || '*'
+  const max = form.get('max')
+  const currency = form.get('currency')?.toUpperCase() || '*'
   // The operation has one text for both, such as EUR=500.
   if (!/^(\*|[A-Z]{3})$/.test(currency)) throw invalid('currency must be a currency such as EUR', currency)
   if (max && !/^\d+(\.\d+)?$/.test(max)) throw invalid('max must be an amount such as 500', max)
@@ -149,7 +149,7 @@ async function save(view: View, body: object): Promise<string> {
 }
 
 export async function saveRate(view: View, form: URLSearchParams): Promise<string> {
-  const body = { rate_limit: form.get('rate_limit')?.trim() ?? '' }
+  const body = { rate_limit: form.get('rate_limit') ?? '' }
   if (form.get('owner') === 'project')
     await view.call('setProjectRateLimit', { params: { project_id: projectOf(view).id }, body })
   else await view.call('setOrganizationRateLimit', { params: { organization_id: organizationOf(view).id }, body })
@@ -163,7 +163,7 @@ export async function savePayments(view: View, form: URLSearchParams): Promise<s
 }
 
 export async function saveReporting(view: View, form: URLSearchParams): Promise<string> {
-  const body = { time_zone: form.get('time_zone')?.trim(), currency: form.get('currency')?.trim().toUpperCase() }
+  const body = { time_zone: form.get('time_zone') ?? undefined, currency: form.get('currency')?.toUpperCase() }
   await view.call('setProjectReporting', { params: { project_id: projectOf(view).id }, body })
   return view.href('/settings', { done: 'saved' })
 }
