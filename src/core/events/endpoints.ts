@@ -8,7 +8,6 @@ import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { isPublicAddress } from './address.ts'
 import { eventTypes } from './catalogue.ts'
 import { write } from './outbox.ts'
-import { LEASE_SECONDS } from './queue.ts'
 
 export interface EndpointSettings {
   url: string
@@ -86,14 +85,14 @@ export async function setEndpoint(
   )
   const isOpened = change.enabled && before.enabled !== 't'
   const isElsewhere = url !== null && url !== before.url
-  if (isOpened || isElsewhere) await query(HURRY, [projectId, id, LEASE_SECONDS])
+  if (isOpened || isElsewhere) await query(HURRY, [projectId, id])
 }
 
-// What failed before may wait for a day. What is due within a lease may be an attempt in progress, and is due soon.
+// What failed before may wait for a day. A delivery in progress is sent again, because its outcome, of the endpoint as it was, would
+// postpone it for a day or give it up: it is ignored, as that of another `scheduled_at`.
 const HURRY = `
   update webhook_deliveries set next_attempt_at = db_clock(), scheduled_at = db_clock()
-  where project_id = $1 and endpoint_id = $2 and status = 'pending'
-    and next_attempt_at > db_clock() + make_interval(secs => $3::int)`
+  where project_id = $1 and endpoint_id = $2 and status = 'pending'`
 
 /**
  * Removes an endpoint: from now on nothing is delivered to it, and nothing of it is shown. Its deliveries, which may be millions,

@@ -36,7 +36,7 @@ export interface Lane {
 }
 
 /** Longer than any attempt: a delivery that is due again after this was taken by a process that has died. */
-export const LEASE_SECONDS = 30
+const LEASE_SECONDS = 30
 /** From this many due deliveries on, all endpoints are looked at; below it only those that have one. */
 const MANY_DUE = 500
 /** An endpoint that failed for this long without a success is disabled. */

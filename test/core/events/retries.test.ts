@@ -148,6 +148,35 @@ test('enabling an endpoint, or giving it another address, sends what waits for i
   await events.remove(id)
 })
 
+test('an attempt in progress while the endpoint is enabled again, or gets another address, neither postpones nor ends its delivery', async () => {
+  let isDown = true
+  const held: (() => void)[] = []
+  const target = await events.receiver((_, response) => {
+    if (!isDown) return 200
+    held.push(() => response.writeHead(500).end())
+    return undefined
+  })
+  const id = await events.endpoint(target.url)
+  const set = (change: Parameters<typeof setEndpoint>[3]) =>
+    events.app.db.tx((q) => setEndpoint(q, PROJECT, id, change, { allowPrivate: true }))
+  for (const change of [{ enabled: true }, { url: `${target.url}/other` }]) {
+    isDown = true
+    const before = target.arrivals.length
+    const eventId = await events.event()
+    assert.ok(await events.arrived(target, before + 1))
+    if (change.enabled) await set({ enabled: false })
+    isDown = false
+    await set(change)
+    for (const fail of held.splice(0)) fail()
+    assert.ok(await events.became(eventId, 'succeeded'))
+    const [{ failures }] = (await events.query('select failures from webhook_deliveries where event_id = $1', [
+      eventId,
+    ])) as [{ failures: string }]
+    assert.equal(failures, '0')
+  }
+  await events.remove(id)
+})
+
 test('5 days of failures disable the endpoint, 4 days do not', async () => {
   const target = await events.receiver(() => 500)
   const id = await events.endpoint(target.url)
@@ -179,10 +208,9 @@ test('410 of an address that has been replaced in between does not disable the e
   assert.ok(await events.arrived(old))
   await events.app.db.tx((query) => setEndpoint(query, PROJECT, id, { url: target.url }, { allowPrivate: true }))
   for (const respond of responses) respond()
-  assert.ok(await events.attempted(eventId, 1))
+  assert.ok(await events.attempted(eventId, 2))
   const [endpoint] = await events.query('select enabled, failing_since from webhook_endpoints where id = $1', [id])
   assert.deepEqual(endpoint, { enabled: 't', failing_since: null })
-  await events.hurry(eventId)
   assert.ok(await events.became(eventId, 'succeeded'))
   await events.remove(id)
 })
