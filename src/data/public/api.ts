@@ -26,7 +26,10 @@ declare module 'fastify' {
     keyId: string
     /** Whether the project lets its keys write payments. */
     writesPayments: boolean
-    /** Throws a 401 if the key ended while the body arrived. Call it when all of the body is read. */
+    /**
+     * Throws a 401 if the key ended while the body arrived, and reads again what the project lets it write. Call it when all of the
+     * body is read.
+     */
     confirmKey(): Promise<void>
     /** The served page of a sync, if the request was one. */
     synced: SyncedPage | undefined
@@ -48,7 +51,9 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     return key ? await keys.lookUp(key) : undefined
   }
   app.decorateRequest('confirmKey', async function (this: FastifyRequest) {
-    if ((await holderOf(this))?.key_id !== this.keyId) throw unauthorized(secretHeaderCase, this)
+    const holder = await holderOf(this)
+    if (holder?.key_id !== this.keyId) throw unauthorized(secretHeaderCase, this)
+    this.writesPayments = holder.writesPayments
   })
   app.addHook('onRequest', async (request, reply) => {
     const holder = await holderOf(request)

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { BadLine } from '../../core/records/import/fields.ts'
 import { KINDS } from '../../core/records/records.ts'
-import { ApiError, Refusal } from '../../lib/errors.ts'
+import { ApiError, Refusal, tryLater } from '../../lib/errors.ts'
 import { checkContentEncoding, checkMediaType } from '../../lib/http/body.ts'
 import { problemResponse, problems } from '../../lib/http/problems.ts'
 import { checkedAtEnd } from '../../lib/http/slow-bodies.ts'
@@ -21,7 +21,7 @@ import { linesOf, readBeginning } from '../ingest/small-body.ts'
 import { Written } from '../ingest/writers.ts'
 import type { PublicContext } from './context.ts'
 import { describe, success } from './resource.ts'
-import { note, refuseKind, WriteCall, type WriteRequest, type WriteRoute } from './write-call.ts'
+import { isOfOperators, note, refuseKind, WriteCall, type WriteRequest, type WriteRoute } from './write-call.ts'
 
 const LINES = 'application/x-ndjson'
 const MAX_RECORDS = 1000
@@ -176,6 +176,10 @@ async function callOf(context: PublicContext, request: WriteRequest, bytes: Buff
   return { call, read: lines.length }
 }
 
+// Sent again, the lines that are not accepted are named.
+const NO_MORE_PAYMENTS =
+  'The project stopped accepting payments by its keys while the body arrived. Nothing was written: send it again.'
+
 /** Any number of lines, read while they arrive. */
 async function importLines(
   context: PublicContext,
@@ -187,6 +191,7 @@ async function importLines(
   const { mode, events, skip_bad: skipBadLines } = request.query
   const written = new Written()
   let bad: RejectedCount[] = []
+  let hasPayments = false
   const options = {
     projectId: request.projectId,
     live: true,
@@ -195,6 +200,7 @@ async function importLines(
     skipBadLines,
     refuseKind(name: string) {
       refuseKind(name, request)
+      hasPayments ||= isOfOperators(name)
       written.add(name)
     },
     onRejected(counts: RejectedCount[]) {
@@ -202,8 +208,13 @@ async function importLines(
     },
     patience: PATIENCE,
   }
-  // Decompressed by the import, which recognizes gzip by its content. At its end the key has to be valid still, or nothing is written.
-  const source = { name: 'body', stream: () => checkedAtEnd(stream(), () => request.confirmKey()) }
+  // At its end the key has to be valid still, and the project has to accept what was read, or nothing is written.
+  const confirm = async () => {
+    await request.confirmKey()
+    if (hasPayments && !request.writesPayments) throw tryLater('write_conflict', NO_MORE_PAYMENTS)
+  }
+  // Decompressed by the import, which recognizes gzip by its content.
+  const source = { name: 'body', stream: () => checkedAtEnd(stream(), confirm) }
   const result = await importRecords({ db, log, audit }, options, [source]).catch((error) => {
     if (error instanceof TooManyEmptyLines) throw new ApiError(413, 'body_too_large', error.message)
     throw error instanceof Refusal ? new ApiError(400, 'body_incomplete', error.message) : error

@@ -86,8 +86,11 @@ export function note(
   context.writers.note(projectId, keyId, written)
 }
 
+/** Whether keys need the switch of the project to write records of this kind. */
+export const isOfOperators = (name: string): boolean => OF_OPERATORS.has(name)
+
 export function refuseKind(name: string, { writesPayments }: Pick<WriteRequest, 'writesPayments'>): void {
-  if (OF_OPERATORS.has(name) && !writesPayments)
+  if (isOfOperators(name) && !writesPayments)
     throw new BadLine(
       `${name} must be imported by an operator, because it decides whose card is charged`,
       'not_allowed',

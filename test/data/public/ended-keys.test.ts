@@ -1,4 +1,5 @@
-// A key that is revoked while the body of a request arrives: 401 when the body ends, and nothing is done. And while an export is sent.
+// A key that is revoked while the body of a request arrives: 401 when the body ends, and nothing is done. And while an export is sent. The
+// same for a project that no longer accepts payments.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -40,6 +41,9 @@ const lines = (id: string, bytes = 0) =>
     .map((one) => `${JSON.stringify(one)}\n`)
     .join('')
 
+/** More than the memory for one body. */
+const many = () => Array.from({ length: 40 }, (_, n) => lines(`many-${n}`, 60_000)).join('')
+
 test('401 and nothing is written when the key is revoked while records arrive', async () => {
   const { id, get } = await server.project()
   const write = (type: string, body: string) =>
@@ -49,13 +53,36 @@ test('401 and nothing is written when the key is revoked while records arrive', 
       { scope: 'write', header: 'Service-Secret', type },
       half(body),
     )
-  const many = `${Array.from({ length: 40 }, (_, n) => lines(`many-${n}`, 60_000)).join('')}`
   const statuses = [
     await write('application/json', JSON.stringify({ records: [line.profile({ id: 'json' })] })),
     await write('application/x-ndjson', lines('few')),
-    await write('application/x-ndjson', many),
+    await write('application/x-ndjson', many()),
   ]
   assert.deepEqual(statuses, [401, 401, 401])
+  assert.equal((await get('/profiles')).body.pagination.total, 0)
+})
+
+test('no payment is written when the switch of the project for them is turned off while records arrive', async () => {
+  const { id, key, get } = await server.project()
+  const allow = async (write_payments: boolean) => {
+    const { status } = await server.admin(`/projects/${id}/write-payments`, { method: 'PUT', body: { write_payments } })
+    assert.equal(status, 200)
+  }
+  const write = async (type: string, body: string) => {
+    await allow(true)
+    // A key that was looked up is trusted for a second.
+    await sleep(1_100)
+    const headers = { 'Service-Secret': key, 'Content-Type': type }
+    return sendWhileRevoked(`${server.url}/public/v1/records`, headers, half(body), () => allow(false))
+  }
+  const few = [line.profile({ id: 'p' }), line.customer({ external_id: 'ada', profile_id: 'p' })]
+  const text = few.map((one) => `${JSON.stringify(one)}\n`).join('')
+  const statuses = [
+    await write('application/json', JSON.stringify({ records: few })),
+    await write('application/x-ndjson', text),
+    await write('application/x-ndjson', text + many()),
+  ]
+  assert.deepEqual(statuses, [400, 400, 503])
   assert.equal((await get('/profiles')).body.pagination.total, 0)
 })
 
