@@ -137,10 +137,10 @@ const PUT = `
   on conflict (project_id, id) do update set kind = excluded.kind, address = excluded.address, shown = excluded.shown,
     receives = excluded.receives, updated_at = excluded.updated_at, last_error = null, failing_since = null`
 
-// What failed at the address before may wait for hours. What is due within the lease of the queue may be an attempt in progress, and is due soon.
+// What failed at the address before may wait for hours. An attempt in progress is one at that address, whose outcome is ignored.
 const HURRY = `
   update alert_messages set next_attempt_at = db_clock(), scheduled_at = db_clock()
-  where project_id = $1 and destination_id = $2 and status = 'pending' and next_attempt_at > db_clock() + interval '2 minutes'`
+  where project_id = $1 and destination_id = $2 and status = 'pending'`
 
 async function refuseTooMany(query: Query, projectId: string): Promise<void> {
   const [count] = await query('select count(*) as n from alert_destinations where project_id = $1', [projectId])

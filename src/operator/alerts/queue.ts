@@ -35,7 +35,7 @@ export interface Taken {
   /** By the database's clock, in seconds since 1970. */
   takenAt: number
   attempt: number
-  destination: { id: string; kind: string; address: string }
+  destination: { id: string; kind: string; address: string; shown: string }
 }
 
 /** Takes messages that are due. In quiet hours only those that an operator sends now are. */
@@ -51,7 +51,7 @@ export async function take(db: Db): Promise<Taken[]> {
     createdAt: row.created_at!,
     takenAt: Number(row.taken_at),
     attempt: Number(row.attempts),
-    destination: { id: row.destination_id!, kind: row.destination_kind!, address: row.address! },
+    destination: { id: row.destination_id!, kind: row.destination_kind!, address: row.address!, shown: row.shown! },
   }))
 }
 
@@ -74,7 +74,7 @@ const TAKE = `
   from due, alert_destinations d
   where m.project_id = due.project_id and m.id = due.id and d.project_id = m.project_id and d.id = m.destination_id
   returning m.project_id, m.id, m.kind, m.rule_id, m.day::text, m.content, m.created_at, m.attempts, m.destination_id,
-    d.kind as destination_kind, d.address, floor(extract(epoch from db_clock()))::bigint as taken_at`
+    d.kind as destination_kind, d.address, d.shown, floor(extract(epoch from db_clock()))::bigint as taken_at`
 
 /** The outcome of an attempt, without the body of the response. */
 export type Result = Omit<Outcome, 'answer'>
@@ -87,21 +87,25 @@ export async function settle(db: Db, taken: Taken, outcome: Result): Promise<voi
   const wait = WAITS_SECONDS[taken.attempt - 1]
   const seconds = wait === undefined ? null : Math.min(Math.max(wait, after), WAITS_SECONDS.at(-1)!)
   const why = isSent ? null : (error ?? `Status ${status}.`)
-  await db.query(SETTLE, [taken.projectId, taken.id, taken.attempt, isSent, seconds, why, taken.destination.id])
+  const { id, kind, shown } = taken.destination
+  await db.query(SETTLE, [taken.projectId, taken.id, taken.attempt, isSent, seconds, why, id, kind, shown])
 }
 
+// The outcome of an address that has been replaced since says nothing about the present one, which is sent the message.
 const SETTLE = `
-  with settled as (
+  with present as materialized (
+    select from alert_destinations where project_id = $1 and id = $7 and kind = $8 and shown = $9 for no key update
+  ), settled as (
     update alert_messages set
       status = case when $4 then 'sent' when $5::int is null then 'failed' else 'pending' end,
       next_attempt_at = case when not $4 then db_clock() + make_interval(secs => $5::int) end,
       finished_at = case when $4 or $5::int is null then db_clock() end, scheduled_at = db_clock(), error = $6
-    where project_id = $1 and id = $2 and attempts = $3 and status = 'pending'
+    where project_id = $1 and id = $2 and attempts = $3 and status = 'pending' and exists (select from present)
   )
   update alert_destinations set last_error = $6,
     last_sent_at = case when $4 then db_clock() else last_sent_at end,
     failing_since = case when not $4 then coalesce(failing_since, db_clock()) end
-  where project_id = $1 and id = $7`
+  where project_id = $1 and id = $7 and exists (select from present)`
 
 /** Returns a message to the queue without an attempt, because this process stops. */
 export async function giveBack(db: Db, { projectId, id, attempt }: Taken): Promise<void> {

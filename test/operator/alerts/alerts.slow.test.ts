@@ -242,6 +242,28 @@ test('another address of a destination is sent at once what waits for its next a
   assert.deepEqual([receiver.arrivals.length, at], [4, [1, 1]])
 })
 
+test('an address that is replaced during an attempt: its outcome is ignored, and the present address is sent the message', async () => {
+  const begun = Promise.withResolvers<() => void>()
+  const old = await startReceiver((_, response) => {
+    begun.resolve(() => response.writeHead(500).end())
+    return undefined
+  })
+  await put('alert-destinations/hook', { kind: 'webhook', address: old.url })
+  await put('alerts/low', low)
+  const attempts = twice()
+  const fail = await begun.promise
+  await put('alert-destinations/hook', { kind: 'webhook', address: `${receiver.url}/hook` })
+  fail()
+  await attempts
+  await again()
+  await old.close()
+  assert.deepEqual([old.arrivals.length, arrived('/hook').length], [1, 1])
+  const [hook] = await rows(
+    `select last_error, failing_since from alert_destinations where project_id = $1 and id = 'hook'`,
+  )
+  assert.deepEqual(hook, { last_error: null, failing_since: null })
+})
+
 test('figures that are not complete are reported once, and the rules are decided when they are', async () => {
   await put('alerts/low', low)
   await rows(`insert into figure_marks (project_id, family, day) values ($1, 'visits', '2027-03-09')`)
