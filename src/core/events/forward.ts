@@ -47,6 +47,10 @@ export async function* forwardEvents(
       const keys = (await signingKeys({ db, seal }, new Set([projectId]))).get(projectId)
       if (!keys)
         throw new Refusal(`The secret key of the project "${projectId}" cannot be decrypted: run "tundish doctor".`)
+      if (keys.length === 0)
+        throw new Refusal(
+          `The project "${projectId}" has no full key, so its webhooks cannot be signed: "tundish keys create --project ${projectId}" makes one.`,
+        )
       const body = eventBody(event)
       const beganMs = performance.now()
       const headers = deliveryHeaders(event.id!, Math.floor(Date.now() / 1000), body, keys)

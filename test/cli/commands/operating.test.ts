@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { webhookSecret } from '../../../src/core/tenants/key-text.ts'
@@ -107,6 +108,24 @@ test('webhook listen forwards each new event of its kinds once, signed, without 
     listener.kill('SIGKILL')
     await receiver.close()
   }
+})
+
+test('webhook listen ends with a sentence at the first event that no key of the project can sign', async () => {
+  const receiver = await startReceiver()
+  await json('project', 'create', 'keyless', '--org', ORGANIZATION)
+  const { data } = await json('keys', 'list', '--project', 'keyless')
+  await json('keys', 'revoke', data[0].id, '--project', 'keyless')
+  const listener = spawnTundish(['webhook', 'listen', '--project', 'keyless', '--forward-to', receiver.url], env)
+  const stderr = text(listener.stderr)
+  await once(listener.stdout, 'data')
+  await events.event({}, 'keyless')
+  assert.deepEqual(await once(listener, 'exit'), [1, null])
+  assert.match(
+    await stderr,
+    /^The project "keyless" has no full key, so its webhooks cannot be signed: "tundish keys create/,
+  )
+  assert.deepEqual(receiver.arrivals, [])
+  await receiver.close()
 })
 
 test('org show and org set print the same, with the rate limit, and so does project show', async () => {
