@@ -1,6 +1,6 @@
 // Pages of Stripe's list endpoints: newest first, `limit`, `starting_after`, `ending_before` and ranges of `created`.
 import { type Call, type Dialect, inPath, integer, type Route, route, text } from './call.ts'
-import { invalid } from './errors.ts'
+import { invalid, missing } from './errors.ts'
 import { isReference, type Kind, type Objects } from './state.ts'
 
 /** The parameters of every list. */
@@ -31,9 +31,12 @@ export function readRoutes<K extends Kind>(
   ]
 }
 
-/** The objects whose fields have the values that the call names, oldest first. */
+/** The objects whose fields have the values that the call names, oldest first. An object that it names has to exist, as at Stripe. */
 export function matching<K extends Kind>({ state }: Dialect, call: Call, kind: K, fields: readonly string[]) {
   const named = fields.filter((field) => text(call, field))
+  for (const field of named)
+    if (isReference(field) && field !== 'source' && !state.find(field, text(call, field)!))
+      throw missing(field, text(call, field)!, field, 400)
   const indexed = named.find(isReference)
   const found = indexed ? state.related(kind, indexed, text(call, indexed)!) : state.all(kind)
   return found.filter((one) =>

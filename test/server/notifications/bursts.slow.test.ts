@@ -2,11 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Stripe } from 'stripe'
-import { emptyTally } from '../../../src/data/ingest/stripe/tally.ts'
 import { signature } from '../../../src/simulators/stripe/events.ts'
 import { holding } from '../../support/database.ts'
 import { savedCard } from '../../support/simulators.ts'
-import { NOTIFIED_MERCHANT } from '../../support/stripe-billing.ts'
 import { until } from '../../support/time.ts'
 import { setUpStripeShop } from './stripe-shop.ts'
 
@@ -36,24 +34,6 @@ test('charges during a burst of refunds in Stripe’s dashboard are not refused,
 const CUSTOMERS = 15
 const CHANGES = 10
 
-/** The project follows the account, and only by notifications: neither a command nor the server reads the list of events. */
-async function followByNotifications(): Promise<void> {
-  const { db } = setup.billing
-  const { id, projectId } = setup.shop
-  await db.query(
-    `insert into stripe_imports (organization_id, project_id, psp_merchant_id, options, background, status, step,
-       events_since, tally, started_at, updated_at)
-     values ($1, $2, $3, '{"follow": true}', false, 'following', 'events', db_clock(), $4, db_clock(), db_clock())`,
-    [id, projectId, NOTIFIED_MERCHANT, JSON.stringify(emptyTally())],
-  )
-  await until('no reading of the list of events to be under way', async () => {
-    const rows = await db.query(`
-      update merchant_accounts set notifications_due_at = db_clock() + interval '30 minutes'
-      where notifications_lease_until is null returning 1`)
-    return rows.length === 1
-  })
-}
-
 async function send(event: object): Promise<number> {
   const body = JSON.stringify(event)
   const header = signature(body, [setup.account.secret], Math.floor(Date.now() / 1000))
@@ -75,7 +55,7 @@ const pending = async () => {
 }
 
 test('150 notifications of a followed account at once: 200 before they are handled, each object read once, and all applied', async () => {
-  await followByNotifications()
+  await setup.followByNotifications()
   await setup.stripe.control('/events', { isOff: true })
   const client = setup.stripe.client()
   const customers = await Promise.all(Array.from({ length: CUSTOMERS }, () => client.customers.create({})))

@@ -1,15 +1,18 @@
 // An organization whose account at Stripe sends notifications to the server.
 import { after, before } from 'node:test'
+import { emptyTally } from '../../../src/data/ingest/stripe/tally.ts'
 import type { Organization } from '../../support/billing.ts'
 import {
   connectStripe,
+  NOTIFIED_MERCHANT,
   type StripeAccount,
   type StripeBilling,
   startStripeBilling,
 } from '../../support/stripe-billing.ts'
+import { until } from '../../support/time.ts'
 
-/** For the tests of a file: the organization on its own server and simulator. */
-export function setUpStripeShop() {
+/** For the tests of a file: the organization on its own server and simulator. `isFollowed`: its project follows the account. */
+export function setUpStripeShop({ isFollowed = false } = {}) {
   let billing: StripeBilling
   let shop: Organization
   let account: StripeAccount
@@ -17,6 +20,7 @@ export function setUpStripeShop() {
     billing = await startStripeBilling()
     shop = await billing.organization()
     account = await connectStripe(billing, shop)
+    if (isFollowed) await followByNotifications(billing, shop)
   })
   after(() => billing.stop())
   return {
@@ -41,6 +45,23 @@ export function setUpStripeShop() {
       const [movement] = await billing.charged(orderId)
       return { user, orderId, charge: movement!.id }
     },
+    followByNotifications: () => followByNotifications(billing, shop),
     isActive: async (user: string): Promise<boolean> => (await shop.consumables(user))[0].is_active,
   }
+}
+
+/** The project follows the account, and only by notifications: neither a command nor the server reads the list of events. */
+async function followByNotifications({ db }: StripeBilling, shop: Organization): Promise<void> {
+  await db.query(
+    `insert into stripe_imports (organization_id, project_id, psp_merchant_id, options, background, status, step,
+       events_since, tally, started_at, updated_at)
+     values ($1, $2, $3, '{"follow": true}', false, 'following', 'events', db_clock(), $4, db_clock(), db_clock())`,
+    [shop.id, shop.projectId, NOTIFIED_MERCHANT, JSON.stringify(emptyTally())],
+  )
+  await until('no reading of the list of events to be under way', async () => {
+    const rows = await db.query(`
+      update merchant_accounts set notifications_due_at = db_clock() + interval '30 minutes'
+      where notifications_lease_until is null returning 1`)
+    return rows.length === 1
+  })
 }

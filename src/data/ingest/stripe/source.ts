@@ -13,7 +13,7 @@ import {
 } from '../../../payments/providers/stripe/api.ts'
 import { notPermitted, permissionIn } from '../../../payments/providers/stripe/permissions.ts'
 
-/** The object at which a list continues was deleted at Stripe. */
+/** The objects at which a list could continue were deleted at Stripe. */
 export class CursorGone extends Error {}
 
 /** The secret key has no permission to read a list. */
@@ -63,6 +63,7 @@ const TRIES = 10
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 60_000
 const PAGE = 100
+const CURSOR = 'starting_after'
 
 export class StripeSource {
   readonly #api: StripeApi
@@ -74,24 +75,37 @@ export class StripeSource {
     this.#options = options
   }
 
-  /** One page of a list, newest first, behind the object with the id `after`. */
+  /** One page of a list, newest first, behind the object with the id `after`; an empty one if the list is of an object that is gone. */
   async page<T>(path: string, params: Params, after?: string): Promise<Page<T>> {
-    const asked = { limit: PAGE, ...params, starting_after: after }
+    const asked = { limit: PAGE, ...params, [CURSOR]: after }
     const { status, body, error } = await this.#get(path, asked, (given) => isPage(given, after))
-    if (after !== undefined && error['code'] === 'resource_missing') throw new CursorGone()
+    if (error['code'] === 'resource_missing') {
+      if (after !== undefined && (error['param'] ?? CURSOR) === CURSOR) throw new CursorGone()
+      return { data: [], hasMore: false }
+    }
     if (status !== 200) throw refusal(path, status, error)
     return { data: body['data'] as T[], hasMore: body['has_more'] === true }
   }
 
   /** All pages of a list. */
   async *pages<T extends { id: string }>(path: string, params: Params, from?: string): AsyncGenerator<T[]> {
-    let after = from
+    let before = from === undefined ? [] : [from]
     for (;;) {
-      const { data, hasMore } = await this.page<T>(path, params, after)
+      const { data, hasMore } = await this.#pageBehind<T>(path, params, before)
       if (data.length > 0) yield data
       if (!hasMore || data.length === 0) return
-      after = data.at(-1)!.id
+      before = data.map(({ id }) => id)
     }
+  }
+
+  /** The page behind the last of these objects that was not deleted since it was read. */
+  async #pageBehind<T>(path: string, params: Params, before: string[]): Promise<Page<T>> {
+    for (const after of before.toReversed()) {
+      const page = await this.page<T>(path, params, after).catch(unlessGone)
+      if (page) return page
+    }
+    if (before.length > 0) throw new CursorGone()
+    return this.page<T>(path, params)
   }
 
   /** One object; undefined when Stripe does not have it, or does not show it with these expansions. */
@@ -149,6 +163,10 @@ export class StripeSource {
     await this.#options.takeTurn?.(signal)
     signal.throwIfAborted()
   }
+}
+
+function unlessGone(error: unknown): undefined {
+  if (!(error instanceof CursorGone)) throw error
 }
 
 const isObject = (body: Fields) => typeof body['id'] === 'string'

@@ -4,9 +4,11 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
+import { StripeSource } from '../../../../src/data/ingest/stripe/source.ts'
 import { figuresOf } from '../../../../src/data/ingest/stripe/tally.ts'
+import { systemClock } from '../../../../src/lib/clock.ts'
 import { line, storeOrder } from '../../../support/imports.ts'
-import { savedCard } from '../../../support/simulators.ts'
+import { savedCard, TEST_KEY } from '../../../support/simulators.ts'
 import { differences, openStripeImports, serveInPlace } from './stripe-imports.ts'
 
 const all = await openStripeImports()
@@ -204,6 +206,25 @@ test('a list whose place was deleted in between is read from its beginning', asy
   await stripe.customers.del(gone.id)
   const state = await all.run(project)
   assert.deepEqual([state.status, differences(state).map(({ kind }) => kind)], ['done', []])
+})
+
+test('a list whose last read objects are deleted between two pages goes on behind the others, with none twice', async () => {
+  const { stripe, simulator } = all
+  for (const name of ['One', 'Two', 'Three', 'Four', 'Five']) await stripe.customers.create({ name })
+  const { signal } = new AbortController()
+  const connection = { secretKey: TEST_KEY, apiUrl: simulator.url, clock: systemClock, callsPerSecond: 1000, signal }
+  const source = new StripeSource(connection)
+  const read: string[] = []
+  let isFirst = true
+  for await (const page of source.pages<{ id: string }>('/v1/customers', { limit: 3 })) {
+    read.push(...page.map(({ id }) => id))
+    if (isFirst) for (const id of read.slice(1)) await stripe.customers.del(id)
+    isFirst = false
+  }
+  source.close()
+  const left = []
+  for await (const { id } of stripe.customers.list({ limit: 100 })) left.push(id)
+  assert.deepEqual(read.toSpliced(1, 2), left)
 })
 
 test('texts that are longer than here are cut or left out, and named, and nothing else is lost', async () => {
