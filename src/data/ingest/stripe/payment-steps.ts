@@ -41,7 +41,7 @@ export async function convertCharges(context: Context, all: Charge[]): Promise<L
   const references = [
     ...(await missingCustomers(context, charges.flatMap(customerReference))),
     ...subscriptions.lines,
-    ...charges.filter((charge) => customerOf(charge) === undefined).flatMap(guestLines),
+    ...(await guests(context, charges)),
   ]
   const intentOf = (charge: Charge) => idOf(charge.payment_intent) ?? ''
   const checkouts = await context.checkouts.find(charges.map(intentOf))
@@ -165,8 +165,12 @@ async function chargeOf({ source }: Context, { charge, payment_intent }: OfCharg
 
 async function chargeReferences(context: Context, objects: { charge: Charge }[]): Promise<Line[]> {
   const charges = objects.map(({ charge }) => charge)
-  const guests = charges.filter((charge) => customerOf(charge) === undefined)
-  return [...(await missingCustomers(context, charges.flatMap(customerReference))), ...guests.flatMap(guestLines)]
+  return [...(await missingCustomers(context, charges.flatMap(customerReference))), ...(await guests(context, charges))]
+}
+
+async function guests(context: Context, charges: Charge[]): Promise<Line[]> {
+  const own = charges.filter((charge) => customerOf(charge) === undefined)
+  return (await each(context, own, guestLines)).flat()
 }
 
 function customerReference({ customer, created }: Charge): Reference[] {

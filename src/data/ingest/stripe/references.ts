@@ -1,7 +1,7 @@
 // Reads objects that other objects refer to and that are not stored, because they are older than `since` or were deleted.
 import type { Stripe } from 'stripe'
 import { complete, type Prices } from './complete.ts'
-import type { Context } from './context.ts'
+import type { Context, Referred } from './context.ts'
 import { idOf, type Line, recordId } from './convert.ts'
 import { type AnyCustomer, customerLines, deletedCustomerLines } from './customers.ts'
 import { each } from './each.ts'
@@ -15,30 +15,34 @@ export interface Reference {
 }
 
 /** The lines of customers that are not stored. */
-export async function missingCustomers({ source, target, known }: Context, references: Reference[]): Promise<Line[]> {
-  const byId = new Map(references.map((one) => [idOf(one.customer)!, one]))
-  const stored = await known('profiles', [...byId.keys()].map(recordId))
-  const lines: Line[] = []
-  for (const [id, { customer, seenAt }] of byId) {
-    if (stored.has(recordId(id))) continue
+export async function missingCustomers(context: Context, references: Reference[]): Promise<Line[]> {
+  const { source, target, known } = context
+  const missing = await unknown(
+    known,
+    'profiles',
+    references.map((one) => ({ ...one, id: idOf(one.customer)! })),
+  )
+  const lines = await each(context, missing, async ({ id, customer, seenAt }) => {
     const found = typeof customer === 'string' ? await source.one<AnyCustomer>('customers', id) : customer
-    lines.push(...(found && !found.deleted ? customerLines(found, target) : deletedCustomerLines(id, seenAt)))
-  }
-  return lines
+    return found && !found.deleted ? customerLines(found, target) : deletedCustomerLines(id, seenAt)
+  })
+  return lines.flat()
 }
 
 /** The lines of products that are not stored. */
-async function missingProducts(context: Context, references: { product: string; seenAt: number }[]): Promise<Line[]> {
-  const { source, known } = context
-  const byId = new Map(references.map((one) => [one.product, one]))
-  const stored = await known('products', [...byId.keys()].map(recordId))
-  const lines: Line[] = []
-  for (const [id, { seenAt }] of byId) {
-    if (stored.has(recordId(id))) continue
-    const found = await source.one<Stripe.Product>('products', id)
-    lines.push(found ? await productWithPrices(context, found) : missingProductLine(id, seenAt))
-  }
-  return lines
+async function missingProducts(context: Context, references: { id: string; seenAt: number }[]): Promise<Line[]> {
+  const missing = await unknown(context.known, 'products', references)
+  return each(context, missing, async ({ id, seenAt }) => {
+    const found = await context.source.one<Stripe.Product>('products', id)
+    return found ? productWithPrices(context, found) : missingProductLine(id, seenAt)
+  })
+}
+
+/** Those that are not stored; of several with one id the last. */
+async function unknown<T extends { id: string }>(known: Context['known'], table: Referred, given: T[]): Promise<T[]> {
+  const byId = new Map(given.map((one) => [one.id, one]))
+  const stored = await known(table, [...byId.keys()].map(recordId))
+  return [...byId.values()].filter(({ id }) => !stored.has(recordId(id)))
 }
 
 /**
@@ -73,13 +77,15 @@ export async function subscriptionLines(context: Context, found: Stripe.Subscrip
       subscription: completed.subscription,
     }
   })
-  const references = converted.map(({ subscription: { customer, created, items } }) => ({
-    ...{ customer, seenAt: created },
-    product: productOf(items.data[0]!.price),
+  const subscriptions = converted.map(({ subscription }) => subscription)
+  const customers = subscriptions.map(({ customer, created }) => ({ customer, seenAt: created }))
+  const products = subscriptions.map(({ items, created }) => ({
+    id: productOf(items.data[0]!.price),
+    seenAt: created,
   }))
   return [
-    ...(await missingCustomers(context, references)),
-    ...(await missingProducts(context, references)),
+    ...(await missingCustomers(context, customers)),
+    ...(await missingProducts(context, products)),
     ...converted.map(({ line }) => line),
   ]
 }

@@ -167,3 +167,26 @@ test('a payment in a currency that is no longer legal tender is imported', async
   ])
   assert.equal((await one('transactions', project, 'ch_lev'))[0]!.currency, 'BGN')
 })
+
+test('a customer or product that cannot be stored ends no import where others refer to it', async () => {
+  const project = await all.imports.project()
+  const { stripe } = all
+  const { customer, payment_method } = await savedCard(stripe)
+  const product = await stripe.products.create({ name: 'Sold by the month' })
+  const price = { product: product.id, currency: 'usd', unit_amount: 700, recurring: { interval: 'month' } } as const
+  const items = [{ price: (await stripe.prices.create(price)).id }]
+  await stripe.subscriptions.create({ customer, items, default_payment_method: payment_method })
+  const guest = { id: 'ch_guest', customer: null, payment_intent: null, balance_transaction: null, created: 10 ** 12 }
+  const [made] = (await stripe.refunds.list({ charge: ids.charge })).data
+  await put(
+    { ...(await stripe.customers.retrieve(customer)), created: 10 ** 12 },
+    { ...product, created: 10 ** 12 },
+    { ...(await stripe.charges.retrieve(ids.charge)), ...guest },
+    { ...made!, id: 're_guest', charge: 'ch_guest', payment_intent: null, balance_transaction: null },
+  )
+  const lines: string[] = []
+  const state = await all.run(project, {}, { onRejected: (line) => lines.push(line) })
+  assert.equal(state.status, 'done')
+  for (const id of [customer, product.id, 'ch_guest'])
+    assert.ok(lines.includes(`${id} has a time that cannot be stored: 1000000000000`), lines.join('\n'))
+})
