@@ -47,15 +47,16 @@ export const productRoutes = [
   route('POST', '/v1/products/:id', PRODUCT_FIELDS, updateProduct),
   route('POST', '/v1/prices', PRICE_FIELDS, createPrice),
   route('GET', '/v1/prices', [...LIST_PARAMS, 'active', 'product'], (dialect, call) =>
-    list(call, activeOnes(call, matching(dialect, call, 'price', ['product']))),
+    list(call, activeOnes(call, matching(dialect, call, 'price', ['product']), true)),
   ),
   route('GET', '/v1/prices/:id', [], (dialect, call) => inPath(dialect, call, 'price')),
   route('POST', '/v1/prices/:id', ['active', 'metadata', 'nickname'], updatePrice),
 ]
 
-/** Without `active` both are listed, as at Stripe. */
-function activeOnes<T extends { active: boolean }>(call: Call, objects: T[]): T[] {
-  return call.params['active'] === undefined ? objects : objects.filter(({ active }) => active === flag(call, 'active'))
+/** Without `active` both are listed of products, and of prices the active ones, as Stripe's reference says. */
+function activeOnes<T extends { active: boolean }>(call: Call, objects: T[], unasked?: boolean): T[] {
+  const asked = call.params['active'] === undefined ? unasked : flag(call, 'active')
+  return asked === undefined ? objects : objects.filter(({ active }) => active === asked)
 }
 
 function createProduct(dialect: Dialect, call: Call): object {

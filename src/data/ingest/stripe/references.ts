@@ -90,10 +90,15 @@ export async function subscriptionLines(context: Context, found: Stripe.Subscrip
   ]
 }
 
-/** The line of a product with all its prices, including inactive ones; a price that cannot be imported is left out. */
+/** The line of a product with all its prices, the newest first; a price that cannot be imported is left out. */
 export async function productWithPrices(context: Context, product: Stripe.Product): Promise<Line> {
-  const prices: Stripe.Price[] = []
-  const params = { product: product.id, expand: ['data.tiers'] }
-  for await (const page of context.source.pages<Stripe.Price>('/v1/prices', params)) prices.push(...page)
-  return productLine(product, await each(context, prices, priceOf))
+  const prices = new Map<string, Stripe.Price>()
+  // Stripe's reference says that the list has the active prices alone unless the others are asked for.
+  for (const active of [true, false]) {
+    const params = { product: product.id, active, expand: ['data.tiers'] }
+    for await (const page of context.source.pages<Stripe.Price>('/v1/prices', params))
+      for (const price of page) prices.set(price.id, price)
+  }
+  const all = [...prices.values()].sort((one, other) => other.created - one.created)
+  return productLine(product, await each(context, all, priceOf))
 }

@@ -110,6 +110,22 @@ test('changes while no process follows are imported later', async () => {
   assert.equal((await one('profiles', customer)).phone, '+15550001')
 })
 
+test('a price that is archived there is archived here, and stays with its product', async () => {
+  const { stripe } = all
+  const [old, current] = [await monthly(), await monthly()]
+  const product = String(current.product)
+  const other = await stripe.prices.create({ product, currency: 'usd', unit_amount: 900 })
+  await stripe.prices.update(other.id, { active: false })
+  await stripe.prices.update(old.id, { active: false })
+  assert.deepEqual((await all.run(project)).tally.rejects, [])
+  const statuses = async (id: string) =>
+    (JSON.parse(String((await one('products', id)).prices)) as { id: string; status: string }[])
+      .map((price) => `${price.id} ${price.status}`)
+      .sort()
+  assert.deepEqual(await statuses(product), [`${current.id} active`, `${other.id} archived`].sort())
+  assert.deepEqual(await statuses(String(old.product)), [`${old.id} archived`])
+})
+
 test('a product that is deleted there is archived here, and one that is not known makes none', async () => {
   await all.imports.run(project, [line.product({ id: 'prod_gone', status: 'active' })])
   const created = Math.floor(Date.now() / 1000)
