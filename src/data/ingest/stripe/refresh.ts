@@ -22,6 +22,7 @@ interface EventObject {
   product?: string | { id: string }
   invoice?: string | { id: string } | null
   subscription?: string | { id: string } | null
+  released_subscription?: string | null
   parent?: Pick<NonNullable<Stripe.Invoice['parent']>, 'subscription_details'> | null
 }
 
@@ -86,6 +87,11 @@ function changedWith(
     const [subscription, customer] = [idOf(object.subscription), idOf(object.customer)]
     if (subscription) return [{ collection: 'subscriptions', id: subscription }]
     return customer ? [{ collection: DISCOUNTS, id: customer }] : []
+  }
+  if (object.object === 'subscription_schedule') {
+    // A subscription has a note while a schedule may change its price. One that was released names it in another field.
+    const id = idOf(object.subscription) ?? idOf(object.released_subscription)
+    return id ? [{ collection: 'subscriptions', id }] : []
   }
   if (object.object === 'price') return [{ collection: 'products', id: idOf(object.product)! }]
   if (object.object === 'payment_intent') return [{ collection: INTENTS, id: object.id }]

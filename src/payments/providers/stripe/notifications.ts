@@ -46,6 +46,7 @@ const NAMING = [
   'charge',
   'invoice',
   'subscription',
+  'released_subscription',
   'balance_transaction',
   'failure_balance_transaction',
 ]

@@ -102,6 +102,29 @@ test('customers, products, subscriptions, payments, refunds and disputes change 
   assert.equal((await following).status, 'following')
 })
 
+test('a schedule that is made or released there has its subscription read again', async () => {
+  const { stripe, simulator } = all
+  const controller = new AbortController()
+  const following = all.run(project, { follow: true }, { signal: controller.signal })
+  const { customer } = await savedCard(stripe)
+  const { id } = await stripe.subscriptions.create({ customer, items: [{ price: (await monthly()).id }] })
+  await until('the subscription', async () => (await one('subscriptions', id))?.status === 'active')
+  const schedule = { id: 'sub_sched_1', object: 'subscription_schedule' }
+  const change = async (what: string, named: object, scheduled: object) => {
+    const data = { object: { ...schedule, ...named } }
+    const created = Math.floor(Date.now() / 1000)
+    const event = { id: `evt_${what}`, object: 'event', type: `subscription_schedule.${what}`, created, data }
+    const subscription = { ...(await stripe.subscriptions.retrieve(id)), ...scheduled }
+    await simulator.control('/objects', { objects: [subscription, event] })
+  }
+  await change('created', { subscription: id, released_subscription: null }, { schedule: schedule.id })
+  await until('the note', async () => (await one('subscriptions', id)).price_note !== null)
+  await change('released', { subscription: null, released_subscription: id }, { schedule: null })
+  await until('the note to go', async () => (await one('subscriptions', id)).price_note === null)
+  controller.abort()
+  await following
+})
+
 test('changes while no process follows are imported later', async () => {
   const { stripe } = all
   const { customer } = await savedCard(stripe)
