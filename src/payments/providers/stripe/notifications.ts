@@ -105,7 +105,8 @@ function hintOf(type: string, event: Fields): Hint {
     return chargeTransactionId ? { about: 'dispute', chargeTransactionId } : NOTHING
   if (family === 'refund' || type === 'charge.refunded' || type.startsWith('charge.refund.'))
     return chargeTransactionId ? { about: 'refund', chargeTransactionId } : NOTHING
-  if (family === 'payment_method') {
+  const isCardOfOlderApi = type.startsWith('customer.source.') && object['object'] === 'card'
+  if (family === 'payment_method' || isCardOfOlderApi) {
     const token = textOf(object['id'])
     return token ? { about: 'card', token } : NOTHING
   }

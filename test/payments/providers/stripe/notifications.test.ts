@@ -13,3 +13,10 @@ test('the outcome of a payment is about the charge; its creation, which is sent 
     assert.deepEqual(hintOf(`payment_intent.${outcome}`, payment), charge)
   assert.deepEqual(hintOf('payment_intent.created', payment), { about: 'nothing' })
 })
+
+test('a card of the older API is a saved card, and what else a customer may pay with is not', () => {
+  const card = { id: 'card_1', object: 'card', customer: 'cus_1' }
+  for (const change of ['created', 'updated', 'expiring', 'deleted'])
+    assert.deepEqual(hintOf(`customer.source.${change}`, card), { about: 'card', token: 'card_1' })
+  assert.deepEqual(hintOf('customer.source.deleted', { id: 'ba_1', object: 'bank_account' }), { about: 'nothing' })
+})
