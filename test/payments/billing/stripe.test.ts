@@ -47,6 +47,17 @@ const declines: [token: string, sentence: string, code: string][] = [
     'currency_not_supported',
   ],
   ['pm_sim_decline_incorrect_cvc', 'Your card can no longer be used. Please use another card.', 'incorrect_cvc'],
+  ['pm_sim_decline_expired_payment_method', 'Your card has expired.', 'expired_payment_method'],
+  [
+    'pm_sim_decline_payment_intent_action_required',
+    'Your bank asks you to confirm the payment, which is not possible here. Please use another card.',
+    'payment_intent_action_required',
+  ],
+  [
+    'pm_sim_decline_card_decline_rate_limit_exceeded',
+    'Your bank could not process the payment. Please try again later.',
+    'card_decline_rate_limit_exceeded',
+  ],
   [
     'pm_card_authenticationRequired',
     'Your bank asks you to confirm the payment, which is not possible here. Please use another card.',

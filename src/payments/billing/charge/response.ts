@@ -84,6 +84,7 @@ export function chargeEvent(order: Settled): Event {
   return { type: `charge.${order.status}`, object_id: order.order_id, profile_id, data }
 }
 
+const AUTHENTICATION = 'Your bank asks you to confirm the payment, which is not possible here. Please use another card.'
 const TRY_LATER = 'Your bank could not process the payment. Please try again later.'
 const LIMIT = "Your card's limit is reached. Please use another card."
 const NOT_WITH_THIS_CARD = 'This payment is not possible with your card. Please use another card.'
@@ -92,14 +93,14 @@ const CARD_DATA = 'Your card can no longer be used. Please use another card.'
 // Decline codes of Stripe, which the simulator uses too, and of Primer, in small letters.
 const SENTENCES = new Map<string, string>([
   ['insufficient_funds', 'Your card has insufficient funds.'],
-  ['expired_card', 'Your card has expired.'],
-  [
-    'authentication_required',
-    'Your bank asks you to confirm the payment, which is not possible here. Please use another card.',
-  ],
+  ...sentenceFor('Your card has expired.', 'expired_card expired_payment_method'),
+  ...sentenceFor(
+    AUTHENTICATION,
+    'authentication_required payment_intent_action_required requires_action_not_handled payment_intent_authentication_failure',
+  ),
   ...sentenceFor(
     TRY_LATER,
-    'processing_error try_again_later issuer_not_available issuer_temporarily_unavailable reenter_transaction approve_with_id',
+    'processing_error try_again_later card_decline_rate_limit_exceeded issuer_not_available issuer_temporarily_unavailable reenter_transaction approve_with_id',
   ),
   ...sentenceFor(LIMIT, 'card_velocity_exceeded withdrawal_count_limit_exceeded withdrawal_limit_exceeded'),
   ...sentenceFor(
@@ -108,7 +109,7 @@ const SENTENCES = new Map<string, string>([
   ),
   ...sentenceFor(
     CARD_DATA,
-    'incorrect_number incorrect_cvc incorrect_zip invalid_number invalid_card_number invalid_cvc invalid_account',
+    'incorrect_number incorrect_cvc incorrect_zip incorrect_postal_code invalid_number invalid_card_number invalid_cvc invalid_account',
   ),
   ...sentenceFor(CARD_DATA, 'invalid_expiry_month invalid_expiry_year new_account_information_available'),
 ])
