@@ -13,8 +13,11 @@ const sum = (what: string, condition = 'true') => `
    where e.organization_id = o.organization_id and e.payout_id = o.payout_id and e.psp = o.psp
      and e.psp_merchant_id = o.psp_merchant_id and ${IS_MOVEMENT})`
 const CHARGES = `e.type in ('charge', 'payment')`
-const REFUNDS = `e.type in ('refund', 'payment_refund', 'refund_failure', 'payment_failure_refund')`
-const FEES = `e.type in ('stripe_fee', 'stripe_fx_fee', 'tax_fee')`
+// Some fees, and the failures of older refunds, are adjustments at Stripe, which only its category tells apart.
+const ofType = (types: string, category: string) =>
+  `(e.type in (${types}) or (e.type = 'adjustment' and e.category is not distinct from '${category}'))`
+const REFUNDS = ofType(`'refund', 'payment_refund', 'refund_failure', 'payment_failure_refund'`, 'refund_failure')
+const FEES = ofType(`'stripe_fee', 'stripe_fx_fee', 'tax_fee'`, 'fee')
 const part = (description: string, sql: string) => decimal(description, { sql, example: 12.5 })
 
 export const payout = shape('Payout', 'o', {

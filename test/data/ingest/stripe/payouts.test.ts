@@ -211,18 +211,21 @@ test('an import that has read a payout before it failed does not take back what 
 
 test('each kind of entry is in its part, and entries of another account with the same id are not', async () => {
   const { query } = all.imports.db
-  const account = async (merchant: string, entries: [type: string, amount: number, fee?: number][]) => {
+  const account = async (
+    merchant: string,
+    entries: [type: string, amount: number, fee?: number, category?: string][],
+  ) => {
     const net = entries.reduce((sum, [, amount, fee = 0]) => sum + amount - fee, 0)
     await query(
       `insert into provider_payouts (organization_id, psp, psp_merchant_id, payout_id, amount, currency_code, status, is_automatic, created_at, arrives_on)
        values ($1, 'stripe', $2, 'po_same', $3, 'USD', 'paid', true, '2026-10-01', '2026-10-02')`,
       [project.organizationId, merchant, net],
     )
-    for (const [n, [type, amount, fee = 0]] of entries.entries())
+    for (const [n, [type, amount, fee = 0, category = null]] of entries.entries())
       await query(
-        `insert into balance_entries (organization_id, psp, psp_merchant_id, entry_id, payout_id, type, amount, fee, net, currency_code, source, entered_at)
-         values ($1, 'stripe', $2, $3, 'po_same', $4, $5, $6, $5::numeric - $6::numeric, 'USD', $7, '2026-09-30')`,
-        [project.organizationId, merchant, `txn_${n}`, type, amount, fee, type === 'payout' ? 'po_same' : `x_${n}`],
+        `insert into balance_entries (organization_id, psp, psp_merchant_id, entry_id, payout_id, type, category, amount, fee, net, currency_code, source, entered_at)
+         values ($1, 'stripe', $2, $3, 'po_same', $4, $7, $5, $6, $5::numeric - $6::numeric, 'USD', 'x_' || $3, '2026-09-30')`,
+        [project.organizationId, merchant, `txn_${n}`, type, amount, fee, category],
       )
   }
   await account('one', [
@@ -236,6 +239,8 @@ test('each kind of entry is in its part, and entries of another account with the
     ['stripe_fx_fee', -0.25],
     ['tax_fee', -0.75],
     ['adjustment', -20, 15],
+    ['adjustment', -1, 0, 'fee'],
+    ['adjustment', 2, 0, 'refund_failure'],
     ['payout_failure', 7],
     ['application_fee', 30],
     ['application_fee_refund', -4],
@@ -258,6 +263,6 @@ test('each kind of entry is in its part, and entries of another account with the
         ].join(' '),
       )
       .sort(),
-    ['one 13 129.5 150 -13 -19 -1.5 13 0', 'two 1 991 1000 0 -9 0 0 0'],
+    ['one 15 130.5 150 -11 -19 -2.5 13 0', 'two 1 991 1000 0 -9 0 0 0'],
   )
 })
