@@ -157,6 +157,10 @@ export async function* eachItem(page: (after: string | undefined) => Promise<Pag
   } while (after !== undefined)
 }
 
+/** Whether Stripe does not have the object. A 404 without Stripe's error may be that of a proxy, and says nothing about the object. */
+export const isMissing = ({ status, error }: Pick<StripeResponse, 'status' | 'error'>): boolean =>
+  status === 404 && (error['code'] === 'resource_missing' || error['type'] === 'invalid_request_error')
+
 /** The error for an unusable response: its status and Stripe's code, but not Stripe's message, which may contain customer ids. */
 export function responseError(status: number, error: Fields): ProviderError {
   const code = [error['code'], error['type']].find((word) => typeof word === 'string')

@@ -31,6 +31,27 @@ test('unknown where Stripe rejects a refund that it knows and is gone before its
   assert.deepEqual(again, { outcome: 'unknown', why: 'no connection was made (ECONNREFUSED)' })
 })
 
+test('what Stripe does not have is missing, and a 404 of a proxy in front of it says nothing', async (t) => {
+  let body: object = { error: { type: 'invalid_request_error', code: 'resource_missing' } }
+  const proxy = createServer((_request, response) => {
+    response.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  t.after(() => proxy.close())
+  const apiUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  const stripe = account.adapter({ apiUrl })
+  const all = async () => [
+    await stripe.savedCard('pm_1'),
+    await stripe.payerOf('pi_1'),
+    await stripe.feeOf('txn_1'),
+    await stripe.eraseCustomer('cus_1', 'empty'),
+  ]
+  assert.deepEqual(await all(), [undefined, undefined, undefined, { outcome: 'erased' }])
+  body = { message: 'no Route matched with those values' }
+  const unknown = { outcome: 'unknown', why: 'returned status 404' }
+  assert.deepEqual(await all(), [unknown, unknown, unknown, unknown])
+})
+
 /** Passes calls on to a server and accepts no connection from the first response with this status on. */
 async function relayUntil(target: string, status: number): Promise<string> {
   const relay = createServer(async (request, response) => {
