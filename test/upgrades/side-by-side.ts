@@ -140,6 +140,9 @@ async function closeMonth({ command, importByOld }: Programs): Promise<void> {
 export async function awaitAlert(command: Programs['command']): Promise<void> {
   const receiver = await startReceiver()
   try {
+    // In the first hour of a day no rule is decided about the day before.
+    const hour = new Date().getUTCHours()
+    if (hour === 0) await command('project', 'set', 'shop', '--time-zone', 'Asia/Kolkata')
     await command(
       'alert',
       'destination',
