@@ -79,7 +79,7 @@ export function minorMoney(value: number | string | null, currency: string): Pie
 
 export function percent(value: number | null | undefined): Piece {
   if (value === null || value === undefined) return NONE
-  return `${(value * 100).toFixed(1).replace(/\B(?=(\d{3})+\.)/g, ',')}%`
+  return `${FIXED[1]!.format((value * 100).toFixed(1) as Intl.StringNumericLiteral)}%`
 }
 
 type Value = number | null | undefined

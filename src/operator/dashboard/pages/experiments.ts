@@ -56,7 +56,7 @@ function verdictOf({ variants, control, wrong_split, split_p }: Experiment): Pie
   if (compared.every(({ against }) => against.verdict === 'worse')) return `“${control}” is better than all others.`
   const [needed] = compared.flatMap(({ against }) => against.people_needed ?? [])
   return needed
-    ? `No verdict yet: a difference as small as this needs ${needed.toLocaleString('en-US')} more ${needed === 1 ? 'person' : 'people'} in each variant.`
+    ? html`No verdict yet: a difference as small as this needs ${plural(needed, 'more person', 'more people')} in each variant.`
     : 'No verdict yet.'
 }
 
