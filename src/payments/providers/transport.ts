@@ -127,6 +127,15 @@ export function causeOfRejection(status: number): 'credentials' | 'busy' | undef
 }
 
 /**
+ * Throws for an error without the name that all errors of the provider have: it is that of a proxy in between, and says nothing about the
+ * object or the request. A rejection of the call itself may be that of a proxy, too.
+ */
+export function requireOwnError(status: number, name: unknown): void {
+  if (status < 400 || causeOfRejection(status) || typeof name === 'string') return
+  throw new ProviderError(`returned status ${status} with a body of another form`)
+}
+
+/**
  * Runs calls that follow a call to which the provider has responded. If they cannot connect, the outcome must not be `not_begun`,
  * because the first call was sent.
  */

@@ -103,6 +103,24 @@ for (const [name, provider] of Object.entries(providers) as [keyof typeof ODD, P
     earlier.calls = 0
   })
 
+for (const [name, provider] of Object.entries(providers) as [keyof typeof ODD, Provider][])
+  test(`${name}: an error without the provider's name of it, as a proxy sends it, rejects nothing and removes nothing`, async () => {
+    const request = chargeRequest('tok_visa', { providerCustomer: 'customer-1' })
+    const refund = { ...request, chargeTransactionId: 'pi_1', handle: null }
+    for (const status of [400, 404, 422]) {
+      earlier = { status, body: '{"message": "no Route matched with those values"}', calls: 99 }
+      const all = [
+        charging(provider).charge(request),
+        ...[provider.refund(refund), provider.lookUpRefund(refund), provider.lookUp({ ...request, handle: 'pi_1' })],
+        ...[provider.savedCard?.('pm_1'), provider.payerOf?.('pi_1'), provider.eraseCard?.('pm_1')],
+        provider.eraseCustomer?.('customer-1', 'empty', undefined, 'pm_1'),
+      ]
+      for (const result of await Promise.all(all.filter((one) => one !== undefined)))
+        assert.deepEqual(result, { outcome: 'unknown', why: `returned status ${status} with a body of another form` })
+    }
+    earlier.calls = 0
+  })
+
 test('NUL and halves of surrogate pairs, which PostgreSQL does not store, are replaced in names and values', async (t) => {
   const transport = new Transport(() => `http://127.0.0.1:${(server.address() as AddressInfo).port}`, 1)
   t.after(() => transport.close())

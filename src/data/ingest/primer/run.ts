@@ -206,8 +206,9 @@ async function inParallel<T, R>(items: T[], work: (item: T) => Promise<R>): Prom
   return results
 }
 
-/** Whether a later call may succeed: not for a key that is rejected, or an object that cannot be read. */
-const mayPass = ({ message }: ProviderError) => !/^returned (status 4(?!08|09|29)|a|an|\d)/.test(message)
+/** Whether a later call may succeed: not for a key that is rejected, or an object that cannot be read. Another body is that of a proxy. */
+const mayPass = ({ message }: ProviderError) =>
+  !/^returned (status 4(?!08|09|29)\d\d(?! with a body)|a|an|\d)/.test(message)
 
 async function retried<T>({ app, signal }: PrimerImport, call: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {

@@ -128,7 +128,7 @@ export class StripeSource {
     this.#api.close()
   }
 
-  /** A response of 200 whose body is of another form, as a proxy may send it, is repeated like one of an outage. */
+  /** A response whose body is of another form, as a proxy may send it, is repeated like one of an outage. */
   async #get(path: string, params: Params, isWhole: (body: Fields) => boolean): Promise<StripeResponse> {
     const { clock, signal } = this.#options
     for (let attempt = 1; ; attempt += 1) {
@@ -175,7 +175,8 @@ const isObject = (body: Fields) => typeof body['id'] === 'string'
 function troubleOf(response: StripeResponse | ProviderError, isWhole: (body: Fields) => boolean): string | undefined {
   if (response instanceof ProviderError) return response.message
   if (isPassing(response.status)) return `returned status ${response.status}`
-  return response.status === 200 && !isWhole(response.body) ? 'returned a body of another form' : undefined
+  const isOwn = response.status === 200 ? isWhole(response.body) : typeof response.error['type'] === 'string'
+  return isOwn ? undefined : `returned status ${response.status} with a body of another form`
 }
 
 /** Whether the call may succeed later: too many calls, a lock, or an error at Stripe. */

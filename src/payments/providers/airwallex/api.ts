@@ -1,6 +1,6 @@
 // Calls Airwallex's API: a token for each half hour, JSON bodies, and lists by page number.
 import { ProviderError } from '../provider.ts'
-import { fieldsOf, Transport } from '../transport.ts'
+import { fieldsOf, requireOwnError, Transport } from '../transport.ts'
 
 export type Fields = Record<string, unknown>
 
@@ -86,6 +86,7 @@ export class AirwallexApi {
 const MAX_BYTES = 4 * 1024 * 1024
 
 function readResponse({ status, body }: { status: number; body: unknown }): AirwallexResponse {
+  requireOwnError(status, fieldsOf(body)['code'])
   const isGood = status === 200 || status === 201
   return { status: isGood ? 200 : status, body: isGood ? fieldsOf(body) : {}, error: isGood ? {} : fieldsOf(body) }
 }

@@ -1,6 +1,6 @@
 // Calls Primer's API: JSON bodies, a pinned API version, idempotency keys, and paginated lists.
 import { ProviderError } from '../provider.ts'
-import { fieldsOf, Transport } from '../transport.ts'
+import { fieldsOf, requireOwnError, Transport } from '../transport.ts'
 
 export type Fields = Record<string, unknown>
 
@@ -87,12 +87,11 @@ export class PrimerApi {
       },
       signal,
     )
+    const { status } = response
     const fields = fieldsOf(response.body)
-    return {
-      status: response.status,
-      body: response.status === 200 ? fields : {},
-      error: fieldsOf(fields['error']),
-    }
+    const error = fieldsOf(fields['error'])
+    requireOwnError(status, error['errorId'])
+    return { status, body: status === 200 ? fields : {}, error }
   }
 }
 

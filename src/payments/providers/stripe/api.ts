@@ -1,7 +1,7 @@
 // Calls Stripe's API: form-encoded bodies, a pinned API version, idempotency keys, and paginated lists.
 import { encodeForm, type FormValue } from '../../../lib/http/form.ts'
 import { ProviderError } from '../provider.ts'
-import { fieldsOf, TooLong, Transport } from '../transport.ts'
+import { fieldsOf, requireOwnError, TooLong, Transport } from '../transport.ts'
 import { notPermitted } from './permissions.ts'
 
 export type Fields = Record<string, unknown>
@@ -127,8 +127,10 @@ export class StripeApi {
       signal,
     )
     const fields = fieldsOf(body)
-    if (fieldsOf(fields['error'])['code'] === 'resource_missing') await this.#requireAccount(signal)
-    return { status, body: status === 200 ? fields : {}, error: fieldsOf(fields['error']) }
+    const error = fieldsOf(fields['error'])
+    requireOwnError(status, error['type'])
+    if (error['code'] === 'resource_missing') await this.#requireAccount(signal)
+    return { status, body: status === 200 ? fields : {}, error }
   }
 }
 
@@ -156,10 +158,6 @@ export async function* eachItem(page: (after: string | undefined) => Promise<Pag
     after = hasMore && typeof last === 'string' ? last : undefined
   } while (after !== undefined)
 }
-
-/** Whether Stripe does not have the object. A 404 without Stripe's error may be that of a proxy, and says nothing about the object. */
-export const isMissing = ({ status, error }: Pick<StripeResponse, 'status' | 'error'>): boolean =>
-  status === 404 && (error['code'] === 'resource_missing' || error['type'] === 'invalid_request_error')
 
 /** The error for an unusable response: its status and Stripe's code, but not Stripe's message, which may contain customer ids. */
 export function responseError(status: number, error: Fields): ProviderError {

@@ -2,7 +2,7 @@
 import type { NotFound, Prepared, Refused, Settled, Unknown } from '../outcomes.ts'
 import type { Card, Reference, Span } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
-import { isMissing, pathOf, responseError, type StripeApi, type StripeResponse } from './api.ts'
+import { pathOf, responseError, type StripeApi, type StripeResponse } from './api.ts'
 import { cancel, conclude, findIntent, judge, retrieve, type Verdict, WITH_CHARGE } from './intents.ts'
 import { type Intent, idOf, readIntent } from './objects.ts'
 import { prepared } from './prepare.ts'
@@ -90,7 +90,7 @@ async function customersOf(api: StripeApi, cards: readonly Card[], signal: Abort
 
 async function customerIfKnown(api: StripeApi, token: string, signal: AbortSignal): Promise<string | null> {
   const { status, body, error } = await api.get(pathOf('payment_methods', token), {}, signal)
-  if (isMissing({ status, error })) return null
+  if (status === 404) return null
   if (status !== 200) throw responseError(status, error)
   return idOf(body['customer'])
 }

@@ -1,13 +1,13 @@
 // Customers at Stripe: looks up a saved card, and erases a customer's personal data.
 import type { SavedCard } from '../outcomes.ts'
 import { fieldsOf, textOf } from '../transport.ts'
-import { isMissing, pathOf, responseError, type StripeApi } from './api.ts'
+import { pathOf, responseError, type StripeApi } from './api.ts'
 import { idOf } from './objects.ts'
 
 /** Looks up a saved card; undefined if the account has no such card. */
 export async function savedCard(api: StripeApi, token: string, signal: AbortSignal): Promise<SavedCard | undefined> {
   const { status, body, error } = await api.get(pathOf('payment_methods', token), {}, signal)
-  if (isMissing({ status, error })) return undefined
+  if (status === 404) return undefined
   if (status !== 200) throw responseError(status, error)
   const { brand, last4, exp_month, exp_year } = fieldsOf(body['card'])
   return {
@@ -26,7 +26,7 @@ export async function payerOf(
 ): Promise<{ customer: string | null } | undefined> {
   const collection = transactionId.startsWith('pi_') ? 'payment_intents' : 'charges'
   const { status, body, error } = await api.get(pathOf(collection, transactionId), {}, signal)
-  if (isMissing({ status, error })) return undefined
+  if (status === 404) return undefined
   if (status !== 200) throw responseError(status, error)
   return { customer: idOf(body['customer']) }
 }
@@ -47,8 +47,8 @@ export async function eraseCustomer(
   const path = pathOf('customers', customer)
   const empty = { name: '', email: '', phone: '', description: '', address: '', shipping: '' }
   const response = how === 'delete' ? await api.delete(path, signal) : await api.post(path, empty, undefined, signal)
-  // Another worker, or a user of Stripe's dashboard, may have deleted it since.
-  if (response.status !== 200 && !isMissing(response)) throw responseError(response.status, response.error)
+  // 404: another worker, or a user of Stripe's dashboard, has deleted it since.
+  if (response.status !== 200 && response.status !== 404) throw responseError(response.status, response.error)
   // The cards after the customer, and the known card last: a card that is detached no longer names its customer.
   const isKnown = (token: string) => token === card
   for (const token of [...cards.filter((one) => !isKnown(one)), ...cards.filter(isKnown)])
@@ -58,7 +58,7 @@ export async function eraseCustomer(
 
 async function isGone(api: StripeApi, customer: string, signal: AbortSignal): Promise<boolean> {
   const { status, body, error } = await api.get(pathOf('customers', customer), {}, signal)
-  if (isMissing({ status, error })) return true
+  if (status === 404) return true
   if (status !== 200) throw responseError(status, error)
   return body['deleted'] === true
 }
@@ -72,6 +72,6 @@ async function cardsOf(api: StripeApi, customer: string, signal: AbortSignal): P
 
 async function detach(api: StripeApi, token: string, signal: AbortSignal): Promise<void> {
   const { status, error } = await api.post(pathOf('payment_methods', token, 'detach'), {}, undefined, signal)
-  // 400: it has been detached since. Missing: it is gone with its customer.
-  if (status !== 200 && status !== 400 && !isMissing({ status, error })) throw responseError(status, error)
+  // 400: it has been detached since. 404: it is gone with its customer.
+  if (![200, 400, 404].includes(status)) throw responseError(status, error)
 }

@@ -4,7 +4,7 @@ import type { BalanceEntries, Fee } from '../fees.ts'
 import type { NotBegun } from '../outcomes.ts'
 import { ProviderError } from '../provider.ts'
 import { causeOfRejection, fieldsOf, textOf } from '../transport.ts'
-import { type Fields, isMissing, pathOf, responseError, type StripeApi } from './api.ts'
+import { type Fields, pathOf, responseError, type StripeApi } from './api.ts'
 import { idOf, readSum, readTime } from './objects.ts'
 
 /** Expands the charge, refund or dispute that a balance transaction belongs to. */
@@ -17,7 +17,7 @@ const WITH_SOURCE = ['source']
 export async function feeOf(api: StripeApi, entryId: string, signal: AbortSignal): Promise<Fee | NotBegun | undefined> {
   const path = pathOf('balance_transactions', entryId)
   const { status, body, error } = await api.get(path, { expand: WITH_SOURCE }, signal)
-  if (isMissing({ status, error })) return undefined
+  if (status === 404) return undefined
   if (causeOfRejection(status) === 'credentials')
     return { outcome: 'not_begun', why: responseError(status, error).message, cause: 'credentials' }
   if (status !== 200) throw responseError(status, error)

@@ -44,21 +44,42 @@ test('bodies of another form, as a proxy may send them, are read again and end n
   const project = await all.imports.project()
   await savedCard(all.stripe)
   // Each list, and the account, is odd once.
-  const odd = ['null', '[]', '{"data": {}}', '{"data": [], "has_more": null}', '{"data": [null], "has_more": false}']
+  const pages = ['null', '[]', '{"data": {}}', '{"data": [], "has_more": null}', '{"data": [null], "has_more": false}']
+  const odd = [
+    ...pages.map((body) => [200, body] as const),
+    ...[404, 404, 403, 400].map((status) => [status, '{"message": "no Route matched"}'] as const),
+  ]
   const seen = new Set<string>()
   const apiUrl = await serveInPlace(t, async (request, response) => {
     const path = request.url!.split('?')[0]!
-    const isOdd = !seen.has(path) && odd.length > 0
+    const instead = seen.has(path) ? undefined : odd.pop()
     seen.add(path)
-    const passed = isOdd
-      ? undefined
-      : await fetch(all.simulator.url + request.url, { headers: { ...authorized(request) } })
-    response.writeHead(passed?.status ?? 200, { 'content-type': 'application/json' })
-    response.end(passed ? await passed.text() : odd.pop())
+    const passed = instead ?? (await pass(request))
+    response.writeHead(passed[0], { 'content-type': 'application/json' }).end(passed[1])
   })
   const state = await all.run(project, {}, { apiUrl })
   assert.deepEqual([odd, state.tally.rejects, differences(state)], [[], [], []])
 })
+
+test('a single object that a proxy does not find is read again, and one that Stripe does not have is not', async (t) => {
+  let left = 2
+  const apiUrl = await serveInPlace(t, async (request, response) => {
+    const [status, body] = left-- > 0 ? [404, '{"message": "no Route matched"}'] : await pass(request)
+    response.writeHead(status, { 'content-type': 'application/json' }).end(body)
+  })
+  const source = new StripeSource({
+    ...{ secretKey: TEST_KEY, apiUrl, clock: systemClock, signal: new AbortController().signal },
+  })
+  t.after(() => source.close())
+  const { id } = await all.stripe.customers.create({ email: 'ada@example.com' })
+  assert.equal((await source.one<Stripe.Customer>('customers', id))?.email, 'ada@example.com')
+  assert.equal(await source.one('customers', 'cus_nowhere'), undefined)
+})
+
+async function pass(request: IncomingMessage): Promise<readonly [number, string]> {
+  const passed = await fetch(all.simulator.url + request.url, { headers: { ...authorized(request) } })
+  return [passed.status, await passed.text()]
+}
 
 const authorized = ({ headers }: IncomingMessage) => ({
   authorization: headers.authorization!,

@@ -48,7 +48,7 @@ test('what Stripe does not have is missing, and a 404 of a proxy in front of it 
   ]
   assert.deepEqual(await all(), [undefined, undefined, undefined, { outcome: 'erased' }])
   body = { message: 'no Route matched with those values' }
-  const unknown = { outcome: 'unknown', why: 'returned status 404' }
+  const unknown = { outcome: 'unknown', why: 'returned status 404 with a body of another form' }
   assert.deepEqual(await all(), [unknown, unknown, unknown, unknown])
 })
 
