@@ -2,7 +2,7 @@
 // until when they are paid.
 import type { Stripe } from 'stripe'
 import type { Context } from './context.ts'
-import { idOf } from './convert.ts'
+import { Inconvertible, idOf } from './convert.ts'
 import { type Period, paidPeriodOf } from './paid-period.ts'
 
 type Subscription = Stripe.Subscription
@@ -24,6 +24,8 @@ export type Prices = Map<string, Stripe.Price | undefined>
 
 /** @param given with its customer expanded */
 export async function complete(context: Context, given: Subscription, prices: Prices): Promise<Completed> {
+  // By its published type it has one. One that only names an Account of another API may have none.
+  if (!given.customer) throw new Inconvertible('belongs to no customer')
   const data = []
   for (const item of await itemsOf(context, given)) data.push(await completeItem(context, item, given.currency, prices))
   const subscription = { ...given, items: { ...given.items, data } }

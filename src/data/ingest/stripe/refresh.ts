@@ -6,7 +6,7 @@ import type { Importing } from '../load.ts'
 import type { Context } from './context.ts'
 import { idOf } from './convert.ts'
 import { withoutOlder } from './since.ts'
-import { leaveOut, STEPS, type Step } from './steps.ts'
+import { leaveOut, paymentsOf, STEPS, type Step } from './steps.ts'
 import { storeLines } from './store.ts'
 
 /** Names an object at Stripe by the collection of its step. */
@@ -128,7 +128,9 @@ export async function refresh(
     })
     if (step.name === 'checkout/sessions') changed.push(...(objects as Stripe.Checkout.Session[]).flatMap(boughtIn))
     // Invoices link payments to subscriptions, so their payments are read again, too.
-    if (step.name === 'invoices') changed.push(...(objects as unknown as Stripe.Invoice[]).flatMap(paymentsOf))
+    if (step.name === 'invoices')
+      for (const invoice of objects as Stripe.Invoice[])
+        changed.push(...(await paymentsOf(context, invoice)).flatMap(paidIn))
   }
   return count
 }
@@ -170,10 +172,8 @@ function boughtIn(session: Stripe.Checkout.Session): Changed[] {
   return intent ? [{ collection: INTENTS, id: intent }] : []
 }
 
-function paymentsOf(invoice: Stripe.Invoice): Changed[] {
-  return (invoice.payments?.data ?? []).flatMap(({ payment }) => {
-    const [charge, intent] = [idOf(payment?.charge), idOf(payment?.payment_intent)]
-    if (charge) return [{ collection: 'charges', id: charge }]
-    return intent ? [{ collection: INTENTS, id: intent }] : []
-  })
+function paidIn({ payment }: Stripe.InvoicePayment): Changed[] {
+  const [charge, intent] = [idOf(payment?.charge), idOf(payment?.payment_intent)]
+  if (charge) return [{ collection: 'charges', id: charge }]
+  return intent ? [{ collection: INTENTS, id: intent }] : []
 }

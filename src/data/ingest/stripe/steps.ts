@@ -126,11 +126,18 @@ async function convertInvoices(context: Context, invoices: Stripe.Invoice[]): Pr
 
 /** An invoice that a quote or a person made may name the subscription in its lines alone. */
 const subscriptionOf = ({ parent, lines }: Stripe.Invoice) =>
-  idOf(parent?.subscription_details?.subscription) ??
-  idOf(lines?.data.find(({ subscription }) => subscription)?.subscription)
+  idOf(parent?.subscription_details?.subscription) ?? lines?.data.map(subscriptionIn).find((id) => id !== undefined)
+
+const subscriptionIn = ({ subscription, parent }: Stripe.InvoiceLineItem) =>
+  idOf(subscription) ??
+  idOf(parent?.subscription_item_details?.subscription) ??
+  idOf(parent?.invoice_item_details?.subscription)
 
 /** An invoice contains its first ten payments. */
-async function paymentsOf({ source }: Context, { id, payments }: Stripe.Invoice): Promise<Stripe.InvoicePayment[]> {
+export async function paymentsOf(
+  { source }: Pick<Context, 'source'>,
+  { id, payments }: Stripe.Invoice,
+): Promise<Stripe.InvoicePayment[]> {
   if (!payments?.has_more) return payments?.data ?? []
   const all: Stripe.InvoicePayment[] = []
   for await (const page of source.pages<Stripe.InvoicePayment>('/v1/invoice_payments', { invoice: id }))

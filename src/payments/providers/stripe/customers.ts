@@ -11,7 +11,8 @@ export async function savedCard(api: StripeApi, token: string, signal: AbortSign
   if (status !== 200) throw responseError(status, error)
   const { brand, last4, exp_month, exp_year } = fieldsOf(body['card'])
   return {
-    customer: idOf(body['customer']),
+    // A card that is saved for an Account, which may be a customer too, is not detached.
+    customer: idOf(body['customer']) ?? textOf(body['customer_account']),
     last4: textOf(last4),
     network: textOf(brand),
     expirationDate: exp_month && exp_year ? `${String(exp_month).padStart(2, '0')}/${exp_year}` : null,

@@ -79,6 +79,38 @@ test('an event is a hint: its object is read at Stripe and imported into the pro
   assert.deepEqual(lines, [`${data[0]!.id} has the unknown status "hibernating"`])
 })
 
+test('all payments of an invoice that came before it are linked to its subscription, also those behind the first ten', async () => {
+  const stripe = simulator.client()
+  const account = { organizationId: ORGANIZATION, merchantId: MERCHANT }
+  const refreshed = (type: string, object: object) =>
+    refreshFromStripe(events.app, account, [{ type, data: { object } }], new AbortController().signal)
+  await admin.call('POST', path(), { follow: true, external_id_key: 'user_id' })
+  const { customer, payment_method } = await savedCard(stripe)
+  const { id: product } = await stripe.products.create({ name: 'In parts' })
+  const recurring = { interval: 'month' } as const
+  const price = await stripe.prices.create({ product, currency: 'usd', unit_amount: 1200, recurring })
+  const { id } = await stripe.subscriptions.create({ customer, items: [{ price: price.id }] })
+  const intents: string[] = []
+  for (let n = 0; n < 12; n++) {
+    const paid = { customer, payment_method, amount: 100, ago_s: 60 }
+    intents.push((await simulator.control<{ id: string }>('/payments', paid)).id)
+    await refreshed('payment_intent.succeeded', { object: 'payment_intent', id: intents[n] })
+  }
+  const [invoice] = (await stripe.invoices.list({ customer, expand: ['data.payments'] })).data
+  const first = invoice!.payments!.data[0]!
+  const data = intents.map((payment_intent, n) => ({
+    ...{ ...first, id: `inpay_${n}`, payment: { type: 'payment_intent', payment_intent } },
+  }))
+  await simulator.control('/objects', { objects: [{ ...invoice, payments: { ...invoice!.payments, data } }] })
+  // In the form of an old version of Stripe's API, which is that of the account.
+  await refreshed('invoice.paid', { object: 'invoice', id: invoice!.id, subscription: id })
+  const linked = await events.app.db.query(
+    'select from transactions where project_id = $1 and profile_id = $2 and price = 100 and subscription_id = $3',
+    [PROJECT, customer, id],
+  )
+  assert.equal(linked.length, 12)
+})
+
 test('a key that Stripe refuses fails the import with a sentence, and starting it again continues it', async () => {
   await connect('wrong', 'sk_live_000000000000')
   await admin.call('POST', path('wrong'), { external_id_key: 'user_id' })

@@ -84,16 +84,26 @@ test('a payment since then of an older invoice is one for its subscription, whic
   const price = await stripe.prices.create({ product, currency: 'eur', unit_amount: 1999, recurring })
   const { id } = await stripe.subscriptions.create({ customer, items: [{ price: price.id }] })
   const [invoice] = (await stripe.invoices.list({ customer, expand: ['data.payments'] })).data
-  const paid = { customer, payment_method, amount: 1999, ago_s: (10 * DAY_MS) / 1000 }
-  const intent = await all.simulator.control<{ id: string; latest_charge: string }>('/payments', paid)
-  const data = [{ ...invoice!.payments!.data[0], payment: { type: 'payment_intent', payment_intent: intent.id } }]
-  const sent = {
-    ...invoice,
-    parent: null,
-    id: 'in_sent',
-    created: Math.floor(Date.now() / 1000) - (60 * DAY_MS) / 1000,
+  const [line] = invoice!.lines.data
+  const NAMING = [
+    { subscription: id, parent: null },
+    { subscription: null, parent: { subscription_item_details: { subscription: id }, invoice_item_details: null } },
+    { subscription: null, parent: { subscription_item_details: null, invoice_item_details: { subscription: id } } },
+  ]
+  const charges = new Map<string, object>()
+  for (const [n, naming] of NAMING.entries()) {
+    const paid = { customer, payment_method, amount: 1999, ago_s: (10 * DAY_MS) / 1000 }
+    const intent = await all.simulator.control<{ id: string; latest_charge: string }>('/payments', paid)
+    const data = [{ ...invoice!.payments!.data[0], payment: { type: 'payment_intent', payment_intent: intent.id } }]
+    const sent = {
+      ...{ ...invoice, parent: null, id: `in_sent_${n}`, payments: { ...invoice!.payments, data } },
+      lines: { ...invoice!.lines, data: [{ ...line, ...naming }] },
+      created: Math.floor(Date.now() / 1000) - (60 * DAY_MS) / 1000,
+    }
+    await all.simulator.control('/objects', { objects: [sent] })
+    charges.set(intent.latest_charge, naming)
   }
-  await all.simulator.control('/objects', { objects: [{ ...sent, payments: { ...invoice!.payments, data } }] })
   await all.run(project, { since: new Date(Date.now() - 20 * DAY_MS).toISOString() })
-  assert.equal(await imports.column(project, 'transactions', 'subscription_id', intent.latest_charge), id)
+  for (const [charge, naming] of charges)
+    assert.equal(await imports.column(project, 'transactions', 'subscription_id', charge), id, JSON.stringify(naming))
 })

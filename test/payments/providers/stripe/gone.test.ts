@@ -52,6 +52,18 @@ test('what Stripe does not have is missing, and a 404 of a proxy in front of it 
   assert.deepEqual(await all(), [unknown, unknown, unknown, unknown])
 })
 
+test('a card that is saved for an Account, and so has no customer, is not detached', async (t) => {
+  const card = { id: 'pm_1', object: 'payment_method', customer: null, customer_account: 'acct_1' }
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(card))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const saved = await account.adapter({ apiUrl }).savedCard('pm_1')
+  assert.equal(saved && 'customer' in saved && saved.customer, 'acct_1')
+})
+
 /** Passes calls on to a server and accepts no connection from the first response with this status on. */
 async function relayUntil(target: string, status: number): Promise<string> {
   const relay = createServer(async (request, response) => {
