@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { spawnTundish, tundish } from '../../support/cli.ts'
@@ -175,6 +177,27 @@ describe('import primer', () => {
       stdout,
       /1 could not be imported\.\nEverything else read at Primer is stored here, with the same sums\./,
     )
+  })
+
+  test('a payment that a proxy in front of Primer does not find at first is imported', async (t) => {
+    await paid('tok_visa', { customerId: 'behind-proxy' })
+    const seen = new Set<string>()
+    const pages = ['<html>Not found</html>', '{"message": "no Route matched"}']
+    const proxy = createServer(async ({ url = '', headers }, response) => {
+      const page = /^\/payments\/[^/]+$/.test(url) && !seen.has(url) ? pages[seen.size % 2] : undefined
+      seen.add(url)
+      const key = { 'x-api-key': String(headers['x-api-key']), 'x-api-version': String(headers['x-api-version']) }
+      const passed = page === undefined ? await fetch(setup.primer.url + url, { headers: key }) : undefined
+      response.writeHead(passed?.status ?? 404, { 'content-type': 'application/json' })
+      response.end(passed ? await passed.text() : page)
+    }).listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    t.after(() => proxy.close())
+    const PRIMER_API_URL = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    const { code, stderr } = await tundish(args(), { ...setup.billing.server.env, PRIMER_API_URL })
+    assert.equal(code, 0, stderr)
+    assert.ok(!stderr.includes('status 404'), stderr)
+    assert.equal((await rows('behind-proxy')).length, 1)
   })
 
   test('an import that was killed continues, and its sums agree', async () => {
