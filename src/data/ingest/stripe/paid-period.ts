@@ -1,6 +1,7 @@
 // Until when a subscription at Stripe is paid, read from its invoices: Stripe begins the next period also without a payment.
 import type { Stripe } from 'stripe'
 import { pathOf } from '../../../payments/providers/stripe/api.ts'
+import { idOf } from './convert.ts'
 import { lengthOf } from './item-length.ts'
 import type { StripeSource } from './source.ts'
 
@@ -29,7 +30,7 @@ export async function paidPeriodOf(
       empty ??= { start: invoice.created, end: invoice.created }
       const lines = await linesOf(source, invoice)
       if (lines.length === 0) return withoutLines(invoice, items.data[0])
-      const periods = lines.filter((line) => isForPeriod(line, items.data)).map(({ period }) => period)
+      const periods = lines.filter((line) => isForPeriod(line, subscription)).map(({ period }) => period)
       if (periods.length > 0) return periods.reduce((last, one) => (one.end > last.end ? one : last))
     }
   return empty
@@ -50,14 +51,22 @@ async function linesOf(source: StripeSource, { id, lines }: Stripe.Invoice): Pro
 
 /**
  * Whether the line is for a period of the subscription: not for a thing that was sold with it, for time that was given back, as after
- * a change to a cheaper price, or for an item whose interval is longer than that of the subscription.
+ * a change to a cheaper price, for an item whose interval is longer than that of the subscription, or for another subscription.
  */
-function isForPeriod({ amount, period, parent }: Line, items: Stripe.SubscriptionItem[]): boolean {
+function isForPeriod(line: Line, { id, items: { data: items } }: Stripe.Subscription): boolean {
+  const { amount, period, parent } = line
   const single = parent?.invoice_item_details
   if (!period || amount < 0 || (single && !single.proration)) return false
+  if ((subscriptionIn(line) ?? id) !== id) return false
   const item = items.find(({ id }) => id === parent?.subscription_item_details?.subscription_item)
   return !item || items.every((other) => lengthOf(item) <= lengthOf(other))
 }
+
+/** The subscription that a line of an invoice names. Stripe's newer objects have it in the parent alone. */
+export const subscriptionIn = ({ subscription, parent }: Line): string | undefined =>
+  idOf(subscription) ??
+  idOf(parent?.subscription_item_details?.subscription) ??
+  idOf(parent?.invoice_item_details?.subscription)
 
 function withoutLines({ created }: Stripe.Invoice, item: Stripe.SubscriptionItem | undefined): Period {
   const { current_period_start: start = created, current_period_end: end = start } = item ?? {}

@@ -7,6 +7,7 @@ import { type AnyCustomer, customerLines, unusableId } from './customers.ts'
 import { each } from './each.ts'
 import { convertFees } from './fees.ts'
 import { namesIn } from './names.ts'
+import { subscriptionIn } from './paid-period.ts'
 import { convertCharges, convertDisputes, convertRefunds } from './payment-steps.ts'
 import { convertPayouts } from './payouts.ts'
 import { productWithPrices, subscriptionLines } from './references.ts'
@@ -127,11 +128,6 @@ async function convertInvoices(context: Context, invoices: Stripe.Invoice[]): Pr
 /** An invoice that a quote or a person made may name the subscription in its lines alone. */
 const subscriptionOf = ({ parent, lines }: Stripe.Invoice) =>
   idOf(parent?.subscription_details?.subscription) ?? lines?.data.map(subscriptionIn).find((id) => id !== undefined)
-
-const subscriptionIn = ({ subscription, parent }: Stripe.InvoiceLineItem) =>
-  idOf(subscription) ??
-  idOf(parent?.subscription_item_details?.subscription) ??
-  idOf(parent?.invoice_item_details?.subscription)
 
 /** An invoice contains its first ten payments. */
 export async function paymentsOf(

@@ -114,6 +114,7 @@ test('an unpaid subscription is paid until the end of the last period that an in
       ...Array.from({ length: 11 }, (_, n) => ({ ...line, id: `il_${n}`, period: later(1) })),
       line,
     ],
+    'a year of another subscription': (line) => [{ ...line, subscription: 'sub_other', period: later(365) }, line],
     'a month and a year': (line, others) => [line, ...others],
   }
   const made = new Map<string, { what: string; paid: number }>()
