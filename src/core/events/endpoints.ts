@@ -62,7 +62,7 @@ export async function createEndpoint(
   return id
 }
 
-/** Changes the given settings. Enabling it, or another address, resets its failures and delivers its pending events at once. */
+/** Changes the given settings. Enabling it, or another address, delivers its pending events at once, with a new schedule. */
 export async function setEndpoint(
   query: Query,
   projectId: string,
@@ -85,13 +85,13 @@ export async function setEndpoint(
   )
   const isOpened = change.enabled && before.enabled !== 't'
   const isElsewhere = url !== null && url !== before.url
-  if (isOpened || isElsewhere) await query(HURRY, [projectId, id])
+  if (isOpened || isElsewhere) await query(RESTART, [projectId, id])
 }
 
-// What failed before may wait for a day. A delivery in progress is sent again, because its outcome, of the endpoint as it was, would
+// What failed before may wait for a day, or be near the end of its schedule. A delivery in progress is sent again, because its outcome, of the endpoint as it was, would
 // postpone it for a day or give it up: it is ignored, as that of another `scheduled_at`.
-const HURRY = `
-  update webhook_deliveries set next_attempt_at = db_clock(), scheduled_at = db_clock()
+const RESTART = `
+  update webhook_deliveries set next_attempt_at = db_clock(), scheduled_at = db_clock(), failures = 0
   where project_id = $1 and endpoint_id = $2 and status = 'pending'`
 
 /**

@@ -197,9 +197,9 @@ const SETTLE: Statement = {
     where project_id = $1 and event_id = $2 and endpoint_id = $3 and scheduled_at = $15 and status = 'pending'
   ), attempt as (
     insert into webhook_attempts
-      (project_id, event_id, endpoint_id, number, attempted_at, duration_ms, status, error, answer)
+      (project_id, event_id, endpoint_id, number, attempted_at, duration_ms, status, error, answer, url)
     select $1, $2, $3, $4, db_clock() - make_interval(secs => $5::int / 1000.0), $5::int, $6::int, $7,
-      case when not coalesce((select erased from event), false) then $8 end
+      case when not coalesce((select erased from event), false) then $8 end, $14
     from webhook_deliveries where project_id = $1 and event_id = $2 and endpoint_id = $3
     on conflict do nothing
   )

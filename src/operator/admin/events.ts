@@ -28,11 +28,17 @@ const delivery = shape('Delivery', 'd', {
   event_id: text('Event.'),
   event_type: text('Kind of the event.', { sql: 'v.type', enum: eventTypes }),
   endpoint_id: text('Endpoint.'),
-  url: text('URL to which it is posted.', { sql: 'e.url' }),
+  url: text('URL to which it is posted; of one that is finished, the URL of its last attempt.', {
+    sql: `coalesce(case when d.status <> 'pending' then (select a.url from webhook_attempts a
+      where a.project_id = d.project_id and a.event_id = d.event_id and a.endpoint_id = d.endpoint_id
+        and a.number = d.attempts) end, e.url)`,
+  }),
   endpoint_enabled: boolean('Whether the endpoint is enabled; otherwise the delivery waits.', { sql: 'e.enabled' }),
   status: text('`failed` when the schedule of attempts has ended.', { enum: ['pending', 'succeeded', 'failed'] }),
   attempts: integer('Number of attempts begun.'),
-  failures: integer('Number of attempts that failed since the event was last sent.'),
+  failures: integer(
+    'Number of attempts that failed since the schedule began: the event was last sent, or the endpoint enabled or its URL changed.',
+  ),
   created_at: instant('When the delivery was created.'),
   next_attempt_at: instant('When the next attempt is due; during an attempt, when another process may take over.', {
     nullable: true,
@@ -42,6 +48,7 @@ const delivery = shape('Delivery', 'd', {
 
 const attempt = shape('Attempt', 'a', {
   endpoint_id: text('Endpoint.'),
+  url: text('URL to which it was posted.', { sql: 'coalesce(a.url, e.url)' }),
   number: integer('Number of the attempt, from 1.'),
   attempted_at: instant('When it began.'),
   duration_ms: integer('How long it took, in milliseconds.'),
@@ -143,7 +150,7 @@ export const events = [
     id: 'listAttempts',
     right: 'people',
     command: 'event attempts',
-    columns: ['number', 'attempted_at', 'status', 'duration_ms', 'error', 'answer'],
+    columns: ['number', 'attempted_at', 'url', 'status', 'duration_ms', 'error', 'answer'],
     path: `${PATH}/:event_id/attempts`,
     tag: TAG,
     summary: 'List the attempts to deliver an event',

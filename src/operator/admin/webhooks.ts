@@ -106,7 +106,7 @@ const set = change({
   tag: TAG,
   summary: 'Change a webhook endpoint',
   description:
-    'Enabling an endpoint or changing its address resets its failures. Enabling it delivers its pending events.',
+    'Enabling an endpoint or changing its address resets its failures, and delivers its pending events at once, with a new schedule.',
   body: Type.Named('WebhookSettings', {
     url: Type.Optional(settings.url),
     kinds: Type.Optional(settings.kinds),

@@ -17,7 +17,7 @@ const KEPT: Record<string, string> = {
   refunds:
     'organization_id external_id idempotency_key currency_code status provider_key origin provider_transaction_id provider_mismatch resolved_because',
   events: 'project_id type object_id profile_id',
-  webhook_attempts: 'project_id error',
+  webhook_attempts: 'project_id error url',
 }
 
 // Tables of records without personal fields: a new field is decided upon in its record.

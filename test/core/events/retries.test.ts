@@ -148,6 +148,56 @@ test('enabling an endpoint, or giving it another address, sends what waits for i
   await events.remove(id)
 })
 
+test('enabling an endpoint, or giving it another address, begins the schedule of what waits anew', async () => {
+  const target = await events.receiver(() => 500)
+  const id = await events.endpoint(target.url)
+  const set = (change: Parameters<typeof setEndpoint>[3]) =>
+    events.app.db.tx((q) => setEndpoint(q, PROJECT, id, change, { allowPrivate: true }))
+  for (const change of [{ enabled: true }, { url: `${target.url}/other` }]) {
+    const eventId = await events.event()
+    assert.ok(await events.attempted(eventId, 1))
+    await events.query(
+      `update webhook_deliveries set next_attempt_at = db_clock() + interval '20 hours', failures = 9 where event_id = $1`,
+      [eventId],
+    )
+    if (change.enabled) await set({ enabled: false })
+    await set(change)
+    assert.ok(await events.attempted(eventId, 2))
+    const { status, failures } = (await events.deliveryOf(eventId))!
+    assert.deepEqual([status, failures], ['pending', '1'])
+  }
+  await events.remove(id)
+})
+
+test('an attempt keeps the URL to which it was made; one of an older program has the present URL', async () => {
+  let status = 500
+  const target = await events.receiver(() => status)
+  const id = await events.endpoint(`${target.url}/first`)
+  const eventId = await events.event()
+  const set = (change: Parameters<typeof setEndpoint>[3]) =>
+    events.app.db.tx((q) => setEndpoint(q, PROJECT, id, change, { allowPrivate: true }))
+  const pathsOf = async (group: string, operation: string, request: object) => {
+    const { data } = (await runOperation(group, operation, events.app, request)) as { data: { url: string }[] }
+    return data.map(({ url }) => new URL(url).pathname)
+  }
+  const attempts = () =>
+    pathsOf('event', 'listAttempts', { params: { project_id: PROJECT, event_id: eventId }, query: {} })
+  const deliveries = () =>
+    pathsOf('delivery', 'listDeliveries', { params: { project_id: PROJECT }, query: { event_id: eventId } })
+  assert.ok(await events.attempted(eventId, 1))
+  assert.deepEqual(await deliveries(), ['/first'])
+  status = 200
+  await set({ url: `${target.url}/second` })
+  assert.ok(await events.became(eventId, 'succeeded'))
+  await set({ url: `${target.url}/third` })
+  assert.deepEqual(await attempts(), ['/second', '/first'])
+  assert.deepEqual(await deliveries(), ['/second'])
+  await events.query('update webhook_attempts set url = null where event_id = $1', [eventId])
+  assert.deepEqual(await attempts(), ['/third', '/third'])
+  assert.deepEqual(await deliveries(), ['/third'])
+  await events.remove(id)
+})
+
 test('an attempt in progress while the endpoint is enabled again, or gets another address, neither postpones nor ends its delivery', async () => {
   let isDown = true
   const held: (() => void)[] = []

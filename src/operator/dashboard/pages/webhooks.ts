@@ -118,8 +118,6 @@ export async function event(view: View): Promise<Page> {
     view.call('listAttempts', { params, query: { limit: 100 } }),
     view.call('listDeliveries', { params, query: { event_id: params.event_id, limit: 100 } }),
   ])
-  const urlOf = (endpoint: string): string =>
-    deliveries.data.find(({ endpoint_id }) => endpoint_id === endpoint)?.url ?? endpoint
   const content: Table = {
     caption: 'Attempts',
     columns: [
@@ -128,7 +126,7 @@ export async function event(view: View): Promise<Page> {
     ],
     rows: attempts.data.map((one) => [
       moment(one.attempted_at),
-      cell(cut(urlOf(one.endpoint_id)), urlOf(one.endpoint_id)),
+      cell(cut(one.url), one.url),
       one.status ? `HTTP ${one.status}` : one.error,
       one.answer ?? '',
       cell(milliseconds(one.duration_ms), one.duration_ms),
