@@ -47,6 +47,8 @@ export interface Page<T> {
 
 export interface SourceOptions {
   secretKey: string
+  /** The key that replaces it while the account is read; rejects if the account has none any longer. Left out: none replaces it. */
+  presentKey?: (() => Promise<string>) | undefined
   apiUrl?: string | (() => string) | undefined
   clock: Clock
   /** The most calls a second. Stripe allows an account about 100, and charges need theirs. */
@@ -62,17 +64,27 @@ const CALL_TIMEOUT_MS = 60_000
 const TRIES = 10
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 60_000
+// Lists may take hours, in which the key may be replaced or removed.
+const KEY_AGE_MS = 1000
 const PAGE = 100
 const CURSOR = 'starting_after'
 
 export class StripeSource {
-  readonly #api: StripeApi
   readonly #options: SourceOptions
+  #api: StripeApi
+  #secretKey: string
+  #keyReadMs: number
   #nextCallMs = 0
 
   constructor(options: SourceOptions) {
-    this.#api = new StripeApi(options.secretKey, options.apiUrl ?? STRIPE_API_URL, 2)
     this.#options = options
+    this.#secretKey = options.secretKey
+    this.#keyReadMs = options.clock.monotonicMs()
+    this.#api = this.#open()
+  }
+
+  #open(): StripeApi {
+    return new StripeApi(this.#secretKey, this.#options.apiUrl ?? STRIPE_API_URL, 2)
   }
 
   /** One page of a list, newest first, behind the object with the id `after`; an empty one if the list is of an object that is gone. */
@@ -133,11 +145,17 @@ export class StripeSource {
     const { clock, signal } = this.#options
     for (let attempt = 1; ; attempt += 1) {
       await this.#takeTurn()
+      await this.#readKey(KEY_AGE_MS)
+      const secretKey = this.#secretKey
       const response = await this.#try(path, params)
       signal.throwIfAborted()
+      if (!(response instanceof ProviderError) && response.status === 401) {
+        await this.#readKey(0)
+        if (this.#secretKey !== secretKey) continue
+      }
       const why = troubleOf(response, isWhole)
       if (!(response instanceof ProviderError) && why === undefined) return response
-      if (attempt === TRIES) throw new Unreachable(String(why))
+      if (attempt >= TRIES) throw new Unreachable(String(why))
       await clock.sleep(Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS), signal)
       signal.throwIfAborted()
     }
@@ -151,6 +169,19 @@ export class StripeSource {
       if (error instanceof ProviderError) return error
       throw error
     }
+  }
+
+  /** Reads the present key if that was done so long ago. The next call uses it. */
+  async #readKey(maxAgeMs: number): Promise<void> {
+    const { presentKey, clock } = this.#options
+    const nowMs = clock.monotonicMs()
+    if (!presentKey || nowMs - this.#keyReadMs < maxAgeMs) return
+    this.#keyReadMs = nowMs
+    const key = await presentKey()
+    if (key === this.#secretKey) return
+    this.#secretKey = key
+    this.#api.close()
+    this.#api = this.#open()
   }
 
   /** Waits as long as the rate requires. */

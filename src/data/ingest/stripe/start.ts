@@ -78,16 +78,19 @@ export async function requireAccount(
     )
 }
 
-/** Opens the account for reading, with the key that it was connected with. */
+/** Opens the account for reading, with the key that it is connected with, also when that is replaced while it is read. */
 export async function openSource(
   app: Shared,
   { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
   signal: AbortSignal,
   takeTurn?: SourceOptions['takeTurn'],
 ): Promise<StripeSource> {
-  const account = await findAccount(app.db, app.seal, { organizationId, psp: PSP, merchantId })
-  if (!account) throw new Refusal(`Merchant account "${merchantId}" is no longer connected to Stripe.`)
-  return sourceFor(app, account.secretKey, signal, takeTurn)
+  const presentKey = async () => {
+    const account = await findAccount(app.db, app.seal, { organizationId, psp: PSP, merchantId })
+    if (!account) throw new Refusal(`Merchant account "${merchantId}" is no longer connected to Stripe.`)
+    return account.secretKey
+  }
+  return sourceFor(app, { secretKey: await presentKey(), presentKey, signal, takeTurn })
 }
 
 /** The same with a separate key, for reading only; returns the account's id at Stripe, too. */
@@ -96,7 +99,7 @@ export async function openWithKey(
   secretKey: string,
   signal: AbortSignal,
 ): Promise<{ source: StripeSource; accountId: string }> {
-  const source = sourceFor(app, secretKey, signal)
+  const source = sourceFor(app, { secretKey, signal })
   try {
     return { source, accountId: await source.accountId() }
   } catch (error) {
@@ -107,10 +110,8 @@ export async function openWithKey(
 
 function sourceFor(
   { config, clock, simulatorUrls }: Pick<Shared, 'config' | 'clock' | 'simulatorUrls'>,
-  secretKey: string,
-  signal: AbortSignal,
-  takeTurn?: SourceOptions['takeTurn'],
+  given: Pick<SourceOptions, 'secretKey' | 'presentKey' | 'signal' | 'takeTurn'>,
 ): StripeSource {
-  const apiUrl = stripeApiFor(secretKey, { stripeApiUrl: config.stripeApiUrl, simulatorUrls })
-  return new StripeSource({ secretKey, apiUrl, clock, signal, takeTurn })
+  const apiUrl = stripeApiFor(given.secretKey, { stripeApiUrl: config.stripeApiUrl, simulatorUrls })
+  return new StripeSource({ ...given, apiUrl, clock })
 }

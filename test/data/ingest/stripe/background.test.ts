@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { carryOutImports, refreshFromStripe } from '../../../../src/data/ingest/stripe/background.ts'
+import { openSource } from '../../../../src/data/ingest/stripe/start.ts'
 import type { Db } from '../../../../src/lib/pg/db.ts'
 import type { Query } from '../../../../src/lib/pg/types.ts'
 import { checkImports } from '../../../../src/operator/doctor/imports.ts'
@@ -128,6 +129,28 @@ test('a key that Stripe refuses fails the import with a sentence, and starting i
       fix: `Then continue it: tundish stripe-import start wrong --project ${PROJECT} --external-id-key user_id`,
     },
   ])
+})
+
+test('an account is read with the key that replaces the one before, and no longer once it is disconnected', async () => {
+  const keys = ['sk_test_rotated0001', 'sk_test_rotated0002']
+  const account = `/organizations/${ORGANIZATION}/merchant-accounts/stripe/rotated`
+  const connectWith = async (secret_key: string) =>
+    assert.equal((await admin.call('POST', `${account}/connect`, { sandbox: true, secret_key })).status, 200)
+  await connectWith(keys[0]!)
+  let laterMs = 0
+  const { clock } = events.app
+  const app = { ...events.app, clock: { ...clock, monotonicMs: () => clock.monotonicMs() + laterMs } }
+  const name = { organizationId: ORGANIZATION, merchantId: 'rotated' }
+  const source = await openSource(app, name, new AbortController().signal)
+  const read = async () => (await source.page('/v1/customers', {})).data.length
+  assert.ok((await read()) > 0)
+  await connectWith(keys[1]!)
+  await simulator.control('/keys/revoke', { key: keys[0]! })
+  assert.ok((await Promise.all([read(), read()])).every(Boolean), 'with the new key')
+  assert.equal((await admin.call('POST', `${account}/disconnect`)).status, 200)
+  laterMs = 1000
+  await assert.rejects(read(), /"rotated" is no longer connected to Stripe/)
+  source.close()
 })
 
 test('an outage of Stripe does not end an import that follows an account, and is reported while it lasts', async (t) => {
