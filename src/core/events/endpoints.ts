@@ -88,8 +88,8 @@ export async function setEndpoint(
   if (isOpened || isElsewhere) await query(RESTART, [projectId, id])
 }
 
-// What failed before may wait for a day, or be near the end of its schedule. A delivery in progress is sent again, because its outcome, of the endpoint as it was, would
-// postpone it for a day or give it up: it is ignored, as that of another `scheduled_at`.
+// What failed before may wait for a day, or be near the end of its schedule. A delivery in progress is sent again, because its
+// outcome, of the endpoint as it was, would postpone it for a day or give it up: it is ignored, as that of another `scheduled_at`.
 const RESTART = `
   update webhook_deliveries set next_attempt_at = db_clock(), scheduled_at = db_clock(), failures = 0
   where project_id = $1 and endpoint_id = $2 and status = 'pending'`
