@@ -1,12 +1,11 @@
 // What PostgreSQL may do to us, on a real server under reads and charges: 503 at worst, nothing lost, well again by itself.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { appendFileSync, mkdtempSync, realpathSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { fill, mountSmallDisk } from '../support/small-disk.ts'
 import { until } from '../support/time.ts'
 import { titled } from '../support/titled.ts'
 import { openScene, type Scene } from './trouble.ts'
@@ -157,34 +156,3 @@ describe(titled('PostgreSQL on a full disk', why), {
     assert.ok((received.statuses['503'] ?? 0) > 0, `no client noticed: ${JSON.stringify(received.statuses)}`)
   })
 })
-
-/** Writes until the disk is full. */
-function fill(file: string): void {
-  const { bavail, bsize } = statfsSync(dirname(file))
-  try {
-    writeFileSync(file, Buffer.alloc(bavail * bsize))
-    for (;;) appendFileSync(file, Buffer.alloc(bsize))
-  } catch (error) {
-    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC')
-  }
-}
-
-/** A small disk in memory with a function that removes it; or why there is none. */
-function mountSmallDisk(megabytes: number): { folder: string; unmount(): void } | { why: string } {
-  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-disk-'))
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder], { stdio: 'pipe' })
-  } catch {
-    rmSync(folder, { recursive: true, force: true })
-    return { why: 'no small disk can be mounted here' }
-  }
-  let mounted = true
-  const unmount = () => {
-    if (mounted) execFileSync('umount', ['-l', folder])
-    mounted = false
-    rmSync(folder, { recursive: true, force: true })
-  }
-  // Otherwise the disk would outlive the test.
-  process.once('exit', unmount)
-  return { folder, unmount }
-}

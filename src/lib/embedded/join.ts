@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { makeCluster, refuseWhileUpgrading, SUPERUSER } from './cluster.ts'
 import { type Home, PORT } from './home.ts'
-import { noResponse, outputSentence, wrongPassword } from './sentences.ts'
+import { diskFull, noResponse, outputSentence, wrongPassword } from './sentences.ts'
 import { giveUpServer, isServerOf, lastServer, type Starting, startServer } from './server.ts'
 
 export interface JoinOptions {
@@ -137,6 +137,8 @@ async function connect(home: Home, host: string): Promise<pg.Client | { busy: bo
     void client.end().catch(() => {})
     const { code, message } = error as NodeJS.ErrnoException
     if (code === '28P01') throw wrongPassword(home.dataDir)
+    // It needs a file for a new connection, and waiting makes no room.
+    if (code === '53100') throw diskFull(home.dataDir)
     if (code === 'EACCES') throw error
     // 57P03, 57P01, 57P02: it is starting up, shutting down, or recovering from a crash.
     return { busy: code?.startsWith('57P') ?? false, problem: message }

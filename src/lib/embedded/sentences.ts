@@ -94,16 +94,16 @@ export function noResponse(home: { cluster: string; logFile: string }, problem: 
   return new UsageError(`PostgreSQL on ${home.cluster} does not respond (${problem}): see ${home.logFile}, ${stop}.`)
 }
 
+export function diskFull(dataDir: string): UsageError {
+  return new UsageError(
+    `There is no space left on the disk of ${dataDir}: free some, or set DATA_DIR to a folder on another disk.`,
+  )
+}
+
 /** Whether the disk is full, when PostgreSQL could not log the reason. */
 function isFull(folder: string): boolean {
   const { bavail, bsize } = statfsSync(folder)
   return bavail * bsize < 64 * 1024
-}
-
-function diskFull(dataDir: string): UsageError {
-  return new UsageError(
-    `There is no space left on the disk of ${dataDir}: free some, or set DATA_DIR to a folder on another disk.`,
-  )
 }
 
 function lastLine(text: string): string {

@@ -5,6 +5,7 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   realpathSync,
@@ -18,6 +19,7 @@ import { test } from 'node:test'
 import { fileSentence } from '../../../src/lib/embedded/sentences.ts'
 import { UsageError } from '../../../src/lib/errors.ts'
 import { startProcess } from '../../support/cli.ts'
+import { fill, mountSmallDisk } from '../../support/small-disk.ts'
 import { titled, without } from '../../support/titled.ts'
 import {
   base,
@@ -177,4 +179,32 @@ test(titled('one sentence for a folder that cannot be written', notReadable), { 
   await leave()
   accessSync(dataDir)
   assert.ok(!existsSync(join(dataDir, 'postgres')))
+})
+
+const disk = mountSmallDisk(120)
+const noDisk = 'why' in disk ? disk.why : undefined
+
+test(titled('one sentence at once for a full disk, and well again with room', noDisk), { skip: noDisk }, async () => {
+  if (!('folder' in disk)) return
+  // PostgreSQL's account has to traverse the folder.
+  chmodSync(disk.folder, 0o711)
+  const dataDir = join(disk.folder, 'data')
+  const filler = join(disk.folder, 'filler')
+  const { url, close } = await open(dataDir)
+  try {
+    // PostgreSQL writes these for the first connection after a change of the catalog.
+    for (const file of globSync(join(clusterOf(dataDir), '**/pg_internal.init'))) rmSync(file)
+    fill(filler)
+    const begunMs = performance.now()
+    await assert.rejects(open(dataDir), (error) => {
+      return error instanceof UsageError && /^There is no space left on the disk of .+: free some/.test(error.message)
+    })
+    assert.ok(performance.now() - begunMs < 60_000)
+    rmSync(filler)
+    await (await open(dataDir)).close()
+    assert.equal(await firstValue(url, 'select 1'), '1')
+  } finally {
+    await close()
+    disk.unmount()
+  }
 })
