@@ -37,7 +37,7 @@ export const HTTP_CODES: ErrorCodes = {
   database_timeout: { status: 503, meaning: 'The database took too long. Try again after `Retry-After` seconds.' },
   database_unavailable: {
     status: 503,
-    meaning: 'The database cannot be reached. Try again after `Retry-After` seconds.',
+    meaning: 'The database cannot be reached, or a disk is full. Try again after `Retry-After` seconds.',
   },
   server_busy: { status: 503, meaning: 'Too many concurrent requests. Try again after `Retry-After` seconds.' },
   write_conflict: {

@@ -61,14 +61,18 @@ function asApiError(error: unknown, request: FastifyRequest): ApiError {
 /** Whether the caller closed the connection while a body was read that the framework does not read itself. */
 export const hasGone = (error: unknown, { raw }: FastifyRequest): boolean => error === raw.errored
 
-/** The code and message of a temporary error of the database; undefined for other errors. */
+/** The code and message of a temporary error of the database or of a full disk; undefined for other errors. */
 export function whyLater(error: unknown): [code: string, message: string] | undefined {
   if (isTimeout(error)) return ['database_timeout', 'The database took too long: try again, or request less.']
   if (isUnavailable(error)) return ['database_unavailable', 'The database cannot be reached at the moment: try again.']
+  // Of a ledger that is written before the commit.
+  if (isDiskFull(error)) return ['database_unavailable', 'The disk of the server is full: try again.']
   if (isClash(error))
     return ['write_conflict', 'A concurrent request changed the same data. Nothing was written: try again.']
   return undefined
 }
+
+const isDiskFull = (error: unknown) => ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')
 
 function bodyTooLarge({ server }: FastifyRequest): ApiError {
   const { bodyLimit = DEFAULT_BODY_LIMIT_BYTES } = server.initialConfig

@@ -1,6 +1,6 @@
 // The ledgers of erasures: the file is never behind the database. Erasing again by them: reapply.test.ts.
 import assert from 'node:assert/strict'
-import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
@@ -116,22 +116,28 @@ describe('the ledgers of erasures', () => {
     })
   })
 
-  test('no profile is erased that the file cannot hold', async () => {
-    const ledger = join(folder, 'a-folder')
-    mkdirSync(ledger)
-    // Without background work, which adds up counts between the two dumps.
-    const server = await startTestServer({ ERASURE_LEDGER: ledger }, { worker: false })
-    try {
-      const project = await server.project()
-      await insert(server.db, project, people('a'))
-      const before = await dump(server.db)
-      const { status, text } = await erase(project, 'a')
-      assert.deepEqual([status, text], [500, '{"message":"Internal error."}'])
-      assert.deepEqual(differences(before, await dump(server.db)), [])
-    } finally {
-      await server.stop()
-    }
-  })
+  for (const [what, name, response] of [
+    ['500 for a folder', 'a-folder', [500, 'internal_error', 'Internal error.']],
+    ['503 on a full disk', 'full', [503, 'database_unavailable', 'The disk of the server is full: try again.']],
+  ] as const) {
+    test(`${what} in the place of the file, and no profile is erased`, async () => {
+      const ledger = join(folder, name)
+      if (name === 'full') symlinkSync('/dev/full', ledger)
+      else mkdirSync(ledger)
+      // Without background work, which adds up counts between the two dumps.
+      const server = await startTestServer({ ERASURE_LEDGER: ledger }, { worker: false })
+      try {
+        const project = await server.project()
+        await insert(server.db, project, people('a'))
+        const before = await dump(server.db)
+        const { status, headers, body } = await erase(project, 'a')
+        assert.deepEqual([status, headers['x-error-code'], body.message], response)
+        assert.deepEqual(differences(before, await dump(server.db)), [])
+      } finally {
+        await server.stop()
+      }
+    })
+  }
 
   test('the file has the line when the connection breaks at the commit, and the database has nothing', async () => {
     const database = await freshDatabase()
