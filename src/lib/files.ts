@@ -67,6 +67,30 @@ export async function openToAppend(path: string, flags = 0): Promise<FileHandle>
   }
 }
 
+/** Appends whole lines to a file that `openToAppend` makes, and waits until they are on disk. */
+export async function appendLines(path: string, lines: string): Promise<void> {
+  const file = await openToAppend(path)
+  try {
+    const { size } = await file.stat()
+    const last = await file.read({ buffer: Buffer.alloc(1), position: Math.max(size - 1, 0) })
+    // A line that a crash or a full disk cut off must not be joined with ours.
+    const torn = size > 0 && last.buffer.toString() !== '\n'
+    await naming(path, async () => {
+      await file.appendFile(torn ? `\n${lines}` : lines)
+      await file.sync()
+    })
+    if (size === 0) await syncFolder(dirname(path))
+  } finally {
+    await file.close()
+  }
+}
+
+/** A new file survives a crash only when its folder is synced, too. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path)
+  await folder.sync().finally(() => folder.close())
+}
+
 /** Names the file in errors of `work`: those of an open file do not. */
 export async function naming<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {

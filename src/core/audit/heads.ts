@@ -1,6 +1,6 @@
 // The file of the audit log's heads, outside the database: two lines for each entry, announced and committed.
 import { readFile } from 'node:fs/promises'
-import { naming, openToAppend } from '../../lib/files.ts'
+import { appendLines } from '../../lib/files.ts'
 
 export interface Head {
   sequence: string
@@ -15,17 +15,8 @@ export interface KnownHead {
 }
 
 /** Adds a line and waits until it is on disk. Short lines are appended whole, also by several processes. */
-export async function appendHead(path: string, head: Head & { committed: boolean }): Promise<void> {
-  const file = await openToAppend(path)
-  try {
-    await naming(path, async () => {
-      await file.appendFile(`${JSON.stringify(head)}\n`)
-      await file.sync()
-    })
-  } finally {
-    await file.close()
-  }
-}
+export const appendHead = (path: string, head: Head & { committed: boolean }) =>
+  appendLines(path, `${JSON.stringify(head)}\n`)
 
 /** The heads in the file, by number; a missing file has none. */
 export async function readHeads(path: string): Promise<Map<string, KnownHead>> {

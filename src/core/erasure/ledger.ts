@@ -1,7 +1,5 @@
 // The ledgers of erasures, from which they are repeated after a restore: the table of the database, and a file outside of it.
-import { open } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { naming, openToAppend } from '../../lib/files.ts'
+import { appendLines } from '../../lib/files.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { instantFromPg } from '../../lib/time.ts'
@@ -40,28 +38,5 @@ export async function enterInLedgers(query: Query, ledgerPath: string, erasures:
   const lines = erasures
     .filter(({ profile_id }) => entered.has(profile_id))
     .map((entry) => `${JSON.stringify(entry)}\n`)
-  if (lines.length > 0) await append(ledgerPath, lines.join(''))
-}
-
-async function append(path: string, lines: string): Promise<void> {
-  const file = await openToAppend(path)
-  try {
-    const { size } = await file.stat()
-    const last = await file.read({ buffer: Buffer.alloc(1), position: Math.max(size - 1, 0) })
-    // A line that a crash cut off must not be joined with ours.
-    const torn = size > 0 && last.buffer.toString() !== '\n'
-    await naming(path, async () => {
-      await file.appendFile(torn ? `\n${lines}` : lines)
-      await file.sync()
-    })
-    if (size === 0) await syncFolder(dirname(path))
-  } finally {
-    await file.close()
-  }
-}
-
-/** A new file survives a crash only when its folder is synced, too. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path)
-  await folder.sync().finally(() => folder.close())
+  if (lines.length > 0) await appendLines(ledgerPath, lines.join(''))
 }

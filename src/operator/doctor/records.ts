@@ -123,10 +123,10 @@ export async function checkLedgers(db: Db, path: string): Promise<Finding[]> {
     findings.push(warning('erasures', message, fix))
   }
   if (unreadable > 0) {
-    const message = `${count(unreadable, 'line')} of ${path} cannot be read.`
-    findings.push(
-      warning('erasures', message, 'An incomplete last line after a crash is harmless; otherwise restore the file.'),
-    )
+    const message = `${count(unreadable, 'line')} of ${path} cannot be read, and would end a restore.`
+    const fix =
+      'Remove a line that a crash or a full disk has cut off, because that erasure was never confirmed; otherwise restore the file.'
+    findings.push(warning('erasures', message, fix))
   }
   return findings.length > 0
     ? findings

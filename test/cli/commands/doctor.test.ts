@@ -161,7 +161,7 @@ describe('doctor', () => {
     const [finding] = (await examine()).of('erasures')
     assert.deepEqual([finding!.level, /lacks 1 erasure/.test(finding!.message)], ['warning', true])
     await writeFile(ledger, `${line('shop')}{"project_id":"sh`)
-    assert.match((await examine()).of('erasures')[0]!.message, /1 line .* cannot be read/)
+    assert.match((await examine()).of('erasures')[0]!.message, /1 line .* cannot be read, and would end a restore/)
   })
 
   test('0 for an erasure of a profile whose id JSON has to escape', async () => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { appendFileSync, readFileSync } from 'node:fs'
 import { after, beforeEach, test } from 'node:test'
 import { type Actor, audited, auditHeadsPath } from '../../../src/core/audit/audit.ts'
+import { appendHead, readHeads } from '../../../src/core/audit/heads.ts'
 import { verifyAudit } from '../../../src/core/audit/verify.ts'
 import { ApiError } from '../../../src/lib/errors.ts'
 import { openEvents } from '../../support/events.ts'
@@ -97,6 +98,13 @@ test('an entry that was announced and not committed is not reported as missing',
   appendFileSync(auditHeadsPath(events.app.config), `${line}\n{"sequence":"12","ha`)
   assert.deepEqual((await verify()).wrong, [])
   appendFileSync(auditHeadsPath(events.app.config), '\n')
+})
+
+test('a head behind a line that a full disk cut off is known', async () => {
+  const path = `${auditHeadsPath(events.app.config)}.torn`
+  appendFileSync(path, '{"sequence":"12","ha')
+  await appendHead(path, { sequence: '12', hash: 'ab'.repeat(32), committed: false })
+  assert.deepEqual([...(await readHeads(path)).keys()], ['12'])
 })
 
 test('the key of the chain is not in the database: with another master key the log is invalid', async () => {
