@@ -75,8 +75,11 @@ export function setUpPrimerShop() {
         (row) => `${row.psp_transaction_type} ${row.status} ${Number(row.amount)}`,
       ),
     isActive: async (user: string): Promise<boolean> => (await shop.consumables(user))[0].is_active,
-    /** Has stored webhooks that failed handled now, not minutes later. */
-    retry: () => billing.db.query('update pending_notifications set due_at = db_clock()'),
+    /** Has stored webhooks that failed handled now, not minutes later: as those of a clock that was set back since. */
+    retry: () =>
+      billing.db.query(
+        `update pending_notifications set due_at = db_clock() + interval '1 day', lease_until = db_clock() + interval '1 day'`,
+      ),
   }
 }
 

@@ -55,11 +55,12 @@ export async function removeFailures(
   )
 }
 
-/** Marks the days that are due to be tried again. */
+/** Marks the days that are due to be tried again, also those that were postponed by a clock that has been set back since. */
 export async function markDueFailures(query: Query): Promise<void> {
   await query(`
     with due as (
       update figure_failures set next_attempt_at = db_clock() + ${RETRY_AFTER} where next_attempt_at <= db_clock()
+        or next_attempt_at > db_clock() + 2 * ${RETRY_AFTER}
       returning project_id, family, day)
     insert into figure_marks (project_id, family, day) select project_id, family, day from due`)
 }

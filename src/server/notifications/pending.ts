@@ -89,10 +89,14 @@ export function handlePending(context: NotificationContext): () => Promise<void>
   })
 }
 
+// A time further in the future than any pause or lease was set before the database's clock was set back.
+const IS_DUE = `(due_at <= db_clock() or due_at > db_clock() + make_interval(secs => ${2 * LAST_PAUSE_S}))`
+const IS_HELD = `(lease_until is not null and lease_until > db_clock() and lease_until < db_clock() + make_interval(secs => ${2 * LEASE_S}))`
+
 const DUE = {
   name: 'list accounts with stored notifications',
   text: `select distinct organization_id, psp, psp_merchant_id from pending_notifications
-         where due_at <= db_clock() and (lease_until is null or lease_until <= db_clock()) limit 20`,
+         where ${IS_DUE} and not ${IS_HELD} limit 20`,
 }
 
 function logFailure({ log }: NotificationContext, account: AccountName, error: unknown): void {
@@ -185,8 +189,8 @@ const TAKE = {
       select from merchant_accounts where ${ACCOUNT} for no key update skip locked
     ), due as materialized (
       select p.notification_id from pending_notifications p
-      where ${ACCOUNT} and p.due_at <= db_clock() and exists (select from account) and not exists (
-        select from pending_notifications where ${ACCOUNT} and lease_until > db_clock())
+      where ${ACCOUNT} and ${IS_DUE} and exists (select from account) and not exists (
+        select from pending_notifications where ${ACCOUNT} and ${IS_HELD})
       order by p.received_at limit $4)
     update pending_notifications p set lease_until = db_clock() + make_interval(secs => $5)
     from due where ${ACCOUNT} and p.notification_id = due.notification_id
@@ -195,7 +199,7 @@ const TAKE = {
 
 const IS_LEFT = {
   name: 'find stored notification',
-  text: `select exists (select from pending_notifications where ${ACCOUNT} and due_at <= db_clock()) as is_left`,
+  text: `select exists (select from pending_notifications where ${ACCOUNT} and ${IS_DUE}) as is_left`,
 }
 
 const FINISH = {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { instantFromPg } from '../../../src/lib/time.ts'
 import { keepAccounts, markUnlisted } from '../../../src/operations/backup/accounts.ts'
+import { takeUnlisted } from '../../../src/payments/billing/movement/unlisted.ts'
 import { addRow } from '../../support/data.ts'
 import { install } from './installations.ts'
 
@@ -49,4 +50,14 @@ test('the mark of an older restore, which the backup carries, keeps its earlier 
       ['live', '2026-01-01T00:00:00.000000Z', 'restore'],
     ],
   )
+})
+
+test('one that a failover left is listed again after its lease, and at once if the clock was set back since', async () => {
+  const LEASE_MS = 300_000
+  const take = async () => (await takeUnlisted(db.query, LEASE_MS))?.merchantId
+  await account('stripe', 'live', false)
+  await db.query(`insert into unlisted_accounts values ('shop', 'stripe', 'live', '2026-01-01', 'failover')`)
+  assert.deepEqual([await take(), await take()], ['live', undefined])
+  await db.query(`update unlisted_accounts set lease_until = lease_until + interval '2 hours'`)
+  assert.deepEqual([await take(), await take()], ['live', undefined])
 })

@@ -6,13 +6,13 @@ import { after, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
-import { topUpDue } from '../../../src/payments/billing/top-up/run.ts'
+import { startTopUps, topUpDue } from '../../../src/payments/billing/top-up/run.ts'
 import { refused, startBilling } from '../../support/billing.ts'
 import { checkLedger, withCredits } from '../../support/credits.ts'
 import { addRow } from '../../support/data.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import type { Json } from '../../support/server.ts'
-import { setDatabaseClock } from '../../support/time.ts'
+import { setDatabaseClock, until } from '../../support/time.ts'
 import { contextOf } from './in-process.ts'
 import { forgetOrders, markUnlisted } from './restored.ts'
 import { fixedProviders, scriptedProvider } from './scripted-provider.ts'
@@ -194,6 +194,18 @@ test('an outcome that is not known is waited for, under the same key', async () 
   }
   assert.deepEqual([calls, await keysOf(user)], [1, ['top-up:tokens:1']])
   assert.equal((await ruleOf(user)).status, 'on')
+})
+
+test('a clock that was set back postpones none', async () => {
+  const user = await shop.customer()
+  await setDatabaseClock(server.app.databaseUrl, '2 hours')
+  await setRule(user)
+  await setDatabaseClock(server.app.databaseUrl, '0 hours')
+  await untilDone()
+  assert.deepEqual(await keysOf(user), [])
+  const stop = startTopUps(context)
+  await until('the top-up', async () => (await keysOf(user)).length === 1)
+  await stop()
 })
 
 test('a process that stops after the charge leaves it to the next one, which does not charge again', async () => {

@@ -60,11 +60,11 @@ export async function msUntilListable(query: Query, at: AtProvider, lagMs: numbe
   return Math.max(0, Math.ceil(Number(row?.ms ?? 0)))
 }
 
-// A second failover marks no account anew that is marked already.
+// A second failover marks no account anew that is marked already. Longer than $1 if the clock was set back since: then it is read again.
 const LISTABLE: Statement = {
   name: 'time until account can be listed',
   text: `
-    select extract(epoch from max(greatest(o.marked_at, f.noticed_at)) + make_interval(secs => $1) - db_clock()) * 1000 as ms
+    select least($1, extract(epoch from max(greatest(o.marked_at, f.noticed_at)) + make_interval(secs => $1) - db_clock())) * 1000 as ms
     from unlisted_accounts o, (select max(noticed_at) as noticed_at from failovers) f where ${AT_PROVIDER}`,
 }
 
@@ -96,12 +96,14 @@ export async function takeUnlisted(query: Query, leaseMs: number): Promise<Unlis
   return { organizationId: row.organization_id, psp: row.psp, merchantId: row.psp_merchant_id, since: row.since }
 }
 
+// A lease further in the future than any lasts was set before the clock was set back.
 const TAKE: Statement = {
   name: 'take unlisted account',
   text: `
     update unlisted_accounts u set lease_until = db_clock() + make_interval(secs => $1)
     from (select organization_id, psp, psp_merchant_id from unlisted_accounts
-      where cause = 'failover' and (lease_until is null or lease_until <= db_clock())
+      where cause = 'failover' and (lease_until is null or lease_until <= db_clock()
+        or lease_until > db_clock() + interval '1 hour')
       order by 1, 2, 3 limit 1 for update skip locked) t
     where (u.organization_id, u.psp, u.psp_merchant_id) = (t.organization_id, t.psp, t.psp_merchant_id)
     returning u.organization_id, u.psp, u.psp_merchant_id, ${listedFrom('u.since')} as since`,

@@ -2,6 +2,7 @@
 import { writeAll } from '../../../core/events/outbox.ts'
 import { isMoving } from '../../../core/tenants/leaving.ts'
 import { ApiError } from '../../../lib/errors.ts'
+import { watchClock } from '../../../lib/pg/clock-watch.ts'
 import type { Db } from '../../../lib/pg/db.ts'
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import { rowReader } from '../../../lib/pg/row-reader.ts'
@@ -19,6 +20,8 @@ const PAUSE_MS = 1_000
 const MAX_AT_ONCE = 8
 // The claim and settling wait for the database too. A lease that ends too early does no harm: the key is the same.
 const LEASE_FACTOR = 3
+// A day, because the repair also makes the rules due that have used up their month.
+const READINGS_FOR_REPAIR = 43_200
 
 // Seconds until the next try of a charge that could not begin, by the code of the refusal.
 const TRY_AGAIN_S: Record<string, number> = { charge_in_progress: 10, charge_cap_reached: 600 }
@@ -28,9 +31,25 @@ const UNKNOWN_S = 15
 
 /** Starts the work, on any number of processes; returns the function that stops it. */
 export function startTopUps(context: BillingContext): () => Promise<void> {
-  return repeat(context, { pauseMs: PAUSE_MS, failure: 'Automatic top-ups failed.' }, async () =>
+  const stopWork = repeat(context, { pauseMs: PAUSE_MS, failure: 'Automatic top-ups failed.' }, async () =>
     (await topUpDue(context)) === MAX_AT_ONCE ? 0 : PAUSE_MS,
   )
+  const stopWatch = watchClock(context, { readings: READINGS_FOR_REPAIR }, async () => {
+    await context.db.query(MAKE_DUE, [leaseSeconds(context)])
+  })
+  return async () => {
+    await Promise.all([stopWork(), stopWatch()])
+  }
+}
+
+const leaseSeconds = ({ providerTimeoutMs }: BillingContext) => (LEASE_FACTOR * leaseMs(providerTimeoutMs, 2)) / 1000
+
+// Those that were postponed by a database clock that has been set back since. Earlier than needed does no harm: the key is the same.
+const MAKE_DUE: Statement = {
+  name: 'make top-ups due again',
+  text: `
+    update credit_top_ups set due_at = db_clock(), lease_until = null
+    where due_at > db_clock() or lease_until > db_clock() + make_interval(secs => $1)`,
 }
 
 /** Tops up the accounts that are due and that no other process has, and returns how many rules were read. */
@@ -80,8 +99,8 @@ async function refuse(db: Db, turn: Turn, { status, code }: ApiError): Promise<v
 }
 
 /** Takes the rules whose accounts are below their limit. Accounts are locked before rules, as everything that spends does it. */
-function takeDue({ db, providerTimeoutMs }: BillingContext): Promise<{ looked: number; taken: Turn[] }> {
-  return db.tx(async (query) => {
+function takeDue(context: BillingContext): Promise<{ looked: number; taken: Turn[] }> {
+  return context.db.tx(async (query) => {
     const due = await query<{ organization_id: string; external_id: string; unit: string }>(FIND_DUE)
     if (due.length === 0) return { looked: 0, taken: [] }
     const keys = due.map(({ organization_id, external_id, unit }) => ({
@@ -99,7 +118,7 @@ function takeDue({ db, providerTimeoutMs }: BillingContext): Promise<{ looked: n
       unit,
       available: formatCredits(account.available),
     }))
-    const judged = await query(...TAKE(rows, (LEASE_FACTOR * leaseMs(providerTimeoutMs, 2)) / 1000))
+    const judged = await query(...TAKE(rows, leaseSeconds(context)))
     return { looked: due.length, taken: judged.map(judgedFrom).filter(({ is_taken }) => is_taken) }
   })
 }
