@@ -184,7 +184,7 @@ test(titled('one sentence for a folder that cannot be written', notReadable), { 
 const disk = mountSmallDisk(120)
 const noDisk = 'why' in disk ? disk.why : undefined
 
-test(titled('one sentence at once for a full disk, and well again with room', noDisk), { skip: noDisk }, async () => {
+test(titled('one sentence for a full disk, and well again with room', noDisk), { skip: noDisk }, async () => {
   if (!('folder' in disk)) return
   // PostgreSQL's account has to traverse the folder.
   chmodSync(disk.folder, 0o711)
@@ -195,11 +195,9 @@ test(titled('one sentence at once for a full disk, and well again with room', no
     // PostgreSQL writes these for the first connection after a change of the catalog.
     for (const file of globSync(join(clusterOf(dataDir), '**/pg_internal.init'))) rmSync(file)
     fill(filler)
-    const begunMs = performance.now()
     await assert.rejects(open(dataDir), (error) => {
       return error instanceof UsageError && /^There is no space left on the disk of .+: free some/.test(error.message)
     })
-    assert.ok(performance.now() - begunMs < 60_000)
     rmSync(filler)
     await (await open(dataDir)).close()
     assert.equal(await firstValue(url, 'select 1'), '1')
