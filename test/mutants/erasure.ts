@@ -43,8 +43,8 @@ export const erasureMutants: Mutants = {
   'erasure-without-ledger': {
     does: 'does not enter an erasure in the file',
     file: 'core/erasure/ledger.ts',
-    code: `if (lines.length > 0) await append(`,
-    bug: `if (lines.length > 1e9) await append(`,
+    code: `if (lines.length > 0) await appendLines(`,
+    bug: `if (lines.length > 1e9) await appendLines(`,
     foundBy: ['test/core/erasure/ledger.test.ts', ...erasure],
   },
 }

@@ -146,12 +146,12 @@ export class StripeSource {
     for (let attempt = 1; ; attempt += 1) {
       await this.#takeTurn()
       await this.#readKey(KEY_AGE_MS)
-      const secretKey = this.#secretKey
+      const api = this.#api
       const response = await this.#try(path, params)
       signal.throwIfAborted()
       if (!(response instanceof ProviderError) && response.status === 401) {
         await this.#readKey(0)
-        if (this.#secretKey !== secretKey) continue
+        if (this.#api !== api) continue
       }
       const why = troubleOf(response, isWhole)
       if (!(response instanceof ProviderError) && why === undefined) return response
