@@ -60,12 +60,14 @@ export async function msUntilListable(query: Query, at: AtProvider, lagMs: numbe
   return Math.max(0, Math.ceil(Number(row?.ms ?? 0)))
 }
 
-// A second failover marks no account anew that is marked already. Longer than $1 if the clock was set back since: then it is read again.
+// A second failover marks no account anew that is marked already. At most $1, also after the clock was set back.
 const LISTABLE: Statement = {
   name: 'time until account can be listed',
   text: `
-    select least($1, extract(epoch from max(greatest(o.marked_at, f.noticed_at)) + make_interval(secs => $1) - db_clock())) * 1000 as ms
-    from unlisted_accounts o, (select max(noticed_at) as noticed_at from failovers) f where ${AT_PROVIDER}`,
+    select extract(epoch from least(make_interval(secs => $1),
+      max(greatest(o.marked_at, f.noticed_at)) + make_interval(secs => $1) - db_clock())) * 1000 as ms
+    from unlisted_accounts o, (select max(noticed_at) as noticed_at from failovers) f where ${AT_PROVIDER}
+    having max(greatest(o.marked_at, f.noticed_at)) is not null`,
 }
 
 /** Has a worker take an account again after this time. */
