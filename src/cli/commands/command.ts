@@ -103,12 +103,25 @@ export function withSettings(command: Command, run: (config: Config, ...args: un
     const given = args.slice(0, -1)
     const { json } = given.at(-1) as { json?: boolean }
     await guard(async () => {
+      checkFileNames(command)
       const result = await run(readConfig(process.env), ...given)
       if (json && result.json !== undefined) process.stdout.write(`${JSON.stringify(result.json)}\n`)
       else if (result.text !== '') process.stdout.write(`${printable(result.text)}\n`)
       process.exitCode = result.exitCode ?? 0
     })
   })
+}
+
+/** Refuses empty names of files and folders, as a variable of the shell that is not set gives them. */
+function checkFileNames(command: Command): void {
+  const named = [
+    ...command.registeredArguments.map((one, n) => [command.name(), one.name(), command.processedArgs[n]] as const),
+    ...command.options.map((one) => [one.long!, one.flags, command.getOptionValue(one.attributeName())] as const),
+  ]
+  for (const [what, placeholder, value] of named) {
+    const [kind] = /\b(file|folder)(?=s?\b[^ ]*$)/.exec(placeholder) ?? []
+    if (kind && [value].flat().includes('')) throw new UsageError(`${what} needs the name of a ${kind}.`)
+  }
 }
 
 /** A closed pipe ends the output silently; a full disk is reported in a sentence. */

@@ -204,6 +204,10 @@ async function inputOf(
       return { ...input, query: readQuery(schema, new URLSearchParams(Object.fromEntries(given)).toString()) }
     const properties = propertiesOf(operation)
     const body = Object.fromEntries(given.map(([name, value]) => [name, readValue(name, properties[name]!, value)]))
+    if (operation.method === 'PATCH' && given.length === 0) {
+      const flags = Object.keys(properties).map((name) => `--${wordsOf(name)}`)
+      throw new UsageError(`Nothing to set: give ${flags.join(', ')}.`)
+    }
     // Loading the check of bodies takes longer than most commands.
     const { bodyCheck } = await import('../../lib/http/body.ts')
     bodyCheck(schema)(body)

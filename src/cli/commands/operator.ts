@@ -16,6 +16,7 @@ import { readRefundLimits } from '../../core/tenants/refund-limits.ts'
 import { checkName } from '../../core/tenants/tenants.ts'
 import { httpAddress } from '../../lib/addresses.ts'
 import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
+import { whyNot } from '../../lib/files.ts'
 import { writeNew } from '../../lib/new-file.ts'
 import { makeLink, signInAddress } from '../../operator/dashboard/sessions.ts'
 import { action } from './command.ts'
@@ -131,8 +132,16 @@ const collect = (value: string, before: string[] = []) => [...before, value]
 
 /** The key in the file. A file that is not there is created with a new key, for its owner alone to read. */
 async function keyOf(file: string): Promise<string> {
-  if (!existsSync(file)) writeNew(file, makeOperatorKey())
+  if (!existsSync(file)) createKeyFile(file)
   const key = await readSecret(file)
   if (key !== undefined && isOperatorKey(key)) return key
   throw new UsageError(`${file} must have one operator key, as "tundish operator create" makes it, and nothing else.`)
+}
+
+function createKeyFile(file: string): void {
+  try {
+    writeNew(file, makeOperatorKey())
+  } catch (error) {
+    throw new Refusal(`${file} cannot be created in its folder: ${whyNot(error as NodeJS.ErrnoException)}.`)
+  }
 }

@@ -115,6 +115,20 @@ test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () 
     ],
     [['webhook', 'listen', '--project', 'nowhere', '--forward-to', 'http://x'], 1, /^There is no project "nowhere"/],
     [['org', 'list', '--env-file', '/nowhere'], 2, /^\/nowhere cannot be read: it does not exist \(ENOENT\)/],
+    [['backup', ''], 2, /^backup needs the name of a file\.\n$/],
+    [['import', '--project', PROJECT, import.meta.filename, ''], 2, /^import needs the name of a file\.\n$/],
+    [['shards', 'run', '--in', '', '--', 'doctor'], 2, /^--in needs the name of a folder\.\n$/],
+    [['operator', 'create', '--name', 'x', '--key-file', ''], 2, /^--key-file needs the name of a file\.\n$/],
+    ...[
+      ['/nowhere/key', 'it does not exist (ENOENT)'],
+      [`${import.meta.filename}/key`, 'a part of its path is not a folder (ENOTDIR)'],
+    ].map(([file, why]): [string[], number, RegExp] => [
+      ['operator', 'create', '--name', 'x', '--key-file', file!],
+      1,
+      new RegExp(`^${RegExp.escape(`${file} cannot be created in its folder: ${why}.`)}\n$`),
+    ]),
+    [['webhook', 'set', 'x', '--project', PROJECT], 2, /^Nothing to set: give --url, --kinds, --enabled\.\n$/],
+    [['credits', 'unit', 'set', 'x', '--org', ORGANIZATION], 2, /^Nothing to set: give --name, --low-below\.\n$/],
   ]
   for (const [args, code, sentence] of cases) {
     const outcome = await tundishAgain(args, env)
