@@ -211,8 +211,8 @@ function pauseOf(text: string): number {
   return value * 1000
 }
 
-// The calls that fail for a full disk, or for a folder with the name of a file of the copy.
-const FILE_CALLS = ['read', 'write', 'writev', 'fsync', 'close', 'rename']
+// The calls that fail for a full disk, for a folder that cannot be made, or for one with the name of a file of the copy.
+const FILE_CALLS = ['mkdir', 'open', 'read', 'write', 'writev', 'fsync', 'close', 'rename']
 
 const KEY_REFUSED = 'The key is wrong or expired, or was revoked: give a valid one. The next sync continues from here.'
 

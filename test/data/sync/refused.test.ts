@@ -118,6 +118,18 @@ describe('a sync that is refused', () => {
     await refused(['--to', `duckdb:${folder}`], settings, 1, /^duckdb:.+ cannot be used: it is a folder \(EISDIR\)\. /)
   })
 
+  test('1 and a sentence for a folder of a copy that cannot be made', async () => {
+    const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled(server)).key }
+    const file = join(folder, 'a file')
+    writeFileSync(file, '')
+    await refused(
+      ['--to', file],
+      settings,
+      1,
+      /a file cannot be used: a part of its path is not a folder \(ENOTDIR\)\. /,
+    )
+  })
+
   test('1 and a sentence for a file of a copy that cannot be replaced, and the next run writes it', async () => {
     const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled(server)).key }
     const to = join(folder, 'blocked')
