@@ -130,9 +130,9 @@ const shownOf = ({ role, reach, refundLimits }: Access) => ({
 
 const collect = (value: string, before: string[] = []) => [...before, value]
 
-/** The key in the file. A file that is not there is created with a new key, for its owner alone to read. */
+/** The key in the file, or of standard input (`-`). A file that is not there is created with a new key, for its owner alone to read. */
 async function keyOf(file: string): Promise<string> {
-  if (!existsSync(file)) createKeyFile(file)
+  if (file !== '-' && !existsSync(file)) createKeyFile(file)
   const key = await readSecret(file)
   if (key !== undefined && isOperatorKey(key)) return key
   throw new UsageError(`${file} must have one operator key, as "tundish operator create" makes it, and nothing else.`)

@@ -1,6 +1,6 @@
 // What commands print where, the file their settings come from, and how they refuse bad usage.
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { CTRL_C, noTerminal, openTerminal, tundish } from '../../support/cli.ts'
@@ -136,6 +136,12 @@ test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () 
     assert.match(outcome.stderr, sentence)
     assert.equal(outcome.stdout, '')
   }
+})
+
+test('operator create --key-file - takes standard input and creates no file', async () => {
+  const { code, stderr } = await tundish(['operator', 'create', '--name', 'x', '--key-file', '-'], env, '')
+  assert.deepEqual([code, stderr], [1, 'No secret was given.\n'])
+  assert.ok(!existsSync('-'))
 })
 
 test('bad usage is 2 for a tenant that does not exist, before anything is looked up', async () => {
