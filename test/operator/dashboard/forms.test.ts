@@ -61,6 +61,7 @@ test('400 with a sentence for what the API would refuse, and nothing is changed'
     ['/settings/rates', { owner: 'project', rate_limit: 'fast' }, /A rate limit must be/],
     ['/settings/erasures', { erase_at_provider: 'everywhere' }, /erase_at_provider must be/],
     ['/settings/charges', { enabled: '1', max: 'much' }, /much/],
+    ['/settings/charges', { enabled: '1', max: '' }, /max must be an amount such as 500/],
     ['/merchant-accounts', { psp: 'simulator', psp_merchant_id: 'a', currencies: 'EURO' }, /currencies/],
   ]
   for (const [path, form, sentence] of cases) {
@@ -132,6 +133,7 @@ test('a refusal names the field by the label that the form has', async () => {
 test('settings of charges, erasures and rates are saved, each with its audit entry', async () => {
   const before = (await actions()).length
   await send('/settings/charges', { enabled: '1', max: '50', currency: 'eur' })
+  await send('/settings/charges', { enabled: '1', max: '12.345', currency: 'kwd' })
   await send('/settings/erasures', { erase_at_provider: 'on' })
   await send('/settings/rates', { owner: 'organization', rate_limit: '7/9' })
   await send('/settings/rates', { owner: 'project', rate_limit: 'off' })
@@ -143,8 +145,10 @@ test('settings of charges, erasures and rates are saved, each with its audit ent
   assert.deepEqual(row, { enabled: 't', erase_at_provider: 'on', rate: '7/9' })
   const { text } = await see('/settings')
   assert.match(text, /50 EUR/)
+  assert.match(text, /12\.345 KWD/)
   assert.match(text, /clear the customer’s data/)
   assert.deepEqual((await actions()).slice(before), [
+    'organization.set',
     'organization.set',
     'organization.set',
     'rate_limit.set',

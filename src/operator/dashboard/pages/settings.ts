@@ -3,7 +3,7 @@ import { dateOf } from '../../../lib/days.ts'
 import { ApiError } from '../../../lib/errors.ts'
 import { shorten } from '../../../lib/text.ts'
 import type { Response } from '../call.ts'
-import { id, number, status, time } from '../format.ts'
+import { id, status, time } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import { actionForm, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -15,6 +15,8 @@ const AT_PROVIDER = {
   on: 'clear the customer’s data, detach cards',
   delete: 'delete the customer',
 }
+// As many decimals as a currency may have.
+const LIMIT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 4 })
 const RATE_HINT = 'Requests per second, such as 200, or 200/1000 with a burst of 1,000. Or off, or default.'
 
 export async function settings(view: View): Promise<Page> {
@@ -42,7 +44,10 @@ function organizationSettings(view: View, one: Organization): Html {
       'Custom charges': one.one_off_charge_enabled ? status('allowed') : status('not allowed'),
       'Largest amounts':
         limits
-          .map(([currency, amount]) => `${number(Number(amount))} ${currency === '*' ? 'in any currency' : currency}`)
+          .map(
+            ([currency, amount]) =>
+              `${LIMIT.format(Number(amount))} ${currency === '*' ? 'in any currency' : currency}`,
+          )
           .join(', ') || 'no limit',
       'Erasure at payment providers': AT_PROVIDER[one.erase_at_provider],
       'Rate limit per key': one.rate_limit,
@@ -51,7 +56,7 @@ function organizationSettings(view: View, one: Organization): Html {
       action: view.href('/settings/charges'),
       button: 'Change custom charges',
       explanation: 'Sets whether the billing API may charge saved cards, and the largest amount of a charge.',
-      fields: html`${selectField('enabled', 'Custom charges', { '1': 'allowed', '': 'not allowed' }, one.one_off_charge_enabled ? '1' : '')}${textField('max', 'Largest amount', { value: one.one_off_charge_max_amount['*'] ?? '' })}${textField('currency', 'Currency', { hint: 'For example EUR. Leave empty for all currencies without a limit of their own.' })}`,
+      fields: html`${selectField('enabled', 'Custom charges', { '1': 'allowed', '': 'not allowed' }, one.one_off_charge_enabled ? '1' : '')}${textField('max', 'Largest amount', { value: one.one_off_charge_max_amount['*'] ?? '', required: true })}${textField('currency', 'Currency', { hint: 'For example EUR. Leave empty for all currencies without a limit of their own.' })}`,
     })}
     ${actionForm(view, {
       action: view.href('/settings/erasures'),
@@ -130,10 +135,11 @@ export async function saveCharges(view: View, form: URLSearchParams): Promise<st
   const currency = form.get('currency')?.toUpperCase() || '*'
   // The operation has one text for both, such as EUR=500.
   if (!/^(\*|[A-Z]{3})$/.test(currency)) throw invalid('currency must be a currency such as EUR', currency)
-  if (max && !/^\d+(\.\d+)?$/.test(max)) throw invalid('max must be an amount such as 500', max)
+  // A limit can be changed, but not removed: an empty field would be saved as no change.
+  if (max !== null && !/^\d+(\.\d+)?$/.test(max)) throw invalid('max must be an amount such as 500', max)
   return save(view, {
     one_off_charge_enabled: form.get('enabled') === '1',
-    ...(max && { one_off_charge_max_amount: { [currency]: max } }),
+    ...(max !== null && { one_off_charge_max_amount: { [currency]: max } }),
   })
 }
 
