@@ -98,3 +98,20 @@ test('one is counted as one: a currency that a tile leaves out, a payment of the
     /<summary>29 Feb 2024<\/summary>/,
   )
 })
+
+test('Customer worth says what its table leaves out, also where no month is over and where it has no tiles', async () => {
+  const { db } = dashboard.server
+  const francs = await dashboard.server.project()
+  await insert(db, francs, {
+    ...BASICS,
+    transactions: [1, 2].map((n) => ({ id: `t${n}`, currency: 'CHF', created_at: NOW })),
+  })
+  await db.query(`insert into figure_marks (project_id, family, day) values ($1, 'all', current_date)`, [francs.id])
+  await followAll(db)
+  for (const choice of ['split=cohort', 'cohort=week', 'split=product', 'split=source'])
+    assert.match(
+      await see(`/worth?project=${francs.id}&period=12m&${choice}`),
+      /<strong>Revenue is without CHF.39\.98: no value in US dollars\.<\/strong>/,
+      choice,
+    )
+})

@@ -57,10 +57,20 @@ export async function worth(view: View): Promise<Page | string> {
         above: html`${choice('since', since, { payment: 'Since the first payment', session: 'Since the first session' })}
           ${choice('split', split, since === 'payment' ? WORTH_BY : omit(WORTH_BY, 'product'))}
           ${split === 'cohort' && choice('cohort', cohort, { month: 'By month', week: 'By week' })}`,
-        note: html`${unfiltered}Cumulative, ${inCurrency(view)}, by whole months since. Faded: not over yet for everybody in the row.`,
+        note: html`${unfiltered}Cumulative, ${inCurrency(view)}, by whole months since. Faded: not over yet for everybody in the row.${leftOut(view, rows)}`,
         empty: html`<p>Nobody began in this period.</p>`,
       })}`,
   }
+}
+
+/** Says what the rows leave out up to now, which includes months that no tile shows. */
+function leftOut(view: View, rows: Response<'getLifetime'>['data']): Piece {
+  const { shown } = sumLacking(
+    rows.flatMap(({ unvalued }) =>
+      unvalued.map(({ currency, amounts }) => ({ currency, amount: amounts.at(-1) ?? 0 })),
+    ),
+  )
+  return shown && html` <strong>Revenue is ${shown}: no value ${inCurrency(view)}.</strong>`
 }
 
 const AFTER = [1, 3, 6, 12]
