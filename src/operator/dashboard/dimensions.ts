@@ -2,6 +2,7 @@
 
 import { FILTERS as FILTERED_BY, VISITED_BY } from '../../data/figures/filters.ts'
 import { countryCode } from './format.ts'
+import { html, type Piece } from './html.ts'
 
 export { FILTERED_BY, VISITED_BY }
 export type Dimension = (typeof FILTERED_BY)[number]
@@ -12,7 +13,7 @@ export interface PageFilter {
 }
 
 /** In a URL: only records without a value. An empty value there is a field of a form in which nothing was chosen. */
-export const NO_VALUE = '(none)'
+const NO_VALUE = '(none)'
 
 /** The value of a filter for a URL: that of records without one is not empty there. */
 export const urlValue = (value: string): string => value || NO_VALUE
@@ -48,3 +49,15 @@ export const parametersOf = (filters: readonly PageFilter[]): Record<string, str
 /** `country and source`. */
 export const listOf = (names: readonly string[]): string =>
   names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+
+// More do not fit a list of choices.
+const MAX_CHOICES = 200
+
+/** The options of a filter. The chosen one is always among them: sending the form would otherwise remove it. */
+export function choiceOptions(options: Record<string, string>, value: string): Piece {
+  const shown = Object.entries(options).slice(0, MAX_CHOICES)
+  // Only links offer records without a value.
+  const name = value === NO_VALUE ? 'none' : Object.hasOwn(options, value) ? options[value] : value
+  if (value !== '' && !shown.some(([key]) => key === value)) shown.unshift([value, name!])
+  return html`<option value="">all</option>${shown.map(([key, text]) => html`<option value="${key}"${key === value && html` selected`}>${text}</option>`)}`
+}

@@ -2,19 +2,18 @@
 import { ApiError } from '../../lib/errors.ts'
 import type { Responses } from '../admin/operations.ts'
 import {
+  choiceOptions,
   chosenValue,
   type Dimension,
   FILTERED_BY,
   listOf,
   NO_FILTER,
-  NO_VALUE,
   parametersOf,
   urlValue,
 } from './dimensions.ts'
 import { country } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
 import type { Names } from './numbers.ts'
-import { NONE_CHOSEN } from './parts.ts'
 import { allChoices, hiddenParameters, type View } from './view.ts'
 
 const isDimension = (name: string) => (FILTERED_BY as readonly string[]).includes(name)
@@ -73,21 +72,16 @@ const LABELS: Record<Dimension, string> = {
   product: 'Product',
   variant: 'Variant',
 }
-// More do not fit a list of choices.
-const MAX_CHOICES = 200
-
 /** The form that filters the figures of the page. */
 function chooser(view: View, { funnels, products }: Names): Piece {
   if (!view.filtered.byForm) return ''
   const options: Partial<Record<Dimension, Record<string, string>>> = { funnel: funnels, product: products }
   const fields = FILTERED_BY.map((name) => {
     const value = view.query.get(name) ?? ''
-    const choices = options[name] && Object.entries(options[name]).slice(0, MAX_CHOICES)
+    const choices = options[name]
     if (!choices)
       return html`<label>${LABELS[name]} <input name="${name}" value="${value}" maxlength="256"${name === 'country' && html` placeholder="ES" size="4"`}></label>`
-    return html`<label>${LABELS[name]} <select name="${name}"><option value="">all</option>${value === NO_VALUE && NONE_CHOSEN}${choices.map(
-      ([id, title]) => html`<option value="${id}"${id === value && html` selected`}>${title}</option>`,
-    )}</select></label>`
+    return html`<label>${LABELS[name]} <select name="${name}">${choiceOptions(choices, value)}</select></label>`
   })
   return html`<details class="chooser"><summary>${view.filters.length > 0 ? 'Change filters' : 'Filter'}</summary>
     <form class="filters" method="get" action="${view.path}">${hiddenParameters(view, [...FILTERED_BY])}${fields}<button>Show</button></form></details>`

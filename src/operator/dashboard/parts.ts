@@ -1,5 +1,5 @@
 // What several pages consist of: tiles, sections, steps of a funnel, links between pages of a list, forms.
-import { chosenValue, NO_VALUE } from './dimensions.ts'
+import { choiceOptions, chosenValue } from './dimensions.ts'
 import { bar, change, number, percent, plural } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
 import type { Lacking } from './lacking.ts'
@@ -159,9 +159,6 @@ interface Choice {
   type?: string
 }
 
-/** The choice of records without a value, which only links offer. */
-export const NONE_CHOSEN = html`<option value="${NO_VALUE}" selected>none</option>`
-
 /** The form with the filters of a list, which become query parameters. */
 export function filters(view: View, choices: Choice[]): Html {
   const names = choices.map(({ name }) => name)
@@ -171,11 +168,7 @@ export function filters(view: View, choices: Choice[]): Html {
       const value = view.query.get(name) ?? ''
       return html`<label>${label} ${
         options
-          ? html`<select name="${name}" data-submit><option value="">all</option>${value === NO_VALUE && NONE_CHOSEN}${Object.entries(
-              options,
-            ).map(
-              ([key, text]) => html`<option value="${key}"${key === value ? html` selected` : ''}>${text}</option>`,
-            )}</select>`
+          ? html`<select name="${name}" data-submit>${choiceOptions(options, value)}</select>`
           : type === 'day'
             ? dayInput(name, value)
             : html`<input name="${name}" type="${type}" value="${value}" maxlength="320">`

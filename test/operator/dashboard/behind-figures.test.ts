@@ -495,3 +495,32 @@ test('a tile of today by hour says what the list behind it has besides', async (
     await setDatabaseClock(server.env.DATABASE_URL!, undefined)
   }
 })
+
+test('a filter that is chosen stays in its form, also by a value that the list of choices has no room for', async () => {
+  const many = await server.project()
+  const ids = Array.from({ length: 201 }, (_, n) => `id-${n}`)
+  await insert(server.db, many, { ...BASICS, subscriptions: [{ id: 'sub' }] })
+  await insert(server.db, many, {
+    funnels: ids.map((id) => ({ id, title: `Title ${id}` })),
+    products: ids.map((id) => ({ id, name: `Title ${id}` })),
+  })
+  for (const [path, name] of [
+    ['/revenue', 'product'],
+    ['/revenue', 'funnel'],
+    ['/sessions', 'funnel'],
+    ['/payments', 'product'],
+    ['/subscriptions', 'product'],
+  ] as const) {
+    const [, choices] = new RegExp(`<select name="${name}"[^>]*>(.*?)</select>`, 's').exec(
+      await see(`${path}?project=${many.id}`),
+    )!
+    const absent = ids.find((id) => !choices!.includes(`"${id}"`))!
+    assert.match(
+      await see(`${path}?project=${many.id}&${name}=${absent}`),
+      new RegExp(
+        `<select name="${name}"[^>]*><option value="">all</option><option value="${absent}" selected>Title ${absent}<`,
+      ),
+      path,
+    )
+  }
+})

@@ -23,9 +23,6 @@ const personLink = (view: View, { profile_id, email }: { profile_id: string; ema
 
 const textFilter = (name: PageFilter['dimension']) => ({ name, label: words(name) })
 
-/** Choices of a filter by a funnel, product … with its name. */
-const choicesOf = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
-
 export async function sessions(view: View): Promise<Page> {
   const title = 'Sessions'
   if (!view.project) return { title, body: noProject(view) }
@@ -72,7 +69,7 @@ export async function sessions(view: View): Promise<Page> {
     body: tableSection(view, 'sessions', content, {
       note: html`${firstNote(view, 'Only the first session of each person.')}${experimentNote(view, names)}${answerNote(view)}${testNote(view)}`,
       above: filters(view, [
-        { ...textFilter('funnel'), options: choicesOf(names.funnels) },
+        { ...textFilter('funnel'), options: names.funnels },
         textFilter('source'),
         textFilter('campaign'),
         textFilter('country'),
@@ -159,8 +156,8 @@ export async function payments(view: View): Promise<Page> {
     body: tableSection(view, 'payments', content, {
       note: html`${firstNote(view, 'Only the first payment of each person. New customers are also customers without a profile, whose payments are in Charges.')}What revenue is made of. Payments of customers without a profile are in Charges; what went back is in Refunds and disputes. ${testNote(view)}`,
       above: filters(view, [
-        { ...textFilter('product'), options: choicesOf(names.products) },
-        { ...textFilter('funnel'), options: choicesOf(names.funnels) },
+        { ...textFilter('product'), options: names.products },
+        { ...textFilter('funnel'), options: names.funnels },
         textFilter('source'),
         textFilter('campaign'),
         textFilter('country'),

@@ -74,7 +74,6 @@ export async function subscriptions(view: View): Promise<Page> {
   }
   // The counts by status are those of the whole project.
   const isWhole = view.filters.length === 0
-  const options = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
   return {
     title: 'Subscriptions',
     hasPeriod: true,
@@ -129,8 +128,8 @@ export async function subscriptions(view: View): Promise<Page> {
           note: behindNote(view),
           above: filters(view, [
             { name: 'status', label: 'Status', options: Object.fromEntries(STATUSES.map((one) => [one, words(one)])) },
-            { name: 'product', label: 'Product', options: options(names.products) },
-            { name: 'funnel', label: 'Funnel', options: options(names.funnels) },
+            { name: 'product', label: 'Product', options: names.products },
+            { name: 'funnel', label: 'Funnel', options: names.funnels },
             { name: 'country', label: 'Country', options: choices(countries, country) },
             { name: 'payment_provider', label: 'Provider', options: choices(providers, (key) => key) },
             { name: 'email', label: 'E-mail' },
@@ -148,8 +147,7 @@ const choices = (found: Figure[], nameOf: (key: string) => string): Record<strin
   Object.fromEntries(
     found
       .flatMap(({ key }) => (key ? [[key, nameOf(key)] as const] : []))
-      .sort(([, a], [, b]) => a.localeCompare(b, 'en'))
-      .slice(0, 200),
+      .sort(([, a], [, b]) => a.localeCompare(b, 'en')),
   )
 
 function flowChart(view: View, flow: Figure[], level: Figure[], sum: Figure): Html {
