@@ -46,8 +46,6 @@ export interface Table {
   rows: (Cell | Piece)[][]
   /** The currency of cells whose unit is `usd`. */
   currency?: string
-  /** Whether other cells are amounts in the reporting currency, too. */
-  hasMoney?: boolean
   /** The number of rows after which a long list was cut for the CSV. */
   cutAfter?: number
   /** Describes the periods that a chart marks because they are incomplete; undefined if all are complete. */
@@ -120,8 +118,8 @@ function plain(one: Cell | Piece, currency: string): string {
 }
 
 /** Whether the table has amounts in the reporting currency. */
-export const isInOneCurrency = ({ rows, hasMoney = false }: Table): boolean =>
-  hasMoney || rows.some((row) => row.some((one) => isCell(one) && one.unit === 'usd'))
+export const isInOneCurrency = ({ rows }: Table): boolean =>
+  rows.some((row) => row.some((one) => isCell(one) && one.unit === 'usd'))
 
 function quoted(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) && !/^-?[0-9.]+$/.test(text) ? `'${text}` : text

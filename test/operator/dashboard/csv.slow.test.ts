@@ -39,6 +39,17 @@ test('the file of one funnel has its id in the name, and one with money the curr
   assert.match(rows[1]!, /,-?0\.\d{4} -?0\.\d{4},/)
 })
 
+test('computed amounts have the decimals of their currency, a day of an alert is one of ISO 8601, and each line has its name', async () => {
+  const cellsOf = (rows: string[]) => rows.map((row) => row.split(','))
+  for (const [, , ...months] of cellsOf((await download('/worth', 'worth', '&period=12m')).rows))
+    for (const one of months) assert.match(one, /^(-?\d+\.\d\d)?$/)
+  for (const [, , ...amounts] of cellsOf((await download('/revenue', 'change')).rows))
+    for (const one of amounts.slice(0, 3)) assert.match(one, /^-?\d+\.\d\d$/)
+  assert.ok(cellsOf((await download('/declines', 'by-attempt')).rows).some(([attempt]) => attempt === 'Not paid'))
+  await server.db.query(`update alert_rules set checked_day = '2026-10-31'`)
+  assert.match((await download('/alerts', 'rules')).rows[0]!, /,2026-10-31,/)
+})
+
 test('the sums of an import from Stripe have the decimals of their currency', async () => {
   const both = { here: { count: 2, minor: '1760' }, stripe: { count: 2, minor: '1760' } }
   const tally = { own: 0, read: 2, erased: 0, figures: { 'payments|2026-11|USD': both }, rejects: [], rejected: 0 }

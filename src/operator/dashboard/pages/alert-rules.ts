@@ -27,7 +27,7 @@ export function ruleTable(view: View, rules: Rule[]): Table {
       cell(id(one.id), one.id),
       whenOf(view, one),
       lastFigure(view, one),
-      one.checked_day ? dateOf(one.checked_day) : '',
+      one.checked_day ? cell(dateOf(one.checked_day), one.checked_day) : '',
       time(one.fired_at),
       one.problem ?? '',
       actionForm(view, {

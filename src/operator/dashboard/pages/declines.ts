@@ -95,7 +95,7 @@ const attemptTable = (view: View, found: Figure[], sum: Figure): Table => ({
     (key) =>
       cell(
         toPayments(view, key === '' ? 'Not paid' : `${ordinal(Number(key))} attempt`, { paid_attempt: key || 'none' }),
-        key,
+        key || 'Not paid',
       ),
     [
       ['number', 'first_declines'],

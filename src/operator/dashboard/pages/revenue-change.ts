@@ -68,7 +68,10 @@ function rowOf({ reporting: { currency } }: View, name: Table['rows'][0][0], pai
     name!,
     valueCell('usd', pair.before),
     valueCell('usd', pair.now),
-    cell(html`<span class="change ${tone}">${sign}${money(difference, currency)}</span>`, difference),
+    {
+      ...valueCell('usd', difference),
+      shown: html`<span class="change ${tone}">${sign}${money(difference, currency)}</span>`,
+    },
     cell(change(pair.now, pair.before, { none: 'new' }), pair.before ? pair.now / pair.before - 1 : null),
   ]
 }

@@ -134,7 +134,6 @@ function worthTable(view: View, split: string, rows: Response<'getLifetime'>['da
   const heads = Array.from({ length: months }, (_, month) => `Month ${month + 1}`)
   return {
     caption: 'Net revenue per person',
-    hasMoney: true,
     columns: [
       { label: WORTH_BY[split as keyof typeof WORTH_BY] },
       ...['People', ...heads].map((label): Column => ({ label, number: true })),
@@ -163,7 +162,8 @@ function cohortCell(view: View, cohort: string): Cell {
   )
 }
 
-const faded = (value: number | null | undefined, isFaded: boolean, currency: string) =>
-  value === undefined
-    ? cell('', null)
-    : cell(isFaded ? html`<span class="quiet">${money(value, currency)}</span>` : money(value, currency), value)
+const faded = (value: number | null | undefined, isFaded: boolean, currency: string): Cell => {
+  if (value === undefined) return cell('', null)
+  const shown = money(value, currency)
+  return { ...cell(isFaded ? html`<span class="quiet">${shown}</span>` : shown, value), unit: 'usd' }
+}
