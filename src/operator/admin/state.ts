@@ -170,11 +170,11 @@ const names = reading({
   },
 })
 
-// Only the newest: the dashboard shows an object without a name here by its id.
+// Only the newest: the dashboard shows an object without a name here by its id. A name of blanks alone would be an invisible link.
 const MAX_NAMES = 2000
 const namesIn = (table: string, column: string) => `
   (select coalesce(json_object_agg(id, ${column}), '{}') from (
-     select id, ${column} from ${table} where project_id = $1 and ${column} is not null
+     select id, ${column} from ${table} where project_id = $1 and ${column} ~ '\\S'
      order by created_at desc limit $2) newest) as ${table}`
 
 const NAMES = `select ${namesIn('funnels', 'title')}, ${namesIn('products', 'name')}, ${namesIn('experiments', 'title')}`

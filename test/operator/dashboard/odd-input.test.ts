@@ -29,6 +29,7 @@ before(async () => {
       { id: 'formula', title: FORMULA },
       { id: 'turned', title: TURNED },
       { id: 'hebrew', title: HEBREW },
+      { id: 'blank', title: ' \u00a0' },
     ],
     experiments: [{ id: '__proto__', title: HTML }],
     // Two with the same address, so that the search has a list of results.
@@ -36,7 +37,7 @@ before(async () => {
       ...['profile', 'twin'].map((id) => ({ id, email: `${HTML}@example.com`, created_at: today })),
       { id: 'hebrew', email: ADDRESS, created_at: today },
     ],
-    sessions: ['constructor', 'formula', 'turned', 'hebrew'].map((funnel_id) => ({
+    sessions: ['constructor', 'formula', 'turned', 'hebrew', 'blank'].map((funnel_id) => ({
       id: funnel_id,
       profile_id: 'profile',
       funnel_id,
@@ -156,6 +157,11 @@ test('text from right to left is isolated from the text around it, and cannot en
   assert.ok(search.includes(`value="${TURNED}"`))
   const csv = (await see('/subscriptions?csv=subscriptions')).text
   assert.ok(csv.includes(',Title,') && !csv.includes('bdi'), csv)
+})
+
+test('a funnel whose title is blank is shown by its id', async () => {
+  assert.match((await see('/funnels')).text, /<a href="[^"]*">blank<\/a>/)
+  assert.match((await see('/funnels/blank')).text, /<h1>blank<\/h1>/)
 })
 
 test('a quote precedes names and labels in the CSV that a spreadsheet would take for formulas', async () => {
