@@ -2,7 +2,7 @@
 import { type MetricName, metrics } from '../../data/figures/metrics.ts'
 import { clockOf, dateOf } from '../../lib/days.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import { changeOf, type Reading, type Rule } from './rule.ts'
+import { type Amount, changeOf, type Reading, type Rule } from './rule.ts'
 import type { State } from './state.ts'
 
 /** A message before it is written for its destination. None of it identifies a person. */
@@ -46,12 +46,13 @@ export const nameOf = (metric: MetricName): string =>
 
 export function ruleContent(state: State, rule: Rule, reading: Reading): Content {
   const { metric, condition, threshold, filter } = rule
-  const { day, value, before, hours, without } = reading
+  const { day, value, before, hours, without, mrrWithout } = reading
   const what = `${nameOf(metric)}${filter ? ` of ${filter.dimension} ${filter.value}` : ''}`
   const when = hours === undefined ? dateOf(day) : `${dateOf(day)} until ${clockOf(hours)}`
   const lines = [metrics[metric].definition]
   if (condition === 'change') lines.push(`The same weekday a week earlier: ${shown(metric, before, state.currency)}.`)
   if (without > 0) lines.push(withoutLine(without))
+  lines.push(...mrrWithoutLines(mrrWithout))
   lines.push(
     `Rule ${rule.id}: ${condition === 'change' ? `a change of ${signed(threshold)}` : `${condition} ${exactly(metric, threshold, state.currency)}`}.`,
   )
@@ -82,6 +83,14 @@ const signed = (percent: number) => `${percent > 0 ? '+' : '−'}${NUMBER.format
 
 export const withoutLine = (count: number) =>
   `${NUMBER.format(count)} ${count === 1 ? 'amount has' : 'amounts have'} no exchange rate and ${count === 1 ? 'is' : 'are'} not in it.`
+
+/** A line with the amounts that the MRR leaves out, or none. */
+export const mrrWithoutLines = (amounts: Amount[]): string[] =>
+  amounts.length === 0
+    ? []
+    : [
+        `The MRR is without ${amounts.map(({ currency, amount }) => shown('mrr', amount, currency)).join(', ')}: no exchange rate.`,
+      ]
 
 export const staleContent = (state: State): Content => ({
   title: `${state.name}: the figures of ${dateOf(state.yesterday)} are not complete, so its alerts were not checked`,

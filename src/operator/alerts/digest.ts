@@ -4,9 +4,9 @@ import type { MetricName } from '../../data/figures/metrics.ts'
 import { addDays, dateOf } from '../../lib/days.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { findingsOf } from '../doctor/kept-findings.ts'
-import { type Content, nameOf, shown, staleLine, withoutLine } from './content.ts'
+import { type Content, mrrWithoutLines, nameOf, shown, staleLine, withoutLine } from './content.ts'
 import { addMessages } from './queue.ts'
-import { figureOf, valueIn } from './rule.ts'
+import { figureOf, mrrWithout, valueIn } from './rule.ts'
 import type { Shared, State } from './state.ts'
 
 const MAIN: readonly MetricName[] = [
@@ -44,9 +44,10 @@ export async function digestContent(app: Shared, state: State): Promise<Content>
   const { projectId, yesterday } = state
   const amount = (metric: MetricName, value: number | null) => shown(metric, value, state.currency)
   const days = [yesterday, addDays(yesterday, -1), addDays(yesterday, -7)]
-  const [now, before, week] = await Promise.all(
-    days.map((day) => figureOf(app.db, projectId, day, [...MAIN, 'without_usd'])),
-  )
+  const [[now, before, week], left] = await Promise.all([
+    Promise.all(days.map((day) => figureOf(app.db, projectId, day, [...MAIN, 'without_usd']))),
+    mrrWithout(app.db, projectId, yesterday),
+  ])
   const figures = MAIN.map((metric) => ({
     metric,
     value: valueIn(now!, metric),
@@ -62,6 +63,7 @@ export async function digestContent(app: Shared, state: State): Promise<Content>
           `${capital(nameOf(metric))}: ${amount(metric, value)} (day before ${amount(metric, day_before)}, a week earlier ${amount(metric, week_before)})`,
       ),
       ...(now!.without_usd ? [withoutLine(now!.without_usd)] : []),
+      ...mrrWithoutLines(left),
       ...(await findings(app, projectId)),
     ],
     path: `/?${new URLSearchParams({ project: projectId, from: yesterday, to: yesterday })}`,

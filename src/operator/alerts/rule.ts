@@ -25,6 +25,13 @@ export interface Reading {
   hours: number | undefined
   /** The number of amounts that have no value in the currency of the figure. */
   without: number
+  /** What the MRR leaves out for the same reason. */
+  mrrWithout: Amount[]
+}
+
+export interface Amount {
+  currency: string
+  amount: number
 }
 
 /** The metric that counts the amounts without a value; undefined if the metric is no money, or all of it has one. */
@@ -37,6 +44,7 @@ const WITHOUT: Readonly<Record<string, MetricName>> = {
   figures_sales: 'without_usd',
   figures_spend: 'spend_without_usd',
   figures_declines: 'declines_without_usd',
+  figures_returned: 'payments_without_usd',
 }
 
 type Values = Partial<Record<MetricName, number | null>>
@@ -52,6 +60,23 @@ export async function figureOf(
   const question = { projects: [projectId], metrics: names, from: day, to: addDays(day, 1), money: 'usd' as const }
   const found = await readFigures(db, { ...question, test: false, ...(filter && { filters: [filter] }) })
   return Object.assign({}, ...found.map(({ values }) => values))
+}
+
+/** What the MRR of a day leaves out of each currency. Its subscriptions are not counted. */
+export async function mrrWithout(db: Db, projectId: string, day: string, filter?: Filter): Promise<Amount[]> {
+  const question = {
+    projects: [projectId],
+    metrics: ['mrr_unvalued'] as const,
+    from: day,
+    to: addDays(day, 1),
+    test: false,
+  }
+  const filters = filter && { filters: [filter] }
+  const found = await readFigures(db, { ...question, ...filters, dimension: 'currency', money: 'own' })
+  return found.flatMap(({ currency, values: { mrr_unvalued: amount } }) =>
+    // What floating point leaves of a sum of 0 is nothing.
+    currency && amount && Math.abs(amount) > 0.00005 ? [{ currency, amount }] : [],
+  )
 }
 
 /** A day without records has the sum 0, and no rate. */

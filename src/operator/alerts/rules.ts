@@ -7,7 +7,7 @@ import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { ruleContent } from './content.ts'
 import { addMessages } from './queue.ts'
-import { figureOf, isReached, type Reading, type Rule, valueIn, withoutOf } from './rule.ts'
+import { figureOf, isReached, mrrWithout, type Reading, type Rule, valueIn, withoutOf } from './rule.ts'
 import type { Shared, State } from './state.ts'
 
 export async function decideRules({ db }: Shared, state: State): Promise<void> {
@@ -72,16 +72,28 @@ async function read(db: Db, state: State, rule: Rule): Promise<Reading> {
   if (today && condition === 'change') {
     const { so_far, hour } = await readHours(db, state.projectId, { test: false })
     const of = (one: 'today' | 'week_before') => so_far[one][metric as 'revenue']
-    return { day, value: of('today'), before: of('week_before'), hours: hour, without: so_far.today.without_usd }
+    return {
+      day,
+      value: of('today'),
+      before: of('week_before'),
+      hours: hour,
+      without: so_far.today.without_usd,
+      mrrWithout: [],
+    }
   }
   const without = withoutOf(metric)
   const on = (from: string) => figureOf(db, state.projectId, from, [metric, ...(without ? [without] : [])], filter)
-  const [now, before] = await Promise.all([on(day), condition === 'change' ? on(addDays(day, -7)) : undefined])
+  const [now, before, left] = await Promise.all([
+    on(day),
+    condition === 'change' ? on(addDays(day, -7)) : undefined,
+    metric === 'mrr' ? mrrWithout(db, state.projectId, day, filter) : [],
+  ])
   return {
     day,
     value: valueIn(now, metric),
     before: before ? valueIn(before, metric) : null,
     hours: today ? state.hour : undefined,
     without: without ? (now[without] ?? 0) : 0,
+    mrrWithout: left,
   }
 }

@@ -128,6 +128,38 @@ test('a threshold is written with all of its digits', async () => {
   assert.equal(lines.at(-1), 'Rule rate: below 0.04%.')
 })
 
+test('amounts without an exchange rate are named in messages about the MRR, and counted in those about payments', async () => {
+  const created_at = `${addDays(DAY, -1)}T10:00:00Z`
+  await insert(server.db, project, {
+    customers: [{ external_id: 'ada', profile_id: 'profile' }],
+    products: [{ id: 'product' }],
+    subscriptions: ['USD', 'JPY'].map((currency) => ({ id: currency, currency, price: 1500, created_at })),
+    transactions: ['USD', 'JPY'].map((id) => ({ id, currency: id, price: 1500, subscription_id: id, created_at })),
+  })
+  await server.db.query(PAYMENT, [project.organizationId, created_at])
+  await rebuildFigures(server.db, project.id)
+  await put('alerts/mrr', { metric: 'mrr', condition: 'above', threshold: 1 })
+  await put('alerts/paid', { metric: 'paid_amount', condition: 'below', threshold: 1 })
+  await put('alert-settings', { digest_hour: 6 })
+  await setClock('06:01:00')
+  await twice()
+  const lines = Object.fromEntries(
+    arrived('/hook').map(({ body }) => {
+      const { type, data, lines } = JSON.parse(body)
+      return [data.alert_id ?? type, lines as string[]]
+    }),
+  )
+  const left = 'The MRR is without ¥1,500: no exchange rate.'
+  assert.ok(lines.mrr!.includes(left), lines.mrr!.join('\n'))
+  assert.ok(lines['alert.digest']!.includes(left), lines['alert.digest']!.join('\n'))
+  assert.ok(lines.paid!.includes('1 amount has no exchange rate and is not in it.'), lines.paid!.join('\n'))
+})
+
+const PAYMENT = `
+  insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, amount,
+    currency_code, status, psp, psp_transaction_type)
+  values ($1, 'ada', true, $2, gen_random_uuid(), gen_random_uuid(), $2, 1500, 'JPY', 'succeeded', 'simulator', 'sale')`
+
 test('a rule without a destination has sent no message, and the doctor says so', async () => {
   const warnings = async () => {
     const { stdout } = await tundish(['doctor', '--json'], server.env)
