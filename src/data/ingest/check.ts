@@ -23,7 +23,8 @@ export async function rejectMisfits(query: Query, brought: readonly StagedKind[]
 
 function rejections(one: StagedKind, brought: readonly StagedKind[], tenant: Tenant): string[] {
   const { kind, needsStored } = one
-  const incomplete = needsStored ? requiredColumns(kind).map((column) => rejectIncomplete(one, column, tenant)) : []
+  const incomplete = (condition?: string) =>
+    needsStored ? requiredColumns(kind).map((column) => rejectIncomplete(one, column, tenant, condition)) : []
   const unknown = Object.entries(kind.references).map(([column, name]) => {
     const target = KINDS.find((other) => other.name === name)!
     return rejectUnknown(
@@ -38,18 +39,19 @@ function rejections(one: StagedKind, brought: readonly StagedKind[], tenant: Ten
     const bad = `select s.ctid as at, '${reason}' as reason from ${staged(kind)} s where ${where(tenant)}`
     return reject(kind, 'conflicting_record', bad)
   })
-  return [...incomplete, ...unknown, ...conflicts]
+  // Again, because a line that was rejected since completes no other.
+  return [...incomplete(), ...unknown, ...conflicts, ...incomplete(`exists (select from ${REJECTED})`)]
 }
 
 /** Rejects lines about a record that is not stored, if neither they nor other lines about it have the required column. */
-function rejectIncomplete(one: StagedKind, { name: column, path }: Column, tenant: Tenant): string {
+function rejectIncomplete(one: StagedKind, { name: column, path }: Column, tenant: Tenant, condition = 'true'): string {
   const { kind } = one
   return reject(
     kind,
     'missing_field',
     `select s.ctid as at, '${kind.name}.${path} is missing, and there is no such record yet' as reason
      from ${staged(kind)} s
-     where not ${isGiven(kind, column)} and not exists (select from ${kind.table} t where ${sameKey(kind, tenant)})
+     where ${condition} and not ${isGiven(kind, column)} and not exists (select from ${kind.table} t where ${sameKey(kind, tenant)})
        and ${isNotStaged(one, kind.key, isGiven(kind, column, 'o.'))}`,
   )
 }

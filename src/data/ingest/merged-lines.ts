@@ -28,7 +28,7 @@ export function completeFromEarlier(kind: Kind, lines: string): string {
   const found = columns.map(
     (name) =>
       `count(*) filter (where ${has(name)}) > 0 as has_${name},
-       (array_agg(${name} order by source desc, line desc) filter (where ${has(name)}))[1] as ${name}`,
+       (array_agg(${name} order by moment desc, source desc, line desc) filter (where ${has(name)}))[1] as ${name}`,
   )
   return `
     with lines as (${lines}), found as (

@@ -1,7 +1,8 @@
 // Several lines of one import about the same record: one of them is written, as if each had been imported alone.
 import type { Kind, Scope } from '../../core/records/record.ts'
 import { contentOf, isDated, isSkipped, isUnchanged, sameKey } from './conditions.ts'
-import { completeFromEarlier } from './merged-lines.ts'
+import { completeFromEarlier, isGiven } from './merged-lines.ts'
+import { requiredColumns } from './row.ts'
 import { staged } from './staging.ts'
 
 export function findRepeated(kind: Kind): string {
@@ -34,17 +35,24 @@ export function dropRepeated(kind: Kind, scope: Scope): string {
 
 /** SQL that completes the line that will be written, if lines have only the fields that change. Call it first. */
 export function completeRepeated(kind: Kind, scope: Scope): string {
-  return completeFromEarlier(kind, repeatedLines(kind, scope, 's.ctid as at, s.*'))
+  return completeFromEarlier(kind, repeatedLines(kind, scope, 's.ctid as at, s.*, moment.time as moment'))
 }
 
 /** SQL: the lines whose key comes more than once, with `skipped`, and `place`, which is 1 for the line to be written. */
 function repeatedLines(kind: Kind, scope: Scope, columns: string): string {
   const key = kind.key.map((name) => `s.${name}`).join(', ')
   const time = isDated(kind) ? `coalesce(s.updated_at, ${LATER})` : LATER
+  const before = `over (partition by ${key} order by s.source, s.line rows between unbounded preceding and 1 preceding)`
+  const stored = (condition: string) =>
+    `exists (select from ${kind.table} t where ${sameKey(kind, scope)} and (${condition}))`
+  // An older line without which the new record could not be written.
+  const creates = requiredColumns(kind).map(
+    ({ name }) => `${isGiven(kind, name)} and not bool_or(${isGiven(kind, name)}) ${before}`,
+  )
   return `
       select ${columns},
-        coalesce(time < max(time) over (partition by ${key} order by s.source, s.line rows between unbounded preceding and 1 preceding)
-          or exists (select from ${kind.table} t where ${sameKey(kind, scope)} and (${isSkipped(kind)})), false) as skipped,
+        coalesce(time < max(time) ${before} and (not (${creates.join(' or ')}) or ${stored('true')})
+          or ${stored(isSkipped(kind))}, false) as skipped,
         row_number() over (partition by ${key} order by time desc, s.source desc, s.line desc) as place
       from ${staged(kind)} s cross join lateral (select ${time} as time) moment
       where (${key}) in (select ${kind.key.join(', ')} from ${staged(kind)} group by ${kind.key.join(', ')} having count(*) > 1)`

@@ -137,6 +137,45 @@ describe('POST /records', () => {
     assert.deepEqual([named.size, named.has(0)], [999, false])
   })
 
+  test('400 for each of the lines about a new record when the one that creates it is bad, and 200 for the rest with skip_bad', async () => {
+    const project = await server.project()
+    const records = [
+      line.session({ id: 'lost', profile_id: 'nobody' }),
+      record('session', { id: 'lost', city: 'Bonn' }),
+      line.profile(),
+    ]
+    const body = records.map((one) => JSON.stringify(one)).join('\n')
+    const refused = await put(project, records)
+    assert.deepEqual([refused.status, refused.body.rejected], [400, 2], refused.text)
+    for (const good of [
+      await put(project, records, '?skip_bad=true'),
+      await send(project, body, [], '?skip_bad=true'),
+    ]) {
+      const codes = good.body.rejects?.map(({ code }: { code: string }) => code)
+      assert.deepEqual([good.status, codes], [200, ['unknown_reference', 'missing_field']], good.text)
+    }
+    assert.equal((await project.get('/profiles')).body.pagination.total, 1)
+  })
+
+  test('200 for lines about a new record of which the one that creates it comes late', async () => {
+    const project = await server.project()
+    const at = (second: number) => ({ updated_at: `2026-01-02T03:04:0${second}Z` })
+    const records = [
+      record('profile', { id: 'profile', email: 'new@x', ...at(8) }),
+      line.profile({ email: 'old@x', phone: '1', country: 'DE', ...at(6) }),
+      record('profile', { id: 'profile', phone: '2', ...at(7) }),
+      record('profile', { id: 'other', email: 'new@x' }),
+      line.profile({ id: 'other', email: 'old@x', ...at(6) }),
+    ]
+    const { status, body, text } = await put(project, records)
+    assert.deepEqual([status, body], [200, { ...none, read: 5, written: 4, skipped: 1 }], text)
+    const { body: stored } = await project.get('/profiles/profile')
+    assert.deepEqual([stored.email, stored.phone, stored.country], ['new@x', '1', 'DE'])
+    assert.equal((await project.get('/profiles/other')).body.email, 'new@x')
+    const older = await put(project, [record('profile', { id: 'profile', phone: '3', ...at(7) })])
+    assert.equal(older.body.skipped, 1)
+  })
+
   test('413 for more empty lines one after the other than the limit, however small their gzip is; fewer are skipped', async () => {
     const project = await server.project()
     const packed = (text: string) => send(project, gzipSync(text), ['Content-Encoding', 'gzip'])
