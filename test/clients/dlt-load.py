@@ -29,6 +29,7 @@ with pipeline.sql_client() as client:
     print(json.dumps({
         "loaded": loaded,
         "profiles": ask("select id, email from profiles order by id"),
+        "integrations": ask("select integrations from profiles order by id")[-1][0],
         "subscriptions": ask("select id, price, profile__email from subscriptions"),
         "transactions": ask("select id, subscription_id from transactions"),
         "credits": ask("select profile_id, amount::decimal(38, 6)::text, totals__balance::decimal(38, 6)::text, metadata from credit_entries"),

@@ -31,6 +31,7 @@ await insert(server.db, project, {
   credit_accounts: [{ external_id: 'customer', granted: '1000000000000.000001' }],
   credit_entries: [{ external_id: 'customer', amount: '1000000000000.000001', metadata: { rate: 0.5 } }],
 })
+await server.db.query(`update profiles set integrations = '{"id":[100000000000000000000]}' where id = 'zoe'`)
 after(() => server.stop())
 
 async function load(...more: string[]): Promise<Json> {
@@ -69,6 +70,7 @@ test(titled(title, missing ? `${PYTHON} has no dlt with duckdb, httpx and standa
     ['profile', 'ada@example.com'],
     ['zoe', null],
   ])
+  assert.match(first.integrations, /^\{"id":\[1e\+?20\]\}$/)
   assert.deepEqual(first.subscriptions, [['subscription', 999_999_999_999, 'ada@example.com']])
   assert.deepEqual(first.transactions, [['transaction', 'subscription']])
   assert.deepEqual(first.credits, [['profile', '1000000000000.000001', '1000000000000.000001', '{"rate":0.5}']])

@@ -100,8 +100,8 @@ def _rows(table: str, item: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _floats(value: Any) -> Any:
-    """With plain numbers: dlt writes a decimal inside of JSON as a string."""
-    if isinstance(value, Decimal):
+    """With plain numbers: dlt writes a decimal inside of JSON as a string, and fails at a whole number of more than 64 bits."""
+    if isinstance(value, Decimal) or (isinstance(value, int) and not -(2**63) <= value < 2**64):
         return float(value)
     if isinstance(value, dict):
         return {name: _floats(one) for name, one in value.items()}
