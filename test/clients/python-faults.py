@@ -2,10 +2,12 @@
 import base64
 import json
 import os
+import pickle
 import time
+from decimal import Decimal
 
 import httpx
-from tundish import Billing, Data, TundishError, WebhookVerificationError, verify_webhook
+from tundish import Billing, Data, LostCommits, OtherProject, TundishError, WebhookVerificationError, verify_webhook
 
 url = os.environ["URL"]
 key = os.environ["KEY"]
@@ -38,6 +40,8 @@ with Data(url, key) as data:
     codes = [reject["code"] for reject in result.rejects]
     out["bad"] = [result.read, result.written, [reject["index"] for reject in result.rejects], codes]
 
+    data.write([person("exact", integrations={"n": Decimal("1.50"), "big": Decimal("1E+3"), "text": '"1.50"'})])
+    out["exact"] = httpx.get(f"{url}/public/v1/profiles/exact", headers={"Service-Secret": key}).text.partition('"integrations":')[2]
 
 
 def firewall(is_refused):
@@ -84,6 +88,18 @@ more, _ = respond(*[httpx.Response(200, text="<html>")] * 5)
 out["html"] = error_of(lambda: Data("http://shop", "key", **more).get("/profiles/ada"))
 more, _ = respond(httpx.Response(302))
 out["moved"] = error_of(lambda: Data("http://shop", "key", **more).get("/profiles/ada"))
+
+# As a proxy sends it that says gzip of its own page.
+garbled = lambda: httpx.Response(502, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"<html>"))
+more, slept = respond(garbled(), httpx.Response(200, json={"id": "ada"}))
+out["garbled"] = [Data("http://shop", "key", **more).get("/profiles/ada")["id"], len(slept)]
+more, slept = respond(garbled(), httpx.Response(200, text='{"horizon":"now"}\n'))
+out["garbled"] += [[change.horizon for change in Data("http://shop", "key", **more).changes()], len(slept)]
+
+# As a pool of processes returns them.
+errors = [TundishError(404, "object_not_found", {"message": "There is none."}, "r"), LostCommits("2026"), OtherProject("2026")]
+errors[0].retry_after = 7.0
+out["pickled"] = [[str(copy) == str(error), vars(copy) == vars(error)] for error in errors for copy in [pickle.loads(pickle.dumps(error))]]
 
 dates = {"Date": "Fri, 31 Jan 2020 09:00:00 GMT", "Retry-After": "Fri, 31 Jan 2020 09:00:30 GMT"}
 asked = [{"Retry-After": "7"}, dates, {"Retry-After": "99999999"}]

@@ -37,6 +37,9 @@ test(titled(faults, missing ? `${PYTHON} has no httpx with standardwebhooks` : u
   const foreign = [200, 'The response is not from Tundish, or broke off: check the url.']
   assert.deepEqual(JSON.parse(stdout), {
     bad: [7, 4, [1, 3, 5], ['invalid_json', 'invalid_json', 'body_too_large']],
+    exact: '{"n":1.50,"big":1000,"text":"\\"1.50\\""},"anonymized_at":null}',
+    garbled: ['ada', 1, ['now'], 1],
+    pickled: Array(3).fill([true, true]),
     firewall: [
       8,
       [

@@ -1,13 +1,15 @@
 """The data API: writes records, reads lists and objects, and everything that changed."""
 
 import json
+import re
+import secrets
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union, cast
 
 import httpx
 
-from .http import NOT_DONE, Http, TundishError, exact, read
+from .http import NOT_DONE, ClientError, Http, TundishError, exact, read
 
 # What a call may have at most; the bytes leave room for what surrounds the records.
 MOST_RECORDS = 1000
@@ -42,7 +44,7 @@ class Change:
     project_created_at: Optional[str] = None
 
 
-class LostCommits(Exception):
+class LostCommits(ClientError):
     """The server has lost commits that were read before: delete what has a later `updated_at`, and read without `since`."""
 
     def __init__(self, void_from: str) -> None:
@@ -122,7 +124,7 @@ class Data:
                     else:
                         waiting.append(Change(line["record"], line["data"]))
                 raise httpx.ReadError("The export ended before its last line.")
-            except (httpx.TransportError, TundishError) as error:
+            except (httpx.RequestError, TundishError) as error:
                 breaks += 1
                 self._http.pause(error, breaks, safe=True)
 
@@ -221,11 +223,20 @@ def _reject_of(error: TundishError) -> dict[str, Any]:
     return {"index": 0, "code": "refused_by_proxy", "reason": f"A proxy or firewall refused it with status {error.status}."}
 
 
+# What `json.dumps` takes for a text, because it knows no exact number. No record has this mark.
+_MARK = secrets.token_hex(8)
+_NUMBER = re.compile(f'"{_MARK}([^"]*)"')
+
+
+def _marked(value: Any) -> Any:
+    return f"{_MARK}{exact(value)}" if isinstance(value, Decimal) else exact(value)
+
+
 def _batches(records: Iterable[Record]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for record in records:
-        text = json.dumps(record, default=exact)
+        text = _NUMBER.sub(r"\1", json.dumps(record, default=_marked))
         if batch and (len(batch) == MOST_RECORDS or size + len(text) > MOST_BYTES):
             yield batch
             batch, size = [], 0

@@ -21,7 +21,18 @@ LONGEST_ASKED_SECONDS = 3600.0
 NOT_DONE = (408, 429, 503)
 
 
-class TundishError(Exception):
+class ClientError(Exception):
+    """An error that another process can receive: its message has other arguments than its class."""
+
+    def __reduce__(self) -> Any:
+        return _received, (type(self), self.args), vars(self)
+
+
+def _received(kind: type[ClientError], args: tuple[Any, ...]) -> ClientError:
+    return kind.__new__(kind, *args)
+
+
+class TundishError(ClientError):
     """
     A response that is no success, or is not from Tundish: `status`, `code` (`X-Error-Code`) and `body`, the response's JSON, and
     `retry_after`, the seconds that the server asks to wait, if it does.
@@ -68,7 +79,7 @@ class Http:
         for attempt in itertools.count(1):
             try:
                 return read(self._client.request(method, path, **more))
-            except (httpx.TransportError, TundishError) as error:
+            except (httpx.RequestError, TundishError) as error:
                 self.pause(error, attempt, safe)
 
     def items(self, path: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
