@@ -86,3 +86,21 @@ test('a firewall that refuses everything loses no record: they are sent when it 
   await tundish.flush()
   assert.deepEqual([(await project.get('/profiles/ada')).body.phone, rejected], ['19', []])
 })
+
+test('a flush is not refused by a firewall while the server is away for a moment', async () => {
+  let status = 403
+  let isAway = true
+  const { tundish, rejected, errors } = await behindFirewall(
+    (body) => {
+      const isBad = /; ls/.test(body)
+      status = isBad ? 403 : 502
+      const isRefused = isBad || isAway
+      isAway &&= isBad
+      return isRefused
+    },
+    () => new Response('', { status }),
+  )
+  tundish.identify({ id: 'ada', created_at, phone: '; ls' })
+  await tundish.flush({ timeoutMs: 60_000 })
+  assert.deepEqual([rejected.length, errors], [1, [502]])
+})

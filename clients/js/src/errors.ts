@@ -31,6 +31,8 @@ export class TundishConnectionError extends Error {
   override name = 'TundishConnectionError'
 }
 
+export const notFromTundish = () => new TundishConnectionError('The response is not from Tundish: check the url.')
+
 /** The error of an answer whose status is not 2xx. */
 export async function errorOf(response: Response): Promise<TundishError> {
   const text = await response.text().catch(() => '')

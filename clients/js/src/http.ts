@@ -152,6 +152,10 @@ export function queryString(query: Record<string, unknown>): string {
 /** Nothing was done: the request did not arrive as a whole, or came too soon. Such a request may always be sent again. */
 export const isNotDone = ({ status }: TundishError): boolean => status === 408 || status === 429
 
+/** Such as a wrong key: waiting does not help. */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof TundishError && error.status < 500 && !isNotDone(error)
+
 /** Statuses after which nothing was done, or, for `safe`, that may pass. */
 function mayRetry(error: unknown, retry: Call['retry']): boolean {
   if (error instanceof TundishConnectionError) return retry === 'safe'

@@ -1,6 +1,5 @@
 // Sends records in the background: in batches, in their order, again until the server has them.
-import { TundishError } from './errors.ts'
-import { type Http, isNotDone, waitMs } from './http.ts'
+import { type Http, isRefusal, waitMs } from './http.ts'
 import type { RecordToWrite } from './records.ts'
 import { postRecords, type RecordsCall, type Reject } from './records-call.ts'
 
@@ -211,9 +210,6 @@ function firstOf(queue: Waiting[], most: number): Waiting[] {
   while (end < Math.min(most, queue.length) && bytes + queue[end]!.bytes <= BATCH_BYTES) bytes += queue[end++]!.bytes
   return queue.slice(0, end)
 }
-
-/** Such as a wrong key: waiting does not help. */
-const isRefusal = (error: unknown) => error instanceof TundishError && error.status < 500 && !isNotDone(error)
 
 const onExit = new Set<() => Promise<void>>()
 let isWatching = false

@@ -1,6 +1,6 @@
 // One call that writes records: what was rejected, and whether fewer records may pass where the call is refused as a whole.
-import { TundishConnectionError, TundishError } from './errors.ts'
-import { type Http, isNotDone } from './http.ts'
+import { notFromTundish, TundishError } from './errors.ts'
+import { type Http, isNotDone, isRefusal } from './http.ts'
 
 export interface Reject {
   index: number
@@ -32,7 +32,7 @@ export async function postRecords(
   const post: Post = async (some) => (await http.json({ ...whole, body: `{"records":[${some.join()}]}` })).body
   try {
     const body = await post(texts)
-    if (!hasRejects(body)) throw new TundishConnectionError('The response is not from Tundish: check the url.')
+    if (!hasRejects(body)) throw notFromTundish()
     return body.rejects
   } catch (error) {
     if (!(error instanceof TundishError)) throw error
@@ -54,9 +54,13 @@ async function isForRecords(error: TundishError, post: Post): Promise<boolean> {
   return error.status < 500 && !isNotDone(error) && (await reachesTundish(post))
 }
 
-/** A call without records passes each firewall that looks at records; Tundish refuses it after it has checked the key. */
+/**
+ * A call without records passes each firewall that looks at records; Tundish refuses it after it has checked the key. Throws what may
+ * pass: it says nothing of the firewall.
+ */
 async function reachesTundish(post: Post): Promise<boolean> {
   const error: unknown = await post([]).catch((error) => error)
+  if (error instanceof Error && !isRefusal(error)) throw error
   return error instanceof TundishError && error.status === 400 && error.code !== ''
 }
 
