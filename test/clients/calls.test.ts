@@ -101,6 +101,18 @@ test('changes of a project that was created anew begin with a void of all, also 
   }
 })
 
+test('a response that is not of Tundish is no page: lists end with an error that says so, and changes go on behind the last page', async () => {
+  const foreign = () => new Response('{"status":"ok"}\n')
+  const told = { name: 'TundishConnectionError', message: 'The response is not from Tundish: check the url.' }
+  await assert.rejects(clientOf(foreign()).tundish.profiles.list().total(), told)
+  const record = { record: 'profile', data: { id: 'ada' } }
+  const lines = [record, { cursor: '3.x' }].map((line) => `${JSON.stringify(line)}\n`)
+  const { value } = await clientOf(foreign(), new Response(lines.join('')))
+    .tundish.changePages()
+    .next()
+  assert.equal((value as { cursor: string }).cursor, '3.x')
+})
+
 test('values that JSON would turn into null, or into nothing, are refused', async () => {
   const { tundish, calls } = clientOf()
   const cases: [unknown, RegExp][] = [

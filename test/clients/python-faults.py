@@ -84,6 +84,9 @@ rows = list(Billing("http://shop", "acme", "key", transport=httpx.MockTransport(
 out["report"] = [rows == [row(n) for n in range(1200)], asked]
 more, _ = respond(httpx.Response(200, json={"ok": True}))
 out["foreign"] = error_of(lambda: Data("http://shop", "key", **more).write([person("ada")]))
+for work in (lambda data: list(data.all("/profiles")), lambda data: data.total("/profiles")):
+    more, _ = respond(httpx.Response(200, json={"ok": True}))
+    out["foreign"].append(error_of(lambda: work(Data("http://shop", "key", **more))))
 more, _ = respond(*[httpx.Response(200, text="<html>")] * 5)
 out["html"] = error_of(lambda: Data("http://shop", "key", **more).get("/profiles/ada"))
 more, _ = respond(httpx.Response(302))
@@ -108,7 +111,7 @@ Data("http://shop", "key", **more).get("/profiles/ada")
 out["waits"] = slept
 lines = '{"record":"profile","data":{}}\n{"cursor":"a"}\n{"horizon":"2026-01-31T09:00:00Z"}\n'
 later = httpx.Response(503, headers={"Retry-After": "3"})
-rest = [later, httpx.Response(200, text='{"rec'), httpx.Response(200, text="<html>\n"), httpx.Response(200, text=lines)]
+rest = [later, httpx.Response(200, text='{"rec'), httpx.Response(200, text='{"ok":true}'), httpx.Response(200, text=lines)]
 more, slept = respond(*rest)
 changes = list(Data("http://shop", "key", **more).changes())
 # A text may contain what Python takes for the end of a line.

@@ -1,5 +1,5 @@
 // Everything that changed since an instant, from the export: for a copy that misses nothing and repeats nothing.
-import { TundishConnectionError } from './errors.ts'
+import { notFromTundish, TundishConnectionError } from './errors.ts'
 import type { Http } from './http.ts'
 import { parseOrThrow, wait } from './http.ts'
 import type { Exported } from './records.ts'
@@ -120,7 +120,7 @@ export async function* changePages(
         onHeaders,
       })) {
         if (voidFrom !== undefined) break
-        const line = parseOrThrow(text, parse) as Line
+        const line = lineOf(text, parse)
         if (line.horizon !== undefined) {
           yield { changes: [], horizon: line.horizon, project, projectCreatedAt: createdAt }
           return
@@ -149,6 +149,12 @@ export async function* changePages(
       await wait(PAUSE_MS * breaks, signal)
     }
   }
+}
+
+function lineOf(text: string, parse: (line: string) => unknown): Line {
+  const line = parseOrThrow(text, parse) as Line | null
+  if (typeof (line?.record ?? line?.cursor ?? line?.horizon) === 'string') return line!
+  throw notFromTundish()
 }
 
 /** Every change once, and at the end the horizon; at the beginning perhaps that what was read before is void. */

@@ -1,4 +1,5 @@
 // Lists as async iterables: the pages are asked for as the items are read.
+import { notFromTundish } from './errors.ts'
 import type { Http } from './http.ts'
 
 /** The items of a list. Iterating again begins a new walk. */
@@ -42,6 +43,7 @@ export function list<Item>(
     const all = { ...Object.fromEntries(given), ...query }
     const call = { path, headers: headers(), query: all, retry: 'safe', signal, ...(parse && { parse }) } as const
     const answer = await http.json<Envelope<Item>>(call)
+    if (!answer.body?.pagination) throw notFromTundish()
     const { data, pagination } = answer.body
     const horizon = answer.headers.get('x-sync-horizon') ?? undefined
     const voidFrom = answer.headers.get('x-void-from') ?? undefined

@@ -89,7 +89,7 @@ class Data:
 
     def total(self, path: str, **params: Union[str, int]) -> int:
         """How many records of a list match, without reading them."""
-        return cast(int, self._http.call("GET", path, safe=True, params={"limit": 1, **params})["pagination"]["total"])
+        return cast(int, self._http.page(path, {"limit": 1, **params})["pagination"]["total"])
 
     def anonymize(self, profile_ids: Sequence[str]) -> str:
         """Removes the personal data of these profiles, all or nothing. Returns the server's sentence."""
@@ -196,11 +196,14 @@ class Data:
             void_from = response.headers.get("X-Void-From")
             if void_from:
                 raise LostCommits(void_from)
-            for line in _lines_of(response):
+            for text in _lines_of(response):
                 try:
-                    yield json.loads(line, parse_float=Decimal)
+                    line = json.loads(text, parse_float=Decimal)
                 except ValueError:
-                    raise httpx.ReadError("The export broke off, or a proxy sent something else.") from None
+                    line = None
+                if not isinstance(line, dict) or not line.keys() & {"record", "cursor", "horizon"}:
+                    raise httpx.ReadError("The export broke off, or a proxy sent something else.")
+                yield line
 
 
 def _lines_of(response: httpx.Response) -> Iterator[bytes]:

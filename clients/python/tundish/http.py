@@ -86,12 +86,18 @@ class Http:
         """The items of a list, page by page."""
         params = dict(query)
         while True:
-            page = self.call("GET", path, safe=True, params=params)
+            page = self.page(path, params)
             yield from page["data"]
             cursor = page["pagination"].get("next_cursor")
             if not cursor:
                 return
             params["cursor"] = cursor
+
+    def page(self, path: str, query: Mapping[str, Any]) -> dict[str, Any]:
+        page = self.call("GET", path, safe=True, params=query)
+        if not isinstance(page, dict) or "pagination" not in page:
+            raise TundishError(200, None, page, None)
+        return page
 
     def wait(self, seconds: float) -> None:
         self._sleep(seconds)
