@@ -104,3 +104,21 @@ test('a flush is not refused by a firewall while the server is away for a moment
   await tundish.flush({ timeoutMs: 60_000 })
   assert.deepEqual([rejected.length, errors], [1, [502]])
 })
+
+test('a proxy that alters calls, so that Tundish refuses them, loses no record', async () => {
+  const project = await server.project()
+  const rejected: unknown[] = []
+  let calls = 0
+  const fetchAltered: typeof fetch = (input, init) => {
+    calls += 1
+    return fetch(calls < 3 ? `${input}&cache=${calls}` : input, init)
+  }
+  const onRejected = ({ code }: { code: string }) => rejected.push(code)
+  const ingest = { onRejected, onError: () => {} }
+  const tundish = new Tundish({ url: server.url, projectKey: project.key, ingest, fetch: fetchAltered })
+  tundish.identify({ id: 'ada', created_at })
+  await assert.rejects(tundish.flush(), { status: 400, code: 'unknown_parameter' })
+  await tundish.flush()
+  assert.deepEqual(rejected, [])
+  assert.equal((await project.get('/profiles/ada')).status, 200)
+})

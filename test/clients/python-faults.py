@@ -59,6 +59,11 @@ out["closed"] = [error_of(lambda: closed.write(records)), error_of(lambda: close
 first = iter([True, False])
 out["moody"] = firewall(lambda body: next(first, False)).write([person("moody")]).written
 
+inner = httpx.HTTPTransport()
+altering = lambda request: inner.handle_request(httpx.Request("POST", request.url.copy_add_param("cache", "1"), headers=request.headers, content=request.read()))
+altered = Data(url, key, transport=httpx.MockTransport(altering))
+out["altered"] = error_of(lambda: altered.write([person("altered")]))[0]
+
 broken = httpx.Response(200, text='{"checkout_sta')
 more, slept = respond(broken, httpx.Response(200, json={"checkout_status": "succeeded"}))
 charge = Billing("http://shop", "acme", "key", **more).charge("ada", "1", "USD", idempotency_key="one")

@@ -52,6 +52,7 @@ test(titled(faults, missing ? `${PYTHON} has no httpx with standardwebhooks` : u
       [403, 'The server responded with 403.'],
     ],
     moody: 1,
+    altered: 400,
     charge: ['succeeded', 2],
     settles: ['processing', 'succeeded', [1, 2, 4, 8, 15], Array(7).fill('one')],
     report: [true, ['1970-01-01T00:00:00Z', '2026-01-31T09:08:19Z', '2026-01-31T09:16:39Z']],

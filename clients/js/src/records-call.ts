@@ -48,9 +48,9 @@ export async function postRecords(
 const hasRejects = (body: unknown): body is { rejects: Reject[] } =>
   Array.isArray((body as { rejects?: unknown } | null)?.rejects)
 
-/** Whether it is the records that are refused. A firewall that refuses everything says nothing of them. */
+/** Whether it is the records that are refused. A firewall that refuses everything, or a proxy that alters calls, says nothing of them. */
 async function isForRecords(error: TundishError, post: Post): Promise<boolean> {
-  if (error.code !== '') return error.status === 400 || error.status === 413
+  if (error.code !== '' && error.status !== 400 && error.status !== 413) return false
   return error.status < 500 && !isNotDone(error) && (await reachesTundish(post))
 }
 
@@ -61,7 +61,7 @@ async function isForRecords(error: TundishError, post: Post): Promise<boolean> {
 async function reachesTundish(post: Post): Promise<boolean> {
   const error: unknown = await post([]).catch((error) => error)
   if (error instanceof Error && !isRefusal(error)) throw error
-  return error instanceof TundishError && error.status === 400 && error.code !== ''
+  return error instanceof TundishError && error.code === 'invalid_property'
 }
 
 function rejectOf({ code, message, status }: TundishError): Reject {

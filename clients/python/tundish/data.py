@@ -172,16 +172,19 @@ class Data:
         return self._http.call("POST", "/records", safe=True, content=body, params=params, headers=headers)
 
     def _is_for_records(self, error: TundishError, params: dict[str, str]) -> bool:
-        """Whether it is the records that are refused. A firewall that refuses everything says nothing of them."""
-        if error.code:
-            return error.status in (400, 413)
+        """
+        Whether it is the records that are refused. A firewall that refuses everything, or a proxy that alters calls, says nothing
+        of them.
+        """
+        if error.code and error.status not in (400, 413):
+            return False
         if error.status < 300 or error.status >= 500 or error.status in NOT_DONE:
             return False
         try:
             # This passes each firewall that looks at records; Tundish refuses it after it has checked the key.
             self._post([], params)
         except TundishError as refusal:
-            return refusal.status == 400 and bool(refusal.code)
+            return refusal.code == "invalid_property"
         return False
 
     def _lines(self, query: dict[str, str], project: dict[str, str]) -> Iterator[dict[str, Any]]:
