@@ -89,6 +89,18 @@ test('charges when what can be spent falls below the limit, by the same path as 
   )
 })
 
+test('200 for a rule whose most_per_day is 3.0 and whose most_per_month is 5e0', async () => {
+  const external_id = await shop.customer()
+  const body = JSON.stringify({ external_id, ...RULE, ...MOST })
+    .replace(':3', ':3.0')
+    .replace(':5}', ':5e0}')
+  const { status, text } = await shop.post('/credits/top_up/set', body)
+  assert.equal(status, 200, text)
+  const { most_per_day, most_per_month } = await ruleOf(external_id)
+  assert.deepEqual({ most_per_day, most_per_month }, MOST)
+  await shop.post('/credits/top_up/remove', { external_id, unit: 'tokens' })
+})
+
 test('charges at most so often a day and a month', async () => {
   const user = await shop.customer()
   await setRule(user, { grants: 1, most_per_day: 2, most_per_month: 3 })

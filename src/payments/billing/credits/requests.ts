@@ -1,6 +1,6 @@
 // The bodies of requests about credits, and what each does to the account.
 import { ApiError } from '../../../lib/errors.ts'
-import type { JsonObject } from '../../../lib/json/read.ts'
+import { type JsonObject, roundNumbers } from '../../../lib/json/read.ts'
 import { Type } from '../../../lib/shape/schema.ts'
 import { instantFromMicros, isInRange, microsFromInstant, readInstant } from '../../../lib/time.ts'
 import { clientMetadata, externalId, idempotencyKey, readMetadata, uuidIn } from '../body.ts'
@@ -139,7 +139,8 @@ const OPERATIONS: Record<Operation, (given: JsonObject, about: About) => Request
   },
   hold(given) {
     const amount = readCredits(given.amount as SentAmount)
-    const seconds = Number(given.expires_in ?? DEFAULT_HOLD_S)
+    // `60.0` is an integer too.
+    const seconds = roundNumbers(given.expires_in ?? DEFAULT_HOLD_S) as number
     return {
       request: [formatCredits(amount), seconds],
       run(held) {

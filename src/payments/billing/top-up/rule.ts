@@ -4,7 +4,7 @@ import { limited } from '../../../core/lists/statements.ts'
 import { beingMoved } from '../../../core/tenants/leaving.ts'
 import { ApiError } from '../../../lib/errors.ts'
 import { makeUuid } from '../../../lib/ids.ts'
-import type { JsonObject } from '../../../lib/json/read.ts'
+import { type JsonObject, roundNumbers } from '../../../lib/json/read.ts'
 import { formatMinor, MoneyError, readCurrency, readMinor } from '../../../lib/money.ts'
 import type { Param, Query, Statement } from '../../../lib/pg/types.ts'
 import { Type } from '../../../lib/shape/schema.ts'
@@ -119,7 +119,9 @@ export async function setTopUp(query: Query, organizationId: string, rule: Retur
   return { entry: entryOf('set', key, before, after), result: await readTopUp(query, params) }
 }
 
-const mostOf = ({ most_per_day, most_per_month }: JsonObject) => [String(most_per_day), String(most_per_month)]
+// `3.0` is an integer too.
+const mostOf = ({ most_per_day, most_per_month }: JsonObject) =>
+  [most_per_day!, most_per_month!].map((most) => String(roundNumbers(most)))
 
 function chargeOf({ currency_code, amount }: JsonObject): Charge {
   const currency = readCurrency(currency_code as string)

@@ -131,6 +131,24 @@ describe('a hold', () => {
     assert.deepEqual([entry!.cause, entry!.hold_id, entry!.amount], ['capture', hold_id, -25])
   })
 
+  test('lasts 60 seconds for an expires_in of 60, 60.0 and 6e1, which are the same request', async () => {
+    const external_id = await holder(10)
+    const hold = (expires_in: string) =>
+      shop.post(
+        '/credits/hold',
+        `{"external_id":"${external_id}","unit":"tokens","amount":4,"idempotency_key":"h","expires_in":${expires_in}}`,
+      )
+    const [first, ...again] = [await hold('60.0'), await hold('6e1'), await hold('60')]
+    assert.equal(first!.status, 200, first!.text)
+    for (const { body } of again) assert.deepEqual(body, { ...first!.body, idempotent_replay: true })
+    const [row] = await db.query(
+      'select extract(epoch from expires_at - created_at)::int as seconds from credit_holds where hold_id = $1',
+      [first!.body.hold_id],
+    )
+    assert.equal(row!.seconds, '60')
+    refused(await hold('61.0'), /another request/, 'idempotency_key_reused')
+  })
+
   test('is released', async () => {
     const external_id = await holder(10)
     const { hold_id } = (await shop.credits('hold', { external_id, amount: 10 })).body
