@@ -101,20 +101,26 @@ async function followEach(
   notifications: Notification[],
   errors: Map<string, unknown>,
 ): Promise<void> {
-  const groups = [...Map.groupBy(notifications, ({ hint }) => JSON.stringify(hint, amountAsText)).values()]
+  const groups = Map.groupBy(notifications, ({ hint }) => JSON.stringify(hint, amountAsText))
+  const queues = Map.groupBy(groups.values(), ([one]) => queueOf(one!.hint)).values()
   const next = async (): Promise<void> => {
-    for (let group = groups.pop(); group; group = groups.pop()) {
-      try {
-        await follow(context, account, provider, group[0]!.hint)
-        await storeFees(context, account, provider, group)
-      } catch (error) {
-        if (isUnavailable(error)) throw error
-        for (const { id } of group) errors.set(id, error)
+    for (const queue of queues)
+      for (const group of queue) {
+        try {
+          await follow(context, account, provider, group[0]!.hint)
+          await storeFees(context, account, provider, group)
+        } catch (error) {
+          if (isUnavailable(error)) throw error
+          for (const { id } of group) errors.set(id, error)
+        }
       }
-    }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, next))
 }
+
+/** Hints with the same name are followed in order: the state of a dispute that is not looked up is the last one received. */
+const queueOf = (hint: Hint): string =>
+  hint.about === 'dispute' && hint.dispute ? hint.dispute.disputeId : JSON.stringify(hint, amountAsText)
 
 async function storeFees(
   context: NotificationContext,

@@ -191,10 +191,12 @@ const TAKE = {
       select p.notification_id from pending_notifications p
       where ${ACCOUNT} and ${IS_DUE} and exists (select from account) and not exists (
         select from pending_notifications where ${ACCOUNT} and ${IS_HELD})
-      order by p.received_at limit $4)
-    update pending_notifications p set lease_until = db_clock() + make_interval(secs => $5)
-    from due where ${ACCOUNT} and p.notification_id = due.notification_id
-    returning p.notification_id, p.event, p.attempts`,
+      order by p.received_at limit $4
+    ), taken as (
+      update pending_notifications p set lease_until = db_clock() + make_interval(secs => $5)
+      from due where ${ACCOUNT} and p.notification_id = due.notification_id
+      returning p.notification_id, p.event, p.attempts, p.received_at)
+    select notification_id, event, attempts from taken order by received_at`,
 }
 
 const IS_LEFT = {

@@ -23,6 +23,15 @@ const pending = async () => {
   return rows.map(({ attempts }) => Number(attempts))
 }
 
+/** Stores a webhook that another process is handling: until `retry` this one handles no others of the account. */
+const holdAll = () =>
+  setup.billing.db.query(
+    `insert into pending_notifications
+       (organization_id, psp, psp_merchant_id, notification_id, event, received_at, due_at, lease_until)
+     select organization_id, psp, psp_merchant_id, 'held', '{"message":true}', at, at, at + interval '9 minutes'
+     from merchant_accounts, (select db_clock() as at) now where psp = 'primer'`,
+  )
+
 describe('the endpoint responds', () => {
   const nowS = () => Math.floor(Date.now() / 1000)
   const webhook = (more: object = {}) =>
@@ -134,6 +143,21 @@ describe('by webhook', () => {
     await until('every webhook to be handled', async () => (await pending()).length === 0)
     assert.deepEqual(await rowsOf(orderId), ['sale succeeded 10.5', 'chargeback refunded 10.5'])
     assert.equal(await isActive(user), false)
+  })
+
+  test('states of a dispute that are handled together are recorded in the order in which they came', async () => {
+    const { user, orderId, payment } = await charged()
+    await until('the charge to be handled', async () => (await pending()).length === 0)
+    await holdAll()
+    for (const [n, status] of ['OPEN', 'LOST', 'OPEN', 'WON'].entries()) {
+      await dispute(payment, status)
+      await until('the webhook to be stored', async () => (await pending()).length === n + 2)
+    }
+    await retry()
+    await until('every webhook to be handled', async () => (await pending()).length === 0)
+    const reversed = ['chargeback refunded 10.5', 'chargeback_reversal succeeded 10.5']
+    assert.deepEqual(await rowsOf(orderId), ['sale succeeded 10.5', ...reversed])
+    assert.equal(await isActive(user), true)
   })
 
   test('a payment that settles an hour later settles the order', async () => {
