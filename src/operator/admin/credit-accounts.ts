@@ -2,8 +2,9 @@
 import { creditEntry, ENTRY_ACCOUNTS } from '../../core/records/credit-entry.ts'
 import { readDay } from '../../lib/days.ts'
 import { jsonOf } from '../../lib/json/json.ts'
-import type { JsonObject } from '../../lib/json/read.ts'
+import { type JsonObject, numberText } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
+import type { SentAmount } from '../../payments/billing/credits/amount.ts'
 import { bodyOf, responseOf } from '../../payments/billing/credits/api.ts'
 import { balancesOf, balancesOut } from '../../payments/billing/credits/balance.ts'
 import { callWithin } from '../../payments/billing/credits/calls.ts'
@@ -73,11 +74,16 @@ function correction<const I extends string>(
       const organization = params.organization_id!
       const ask = askOf(operation, organization, exact as JsonObject)
       const reply = await callWithin(query, ask)
-      const { external_id, unit, amount } = exact as Record<string, unknown>
+      const { external_id, unit, amount } = exact as { external_id: string; unit: string; amount: SentAmount }
       const entry = {
         action: `credits.${operation === 'grant' ? 'granted' : 'adjusted'}`,
         target: targetOf(organization, `customer ${external_id}`),
-        after: { unit, amount: String(amount), entry_id: reply.entryId, replay: reply.isReplay },
+        after: {
+          unit,
+          amount: typeof amount === 'string' ? amount : numberText(amount),
+          entry_id: reply.entryId,
+          replay: reply.isReplay,
+        },
       }
       return { entry, result: bodyOf(operation, reply) }
     },

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
+import { addUnit } from '../../support/credits.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())
@@ -35,4 +36,24 @@ test('400 for a maximum with more decimals than the currency', async () => {
   assert.match(String(refused.body.message), /got "USD=99\.999999999999999999"/)
   const set = await send('PATCH', '', '{"one_off_charge_max_amount": {"USD": 99.90}}')
   assert.deepEqual([set.status, set.body.one_off_charge_max_amount], [200, { '*': '1000', USD: '99.90' }])
+})
+
+test('200 for credits of 10.0 and a correction of -2.0, which the audit log has as they were sent', async () => {
+  const external_id = await shop.customer()
+  await addUnit(billing.db, shop.id, 'tokens')
+  const about = `"external_id": "${external_id}", "unit": "tokens"`
+  const granted = await send('POST', '/credits/grant', `{${about}, "amount": 10.0, "idempotency_key": "g"}`)
+  const corrected = await send(
+    'POST',
+    '/credits/adjust',
+    `{${about}, "amount": -2.0, "reason": "outage", "idempotency_key": "c"}`,
+  )
+  assert.deepEqual([granted.body.balance, corrected.body.balance], [10, 8])
+  const entries = await billing.db.query(
+    "select after ->> 'amount' as amount from audit_log where action like 'credits.%' order by sequence",
+  )
+  assert.deepEqual(
+    entries.map(({ amount }) => amount),
+    ['10.0', '-2.0'],
+  )
 })
