@@ -9,6 +9,7 @@ import { replyDetail, sessionReplies } from '../../core/records/reply.ts'
 import { session } from '../../core/records/session.ts'
 import { subscriptionDetail } from '../../core/records/subscription.ts'
 import { transactionExport } from '../../core/records/transaction.ts'
+import { JsonNumber } from '../../lib/json/read.ts'
 import type { Schema } from '../../lib/shape/schema.ts'
 import type { Shape } from '../../lib/shape/shape.ts'
 
@@ -139,13 +140,13 @@ function typeOf({ type, format }: Schema): ColumnType {
   return only === 'number' ? 'decimal' : 'json'
 }
 
-/** A field that the server's version does not have is null. */
+/** A field that the server's version does not have is null. A number with more digits than a double keeps is exact only in JSON. */
 function rowOf(columns: readonly Column[], item: unknown): Row {
   return Object.fromEntries(
-    columns.map(({ name, path }) => {
+    columns.map(({ name, type, path }) => {
       let value: unknown = item
       for (const step of path) value = (value as Row | null | undefined)?.[step]
-      return [name, value ?? null]
+      return [name, type !== 'json' && value instanceof JsonNumber ? Number(value.text) : (value ?? null)]
     }),
   )
 }

@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBilling } from '../../support/billing.ts'
-import { withCredits } from '../../support/credits.ts'
+import { addUnit, withCredits } from '../../support/credits.ts'
 import { addRow } from '../../support/data.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { line, textOf } from '../../support/imports.ts'
+import { freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import type { Json } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
@@ -16,7 +17,11 @@ import { readerOf } from './copies.ts'
 
 const billing = await startBilling()
 const folder = temporaryFolder()
-after(() => billing.stop())
+const warehouse = await freshDatabase()
+after(async () => {
+  await warehouse.drop()
+  await billing.stop()
+})
 const { db, server } = billing
 const shop = await withCredits(db, await billing.organization())
 const headers = ['Content-Type', 'application/x-ndjson']
@@ -114,6 +119,27 @@ test('a copy has every entry and the balances, and what spends, erasures, merges
   const balances = await read('credit_balances')
   const own = balances.find((row) => row.external_id === external_id)!
   assert.deepEqual([own.balance, own.granted, own.spent, own.profile_id].map(String), ['64', '100', '36', 'into'])
+})
+
+test('a copy has an amount with more digits than a double keeps as the nearest double', async () => {
+  await addUnit(db, shop.id, 'seconds', 6)
+  const external_id = await shop.customer()
+  assert.equal((await bring(line.customer({ external_id }))).status, 200)
+  const granted = await shop.credits('grant', { external_id, unit: 'seconds', amount: '123456789012.123457' })
+  assert.equal(granted.status, 200, granted.text)
+  // The horizon may lag by a second.
+  await sleep(1100)
+  for (const to of [join(folder, 'files'), warehouse.url]) {
+    const { code, stderr } = await tundishAgain(['sync', '--to', to], {
+      SYNC_URL: server.url,
+      SYNC_KEY: shop.projectKey,
+    })
+    assert.equal(code, 0, stderr)
+    const read = readerOf(to, to === warehouse.url ? '' : 'ndjson')
+    const [entry] = (await read('credit_entries')).filter((row) => row.unit === 'seconds')
+    const [total] = (await read('credit_balances')).filter((row) => row.unit === 'seconds')
+    assert.deepEqual([entry.amount, entry.balance, total.balance], Array(3).fill(123456789012.12346))
+  }
 })
 
 /** Compares entries and balances with those of the server. */
