@@ -1,5 +1,6 @@
 // A copy in a SQLite file: each batch and the state in one transaction.
 import { chmodSync, existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { readExact } from '../../lib/json/exact.ts'
 import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
@@ -35,7 +36,8 @@ export interface SqliteTarget extends Target {
 
 export function sqliteTarget(path: string): SqliteTarget {
   const isNew = !existsSync(path)
-  const db = new DatabaseSync(path)
+  // A relative path may begin with `file:`, which would be read as a URI.
+  const db = new DatabaseSync(resolve(path))
   // It holds personal data.
   if (isNew) chmodSync(path, 0o600)
   // `secure_delete` overwrites deleted data in the file.

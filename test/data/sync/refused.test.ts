@@ -163,6 +163,8 @@ describe('a sync that is refused', () => {
     writeFileSync(join(folder, 'text.sqlite'), 'This is a text, and no database.')
     const isNone = /^The file of the copy cannot be used \(file is not a database\)\.\n$/
     await refused(['--to', `sqlite:${join(folder, 'text.sqlite')}`], settings, 1, isNone)
+    const noFolder = /^The file of the copy cannot be used \(unable to open database file\)\.\n$/
+    await refused(['--to', `sqlite:file:${join(folder, 'uri.sqlite')}`], settings, 1, noFolder)
     const nowhere = /^The file of the copy cannot be used \(unable to open database file\)\.\n$/
     await refused(['--to', `sqlite:${join(folder, 'nowhere/copy.sqlite')}`], settings, 1, nowhere)
     const to = ['--to', join(folder, 'formats')]
