@@ -142,6 +142,22 @@ test('a copy has an amount with more digits than a double keeps as the nearest d
   }
 })
 
+test('a copy has metadata that is nested as deeply as a request may be', async () => {
+  const external_id = await shop.customer()
+  assert.equal((await bring(line.customer({ external_id }))).status, 200)
+  const LEVELS = 31
+  const text = `${'{"a":'.repeat(LEVELS)}1.5${'}'.repeat(LEVELS)}`
+  const granted = await shop.credits('grant', { external_id, amount: 1, metadata: JSON.parse(text) })
+  assert.equal(granted.status, 200, granted.text)
+  // The horizon may lag by a second.
+  await sleep(1100)
+  const to = join(folder, 'deep')
+  const { code, stderr } = await tundishAgain(['sync', '--to', to], { SYNC_URL: server.url, SYNC_KEY: shop.projectKey })
+  assert.equal(code, 0, stderr)
+  const [entry] = (await readerOf(to, 'ndjson')('credit_entries')).filter((row) => row.external_id === external_id)
+  assert.equal(JSON.stringify(entry.metadata), text)
+})
+
 /** Compares entries and balances with those of the server. */
 async function checkEqual(read: ReturnType<typeof readerOf>): Promise<void> {
   const entries = await db.query<{ row: string }>(
