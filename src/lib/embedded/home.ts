@@ -59,13 +59,13 @@ export async function openHome(givenDataDir: string): Promise<Home> {
 }
 
 /**
- * The folder of the server's socket, created if needed: in the home, or, if that path is too long for a socket,
- * a private one under /tmp (a fixed place: TMPDIR may differ from one program to the next).
+ * The folder of the server's socket, created if needed: in the home, or, if that path is too long for a socket or has a comma,
+ * which separates the hosts of an address, a private one under /tmp (a fixed place: TMPDIR may differ from one program to the next).
  */
 export function socketFolder({ folder, cluster }: Home, account: Account | undefined): string {
   const uid = account?.uid ?? process.getuid?.() ?? 0
   const inside = join(folder, 'run')
-  const fits = Buffer.byteLength(join(inside, `.s.PGSQL.${PORT}`)) <= LONGEST_SOCKET_PATH
+  const fits = !inside.includes(',') && Buffer.byteLength(join(inside, `.s.PGSQL.${PORT}`)) <= LONGEST_SOCKET_PATH
   const chosen = fits ? inside : `/tmp/tundish-${createHash('sha256').update(cluster).digest('hex').slice(0, 16)}`
   if (mkdirSync(chosen, { recursive: true, mode: 0o700 }) && account) chownSync(chosen, account.uid, account.gid)
   const made = lstatSync(chosen)

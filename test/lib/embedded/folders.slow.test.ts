@@ -18,7 +18,7 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { fileSentence } from '../../../src/lib/embedded/sentences.ts'
 import { UsageError } from '../../../src/lib/errors.ts'
-import { startProcess } from '../../support/cli.ts'
+import { startProcess, tundish } from '../../support/cli.ts'
 import { fill, mountSmallDisk } from '../../support/small-disk.ts'
 import { titled, without } from '../../support/titled.ts'
 import {
@@ -49,6 +49,8 @@ for (const [what, name] of [
     const dataDir = newFolder(name)
     const { url, connection, close } = await open(dataDir)
     assert.equal(await firstValue(url, 'select 1'), '1')
+    const { code, stderr } = await tundish(['org', 'list'], { DATA_DIR: dataDir })
+    assert.equal(code, 0, stderr)
     assert.ok(Buffer.byteLength(connection.host) < 100)
     await close()
     assert.ok(isStopped(dataDir))
