@@ -37,10 +37,14 @@ async function tryPort(side: Side, config: Config): Promise<string | undefined> 
 export function listenProblem(error: unknown, side: Side, config: Config): string | undefined {
   const { host, port } = addressOf(side, config)
   const [hostSetting, portSetting] = SETTINGS[side]
+  const notHere = `This machine has no address ${host}: set ${hostSetting} to one that it has, or to 0.0.0.0.`
   const sentences: Record<string, string> = {
     EADDRINUSE: `Port ${port} is taken on ${host}: stop the program that uses it, or set ${portSetting} to another.`,
     EACCES: `Port ${port} needs more rights than this user has: set ${portSetting} to one above 1023.`,
-    EADDRNOTAVAIL: `This machine has no address ${host}: set ${hostSetting} to one that it has, or to 0.0.0.0.`,
+    EADDRNOTAVAIL: notHere,
+    // An IPv6 address on a machine without IPv6, or one of a link without its interface.
+    EAFNOSUPPORT: notHere,
+    EINVAL: notHere,
     ENOTFOUND: `The host name ${host} is unknown: set ${hostSetting} to an address of this machine.`,
   }
   return sentences[(error as NodeJS.ErrnoException).code ?? '']

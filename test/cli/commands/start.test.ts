@@ -43,6 +43,18 @@ describe('a start', () => {
     }
   })
 
+  test('2 and a sentence for an address that this machine does not have', async () => {
+    for (const HOST of ['203.0.113.5', 'fe80::1'])
+      assert.deepEqual(
+        await tundish(['serve'], { DATA_DIR: join(folder, 'untouched'), HOST, PORT: '0', ADMIN_PORT: '0' }),
+        {
+          code: 2,
+          stdout: '',
+          stderr: `This machine has no address ${HOST}: set HOST to one that it has, or to 0.0.0.0.\n`,
+        },
+      )
+  })
+
   test('PORT moves both listeners unless ADMIN_PORT is set, and one port cannot serve both', () => {
     const ports = (env: Record<string, string>) => {
       const { port, adminPort } = readConfig(env)
