@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createZstdDecompress } from 'node:zlib'
 import { Refusal } from '../../lib/errors.ts'
@@ -35,7 +35,7 @@ export interface ReadOptions {
 
 /** Opens a file, or standard input (`-`). Throws a `Refusal` for a file that is no backup, a `DamagedError` for an incomplete one. */
 export async function openSource(file: string, options: ReadOptions): Promise<Source> {
-  if (file === '-') return openScript(process.stdin, options)
+  if (file === '-') return openScript(Readable.from(withoutArchive(process.stdin)), options)
   if ((await formatOf(file)) === 'postgresql') return openArchive(file, options)
   // Read once before anything is locked, so that damage is found at once and not after hours.
   options.progress.at('Checking the file')
@@ -84,6 +84,18 @@ async function openScript(input: Readable, { signal, progress }: ReadOptions): P
   const line = await script.line()
   if (!line?.startsWith(HEADER_LINE)) throw new Refusal('That is not a backup of Tundish.')
   return { format: 'tundish', header: checkFormat(parse(line.slice(HEADER_LINE.length))), script }
+}
+
+async function* withoutArchive(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let isFirst = true
+  for await (const chunk of input) {
+    if (isFirst && chunk.indexOf(MAGIC.postgresql) === 0)
+      throw new Refusal(
+        'Standard input holds an archive of pg_dump, which is restored from a file: save it, and name that file.',
+      )
+    isFirst = false
+    yield chunk
+  }
 }
 
 async function openArchive(file: string, options: ReadOptions): Promise<Source> {

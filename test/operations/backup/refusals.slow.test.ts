@@ -56,6 +56,7 @@ describe('a file', () => {
     for (const [part, sentence] of [
       [bytes.subarray(0, -100), /The backup is damaged: It cannot be decompressed/],
       [Buffer.from('hello'), /That is not a backup|is damaged/],
+      [Buffer.from('PGDMP archive'), /^Standard input holds an archive of pg_dump, which is restored from a file:/],
     ] as const) {
       const { code, stderr } = await tundish(['restore', '-', '--without-erasures'], target.env, part)
       assert.equal(code, 1)
