@@ -39,16 +39,21 @@ export function settingsOf({
   return {
     TimeZone: 'UTC',
     DateStyle: 'ISO',
+    bytea_output: 'hex',
+    standard_conforming_strings: 'on',
     jit: 'off',
     // Each statement is written so that one plan is good for all parameters.
     plan_cache_mode: 'force_generic_plan',
+    // What a transaction reads after it has waited for a lock must be what was committed by then.
+    default_transaction_isolation: 'read committed',
     statement_timeout: String(statementTimeoutMs ?? STATEMENT_TIMEOUT_MS),
+    lock_timeout: '0',
     idle_in_transaction_session_timeout: '300000',
   }
 }
 
 const asOptions = (settings: Record<string, string>) =>
-  Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
+  Object.entries(settings).map(([name, value]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)
 
 /** The address without its own `options`, which would replace the settings above instead of adding to them. */
 function withoutSettings(url: string): { url: string; given: string } {

@@ -64,8 +64,9 @@ const WAITING =
  * a lock, or a setting, of the session. The role's settings may include timeouts; a migration, or another process's, takes longer.
  */
 async function locked<T>(client: pg.Client, waiting: (sentence: string) => void, work: () => Promise<T>): Promise<T> {
-  await client.query('begin')
+  await client.query('begin isolation level read committed')
   try {
+    await client.query('set local standard_conforming_strings = on')
     await client.query('set local statement_timeout = 0')
     await client.query('set local lock_timeout = 0')
     const timer = setTimeout(waiting, SAID_AFTER_MS, WAITING)

@@ -6,9 +6,12 @@ import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import pg from 'pg'
 import { BEFORE_READING } from '../../../src/lib/pg/before-reading.ts'
+import { settingsOf } from '../../../src/lib/pg/client-config.ts'
+import { openDb } from '../../../src/lib/pg/db.ts'
 import { BEFORE_1_0 } from '../../operations/backup/installations.ts'
 import { tundish } from '../../support/cli.ts'
 import { setUpEnv } from '../../support/database.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { type FreshDatabase, freshDatabase, runStatement } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { titled } from '../../support/titled.ts'
@@ -145,6 +148,57 @@ test('2 and one sentence for a new database that is not encoded in UTF8, and not
     await database.drop()
   }
 })
+
+test('the settings of a database change nothing of what is read and stored', async () => {
+  const database = await emptyDatabase()
+  const name = new URL(database.url).pathname.slice(1)
+  const settings = {
+    bytea_output: 'escape',
+    standard_conforming_strings: 'off',
+    default_transaction_isolation: 'repeatable read',
+    lock_timeout: '1ms',
+  }
+  const ordinary = await freshDatabase()
+  try {
+    for (const [setting, value] of Object.entries(settings))
+      await runStatement(database.url, `alter database ${name} set ${setting} = '${value}'`)
+    const env = { DATABASE_URL: database.url, DATA_DIR: temporaryFolder(), MASTER_KEY: KEY }
+    for (const args of [
+      ['org', 'create', 'acme'],
+      ['project', 'create', 'shop', '--org', 'acme'],
+    ])
+      assert.equal((await tundish(args, env)).code, 0)
+    const { ok, findings } = JSON.parse((await tundish(['doctor', '--json'], env)).stdout)
+    assert.ok(ok, JSON.stringify(findings))
+    assert.deepEqual(await rules(database.url), await rules(ordinary.url))
+    const db = openDb({ url: database.url, applicationName: 'test', connections: 1, readConnections: 1 })
+    try {
+      for (const setting of ['default_transaction_isolation', 'lock_timeout']) {
+        const [row] = await db.query(`select current_setting('${setting}') as value`)
+        assert.equal(row!['value'], settingsOf({})[setting])
+      }
+    } finally {
+      await db.close()
+    }
+  } finally {
+    await database.drop()
+    await ordinary.drop()
+  }
+})
+
+/** What the migrations have made of the expressions in their text. */
+async function rules(url: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url, options: '-c standard_conforming_strings=on' })
+  await client.connect()
+  const { rows } = await client.query(`
+    select conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) as rule from pg_constraint
+    where connamespace = 'public'::regnamespace
+    union all select proname || ' ' || prosrc from pg_proc where pronamespace = 'public'::regnamespace
+    union all select indexdef from pg_indexes where schemaname = 'public'
+    union all select viewname || ' ' || definition from pg_views where schemaname = 'public' order by 1`)
+  await client.end()
+  return rows.map(({ rule }) => rule)
+}
 
 describe('a database that was made before 1.0', () => {
   const env = setUpEnv({ PORT: '0', ADMIN_PORT: '0' })
