@@ -10,7 +10,7 @@ import { whyNot } from '../../lib/files.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import { logLost, openLog } from '../../lib/log.ts'
 import { errorForLog } from '../../lib/log-error.ts'
-import { causeOf, isRefusedData, isUnavailable, placeOfRefusal } from '../../lib/pg/errors.ts'
+import { causeOf, isRefusedData, isUnavailable, placeOfRefusal, sqlState } from '../../lib/pg/errors.ts'
 import { printable } from '../../lib/text.ts'
 import { rejectWhenAborted } from '../../lib/when-aborted.ts'
 import { writeWholeOutput } from './whole-output.ts'
@@ -170,8 +170,13 @@ function aboutFile(error: unknown): UsageError | Refusal | undefined {
   return new Refusal(`${sentence} Check what the command did before you repeat it.`)
 }
 
-/** A connection that was lost, or a server that stopped working, in the middle of a command. */
+/** A right that the role lacks; a connection that was lost, or a server that stopped working, in the middle of a command. */
 function aboutDatabase(error: unknown): Refusal | undefined {
+  // PostgreSQL's message names the object, and no values.
+  if (sqlState(error) === '42501')
+    return new Refusal(
+      `The role of the database lacks a right (${causeOf(error)}): give it that right (docs/managed-postgresql.md).`,
+    )
   if (!isUnavailable(error)) return undefined
   return new Refusal(
     `The database became unavailable (${causeOf(error)}): check what the command did before you repeat it.`,

@@ -45,3 +45,11 @@ export async function checkPooler(db: Db, settings: Record<string, string>, log:
   if (lacked.names.includes('TimeZone') || lacked.names.includes('DateStyle')) throw new UsageError(sentence)
   log.warn(sentence)
 }
+
+/** The message and fix for a role, its name quoted, that finds no schema for its tables. */
+export function noSchema(role: string): [message: string, fix: string] {
+  return [
+    `The search_path of the role ${role} has no schema that exists and that it may use.`,
+    `Run, as the owner: grant usage, create on schema public to ${role}; and, if it has another search_path: alter role ${role} set search_path = public;`,
+  ]
+}

@@ -5,6 +5,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import { sqlState } from '../../lib/pg/errors.ts'
 import { readHosts } from '../../lib/pg/hosts.ts'
 import { newerMigrations, pendingMigrations, STANDBY, wrongEncoding } from '../../lib/pg/migrate.ts'
+import { noSchema } from '../../lib/pg/reachable.ts'
 import { count } from '../../lib/text.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
@@ -18,17 +19,28 @@ const LONG_WRITE = '5 minutes'
 export async function checkServer(db: Db): Promise<Finding[]> {
   const [row] = await db.query(`
     select current_setting('server_version') as version, current_setting('server_version_num')::int / 10000 as major,
-      current_setting('server_encoding') as encoding, pg_is_in_recovery() as standby, current_user as role,
-      has_schema_privilege(current_schema(), 'CREATE') as may_create`)
-  const { version, encoding, standby, role, may_create } = row!
+      current_setting('server_encoding') as encoding, pg_is_in_recovery() as standby, quote_ident(current_user) as role,
+      quote_ident(current_schema()) as schema, has_schema_privilege(current_schema(), 'CREATE') as may_create,
+      quote_ident(current_database()) as database, has_database_privilege(current_database(), 'TEMP') as may_keep,
+      current_setting('default_transaction_read_only') as read_only`)
+  const { version, encoding, standby, role, schema, may_create, database, may_keep, read_only } = row!
   const major = Number(row!.major)
   const findings: Finding[] = []
   const wrong = (message: string, fix: string) => findings.push(failed('database', message, fix))
   if (major < OLDEST) wrong(`PostgreSQL ${version} is too old.`, `Upgrade it to PostgreSQL ${OLDEST} or newer.`)
   if (encoding !== 'UTF8') wrong(...wrongEncoding(encoding!))
   if (standby === 't') wrong(...STANDBY)
-  if (may_create !== 't') {
-    wrong(`The role ${role} may not create tables.`, `Run, as the owner: grant create on schema public to ${role};`)
+  if (schema === null) wrong(...noSchema(role!))
+  else if (may_create !== 't') {
+    wrong(`The role ${role} may not create tables.`, `Run, as the owner: grant create on schema ${schema} to ${role};`)
+  }
+  if (may_keep !== 't') {
+    const fix = `Run, as the owner: grant temporary on database ${database} to ${role};`
+    wrong(`The role ${role} may not create temporary tables, which imports and restores need.`, fix)
+  }
+  if (read_only === 'on') {
+    const fix = `A hosted database sets it when its disk is full: free some. Otherwise reset it for the database or the role ${role}.`
+    wrong('Nothing can be written: default_transaction_read_only is on.', fix)
   }
   if (major > NEWEST_TESTED) {
     const fix = `It should work; tested versions are ${OLDEST} to ${NEWEST_TESTED}.`
@@ -100,7 +112,7 @@ export async function checkClock(db: Db): Promise<Finding> {
 /** The horizon is the start of the oldest writer, so every writer must be visible, and none may run for too long. */
 export async function checkSync(db: Db): Promise<Finding[]> {
   const [row] = await db.query(
-    `select pg_has_role(current_user, 'pg_read_all_stats', 'usage') as sees_all, current_user as role,
+    `select pg_has_role(current_user, 'pg_read_all_stats', 'usage') as sees_all, quote_ident(current_user) as role,
        (select count(*) from pg_prepared_xacts where database = current_database()) as prepared,
        count(*) filter (where a.xact_start is null) as unseen,
        count(*) filter (where a.xact_start < clock_timestamp() - $1::interval) as slow

@@ -8,6 +8,7 @@ import pg from 'pg'
 import { BEFORE_READING } from '../../../src/lib/pg/before-reading.ts'
 import { settingsOf } from '../../../src/lib/pg/client-config.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
+import { noSchema } from '../../../src/lib/pg/reachable.ts'
 import { BEFORE_1_0 } from '../../operations/backup/installations.ts'
 import { tundish } from '../../support/cli.ts'
 import { setUpEnv } from '../../support/database.ts'
@@ -149,6 +150,71 @@ test('2 and one sentence for a new database that is not encoded in UTF8, and not
   }
 })
 
+for (const [what, made] of Object.entries({
+  'a search_path without a schema': `alter database DATABASE set search_path = 'none'`,
+  'a schema that it may not use': 'revoke all on schema public from public, pg_database_owner',
+})) {
+  test(`2 and one sentence for a role with ${what}, and the same from the doctor`, async () => {
+    const role = `odd-role-${randomBytes(4).toString('hex')}`
+    const database = await emptyDatabase()
+    const { pathname } = new URL(database.url)
+    try {
+      await runStatement(database.url, `create role "${role}" login password 'odd'`)
+      await runStatement(database.url, made.replace('DATABASE', pathname.slice(1)))
+      const url = Object.assign(new URL(database.url), { username: role, password: 'odd' }).href
+      const env = { DATABASE_URL: url, MASTER_KEY: KEY }
+      const [message, fix] = noSchema(`"${role}"`)
+      assert.deepEqual(await tundish(['migrate'], env), { code: 2, stdout: '', stderr: `${message} ${fix}\n` })
+      const { findings } = JSON.parse((await tundish(['doctor', '--json'], env)).stdout)
+      const found = findings.filter(({ check }: { check: string }) => check === 'database')
+      assert.deepEqual(found, [{ check: 'database', level: 'failed', message, fix }])
+      await obey(database.url, fix)
+      assert.equal((await tundish(['migrate'], env)).code, 0)
+    } finally {
+      await database.drop()
+      await runStatement(SERVER, `drop role "${role}"`)
+    }
+  })
+}
+
+test('1 and one sentence for a role without a right that a command needs, which the doctor names', async () => {
+  const role = `odd-role-${randomBytes(4).toString('hex')}`
+  const database = await emptyDatabase()
+  const name = new URL(database.url).pathname.slice(1)
+  try {
+    await runStatement(database.url, `create role "${role}" login password 'odd'`)
+    await runStatement(database.url, `grant create on schema public to "${role}"`)
+    await runStatement(database.url, `revoke temporary on database ${name} from public`)
+    const env = {
+      DATABASE_URL: Object.assign(new URL(database.url), { username: role, password: 'odd' }).href,
+      DATA_DIR: temporaryFolder(),
+      MASTER_KEY: KEY,
+    }
+    assert.equal((await tundish(['org', 'create', 'acme'], env)).code, 0)
+    assert.equal((await tundish(['project', 'create', 'shop', '--org', 'acme'], env)).code, 0)
+    const importing = () => tundish(['import', '--project', 'shop', '-'], env, '')
+    const { code, stdout, stderr } = await importing()
+    assert.deepEqual([code, stdout], [1, ''])
+    assert.match(stderr, /^The role of the database lacks a right \(permission denied to create temporary tables .+\n$/)
+    const { findings } = JSON.parse((await tundish(['doctor', '--json'], env)).stdout)
+    const failed = findings.filter(({ level }: { level: string }) => level === 'failed')
+    assert.deepEqual(
+      failed.map(({ message }: { message: string }) => message),
+      [`The role "${role}" may not create temporary tables, which imports and restores need.`],
+    )
+    await obey(database.url, failed[0].fix)
+    assert.equal((await importing()).code, 0)
+  } finally {
+    await database.drop()
+    await runStatement(SERVER, `drop role "${role}"`)
+  }
+})
+
+/** Runs the statements in an advice of the doctor. */
+async function obey(url: string, advice: string): Promise<void> {
+  for (const [statement] of advice.matchAll(/(?:grant|alter role) [^;]+;/g)) await runStatement(url, statement)
+}
+
 test('the settings of a database change nothing of what is read and stored', async () => {
   const database = await emptyDatabase()
   const name = new URL(database.url).pathname.slice(1)
@@ -199,6 +265,21 @@ async function rules(url: string): Promise<string[]> {
   await client.end()
   return rows.map(({ rule }) => rule)
 }
+
+test('the doctor says that a database is read-only', async () => {
+  const database = await freshDatabase()
+  const name = new URL(database.url).pathname.slice(1)
+  try {
+    const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
+    assert.equal((await tundish(['org', 'list'], env)).code, 0)
+    await runStatement(database.url, `alter database ${name} set default_transaction_read_only = on`)
+    const { code, stdout } = await tundish(['doctor'], env)
+    assert.equal(code, 1)
+    assert.match(stdout, /FAILED +database +Nothing can be written: default_transaction_read_only is on\.\n/)
+  } finally {
+    await database.drop()
+  }
+})
 
 describe('a database that was made before 1.0', () => {
   const env = setUpEnv({ PORT: '0', ADMIN_PORT: '0' })
