@@ -1,6 +1,6 @@
 // The master key, and the encryption of small texts with it.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from './errors.ts'
 import { makeFolder } from './files.ts'
@@ -66,6 +66,8 @@ export function masterKeyFrom(text: string): Buffer | undefined {
 
 function keyIn(path: string): Buffer | undefined {
   if (!existsSync(path)) return undefined
+  // A container makes a folder where a file that it mounts is missing.
+  if (statSync(path).isDirectory()) throw new UsageError(`${path} is a folder: restore the file from your backup.`)
   const key = masterKeyFrom(readFileSync(path, 'utf8'))
   if (!key) throw new UsageError(`${path} does not hold 32 bytes in base64: restore it from your backup.`)
   return key

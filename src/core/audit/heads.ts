@@ -1,6 +1,7 @@
 // The file of the audit log's heads, outside the database: two lines for each entry, announced and committed.
 import { readFile } from 'node:fs/promises'
-import { appendLines } from '../../lib/files.ts'
+import { Refusal } from '../../lib/errors.ts'
+import { appendLines, whyNot } from '../../lib/files.ts'
 
 export interface Head {
   sequence: string
@@ -22,7 +23,7 @@ export const appendHead = (path: string, head: Head & { committed: boolean }) =>
 export async function readHeads(path: string): Promise<Map<string, KnownHead>> {
   const text = await readFile(path, 'utf8').catch((error) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return ''
-    throw error
+    throw new Refusal(`${path} cannot be read: ${whyNot(error)}.`)
   })
   const heads = new Map<string, KnownHead>()
   for (const line of text.split('\n')) {

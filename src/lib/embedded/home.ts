@@ -10,6 +10,7 @@ import {
   readFileSync,
   realpathSync,
   rmdirSync,
+  statSync,
   symlinkSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -124,5 +125,7 @@ function readPassword(dataDir: string, clusterExists: boolean): string {
       throw new UsageError(`${file} is missing, and the database accepts no other password: restore it from a backup.`)
     writeNew(file, randomBytes(24).toString('base64url'))
   }
-  return readFileSync(file, 'utf8').trim()
+  const password = statSync(file).isFile() ? readFileSync(file, 'utf8').trim() : ''
+  if (password === '') throw new UsageError(`${file} holds no password: restore it from a backup.`)
+  return password
 }

@@ -6,7 +6,7 @@ import type { Config } from '../../config.ts'
 import { auditHeadsPath } from '../../core/audit/audit.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { openEmbedded } from '../../lib/embedded/embedded.ts'
-import { UsageError } from '../../lib/errors.ts'
+import { Refusal, UsageError } from '../../lib/errors.ts'
 import { type Db, openDb } from '../../lib/pg/db.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
 import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../../lib/secrets.ts'
@@ -58,7 +58,7 @@ export async function examine(config: Config, { fix = false, signal }: Partial<E
   if (!config.databaseUrl && !existsSync(join(config.dataDir, 'postgres'))) {
     return [...findings, failed('database', `There is no database in ${config.dataDir} yet.`, 'Run: tundish serve')]
   }
-  let close = async () => {}
+  let close: (() => Promise<void>) | undefined
   try {
     const opened = await open(config, signal)
     close = opened.close
@@ -66,9 +66,12 @@ export async function examine(config: Config, { fix = false, signal }: Partial<E
     return [...findings, ...(await Promise.race([examineDatabase(config, opened.db, fix), rejectWhenAborted(signal)]))]
   } catch (error) {
     signal?.throwIfAborted()
+    // Once the database is open, these sentences are about files.
+    if (close && (error instanceof UsageError || error instanceof Refusal))
+      return [...findings, failed('files', error.message, 'Correct that file, and run the doctor again.')]
     return [...findings, failed('database', ...unreachable(error, config))]
   } finally {
-    await close()
+    await close?.()
   }
 }
 

@@ -29,13 +29,13 @@ const FIX =
 const UNIT = 'Or name its folder in ReadWritePaths= of the systemd unit.'
 
 /** The error code if the file cannot be written. Missing folders are no error: they are created when needed. */
-async function whyNotWritable(path: string): Promise<string | undefined> {
+async function whyNotWritable(path: string, isFile = true): Promise<string | undefined> {
   try {
     await access(path, constants.W_OK)
-    return undefined
+    return isFile && (await stat(path)).isDirectory() ? 'EISDIR' : undefined
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    return code === 'ENOENT' && dirname(path) !== path ? whyNotWritable(dirname(path)) : code
+    return code === 'ENOENT' && dirname(path) !== path ? whyNotWritable(dirname(path), false) : code
   }
 }
 

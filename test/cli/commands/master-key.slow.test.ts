@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -38,6 +38,51 @@ describe('master.key', () => {
       audit: findings.find(({ check }) => check === 'audit')!.message,
     }
   }
+
+  test('2 and a sentence for a folder in its place, and for an empty file', async () => {
+    await rename(file, `${file}.kept`)
+    for (const [make, sentence] of [
+      [() => mkdir(file), `${file} is a folder: restore the file from your backup.`],
+      [
+        () => writeFile(file, '', { mode: 0o600 }),
+        `${file} does not hold 32 bytes in base64: restore it from your backup.`,
+      ],
+    ] as const) {
+      await make()
+      const { code, stderr } = await tundish(['org', 'list'], env)
+      assert.deepEqual([code, stderr], [2, `${sentence}\n`])
+      const { stdout } = await tundish(['doctor', '--json'], env)
+      const found = JSON.parse(stdout).findings.filter(({ message }: Finding) => message === sentence)
+      assert.deepEqual(found, [
+        { check: 'files', level: 'failed', message: sentence, fix: 'Correct that file, and run the doctor again.' },
+      ])
+      await rm(file, { recursive: true })
+    }
+    await rename(`${file}.kept`, file)
+  })
+
+  test('1 from the doctor for folders in the place of the ledger and of the heads of the audit log', async () => {
+    for (const [setting, name] of [
+      ['ERASURE_LEDGER', 'ledger'],
+      ['DATA_DIR', 'audit-heads.ndjson'],
+    ] as const) {
+      const path = join(env.DATA_DIR, name)
+      const kept = await readFile(path).catch(() => undefined)
+      await rm(path, { force: true })
+      await mkdir(path)
+      const { stdout } = await tundish(['doctor', '--json'], setting === 'DATA_DIR' ? env : { ...env, [setting]: path })
+      const failed = JSON.parse(stdout).findings.filter(({ level }: Finding) => level === 'failed')
+      assert.deepEqual(
+        failed.map(({ check, message }: Finding) => [check, message]),
+        [
+          ['files', `${path} cannot be written (EISDIR).`],
+          ['files', `${path} cannot be read: it is a folder (EISDIR).`],
+        ],
+      )
+      await rm(path, { recursive: true })
+      if (kept) await writeFile(path, kept)
+    }
+  })
 
   test('2 and a sentence while it is missing, and none is made', async () => {
     await rename(file, `${file}.kept`)

@@ -80,11 +80,14 @@ test('one sentence for a missing or wrong password', async () => {
     (error) => error instanceof UsageError && /is not that of the database/.test(error.message),
   )
   assert.ok(isStopped(dataDir), 'a server that was started for nothing is stopped again')
-  rmSync(file)
-  await assert.rejects(
-    open(dataDir),
-    (error) => error instanceof UsageError && /postgres.password is missing/.test(error.message),
-  )
+  for (const [make, sentence] of [
+    [() => writeFileSync(file, ''), /postgres.password holds no password/],
+    [() => rmSync(file), /postgres.password is missing/],
+    [() => mkdirSync(file), /postgres.password holds no password/],
+  ] as const) {
+    make()
+    await assert.rejects(open(dataDir), (error) => error instanceof UsageError && sentence.test(error.message))
+  }
 })
 
 test('one sentence for a link to a database that does not exist, and no empty database', async () => {
