@@ -17,11 +17,17 @@ export async function toolVersion(tool: Tool): Promise<number | undefined> {
 /** Writes an archive of the snapshot into a file that is open. */
 export async function dump(session: Session, snapshot: string, fd: number, signal: AbortSignal): Promise<void> {
   const leaveOut = ['--no-owner', '--no-privileges', '--no-unlogged-table-data']
-  const program = spawn('pg_dump', ['--format=custom', ...leaveOut, '--no-password', `--snapshot=${snapshot}`], {
-    env: { ...environment(), ...connection(session) },
-    stdio: ['ignore', fd, 'pipe'],
-    signal,
-  })
+  // Otherwise the role may have another encoding, and `load` reads UTF-8.
+  const encoding = '--encoding=UTF8'
+  const program = spawn(
+    'pg_dump',
+    ['--format=custom', ...leaveOut, encoding, '--no-password', `--snapshot=${snapshot}`],
+    {
+      env: { ...environment(), ...connection(session) },
+      stdio: ['ignore', fd, 'pipe'],
+      signal,
+    },
+  )
   await ended('pg_dump', program)
 }
 

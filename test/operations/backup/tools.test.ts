@@ -48,9 +48,10 @@ describe('with pg_dump on the PATH', { skip }, () => {
     await target?.remove()
   })
 
-  test('a backup is an archive that pg_restore reads', async () => {
+  test('a backup is an archive that pg_restore reads, in UTF-8 whatever the encoding of the role', async () => {
+    await source.db.query(`alter role tundish set client_encoding = 'LATIN1'`)
     await source.db.query('create schema elsewhere')
-    await source.db.query('create table elsewhere.theirs as select 1 as one')
+    await source.db.query(`create table elsewhere.theirs as select '日本' as name`)
     const { code, stdout, stderr } = await source.run('backup', file, '--json')
     assert.deepEqual([code, stderr], [0, ''])
     assert.equal(JSON.parse(stdout).format, 'postgresql')
