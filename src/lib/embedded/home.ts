@@ -126,6 +126,6 @@ function readPassword(dataDir: string, clusterExists: boolean): string {
     writeNew(file, randomBytes(24).toString('base64url'))
   }
   const password = statSync(file).isFile() ? readFileSync(file, 'utf8').trim() : ''
-  if (password === '') throw new UsageError(`${file} holds no password: restore it from a backup.`)
+  if (!password) throw new UsageError(`${file} holds no password: restore it from a backup.`)
   return password
 }

@@ -44,8 +44,6 @@ export function settingsOf({
     jit: 'off',
     // Each statement is written so that one plan is good for all parameters.
     plan_cache_mode: 'force_generic_plan',
-    // What a transaction reads after it has waited for a lock must be what was committed by then.
-    default_transaction_isolation: 'read committed',
     statement_timeout: String(statementTimeoutMs ?? STATEMENT_TIMEOUT_MS),
     lock_timeout: '0',
     idle_in_transaction_session_timeout: '300000',
@@ -53,7 +51,7 @@ export function settingsOf({
 }
 
 const asOptions = (settings: Record<string, string>) =>
-  Object.entries(settings).map(([name, value]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)
+  Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
 
 /** The address without its own `options`, which would replace the settings above instead of adding to them. */
 function withoutSettings(url: string): { url: string; given: string } {

@@ -65,7 +65,7 @@ const WAITING =
  * a lock, or a setting, of the session. The role's settings may include timeouts; a migration, or another process's, takes longer.
  */
 async function locked<T>(client: pg.Client, waiting: (sentence: string) => void, work: () => Promise<T>): Promise<T> {
-  await client.query('begin isolation level read committed')
+  await client.query('begin')
   try {
     await client.query('set local standard_conforming_strings = on')
     await client.query('set local statement_timeout = 0')
