@@ -43,7 +43,7 @@ export function readAmount(value: string | number | JsonNumber): Decimal {
   if (typeof value === 'string' && !AMOUNT_TEXT.test(value)) {
     throw new MoneyError('must be a decimal number with at most 15 digits before the point and 9 behind it')
   }
-  const text = typeof value === 'string' ? value : numberText(value)
+  const text = numberText(value)
   if (/e/i.test(text)) throw new MoneyError('must be written without an exponent')
   const amount = readDecimal(text)
   if (amount === undefined) throw new MoneyError('must be a decimal number')

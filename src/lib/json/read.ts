@@ -94,9 +94,9 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof JsonNumber)
 }
 
-/** The text of a number that was read with `exact`, as it was received. */
-export function numberText(value: number | JsonNumber): string {
-  return typeof value === 'number' ? String(value) : value.text
+/** The text of a number that was read with `exact`, or that was sent as a text, as it was received. */
+export function numberText(value: string | number | JsonNumber): string {
+  return value instanceof JsonNumber ? value.text : String(value)
 }
 
 const { rawJSON: rawJson } = JSON as unknown as { rawJSON: (text: string) => unknown }

@@ -17,17 +17,13 @@ export async function toolVersion(tool: Tool): Promise<number | undefined> {
 /** Writes an archive of the snapshot into a file that is open. */
 export async function dump(session: Session, snapshot: string, fd: number, signal: AbortSignal): Promise<void> {
   const leaveOut = ['--no-owner', '--no-privileges', '--no-unlogged-table-data']
-  // Otherwise the role may have another encoding, and `load` reads UTF-8.
-  const encoding = '--encoding=UTF8'
-  const program = spawn(
-    'pg_dump',
-    ['--format=custom', ...leaveOut, encoding, '--no-password', `--snapshot=${snapshot}`],
-    {
-      env: { ...environment(), ...connection(session) },
-      stdio: ['ignore', fd, 'pipe'],
-      signal,
-    },
-  )
+  // Without an encoding it would be that of the role, and `load` reads UTF-8.
+  const form = ['--format=custom', '--encoding=UTF8']
+  const program = spawn('pg_dump', [...form, ...leaveOut, '--no-password', `--snapshot=${snapshot}`], {
+    env: { ...environment(), ...connection(session) },
+    stdio: ['ignore', fd, 'pipe'],
+    signal,
+  })
   await ended('pg_dump', program)
 }
 

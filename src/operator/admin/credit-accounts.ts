@@ -78,12 +78,7 @@ function correction<const I extends string>(
       const entry = {
         action: `credits.${operation === 'grant' ? 'granted' : 'adjusted'}`,
         target: targetOf(organization, `customer ${external_id}`),
-        after: {
-          unit,
-          amount: typeof amount === 'string' ? amount : numberText(amount),
-          entry_id: reply.entryId,
-          replay: reply.isReplay,
-        },
+        after: { unit, amount: numberText(amount), entry_id: reply.entryId, replay: reply.isReplay },
       }
       return { entry, result: bodyOf(operation, reply) }
     },

@@ -82,7 +82,7 @@ async function set(query: Query, params: Record<string, string>, line: Line | un
 
 function requireSame(given: Line['amount'], amount: string, currency: string): void {
   // The sign is compared apart: an amount in a string has none, and a payout may be negative.
-  const text = typeof given === 'string' ? given : numberText(given)
+  const text = numberText(given)
   const isNegative = (one: string) => one.startsWith('-')
   const sizeOf = (one: string) => toMinor(readAmount(one.replace(/^-/, '')), currency)
   try {
