@@ -51,3 +51,15 @@ export async function optional(given: { [Name in 'reason' | 'locale']?: string }
   for await (const { id } of client.profiles.list({ updatedFrom: reason, signal }))
     await client.profiles.get(id, { signal })
 }
+
+interface Cart {
+  cart: string
+}
+
+/** Objects of interfaces are metadata. */
+export async function interfaces(cart: Cart, session: { id: string; query_params: Cart }) {
+  const key = { externalId: 'ada', idempotencyKey: 'order 7' }
+  await tundish.billing.charge({ ...key, amount: '1.00', currencyCode: 'USD', clientMetadata: cart })
+  await tundish.billing.credits.spend({ ...key, unit: 'tokens', amount: '1', metadata: cart })
+  tundish.session(session)
+}

@@ -23,7 +23,7 @@ export interface ChargeOptions {
   currencyCode: string
   /** One key for each purchase intent. Send the same one with every retry: a fresh key charges again. */
   idempotencyKey: string
-  clientMetadata?: Record<string, unknown> | undefined
+  clientMetadata?: object | undefined
   /** The credits that the charge grants, in place of what the organization’s rules grant for its amount. */
   grants?: { unit: string; amount: string; expires_after?: string | null }[] | undefined
   signal?: AbortSignal | undefined

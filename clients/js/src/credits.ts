@@ -20,7 +20,7 @@ export interface SpendOptions {
   amount: string
   /** One key for each use. Send the same one with every retry: a fresh key spends again. */
   idempotencyKey: string
-  metadata?: Record<string, unknown> | undefined
+  metadata?: object | undefined
   signal?: AbortSignal | undefined
 }
 
@@ -34,7 +34,7 @@ export interface CaptureOptions {
   /** What was used; by default all that is held. */
   amount?: string | undefined
   idempotencyKey: string
-  metadata?: Record<string, unknown> | undefined
+  metadata?: object | undefined
   signal?: AbortSignal | undefined
 }
 

@@ -44,7 +44,7 @@ export interface SessionToWrite {
   locale?: string | null | undefined
   origin?: string | null | undefined
   user_agent?: string | null | undefined
-  query_params?: Record<string, unknown> | undefined
+  query_params?: object | undefined
   ip?: string | null | undefined
   country?: string | null | undefined
   city?: string | null | undefined
