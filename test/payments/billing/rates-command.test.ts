@@ -104,6 +104,15 @@ describe('rates load', () => {
     const bad = await run('rates', 'load', file)
     assert.deepEqual([bad.code, bad.stdout], [1, ''])
     assert.match(bad.stderr, /bad\.csv:3: "x" is not a rate\.\n$/)
+    // The database could not keep these.
+    for (const [line, place] of [
+      ['0000-01-01,USD,1', /bad\.csv:2: "0000-01-01" is not a date\.\n$/],
+      [`2020-01-01,USD,${'9'.repeat(140_000)}`, /bad\.csv:2: "9+…" is not a rate\.\n$/],
+      [`2020-01-01,USD,0.${'0'.repeat(20_000)}1`, /bad\.csv:2: "0\.0+…" is not a rate\.\n$/],
+    ] as const) {
+      await writeFile(file, `date,currency,per_euro\n${line}\n`)
+      assert.match((await run('rates', 'load', file)).stderr, place)
+    }
     assert.equal((await run('rates', 'load', join(folder, 'none.csv'))).code, 1)
     assert.equal((await run('rates', 'load', file, '--org', 'nobody')).code, 1)
     assert.deepEqual(await billing.db.query(`select 1 from exchange_rates where day < '2021-01-01'`), [])

@@ -1,6 +1,7 @@
 // Reads files of exchange rates: the European Central Bank's CSV and XML as it publishes them, also in its ZIP, and a plain CSV.
+import { FIRST_DAY } from '../../../lib/days.ts'
 import { Refusal } from '../../../lib/errors.ts'
-import { readDecimal } from '../../../lib/money.ts'
+import { shorten } from '../../../lib/text.ts'
 import { isZip, unzip } from '../../../lib/unzip.ts'
 
 export interface Rate {
@@ -11,6 +12,8 @@ export interface Rate {
   perEuro: string
 }
 
+// Above 0, with more digits than any rate has and fewer than the database can keep.
+const RATE = /^(?=.*[1-9])\d{1,15}(\.\d{1,30})?$/
 const PLAIN_HEADER = 'date,currency,per_euro'
 const MONTHS = 'January February March April May June July August September October November December'.split(' ')
 
@@ -76,8 +79,12 @@ function readXml(file: string, name: string): Rate[] {
 
 function readRate(day: string, currencyCode: string, perEuro: string, place: string): Rate {
   if (!/^[A-Z]{3}$/.test(currencyCode)) throw new Refusal(`${place}: "${currencyCode}" is not a currency code.`)
-  const rate = readDecimal(perEuro)
-  if (!rate || rate.digits <= 0n) throw new Refusal(`${place}: "${perEuro}" is not a rate.`)
+  if (!RATE.test(perEuro)) throw new Refusal(`${place}: "${shorten(perEuro, 40)}" is not a rate.`)
+  // By another rate all amounts in euros would be wrong: such a file may be by way of another currency.
+  if (currencyCode === 'EUR' && Number(perEuro) !== 1)
+    throw new Refusal(
+      `${place}: the rate of EUR must be 1, got "${perEuro}": rates are units of a currency for one euro.`,
+    )
   return { day, currencyCode, perEuro }
 }
 
@@ -87,7 +94,7 @@ function readDay(text: string, place: string): string {
   const day = dayOfMonth
     ? `${text.slice(-4)}-${String(MONTHS.indexOf(month!) + 1).padStart(2, '0')}-${dayOfMonth.padStart(2, '0')}`
     : text
-  if (/^\d{4}-\d\d-\d\d$/.test(day) && isCalendarDay(day)) return day
+  if (/^\d{4}-\d\d-\d\d$/.test(day) && isCalendarDay(day) && day >= FIRST_DAY) return day
   throw new Refusal(`${place}: "${text}" is not a date.`)
 }
 
