@@ -69,7 +69,7 @@ export const choices = (
 export function withoutDollars(view: View, { values }: Figure): Piece {
   const count = values.without_usd ?? 0
   if (count === 0) return ''
-  return html`<p class="note">${plural(count, 'payment, refund or chargeback has', 'payments, refunds and chargebacks have')} no value ${inCurrency(view)} and can only be seen in the <a href="${view.href('/revenue', { split: 'currency' })}#currencies">table by currency</a>. ${howToValue(view)}</p>`
+  return html`<p class="note">${plural(count, 'payment, refund or chargeback has', 'payments, refunds and chargebacks have')} no value ${inCurrency(view)} and can only be seen in the <a href="${view.href('/revenue', { split: 'currency' })}#currencies">table by currency</a>. ${howToValue(view.reporting.currency)}</p>`
 }
 
 /** Says how much sandbox and preview data the page leaves out; `whole` is the figure with it. */
@@ -87,8 +87,8 @@ export function withoutSandbox(view: View, { values }: Figure, whole: Figure | u
 }
 
 /** How amounts in other currencies get a value. Values that were imported are in US dollars. */
-export const howToValue = ({ reporting }: View): Html =>
-  reporting.currency === 'USD'
+export const howToValue = (currency: string): Html =>
+  currency === 'USD'
     ? IMPORT_OR_LOAD
     : html`<a href="/docs/guides/commands#rates">Load exchange rates</a>: the figures follow.`
 

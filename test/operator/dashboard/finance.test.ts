@@ -48,6 +48,8 @@ test('the sums are those of the operation, and what has no rate is named with ho
       `Without a value in USD, and so not in the figures above: €${euro.net_without_usd.toFixed(2)} \\(${euro.without_usd} movements\\)`,
     ),
   )
+  // The value of a payment in US dollars is stored with it: rates that are loaded later give it none.
+  assert.match(text, />Import them with their value<\/a>, or <a [^>]*>load exchange rates<\/a> before you charge/)
   assert.match(text, /From finance to the dashboard/)
 })
 

@@ -6,7 +6,7 @@ import type { Response } from '../call.ts'
 import { money, percent, plural, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, pageLinks } from '../lists.ts'
-import { actionForm, hiddenField, tableSection, tiles } from '../parts.ts'
+import { actionForm, hiddenField, howToValue, tableSection, tiles } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'
 import { allChoices, hiddenParameters, organizationOf, type View } from '../view.ts'
 import { accountTable, monthBefore, presentMonth, rowTable } from './finance-tables.ts'
@@ -106,7 +106,7 @@ function withoutRate({ currencies, reporting_currency }: Response<'getFinanceRep
     ({ without_rate, net_without_rate, currency_code }, n) =>
       html`${n > 0 && ', '}${money(net_without_rate, currency_code)} (${plural(without_rate, 'movement')})`,
   )
-  return html`<p class="note">Without a value in ${reporting_currency}, and so not in the figures above: ${each}. <a href="/docs/guides/commands#rates">Load exchange rates</a>${reporting_currency === 'USD' && ', or import payments with their value'}.</p>`
+  return html`<p class="note">Without a value in ${reporting_currency}, and so not in the figures above: ${each}. ${howToValue(reporting_currency)}</p>`
 }
 
 interface Asked {

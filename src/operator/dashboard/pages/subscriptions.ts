@@ -90,7 +90,7 @@ export async function subscriptions(view: View): Promise<Page> {
       }),
     )}
       <p class="quiet">Paying: paid at least once and not ended. Those are the active ones, and those that were cancelled while the period they paid for still runs.${isWhole && html` By status now: ${number(state.subscriptions.active ?? 0)} active, ${number(state.subscriptions.cancelled ?? 0)} cancelled.`}</p>
-      ${lacks.currencies.length > 0 && html`<p class="note">The MRR is ${lacks.shown} of subscriptions: they have no value ${inCurrency(view)}. ${howToValue(view)}</p>`}
+      ${lacks.currencies.length > 0 && html`<p class="note">The MRR is ${lacks.shown} of subscriptions: they have no value ${inCurrency(view)}. ${howToValue(view.reporting.currency)}</p>`}
       <div class="halves">
       ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, ${inCurrency(view)}`, level, [MRR, inEarlier(MRR)], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
       ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [PAYING, inEarlier(PAYING)], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
