@@ -1,4 +1,5 @@
 // The dashboard: web pages on the operator's listener, each made from operations of the operator's API.
+import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from '../../app.ts'
 import { DAY_S } from '../../lib/days.ts'
@@ -32,7 +33,7 @@ import type { RefusedForm } from './refused-form.ts'
 import { actions, type Form, pages, type Route, routeOf } from './routes.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument, THEME_COOKIE } from './send.ts'
 import { findSession, type Session } from './sessions.ts'
-import { writeCsv } from './sheet.ts'
+import { csvOf } from './sheet.ts'
 import { type Page, shell } from './shell.ts'
 import { mountSignIn, redirectToSignIn, SESSION_COOKIE } from './sign-in.ts'
 import { withIsoDays } from './typed-days.ts'
@@ -237,5 +238,5 @@ function sendCsv(view: View, page: Page, name: string, reply: FastifyReply) {
       'content-disposition': `attachment; filename="${csvName(view, page, name, found)}.csv"`,
     })
     .type('text/csv; charset=utf-8')
-    .send(writeCsv(found))
+    .send(Readable.from(csvOf(found)))
 }

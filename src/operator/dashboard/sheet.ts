@@ -1,6 +1,7 @@
 // The content of a table, which becomes HTML or CSV.
 import type { Right } from '../../core/tenants/access.ts'
 import { minorUnits } from '../../lib/money.ts'
+import { mappedInTurns } from '../../lib/time-sliced.ts'
 import { minorMoney, money, plainMoney } from './format.ts'
 import { html, type Piece, textOf } from './html.ts'
 
@@ -92,19 +93,22 @@ export const named = (shown: Piece, id: string, name: string = textOf(shown)): C
 const BYTE_ORDER_MARK = '\ufeff'
 
 /** Writes a table as CSV (RFC 4180), with a quote before text that a spreadsheet would take for a formula. */
-export function writeCsv({ columns, rows, cutAfter, currency = 'USD' }: Table): string {
+export async function* csvOf({ columns, rows, cutAfter, currency = 'USD' }: Table): AsyncGenerator<string> {
   const kept = columns.flatMap(({ bar, actions }, n) => (bar || actions ? [] : [n]))
   const withIds = new Set(kept.filter((n) => rows.some((row) => idOf(row[n]) !== undefined)))
   const head = kept.flatMap((n) => [columns[n]!.label, ...(withIds.has(n) ? [`${columns[n]!.label} ID`] : [])])
-  const lines = rows.map((row) =>
-    kept.flatMap((n) => [plain(row[n]!, currency), ...(withIds.has(n) ? [idOf(row[n]) ?? ''] : [])]),
+  const lines = mappedInTurns(rows, (row) =>
+    lineOf(kept.flatMap((n) => [plain(row[n]!, currency), ...(withIds.has(n) ? [idOf(row[n]) ?? ''] : [])])),
   )
-  const end =
-    cutAfter === undefined
-      ? []
-      : [[`The list goes on: this file has its first ${cutAfter} rows. Filter the list, or read it by the API.`]]
-  return BYTE_ORDER_MARK + [head, ...lines, ...end].map((line) => `${line.map(quoted).join(',')}\r\n`).join('')
+  yield BYTE_ORDER_MARK + lineOf(head)
+  for await (const some of lines) yield some.join('')
+  if (cutAfter !== undefined)
+    yield lineOf([
+      `The list goes on: this file has its first ${cutAfter} rows. Filter the list, or read it by the API.`,
+    ])
 }
+
+const lineOf = (texts: string[]) => `${texts.map(quoted).join(',')}\r\n`
 
 const idOf = (one: Cell | Piece): string | undefined => (isCell(one) ? one.id : undefined)
 

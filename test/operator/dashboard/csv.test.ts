@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { csvName } from '../../../src/operator/dashboard/csv-name.ts'
 import { html } from '../../../src/operator/dashboard/html.ts'
-import { writeCsv } from '../../../src/operator/dashboard/sheet.ts'
+import { rowTable } from '../../../src/operator/dashboard/pages/finance-tables.ts'
+import { csvOf, type Table } from '../../../src/operator/dashboard/sheet.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert } from '../../support/data.ts'
 
@@ -44,6 +45,7 @@ async function see(path: string): Promise<string> {
   return text
 }
 
+const csvTextOf = async (content: Table) => (await Array.fromAsync(csvOf(content))).join('')
 const linesOf = (csv: string) => csv.trimEnd().split('\r\n')
 
 test('every table of every page has a link to its CSV, which has its columns', async () => {
@@ -142,10 +144,39 @@ test('of many values of a dimension the page has the first hundred and their tot
   assert.equal(linesOf(await see(`${path}&csv=source`)).length, 121)
 })
 
-test('a list that is longer than its file says so in its last line and its name', () => {
+test('other requests are served while the cells and the lines of a long file are made', async () => {
+  let turns = 0
+  let counting = true
+  const count = () => {
+    turns += 1
+    if (counting) setImmediate(count)
+  }
+  setImmediate(count)
+  const movements = Array.from({ length: 2000 }, (_, n) => ({
+    ...{
+      paid_at: T,
+      booked_at: T,
+      correction: false,
+      kind: 'sale',
+      amount: n,
+      currency_code: 'USD',
+      amount_reported: n,
+    },
+    ...{ fee: null, fee_currency: null, psp: 'stripe', psp_merchant_id: 'main', order_id: id(n), trx_id: id(n) },
+  }))
+  const content = await rowTable({ href: (path: string) => path } as never, movements as never, 'USD')
+  assert.ok(turns >= 9, `${turns} turns for the cells`)
+  turns = 0
+  const text = await csvTextOf(content)
+  counting = false
+  assert.ok(turns >= 9, `${turns} turns for the lines`)
+  assert.equal(linesOf(text).length, 2001)
+})
+
+test('a list that is longer than its file says so in its last line and its name', async () => {
   const view = { project: { id: 'shop', name: 'Café & Co' }, span: { today: '2026-01-02' }, path: '/charges' }
   const content = { caption: '', columns: [{ label: 'Order' }], rows: [['a']], cutAfter: 1 }
-  assert.match(writeCsv(content), /^\ufeffOrder\r\na\r\n"?The list goes on: this file has its first 1 rows/)
+  assert.match(await csvTextOf(content), /^\ufeffOrder\r\na\r\n"?The list goes on: this file has its first 1 rows/)
   assert.equal(
     csvName(view as never, { title: '', body: html`` }, 'charges', content),
     'Cafe-Co_charges_2026-01-02_first-1-rows',

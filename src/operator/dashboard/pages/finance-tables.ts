@@ -1,6 +1,7 @@
 // What the pages about finance share: the month, amounts, and the tables of accounts and movements.
 import { todayIn } from '../../../core/tenants/reporting.ts'
 import { addMonths, dateOf } from '../../../lib/days.ts'
+import { mapInTurns } from '../../../lib/time-sliced.ts'
 import { financeZone } from '../../../payments/billing/finance/zone.ts'
 import type { Response } from '../call.ts'
 import { country, id, money, number, plainMoney, time, words } from '../format.ts'
@@ -92,7 +93,7 @@ export function accountTable(view: View, report: Report): Table {
   }
 }
 
-export function rowTable(view: View, rows: Row[], reported: string): Table {
+export async function rowTable(view: View, rows: Row[], reported: string): Promise<Table> {
   const feeCurrencies = [...new Set(rows.flatMap(({ fee_currency }) => fee_currency ?? []))].sort()
   return {
     caption: 'Movements',
@@ -112,7 +113,7 @@ export function rowTable(view: View, rows: Row[], reported: string): Table {
       { label: 'Order', csvOnly: true },
       { label: 'Report ID', csvOnly: true },
     ],
-    rows: rows.map((one) => [
+    rows: await mapInTurns(rows, (one) => [
       time(one.paid_at),
       ...amountCells(one),
       cell(

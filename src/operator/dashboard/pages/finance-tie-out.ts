@@ -1,5 +1,6 @@
 // The tie-out of a month as a table, and the page with the rows of its differences.
 import { monthOf } from '../../../lib/days.ts'
+import { mapInTurns } from '../../../lib/time-sliced.ts'
 import { readPeriod } from '../../../payments/billing/finance/period.ts'
 import type { Response } from '../call.ts'
 import { id, money, number, plainMoney, time, words } from '../format.ts'
@@ -95,7 +96,7 @@ export async function differences(view: View): Promise<Page> {
       { label: 'Transaction' },
       { label: 'Payment' },
     ],
-    rows: list.data.map((one) => [
+    rows: await mapInTurns(list.data, (one) => [
       words(one.name),
       ...amountCells({ amount: one.difference, currency_code: one.currency_code }),
       time(one.transaction_at ?? one.paid_at),

@@ -46,7 +46,7 @@ export async function finance(view: View): Promise<Page> {
         note: html`Days in ${report.time_zone}. Sums in ${report.reporting_currency}: the currency of closed months, else the one that all projects report in, else the US dollar. Refunds and chargebacks are negative. Fees have the currency of the balance that they were taken from.`,
       })}
       ${typeof tied === 'string' ? html`<p class="note">No tie-out with the dashboard: ${tied}</p>` : tied && tieOut(view, tied, month)}
-      ${tableSection(view, 'rows', rowTable(view, rows.data, report.reporting_currency), {
+      ${tableSection(view, 'rows', await rowTable(view, rows.data, report.reporting_currency), {
         title: 'Movements',
         note: report.time_zone !== 'UTC' && `Times are in UTC, days and months in ${report.time_zone}.`,
         above: ofAccount(view),
