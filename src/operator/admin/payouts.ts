@@ -6,6 +6,7 @@ import { equals, list, ofOrganization } from './list.ts'
 
 export const PAYOUTS_PATH = '/organizations/:organization_id/finance/payouts'
 
+const STATUSES = ['pending', 'in_transit', 'paid', 'failed', 'canceled']
 // The entry of the payout itself is not one of its movements.
 const IS_MOVEMENT = `not (e.type in ('payout', 'payout_cancel', 'payout_failure') and e.source = o.payout_id)`
 const sum = (what: string, condition = 'true') => `
@@ -31,7 +32,7 @@ export const payout = shape('Payout', 'o', {
   amount: decimal('In major units; negative if money was taken from the bank account.', { example: 1158.2 }),
   currency_code: text('ISO 4217 code.', { example: 'USD' }),
   status: text('Its state at the provider; a failed one is in the balance again.', {
-    enum: ['pending', 'in_transit', 'paid', 'failed', 'canceled'],
+    enum: STATUSES,
   }),
   automatic: boolean('Whether it was made by a schedule. Of others, the provider does not tell what they consist of.', {
     sql: 'o.is_automatic',
@@ -94,7 +95,7 @@ export const payouts = [
     key: `md5(o.psp || ' ' || o.psp_merchant_id || ' ' || o.payout_id)`,
     filters: {
       psp_merchant_id: equals('o.psp_merchant_id', 'Only those of this account.', { maxLength: 256 }),
-      status: equals('o.status', 'Only those in this state.', { maxLength: 20 }),
+      status: equals('o.status', 'Only those in this state.', { enum: STATUSES }),
       matched: {
         schema: Type.Boolean({ description: 'Whether a line of the bank was found.' }),
         where: (value) => `(o.matched_at is not null) = ${value}`,

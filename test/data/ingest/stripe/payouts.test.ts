@@ -96,6 +96,11 @@ test('an import reads payouts with their entries: fees of the account, adjustmen
   const payouts = new Map((await assertPayouts()).map((one) => [one.payout_id, one]))
   const [failed, again] = [payouts.get(second.id)!, payouts.get(third.id)!]
   assert.deepEqual([failed.status, failed.failure_code, again.status], ['failed', 'account_closed', 'paid'])
+  const ofStatus = async (status: string) =>
+    (await finance('payouts', '--status', status)).data.map(({ payout_id }: Json) => payout_id)
+  assert.deepEqual(await ofStatus('failed'), [failed.payout_id])
+  // Not an empty list, as if none were so.
+  await assert.rejects(ofStatus('cancelled'), /status must be one of pending, in_transit, paid, failed, canceled, got/)
   assert.deepEqual([failed.account_fees, failed.adjusted], [-7.5, 12.34])
   assert.equal(cents(again.adjusted), second.amount)
   await assertBalance()
