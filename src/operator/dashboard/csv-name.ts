@@ -15,6 +15,8 @@ export function csvName(view: View, { hasPeriod = false, days }: Page, table: st
     // Else the files of two funnels, or of two people, would have the same name.
     ...below,
     ...(table === page ? [] : [table]),
+    ...(content.of ?? []),
+    ...(view.test ? ['test'] : []),
     ...(days ? [days.from, days.to] : hasPeriod ? [span.from, addDays(span.to, -1)] : [span.today]),
     ...(isInOneCurrency(content) ? [content.currency ?? 'USD'] : []),
     ...(content.cutAfter === undefined ? [] : [`first-${content.cutAfter}-rows`]),

@@ -47,6 +47,8 @@ export interface Table {
   rows: (Cell | Piece)[][]
   /** The currency of cells whose unit is `usd`. */
   currency?: string
+  /** Ids of what its rows are restricted to, such as a payout: they are in the name of the file. */
+  of?: readonly string[]
   /** The number of rows after which a long list was cut for the CSV. */
   cutAfter?: number
   /** Describes the periods that a chart marks because they are incomplete; undefined if all are complete. */

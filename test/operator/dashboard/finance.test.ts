@@ -77,9 +77,14 @@ test('an account leads to its movements, and from there to all', async () => {
   assert.match((await see(link.replace('=main', '=other'))).text, /No movements\./)
 })
 
-test('the CSV has every row of the operation, with a byte order mark and a name of project, page and period', async () => {
-  const { headers } = await see(`${MONTH}&csv=rows`)
-  assert.match(headers.get('content-disposition')!, /_finance_rows_2025-10-01_2025-10-31/)
+test('the CSV has every row of the operation, with a byte order mark and a name of project, page and period; one of other rows has another name', async () => {
+  for (const [path, name] of [
+    [`${MONTH}&csv=rows`, '_finance_rows_2025-10-01_2025-10-31'],
+    [`${MONTH}&csv=rows&test=1`, '_finance_rows_test_2025-10-01_2025-10-31'],
+    [`${MONTH}&csv=rows&psp=elsewhere&psp_merchant_id=main`, '_finance_rows_elsewhere_main_2025-10-01_2025-10-31'],
+    [`/payouts?project=${projectId}&csv=entries&payout=po_1`, '_payouts_entries_po-1_2'],
+  ] as const)
+    assert.ok((await see(path)).headers.get('content-disposition')!.includes(name), path)
   const response = await fetch(`${dashboard.origin}${MONTH}&csv=rows`, { headers: { cookie } })
   const bytes = new Uint8Array(await response.arrayBuffer())
   assert.deepEqual([...bytes.slice(0, 3)], [0xef, 0xbb, 0xbf])

@@ -86,6 +86,7 @@ export async function differences(view: View): Promise<Page> {
   const list = await rowsOf(view, organization.id, { month, ...(name && { name }) })
   const content: Table = {
     caption: name ? words(name) : 'All differences',
+    of: name ? [name] : [],
     columns: [
       { label: 'Difference', csvOnly: name !== null },
       ...amountColumns('Amount'),

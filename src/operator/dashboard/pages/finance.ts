@@ -33,6 +33,7 @@ export async function finance(view: View): Promise<Page> {
     view.call('listFinanceMonths', { params, query: { limit: 1 } }),
   ])
   const closed = report.closed[0]
+  const movements = await rowTable(view, rows.data, report.reporting_currency)
   return {
     title,
     days,
@@ -46,13 +47,18 @@ export async function finance(view: View): Promise<Page> {
         note: html`Days in ${report.time_zone}. Sums in ${report.reporting_currency}: the currency of closed months, else the one that all projects report in, else the US dollar. Refunds and chargebacks are negative. Fees have the currency of the balance that they were taken from.`,
       })}
       ${typeof tied === 'string' ? html`<p class="note">No tie-out with the dashboard: ${tied}</p>` : tied && tieOut(view, tied, month)}
-      ${tableSection(view, 'rows', await rowTable(view, rows.data, report.reporting_currency), {
-        title: 'Movements',
-        note: report.time_zone !== 'UTC' && `Times are in UTC, days and months in ${report.time_zone}.`,
-        above: ofAccount(view),
-        empty: html`<p>No movements.</p>`,
-        below: pageLinks(view, rows),
-      })}
+      ${tableSection(
+        view,
+        'rows',
+        { ...movements, of: Object.values(accountOf(view)) },
+        {
+          title: 'Movements',
+          note: report.time_zone !== 'UTC' && `Times are in UTC, days and months in ${report.time_zone}.`,
+          above: ofAccount(view),
+          empty: html`<p>No movements.</p>`,
+          below: pageLinks(view, rows),
+        },
+      )}
       ${closed ? html`<p class="note">Closed on ${time(closed.closed_at)}: this month no longer changes. Later changes are corrections in the first open month.</p>` : month < newest && closing(view, month, months.data[0]?.month)}`,
   }
 }

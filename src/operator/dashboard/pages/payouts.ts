@@ -42,7 +42,7 @@ export async function payouts(view: View): Promise<Page> {
   return {
     title,
     question: 'What reached the bank, what does each payout consist of, and what is still at the provider?',
-    body: html`${entries && tableSection(view, 'entries', entryTable(entries.data), { title: `Payout ${payout}`, empty: html`<p>No entries of this payout are known.</p>`, below: pageLinks(view, entries) })}
+    body: html`${entries && tableSection(view, 'entries', { ...entryTable(entries.data), of: [payout!] }, { title: `Payout ${payout}`, empty: html`<p>No entries of this payout are known.</p>`, below: pageLinks(view, entries) })}
       ${tableSection(view, 'balance', balanceTable(balance.data), { note: 'By account and currency of the balance. Test accounts are marked.', empty: html`<p>Nothing is waiting to be paid out. An <a href="${view.href('/merchant-accounts')}">import from Stripe</a> reads the balance and the payouts.</p>` })}
       ${tableSection(view, 'payouts', payoutTable(view, made.data), {
         above: filters(view, [{ name: 'matched', label: 'Bank', options: MATCHED }]),
