@@ -19,7 +19,7 @@ export const moveOf = (row: string) => `case
       select from report_transactions earlier
       where earlier.organization_id = ${row}.organization_id and earlier.order_id = ${row}.order_id
         and earlier.trx_created_at < ${row}.trx_created_at and earlier.psp_transaction_type = 'refund'
-        and earlier.status = 'refunded' and earlier.psp_transaction_id = ${row}.psp_transaction_id) then 'refund_failed'
+        and earlier.status in ('refunded', 'succeeded') and earlier.psp_transaction_id = ${row}.psp_transaction_id) then 'refund_failed'
   when ${row}.psp_transaction_type = 'chargeback' and ${row}.status <> 'failed' then 'chargeback'
   when ${row}.psp_transaction_type = 'chargeback_reversal' and ${row}.status <> 'failed' then 'chargeback_reversal'
 end`

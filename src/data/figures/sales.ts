@@ -72,7 +72,7 @@ const EARLIER_OF_CUSTOMER = `
 const REASON = `case move when 'sale' then '' when 'refund_failed' then coalesce((
     select left(o.psp_reason_code, 256) from report_transactions o
     where o.organization_id = r.organization_id and o.order_id = r.order_id and o.psp_transaction_type = 'refund'
-      and o.status = 'refunded' and o.psp_transaction_id = r.psp_transaction_id
+      and o.status in ('refunded', 'succeeded') and o.psp_transaction_id = r.psp_transaction_id
     order by o.trx_created_at limit 1), '') else ${orNone('r.psp_reason_code')} end`
 
 // What goes back belongs to the session and the product of the payment.

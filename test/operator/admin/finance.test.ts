@@ -342,3 +342,18 @@ describe('tundish report', () => {
     assert.deepEqual([code, stderr], [1, 'There is no organization "nobody".\n'])
   })
 })
+
+test('a refund that was imported as succeeded and failed afterwards is taken back', async () => {
+  const other = await billing.organization('succeeded-refunds')
+  const refund = { psp_transaction_type: 'refund', order_id: uuid(78), psp_transaction_id: 're_2', external_id: 'zoe' }
+  const lines = [
+    payment('2025-10-07T10:00:00Z', 20, { order_id: uuid(78), external_id: 'zoe' }),
+    payment('2025-10-08T10:00:00Z', 12.5, refund),
+    payment('2025-10-09T10:00:00Z', 12.5, { ...refund, status: 'failed' }),
+  ]
+  const imported = await tundish(['import', '--project', other.projectId, '-'], billing.server.env, lines.join('\n'))
+  assert.equal(imported.code, 0, imported.stderr)
+  const { body } = await get('succeeded-refunds/finance?month=2025-10')
+  const [{ refunds, refunds_failed, refunded, net, without_money }] = body.totals
+  assert.deepEqual([refunds, refunds_failed, refunded, net, without_money], [1, 1, 0, 20, 0])
+})
