@@ -135,6 +135,7 @@ const ROW_COLUMNS = [
   'fee',
   'fee_currency',
   'amount_reported',
+  'psp',
   'psp_merchant_id',
   'external_id',
   'order_id',

@@ -269,6 +269,12 @@ describe('tundish report', () => {
     )
   })
 
+  test('prints signed rows as a table, each with its provider and account', async () => {
+    const { stdout } = await run('--month', '2025-10', '--rows')
+    assert.match(stdout, /^[^ ]+ +sale +5000 +JPY +- +- +- +elsewhere +- +=HYPERLINK/m)
+    assert.match(stdout, /^[^ ]+ +refund +-30\.25 +USD +- +- +-30\.25 +simulator +- +customer-/m)
+  })
+
   test('prints signed rows as CSV that a spreadsheet reads and does not run', async () => {
     const { stdout } = await run('--month', '2025-10', '--rows', '--format', 'csv')
     const [head, ...lines] = stdout.trimEnd().split('\n')
