@@ -53,6 +53,14 @@ test('the sums are those of the operation, and what has no rate is named with ho
   assert.match(text, /From finance to the dashboard/)
 })
 
+test('Payments names the page with the imported payments of customers without a profile', async () => {
+  const days = `project=${projectId}&from=2025-10-01&to=2025-10-31`
+  const { text } = await see(`/payments?${days}`)
+  assert.match(text, /Payments of customers without a profile are in Finance/)
+  assert.match((await see(MONTH)).text, /href="[^"]*q=ada[^"]*">ada</)
+  assert.doesNotMatch((await see(`/charges?${days}`)).text, />ada</)
+})
+
 test('fees are shown with how many movements they lack', async () => {
   const { text } = await see(MONTH)
   assert.match(text, /<dt>Fees<\/dt><dd><strong>–<\/strong> <span class="quiet">none is known</)

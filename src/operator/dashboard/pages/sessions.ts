@@ -154,7 +154,7 @@ export async function payments(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     body: tableSection(view, 'payments', content, {
-      note: html`${firstNote(view, 'Only the first payment of each person. New customers are also customers without a profile, whose payments are in Charges.')}What revenue is made of. Payments of customers without a profile are in Charges; what went back is in Refunds and disputes. ${testNote(view)}`,
+      note: html`${firstNote(view, 'Only the first payment of each person. New customers are also customers without a profile, whose payments are in Finance.')}What revenue is made of. Payments of customers without a profile are in Finance; what went back is in Refunds and disputes. ${testNote(view)}`,
       above: filters(view, [
         { ...textFilter('product'), options: names.products },
         { ...textFilter('funnel'), options: names.funnels },
