@@ -3,17 +3,23 @@ import { DAY_S, dateOf } from '../../lib/days.ts'
 import { minorUnits } from '../../lib/money.ts'
 import { type Html, html, type Piece } from './html.ts'
 
-// Created once: creating one for each number would take most of a page's time.
+// Created once: creating one for each number would take most of a page's time. A negative value that is written as 0 has no sign.
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
 const FIXED = Array.from(
   { length: 5 },
-  (_, digits) => new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+  (_, digits) =>
+    new Intl.NumberFormat('en-US', {
+      signDisplay: 'negative',
+      minimumFractionDigits: digits,
+      maximumFractionDigits: digits,
+    }),
 )
 
 const PLAIN = FIXED.map(
   (format) =>
     new Intl.NumberFormat('en-US', {
       useGrouping: false,
+      signDisplay: 'negative',
       minimumFractionDigits: format.resolvedOptions().minimumFractionDigits!,
       maximumFractionDigits: 4,
     }),

@@ -202,6 +202,16 @@ test('a payout that was ticked off and fails later is shown as one whose money w
   assert.match((await see(page)).text, /<span class="badge poor">went back<\/span> 2 Oct 2025/)
 })
 
+test('an entry of a payout without a fee has the fee 0 in the CSV, not -0', async () => {
+  await db.query(
+    `insert into balance_entries (organization_id, psp, psp_merchant_id, entry_id, payout_id, type, amount, fee, net, currency_code, entered_at)
+     values ($1, 'elsewhere', 'main', 'txn_free', 'po_2', 'refund', -10, 0, -10, 'USD', db_clock())`,
+    [organizationId],
+  )
+  const { text } = await see(`/payouts?project=${projectId}&csv=entries&payout=po_2`)
+  assert.match(text, /^txn_free,-10\.00,USD,Refund,-10\.00,0\.00,/m)
+})
+
 test('the month that is shown first is the last one that is over in the time zone of the page, not of the project', async () => {
   await db.query(`update projects set time_zone = 'Pacific/Kiritimati' where id = $1`, [projectId])
   // On the last day of a month, on which the project has the next month already.
