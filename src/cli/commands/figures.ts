@@ -31,7 +31,9 @@ export async function register(program: Command): Promise<void> {
       }
       const days = new Set(rows.map(({ day }) => day)).size
       const unknown =
-        sum.without_usd > 0 ? ` ${sum.without_usd} have no value in US dollars: load exchange rates first.` : ''
+        sum.without_usd > 0
+          ? ` ${sum.without_usd} have no value in the reporting currency: load exchange rates first.`
+          : ''
       return {
         json: { ...sum, days },
         text: `${count(sum.rows, 'amount')} of ${count(days, 'day')} loaded, ${sum.replaced} replaced.${unknown}`,

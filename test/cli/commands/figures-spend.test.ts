@@ -53,4 +53,10 @@ describe('figures spend', () => {
     assert.equal(stderr, `${file} is UTF-16: convert it to plain UTF-8 text or gzip.\n`)
     assert.equal((await load('2026-04-01,google,,USD,1')).stdout, '1 amount of 1 day loaded, 0 replaced.\n')
   })
+
+  test('the amounts without a value in the reporting currency, which is not the US dollar', async () => {
+    await tundishAgain(['project', 'set', 'shop', '--currency', 'EUR'], env)
+    const { stdout } = await load('2026-05-01,google,,EUR,1', '2026-05-01,meta,,USD,2', '2026-05-01,other,,USD,3')
+    assert.match(stdout, /^3 amounts .*\. 2 have no value in the reporting currency: load exchange rates first\.$/m)
+  })
 })
