@@ -14,7 +14,7 @@ import { runStatement } from '../support/postgres.ts'
 import { until } from '../support/time.ts'
 import { setUpShards } from './databases.ts'
 
-const { folder, settings, masterKey, databases, write, create, withApp } = setUpShards()
+const { folder, settings, masterKey, databases, envOf, write, create, withApp } = setUpShards()
 
 const directory = () => tundish(['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--json'])
 const mapOf = (name: string) => readFileSync(join(folder, 'maps', `${name}.map`), 'utf8')
@@ -109,6 +109,31 @@ test('a shard that Tundish was never started on is named', async () => {
   assert.deepEqual(JSON.parse(stdout).unreachable, [
     'The shard empty has no tables of Tundish: start Tundish there. Its entries stay as they were.',
   ])
+})
+
+test('the database of another shard under another address is named, and its organizations are served as before', async () => {
+  for (const shard of ['west', 'east']) {
+    write(shard, { DATABASE_URL: `${databases.north.url}&application_name=copy`, MASTER_KEY: masterKey })
+    const { code, stdout } = await directory()
+    rmSync(join(settings, `${shard}.env`))
+    assert.equal(code, 1)
+    assert.deepEqual(JSON.parse(stdout).conflicts, [
+      `The shard ${shard} has the database of north: correct its settings. Its entries stay as they were.`,
+    ])
+    assert.equal(mapOf('organizations'), 'north-org north\nsouth-org south\n')
+    assert.match(mapOf('projects'), /^north-org-north north$/m)
+  }
+})
+
+test('a shard whose settings lead to the database of another one keeps its organizations', async () => {
+  write('south', { DATABASE_URL: `${databases.north.url}&application_name=copy`, MASTER_KEY: masterKey })
+  const { code, stdout } = await directory()
+  write('south', envOf('south'))
+  assert.equal(code, 1)
+  assert.deepEqual(JSON.parse(stdout).conflicts, [
+    'The shard south has the database of north: correct its settings. Its entries stay as they were.',
+  ])
+  assert.equal(mapOf('organizations'), 'north-org north\nsouth-org south\n')
 })
 
 test('an organization on two shards is served by neither, and is named', async () => {

@@ -33,7 +33,7 @@ export async function readDirectory(
     try {
       parts.set(shard.name, await askShard(shard, ({ query }) => readPart(query)))
     } catch (error) {
-      unreachable.push(`${cannotBeReached(shard, error)} Its entries stay as they were.`)
+      unreachable.push(`${cannotBeReached(shard, error)} ${STAYED}`)
     }
   }
   await Promise.all(shards.map(read))
@@ -47,13 +47,42 @@ const cannotBeReached = ({ name }: Shard, error: unknown) =>
     ? `The shard ${name} has no tables of Tundish: start Tundish there.`
     : `The shard ${name} cannot be reached (${error instanceof UsageError ? error.message : causeOf(error)}).`
 
-/** The shards that have no part yet keep their places of before. */
+/** The shards that have no part yet keep their places of before, and so do those with the database of another shard. */
 function directoryWith(parts: ReadonlyMap<string, Part>, shards: readonly Shard[], before: Places): Directory {
-  const silent = new Set(shards.map(({ name }) => name).filter((name) => !parts.has(name)))
+  const mistaken = mistakenShards(parts, shards, before)
   // In the order of the shards, whichever responded first: the same conflict is always the same sentence.
-  const ordered = shards.flatMap(({ name }) => (parts.has(name) ? [[name, parts.get(name)!] as const] : []))
-  return directoryOf(new Map(ordered), silent.size > 0 ? { ...before, silent } : undefined)
+  const ordered = shards.flatMap(({ name }) =>
+    parts.has(name) && !mistaken.has(name) ? [[name, parts.get(name)!] as const] : [],
+  )
+  const known = new Map(ordered)
+  const silent = new Set(shards.map(({ name }) => name).filter((name) => !known.has(name)))
+  const directory = directoryOf(known, silent.size > 0 ? { ...before, silent } : undefined)
+  return { ...directory, conflicts: [...mistaken.values(), ...directory.conflicts] }
 }
+
+/**
+ * The shards whose settings lead to the database of another one, with a sentence for each. With their parts, every organization there would be
+ * on two shards, and refused. The other one is the shard that had these organizations before.
+ */
+function mistakenShards(
+  parts: ReadonlyMap<string, Part>,
+  shards: readonly Shard[],
+  before: Places,
+): Map<string, string> {
+  const had = ({ name }: Shard) => parts.get(name)?.organizations.some((id) => before.organizations.get(id) === name)
+  const owners = new Map<string, string>()
+  const mistaken = new Map<string, string>()
+  for (const { name } of [...shards.filter(had), ...shards.filter((one) => !had(one))]) {
+    const database = parts.get(name)?.database
+    if (database === undefined) continue
+    const owner = owners.get(database)
+    if (owner === undefined) owners.set(database, name)
+    else mistaken.set(name, `The shard ${name} has the database of ${owner}: correct its settings. ${STAYED}`)
+  }
+  return mistaken
+}
+
+const STAYED = 'Its entries stay as they were.'
 
 /**
  * Writes the maps whenever something has changed, until `signal`. A shard that cannot be reached keeps its entries, those of
