@@ -51,10 +51,11 @@ function checkInput(operation: Operation, { params, query, body }: Input): void 
     throw new ApiError(400, 'invalid_value', 'A text must not contain the character U+0000.')
 }
 
-// For lists of keys and merchant accounts, of which one tenant has few. Further ones are not shown.
-const MAX_ITEMS = 1000
+// For lists of keys and merchant accounts, of which one tenant has few. Further ones are not shown. Ended keys stay in their lists, so that
+// hourly ones are thousands after a year.
+const MAX_ITEMS = 10_000
 
-/** Reads all pages of a list, up to a thousand items. */
+/** Reads all pages of a list, up to ten thousand items. */
 export const allOf = async <I extends ListId>(call: Call, id: I, input: Partial<Input> = {}): Promise<Item<I>[]> =>
   (await rowsOf(call, id, input, MAX_ITEMS)).items
 

@@ -51,6 +51,21 @@ test('without a choice the project that was shown last is opened, else the one w
   assert.match(await next('tundish_project=gone'), isShown('project_200'))
 })
 
+test('a valid key comes before newer ones that have ended', async () => {
+  const { id } = dashboard.project
+  await query(
+    `insert into secret_keys (id, organization_id, project_id, name, hash, sealed, scopes, created_at, expires_at)
+     select gen_random_uuid(), p.organization_id, p.id, 'Hourly', sha256(n::text::bytea), '', '{read}', db_clock(), db_clock()
+     from projects p, generate_series(1, 1100) n where p.id = $1`,
+    [id],
+  )
+  const rows = (await see(`/keys?project=${id}`))
+    .split('id="project-keys"')[1]!
+    .split('<tbody>')[1]!
+    .split('</tbody>')[0]!
+  assert.deepEqual([/<tr>.*?<\/td>/s.exec(rows)![0].includes('First key'), rows.match(/Hourly/g)!.length], [true, 99])
+})
+
 test('every project is found: in the list, by a part of its name or id, and by the search', async () => {
   const found = new Set<string>()
   for (let path = '/projects'; path !== ''; ) {

@@ -48,7 +48,7 @@ function owned(
       })),
       { label: 'Actions', actions: [`${path}/key/rotate`] },
     ],
-    rows: data.map((one) => [
+    rows: validFirst(data).map((one) => [
       one.name || 'First key',
       cell(id(one.id), one.id),
       one.scopes?.replaceAll(',', ', ') ?? 'everything',
@@ -96,10 +96,16 @@ const scopeFields = ({ session: { access } }: View, owner: Owner) =>
 const isExpired = ({ expires_at }: { expires_at: string | null }) =>
   expires_at !== null && Date.parse(expires_at) <= Date.now()
 
+/** The page shows the first hundred: a valid key must not be hidden behind newer ones that have ended. */
+const validFirst = <T extends { expires_at: string | null }>(data: readonly T[]): T[] => [
+  ...data.filter((one) => !isExpired(one)),
+  ...data.filter(isExpired),
+]
+
 const operatorTable = (data: Item<'listOperators'>[]): Table => ({
   caption: 'Operator keys',
   columns: ['Name', 'Key', 'Role', 'Reach', 'Created', 'Last used', 'Expires'].map((label) => ({ label })),
-  rows: data.map((one) => [
+  rows: validFirst(data).map((one) => [
     one.name,
     cell(id(one.id), one.id),
     html`${one.role}${limitsOf(one)}`,
