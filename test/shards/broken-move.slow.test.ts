@@ -1,7 +1,7 @@
 // Moves that break off: whatever is in the way, nothing is lost on either shard, and a sentence says how to go on.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import pg from 'pg'
@@ -160,6 +160,36 @@ test('1 and a sentence for a move to another database of the same server', async
   const { code, stderr } = await tundish(['shards', 'move', 'shop', '--in', one, '--from', 'a', '--to', 'b'])
   assert.equal(code, 1)
   assert.match(stderr, /^a and b are databases of one PostgreSQL server, which cannot replicate to itself/)
+  await assertServedBy('a')
+})
+
+test('1 and a sentence for settings that lead to the same database, to one without tables, or to an address that PostgreSQL does not take', async () => {
+  await clusters.b.query('create database empty')
+  const same = `${clusters.a.url}&application_name=copy`
+  const address = clusters.a.url.replace('sslmode=disable', 'sslmode=disable&unknown=1')
+  const cases: [Record<string, string>, Record<string, string>, RegExp][] = [
+    [{}, { DATABASE_URL: same }, /^The shards a and b have the same database: correct their settings\.\n$/],
+    [
+      {},
+      { DATABASE_URL: clusters.b.url.replace('/tundish?', '/empty?') },
+      /^The shard b has no tables of Tundish: start Tundish there\.\n$/,
+    ],
+    [
+      { REPLICATION_DATABASE_URL: address },
+      {},
+      /^Copying\nThe server of b does not understand the address of a \(.*"unknown".*\): set REPLICATION_DATABASE_URL of a\.\n$/,
+    ],
+  ]
+  for (const [n, [ofA, ofB, sentence]] of cases.entries()) {
+    const changed = join(folder, `changed-${n}`)
+    cpSync(settings, changed, { recursive: true })
+    for (const [name, env] of [['a', ofA] as const, ['b', ofB] as const])
+      for (const [key, value] of Object.entries(env))
+        appendFileSync(join(changed, `${name}.env`), `${key}='${value}'\n`)
+    const { code, stderr } = await tundish(['shards', 'move', 'shop', '--in', changed, '--from', 'a', '--to', 'b'])
+    assert.match(stderr, sentence)
+    assert.equal(code, 1)
+  }
   await assertServedBy('a')
 })
 

@@ -207,6 +207,18 @@ test('2 for settings that do not fit together', async () => {
     [{ DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') }, /another MASTER_KEY than north/],
     [{ DATABASE_URL: url, MASTER_KEY: masterKey }, /west has the database of another shard/],
     [{ MASTER_KEY: masterKey }, /west\.env: DATABASE_URL is required/],
+    [
+      {
+        DATABASE_URL: `${url}&a=b`,
+        MASTER_KEY: masterKey,
+        REPLICATION_DATABASE_URL: 'postgress://tundish:secret@north/x',
+      },
+      /^\S+west\.env: REPLICATION_DATABASE_URL must begin with postgres:\/\/ or postgresql:\/\/\.\n$/,
+    ],
+    [
+      { DATABASE_URL: `${url}&a=b`, MASTER_KEY: masterKey, REPLICATION_DATABASE_URL_FILE: '/nowhere' },
+      /west\.env: REPLICATION_DATABASE_URL_FILE cannot be read: \/nowhere/,
+    ],
     // A "#" within a value belongs to it, as in --env-file.
     [{ MASTER_KEY: masterKey, LOG_LEVEL: 'a#b' }, /west\.env: LOG_LEVEL must be .*, got "a#b"/],
   ]

@@ -17,6 +17,8 @@ import type { TenantTable } from './tenant-tables.ts'
 
 export interface Connection {
   shard: Shard
+  /** Differs for each database, whatever its address is in the settings. */
+  database: string
   client: pg.Client
   query: Query
   close(): Promise<void>
@@ -44,11 +46,22 @@ export async function connectTo(shard: Shard, signal?: AbortSignal): Promise<Con
   await query(
     `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`,
   )
+  const [found] = await query(DATABASE)
+  if (found!.is_empty === 't') {
+    await client.end()
+    throw new NoTables(`The shard ${shard.name} has no tables of Tundish: start Tundish there.`)
+  }
   signal?.removeEventListener('abort', destroy)
-  return { shard, client, query, close: () => client.end().catch(() => {}), destroy }
+  return { shard, database: found!.id!, client, query, close: () => client.end().catch(() => {}), destroy }
 }
 
-/** Runs `work` with a connection to each, and closes both. */
+const DATABASE = `
+  select concat(pg_postmaster_start_time(), ' ', oid) as id, to_regclass('organizations') is null as is_empty
+  from pg_database where datname = current_database()`
+
+export class NoTables extends Refusal {}
+
+/** Runs `work` with a connection to each, and closes both. Refuses two that lead to one database. */
 export async function withBoth<T>(
   [one, other]: readonly [Shard, Shard],
   work: (one: Connection, other: Connection) => Promise<T>,
@@ -56,6 +69,10 @@ export async function withBoth<T>(
   const first = await connectToNamed(one)
   try {
     const second = await connectToNamed(other)
+    if (first.database === second.database) {
+      await second.close()
+      throw new Refusal(`The shards ${one.name} and ${other.name} have the same database: correct their settings.`)
+    }
     return await work(first, second).finally(second.close)
   } finally {
     await first.close()

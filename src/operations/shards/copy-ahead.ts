@@ -54,6 +54,14 @@ async function areOneServer(...both: Connection[]): Promise<boolean> {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
+const SYNTAX_ERROR = '42601'
+
+/** PostgreSQL's message, which has the part of the address that is wrong. */
+function withoutPassword(message: string, address: string): string {
+  const password = /:\/\/[^:@/]*:([^@]+)@/.exec(address)?.[1]
+  return (password === undefined ? message : message.replaceAll(password, '…')).trim()
+}
+
 /** Begins to copy, and returns when the copy is complete and follows closely. */
 export async function startCopy(
   from: Connection,
@@ -67,6 +75,10 @@ export async function startCopy(
   try {
     await to.query(`create subscription ${name} connection ${address} publication ${name} with (create_slot = false)`)
   } catch (error) {
+    if (sqlState(error) === SYNTAX_ERROR)
+      throw new Refusal(
+        `The server of ${to.shard.name} does not understand the address of ${from.shard.name} (${withoutPassword((error as Error).message, from.shard.replicationUrl)}): set REPLICATION_DATABASE_URL of ${from.shard.name}.`,
+      )
     if (isUnavailable(error) || sqlState(error) === '08006')
       throw new Refusal(
         `The server of ${to.shard.name} cannot reach the one of ${from.shard.name} by REPLICATION_DATABASE_URL (${(error as Error).message}).`,

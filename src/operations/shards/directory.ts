@@ -5,8 +5,6 @@ import { MOVING } from './shard.ts'
 
 /** What one shard has. */
 export interface Part {
-  /** Differs for each database, whatever its address is in the settings. */
-  database: string
   organizations: string[]
   /** The organization of each project. */
   projects: Map<string, string>
@@ -46,14 +44,10 @@ export async function stateOf(query: Query): Promise<string> {
 }
 
 export async function readPart(query: Query): Promise<Part> {
-  const [database] = await query(
-    'select concat(pg_postmaster_start_time(), oid) as database from pg_database where datname = current_database()',
-  )
   const organizations = await query('select id from organizations')
   const projects = await query('select id, organization_id from projects')
   const keys = await query(`select upper(encode(hash, 'hex')) as hash, organization_id from secret_keys`)
   return {
-    database: database!.database!,
     organizations: organizations.map(({ id }) => id!),
     projects: new Map(projects.map(({ id, organization_id }) => [id!, organization_id!])),
     keys: new Map(keys.map(({ hash, organization_id }) => [hash!, organization_id!])),

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { UsageError } from '../../lib/errors.ts'
-import { causeOf, sqlState } from '../../lib/pg/errors.ts'
-import { type Connection, connectTo } from './connection.ts'
+import { causeOf } from '../../lib/pg/errors.ts'
+import { type Connection, connectTo, NoTables } from './connection.ts'
 import { type Directory, directoryOf, type Part, type Places, readPart, stateOf } from './directory.ts'
 import { processAt, readMaps, whyNotLoaded, writeMaps } from './haproxy.ts'
 import type { Shard } from './shard.ts'
@@ -27,11 +27,11 @@ export async function readDirectory(
   shards: readonly Shard[],
   folder: string,
 ): Promise<Directory & { unreachable: string[] }> {
-  const parts = new Map<string, Part>()
+  const parts = new Map<string, PartOfDatabase>()
   const unreachable: string[] = []
   const read = async (shard: Shard) => {
     try {
-      parts.set(shard.name, await askShard(shard, ({ query }) => readPart(query)))
+      parts.set(shard.name, await askShard(shard, partOf))
     } catch (error) {
       unreachable.push(`${cannotBeReached(shard, error)} ${STAYED}`)
     }
@@ -40,15 +40,24 @@ export async function readDirectory(
   return { ...directoryWith(parts, shards, readMaps(folder)), unreachable: unreachable.sort() }
 }
 
-const UNDEFINED_TABLE = '42P01'
+interface PartOfDatabase extends Part, Pick<Connection, 'database'> {}
+
+const partOf = async ({ query, database }: Connection): Promise<PartOfDatabase> => ({
+  ...(await readPart(query)),
+  database,
+})
 
 const cannotBeReached = ({ name }: Shard, error: unknown) =>
-  sqlState(error) === UNDEFINED_TABLE
-    ? `The shard ${name} has no tables of Tundish: start Tundish there.`
+  error instanceof NoTables
+    ? error.message
     : `The shard ${name} cannot be reached (${error instanceof UsageError ? error.message : causeOf(error)}).`
 
 /** The shards that have no part yet keep their places of before, and so do those with the database of another shard. */
-function directoryWith(parts: ReadonlyMap<string, Part>, shards: readonly Shard[], before: Places): Directory {
+function directoryWith(
+  parts: ReadonlyMap<string, PartOfDatabase>,
+  shards: readonly Shard[],
+  before: Places,
+): Directory {
   const mistaken = mistakenShards(parts, shards, before)
   // In the order of the shards, whichever responded first: the same conflict is always the same sentence.
   const ordered = shards.flatMap(({ name }) =>
@@ -65,7 +74,7 @@ function directoryWith(parts: ReadonlyMap<string, Part>, shards: readonly Shard[
  * on two shards, and refused. The other one is the shard that had these organizations before.
  */
 function mistakenShards(
-  parts: ReadonlyMap<string, Part>,
+  parts: ReadonlyMap<string, PartOfDatabase>,
   shards: readonly Shard[],
   before: Places,
 ): Map<string, string> {
@@ -90,7 +99,7 @@ const STAYED = 'Its entries stay as they were.'
  */
 export async function follow({ shards, folder, sockets, log, signal }: Following): Promise<void> {
   const before = readMaps(folder)
-  const parts = new Map<string, Part>()
+  const parts = new Map<string, PartOfDatabase>()
   const tried = new Set<string>()
   let changed = false
   let wake = () => {}
@@ -167,17 +176,17 @@ async function watch(
   shard: Shard,
   log: Following['log'],
   signal: AbortSignal,
-  found: (part: Part | undefined) => void,
+  found: (part: PartOfDatabase | undefined) => void,
 ): Promise<void> {
   let connection: Connection | undefined
   let state: string | undefined
   let isUnreachable = false
   const look = async (limit: AbortSignal) => {
     connection ??= await connectTo(shard, limit)
-    const { query } = connection
-    const now = await breakable(connection, limit, () => stateOf(query))
+    const current = connection
+    const now = await breakable(current, limit, () => stateOf(current.query))
     if (now === state) return
-    const part = await breakable(connection, limit, () => readPart(query))
+    const part = await breakable(current, limit, () => partOf(current))
     state = now
     found(part)
   }

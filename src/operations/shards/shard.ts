@@ -5,6 +5,7 @@ import { type Config, readConfig } from '../../config.ts'
 import { readEnvFile } from '../../lib/env-file.ts'
 import { UsageError } from '../../lib/errors.ts'
 import { equalSecrets } from '../../lib/secrets.ts'
+import { settingReader } from '../../lib/setting-files.ts'
 
 /** One Tundish with its database, which holds whole organizations. */
 export interface Shard {
@@ -48,11 +49,21 @@ function readShard(file: string): Shard {
     const config = readConfig(env)
     if (!config.databaseUrl) throw new UsageError('DATABASE_URL is required: the embedded database cannot be a shard.')
     const databaseUrl = config.directDatabaseUrl ?? config.databaseUrl
-    return { name, env, config, databaseUrl, replicationUrl: env['REPLICATION_DATABASE_URL'] || databaseUrl }
+    return { name, env, config, databaseUrl, replicationUrl: readReplicationUrl(env) ?? databaseUrl }
   } catch (error) {
     if (error instanceof UsageError) throw new UsageError(`${file}: ${error.message}`)
     throw error
   }
+}
+
+function readReplicationUrl(env: Record<string, string>): string | undefined {
+  const mistakes: string[] = []
+  const url = settingReader(env, mistakes)('REPLICATION_DATABASE_URL')
+  // The value is not repeated: it holds a password. PostgreSQL would.
+  if (url !== undefined && !/^postgres(ql)?:\/\//.test(url))
+    mistakes.push('REPLICATION_DATABASE_URL must begin with postgres:// or postgresql://.')
+  if (mistakes.length > 0) throw new UsageError(mistakes.join('\n'))
+  return url
 }
 
 /** The shard with this name, or a `UsageError` that lists all. */
