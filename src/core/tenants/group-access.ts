@@ -1,5 +1,6 @@
 // Which group of the identity provider gives its members which access: the setting OIDC_ROLES.
 import { UsageError } from '../../lib/errors.ts'
+import { JsonError, readJson } from '../../lib/json/read.ts'
 import { type Access, type Reach, ROLES, type Role } from './access.ts'
 import { readRefundLimits } from './refund-limits.ts'
 
@@ -11,18 +12,35 @@ const EXAMPLE =
 
 /** Reads the setting. Throws a `UsageError` with its first mistake. */
 export function readGroupAccess(name: string, text: string): GroupAccess {
-  const groups = parse(text)
+  const groups = parse(name, text)
   if (typeof groups !== 'object' || groups === null || Array.isArray(groups) || Object.keys(groups).length === 0)
     throw new UsageError(`${name} must be groups with their roles as JSON, such as ${EXAMPLE}.`)
-  return Object.entries(groups).map(([group, given]) => [group, accessOf(`${name}, group "${group}"`, given)])
+  return namesInOrder(text).map((group) => [
+    group,
+    accessOf(`${name}, group "${group}"`, (groups as Record<string, unknown>)[group]),
+  ])
 }
 
-function parse(text: string): unknown {
+function parse(name: string, text: string): unknown {
   try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
+    return readJson(text)
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    throw new UsageError(
+      `${name} must be groups with their roles as JSON, such as ${EXAMPLE}. Mistake at ${error.message}.`,
+    )
   }
+}
+
+/** The names of the outermost object. JavaScript moves those that are numbers, as groups of LDAP, to the front of its objects. */
+function namesInOrder(text: string): string[] {
+  const names: string[] = []
+  let depth = 0
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"(?:\s*:)?|[{}[\]]/g)) {
+    if (token.endsWith(':') && depth === 1) names.push(JSON.parse(token.slice(0, -1)) as string)
+    if (!token.startsWith('"')) depth += '{['.includes(token) ? 1 : -1
+  }
+  return names
 }
 
 function accessOf(where: string, given: unknown): Access {

@@ -30,6 +30,17 @@ test('a group gives a role with a reach and limits; of several groups the first 
     assert.equal(of(claim), undefined, JSON.stringify(claim))
 })
 
+test('groups whose names are numbers keep their place in the setting', () => {
+  const text =
+    '{"admins": "owner", "helpdesk": {"role": "support", "projects": ["9"]}, "20 \\"b\\"": "read", "20" : "finance", "10": "read"}'
+  const { roles } = readConfig({ ...GOOD, OIDC_ROLES: text }).oidc!
+  assert.deepEqual(
+    roles.map(([group, { role }]) => `${group} ${role}`),
+    ['admins owner', 'helpdesk support', '20 "b" read', '20 finance', '10 read'],
+  )
+  assert.equal(accessByGroups(roles, ['10', '20', 'admins'])!.role, 'owner')
+})
+
 test('mistakes are named, and no secret is repeated', () => {
   const roles = (value: unknown) => ({ ...GOOD, OIDC_ROLES: JSON.stringify(value) })
   const cases: [env: Record<string, string>, sentence: RegExp][] = [
@@ -41,6 +52,7 @@ test('mistakes are named, and no secret is repeated', () => {
     [{ ...GOOD, OIDC_SCOPE: 'profile' }, /OIDC_SCOPE must be scopes .* with openid/],
     [{ ...GOOD, OIDC_ROLES: 'admins=owner' }, /OIDC_ROLES must be groups with their roles as JSON/],
     [roles({}), /OIDC_ROLES must be groups/],
+    [{ ...GOOD, OIDC_ROLES: '{"a": "read", "b": "read", "a": "owner"}' }, /^OIDC_ROLES must be groups .* "a"/],
     [roles({ a: 'boss' }), /group "a": the role must be one of owner, developer/],
     [roles({ a: null }), /group "a": the role must be/],
     [roles({ a: { role: 'read', orgs: [] } }), /group "a": "orgs" is not known/],
