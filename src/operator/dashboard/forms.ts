@@ -26,9 +26,14 @@ function requireOwnOrigin({ headers }: FastifyRequest): void {
   const { origin, host } = headers
   const site = headers['sec-fetch-site']
   const own = host !== undefined && (origin === `http://${host}` || origin === `https://${host}`)
-  if (!own || (site !== undefined && site !== 'same-origin'))
-    throw new ApiError(403, 'other_origin', 'This can only be done from the dashboard itself.')
+  const isOtherSite = site !== undefined && site !== 'same-origin'
+  if (own && !isOtherSite) return
+  const hint = isOtherSite ? '' : ` ${BEHIND_A_PROXY}`
+  throw new ApiError(403, 'other_origin', `This can only be done from the dashboard itself.${hint}`)
 }
+
+const BEHIND_A_PROXY =
+  'Behind a proxy, let it pass on the Host of the browser, with its port: in nginx, proxy_set_header Host $http_host.'
 
 // The caller's own id of a customer: blanks are part of it.
 const EXACT = 'external_id'

@@ -110,6 +110,21 @@ test('403 for a form that another origin sent, or none', async () => {
   assert.deepEqual(await dashboard.server.db.query(`select id from organizations where id = 'evil'`), [])
 })
 
+test('403 that names the proxy if it does not pass on the Host of the browser', async () => {
+  const signIn = (headers: Record<string, string>) =>
+    dashboard.visit('/sign-in', { form: { operator_key: writer.key }, headers })
+  const hint = /Behind a proxy, let it pass on the Host of the browser, with its port/
+  const origin = 'https://tundish.internal:8443'
+  const withoutHost: Record<string, string>[] = [{ origin }, { origin, 'sec-fetch-site': 'same-origin' }]
+  for (const headers of withoutHost) {
+    const { status, text } = await signIn(headers)
+    assert.equal(status, 403)
+    assert.match(text, hint)
+  }
+  const { text } = await signIn({ origin, 'sec-fetch-site': 'cross-site' })
+  assert.doesNotMatch(text, hint)
+})
+
 test('421 for a Host that is not the listener’s own', async () => {
   const { adminUrl } = dashboard.server
   const status = await new Promise((resolve, reject) => {
