@@ -232,6 +232,12 @@ export function noProject(view: View): Html {
   if (own.length > 0)
     return html`<div class="empty"><h2>Choose a project</h2><p>This page shows one project at a time.</p>
       <p class="chips">${own.map(({ id, name }) => html`<a href="${view.href(path, { project: id })}">${name || id}</a> `)}</p></div>`
+  const { reach } = view.session.access
+  if (reach && !(view.organization && view.maySend('/projects/new'))) {
+    const within = Object.entries(reach).flatMap(([what, ids]) => (ids.length > 0 ? `${what} ${ids.join(', ')}` : []))
+    return html`<div class="empty"><h2>No projects here</h2>
+      <p>Your access is limited to ${within.join(', ')}, and no project of that is here. Ask the owner of this installation.</p></div>`
+  }
   return html`<div class="empty"><h2>No projects yet</h2>
     <p>An organization has projects; a project has funnels, people and subscriptions.</p>
     <p>${

@@ -1,6 +1,7 @@
 // What pages show of an empty project, of trouble, of an erased person, and of a refused choice.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { followAll } from '../../../src/data/figures/follow.ts'
 import { tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
@@ -61,6 +62,18 @@ test('an organization without a project is offered the first one on every page',
   await dashboard.visit('/projects/organizations', { cookie, form: { id: 'bare', name: 'Bare' } })
   for (const path of ['/', '/funnels', '/revenue', '/subscriptions'])
     assert.match((await see(`${path}?project=all:bare`)).text, /No projects yet/, path)
+})
+
+test('an operator whose organization is not here, as on the shard that it has left, is told what they reach', async () => {
+  const { db } = dashboard.server
+  for (const role of ['support', 'owner'] as const) {
+    const reach = { organizations: ['bare'], projects: [] }
+    const { id, key } = await db.tx((query) => createOperator(query, { name: role, role, reach }))
+    await db.query(`update operator_keys set organizations = '{gone}' where id = $1`, [id])
+    const { text } = await dashboard.visit('/subscriptions', { cookie: await dashboard.signIn(key) })
+    assert.match(text, /Your access is limited to organizations gone, and no project of that is here\./)
+    assert.doesNotMatch(text, /No projects yet|tundish org create/)
+  }
 })
 
 test('today begins with what is right now if a charge is in progress for long, else with the figures', async () => {
