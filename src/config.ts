@@ -7,7 +7,7 @@ import { readProxies, type TrustedProxies } from './lib/http/client-address.ts'
 import { type MailSettings, readDashboardUrl, readMail } from './lib/mail-settings.ts'
 import { mistakesIn } from './lib/pg/database-url.ts'
 import { masterKeyFrom } from './lib/secrets.ts'
-import { settingReader } from './lib/setting-files.ts'
+import { hasUnreadFile, settingReader } from './lib/setting-files.ts'
 
 export interface ShardDashboard {
   name: string
@@ -226,7 +226,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   if (port !== 0 && config.adminPort === port && config.adminHost === config.host) {
     mistakes.push(`ADMIN_PORT must not be ${port}, which is PORT.`)
   }
-  if (config.databaseUrl && text('MASTER_KEY') === undefined) {
+  // A new key in place of one whose file cannot be read would decrypt nothing.
+  if (config.databaseUrl && text('MASTER_KEY') === undefined && !hasUnreadFile('MASTER_KEY', mistakes)) {
     mistakes.push(
       'MASTER_KEY is required with DATABASE_URL, the same for all processes: make one with "openssl rand -base64 32".',
     )

@@ -17,6 +17,10 @@ export function settingReader(env: NodeJS.ProcessEnv, mistakes: string[]): (name
   }
 }
 
+/** Whether one of these mistakes is about the file of the setting, which is then not missing. */
+export const hasUnreadFile = (name: string, mistakes: readonly string[]): boolean =>
+  mistakes.some((mistake) => mistake.startsWith(`${name}_FILE `))
+
 function settingOf(env: NodeJS.ProcessEnv, name: string, mistakes: string[]): string | undefined {
   const value = env[name] || undefined
   const file = env[`${name}_FILE`] || undefined

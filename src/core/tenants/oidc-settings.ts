@@ -1,5 +1,6 @@
 // The settings of signing in with OpenID Connect.
 import { UsageError } from '../../lib/errors.ts'
+import { hasUnreadFile } from '../../lib/setting-files.ts'
 import { type GroupAccess, readGroupAccess } from './group-access.ts'
 
 export interface OidcSettings {
@@ -40,7 +41,8 @@ export function readOidc(given: OidcGiven, mistakes: string[]): OidcSettings | u
     if (others.length > 0) mistakes.push(`${others.join(' and ')} without OIDC_ISSUER: nobody can sign in with it.`)
     return undefined
   }
-  for (const [field, name] of required) if (given[field] === undefined) mistakes.push(`OIDC_ISSUER needs ${name} too.`)
+  for (const [field, name] of required)
+    if (given[field] === undefined && !hasUnreadFile(name, mistakes)) mistakes.push(`OIDC_ISSUER needs ${name} too.`)
   if (!isIssuer(issuer))
     mistakes.push('OIDC_ISSUER must be the https:// address of the provider, as its discovery document names it.')
   if (scope !== undefined && !scope.split(' ').includes('openid'))

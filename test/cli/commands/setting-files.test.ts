@@ -50,6 +50,22 @@ describe('settings from files', () => {
     ])
   })
 
+  test('2 with the file of a required setting that cannot be read, and no advice to make another value', async () => {
+    const { code, stderr } = await tundishAgain(['org', 'list'], {
+      DATABASE_URL: database.url,
+      MASTER_KEY_FILE: file('missing'),
+      OIDC_ISSUER: 'https://login.example.com',
+      OIDC_CLIENT_ID: 'tundish',
+      OIDC_CLIENT_SECRET_FILE: file('missing'),
+      OIDC_ROLES: '{"admins": "owner"}',
+    })
+    assert.equal(code, 2)
+    assert.deepEqual(stderr.trim().split('\n').sort(), [
+      `MASTER_KEY_FILE cannot be read: ${file('missing')}: it does not exist (ENOENT).`,
+      `OIDC_CLIENT_SECRET_FILE cannot be read: ${file('missing')}: it does not exist (ENOENT).`,
+    ])
+  })
+
   test('a byte order mark is no part of the value; 2 and a sentence for another encoding', async () => {
     await writeFile(file('marked'), '\ufeffloud\n')
     await writeFile(file('utf16'), Buffer.from('\ufeffloud\n', 'utf16le'))
