@@ -68,7 +68,7 @@ function parametersOf(json: Stored): Parameters {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, firstText(one)]))
 }
 
-/** A parameter that is repeated in a URL is a list. */
+/** A parameter that is repeated in a URL is a list: its first value counts, here and in `parametersOfUrl`. */
 function firstText(value: JsonValue): string | undefined {
   const one = Array.isArray(value) ? value[0] : value
   return typeof one === 'string' ? one : typeof one === 'number' ? String(one) : undefined
@@ -76,7 +76,7 @@ function firstText(value: JsonValue): string | undefined {
 
 function parametersOfUrl(origin: Stored): Parameters {
   if (typeof origin !== 'string' || !origin.includes('?')) return NONE
-  return URL.canParse(origin) ? Object.fromEntries(new URL(origin).searchParams) : NONE
+  return URL.canParse(origin) ? Object.fromEntries([...new URL(origin).searchParams].reverse()) : NONE
 }
 
 /** The host of a URL, or a host alone, without `www.`. */

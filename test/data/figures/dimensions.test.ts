@@ -60,6 +60,11 @@ describe('the dimensions of a session', () => {
     assert.deepEqual(await dimensionsFrom({ origin }), { source: 'meta', campaign: 'spring' })
   })
 
+  test('are the first values of parameters that the URL repeats', async () => {
+    const origin = 'https://quiz.example.com/start?utm_source=meta&utm_campaign=spring&utm_source=google'
+    assert.deepEqual(await dimensionsFrom({ origin }), { source: 'meta', campaign: 'spring' })
+  })
+
   test('are those of the line if it has them', async () => {
     const data = { source: 'podcast', device: 'tablet', query_params: { utm_source: 'google', utm_medium: 'cpc' } }
     assert.deepEqual(await dimensionsFrom(data), { source: 'podcast', medium: 'cpc', device: 'tablet' })
