@@ -216,11 +216,11 @@ export const country = (code: string) => (/^[A-Z]{2}$/.test(code) ? COUNTRIES.of
 
 let codes: Map<string, string> | undefined
 
-/** The code of a country that was typed as its code or its English name; another text in capitals. */
+/** The code of a country that was typed as its code or its English name; another text as it is, because records may have it so. */
 export function countryCode(typed: string): string {
   const text = typed.trim()
   codes ??= new Map(regions().map((code) => [country(code).toLowerCase(), code]))
-  return codes.get(text.toLowerCase()) ?? text.toUpperCase()
+  return codes.get(text.toLowerCase()) ?? (text.length === 2 ? text.toUpperCase() : text)
 }
 
 /** The codes of countries, without those of former ones, which have the names of later ones. */

@@ -382,6 +382,12 @@ test('a line of records without a value leads to those records', async () => {
   assert.equal(rowsOf(await see(`/people?funnel=(none)`), 'people').length, 2)
 })
 
+test('a country that is not a code leads to its records', async () => {
+  await server.db.query(`update profiles set country = 'unknown' where id = 'in-DE' and project_id = $1`, [project.id])
+  await computeAgain()
+  assert.deepEqual(await behind(`/churn?${DAYS}&split=country`, 'country=unknown', 'subscriptions'), ['sub-DE'])
+})
+
 test('the number of refunds leads to those that were made, and not to one that failed', async () => {
   const { server, project } = dashboard
   const back = `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
