@@ -15,7 +15,7 @@ const fields = {
   ),
   phone: field(text('Phone number; null when unknown or erased.', { nullable: true }), from.label, { erased: toNull }),
   password_hash: importedOnly(from.freeText, { erased: toNull }),
-  country: field(text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }), from.label),
+  country: field(text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }), from.country),
   locale: field(text('Language.', { nullable: true, example: 'de' }), from.label),
   funnel_id: field(text('Funnel of the first session.', { nullable: true }), from.id, { refersTo: 'funnel' }),
   preview: field(boolean('Whether it comes from a preview of the funnel.'), from.boolean),

@@ -38,7 +38,7 @@ const fields = {
     ip: field(text('IP address; null when unknown or erased.', { nullable: true, example: '192.0.2.1' }), from.label, {
       erased: toNull,
     }),
-    country: field(text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }), from.label),
+    country: field(text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }), from.country),
     region_code: field(text('Region.', { nullable: true }), from.label),
     city: field(text('City.', { nullable: true }), from.label),
     postal_code: field(text('Postal code; null when unknown or erased.', { nullable: true }), from.label, {

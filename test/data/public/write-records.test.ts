@@ -74,6 +74,22 @@ describe('POST /records', () => {
     assert.deepEqual([body.query_params, body.attributes.country], [query_params, 'DE'])
   })
 
+  test('200 for a country in small letters, which is stored in capitals, and other texts as they are', async () => {
+    const project = await server.project()
+    const countries = { small: ' de ', capitals: 'DE', name: 'Germany', unknown: 'T1', empty: '' }
+    const records = Object.entries(countries).flatMap(([id, country]) => [
+      line.profile({ id, country }),
+      line.session({ id, profile_id: id, country }),
+    ])
+    assert.deepEqual((await put(project, records)).body, { ...none, read: 10, written: 10 })
+    for (const [id, country] of Object.entries({ ...countries, small: 'DE' })) {
+      assert.equal((await project.get(`/profiles/${id}`)).body.country, country)
+      assert.equal((await project.get(`/sessions/${id}`)).body.attributes.country, country)
+    }
+    const again = await put(project, [record('profile', { id: 'small', country: 'de' })])
+    assert.deepEqual(again.body, { ...none, read: 1, unchanged: 1 })
+  })
+
   test('stores a reply without a value, and clears one', async () => {
     const project = await server.project()
     const { value: _, ...empty } = line.reply({ session_id: 'session' }).data

@@ -34,6 +34,16 @@ export const email: Type = {
   },
 }
 
+/** A country: its code in capitals, so that `de` of one program and `DE` of another are one country in filters and figures. */
+export const country: Type = {
+  ...label,
+  read(value, reading, siblings) {
+    const given = label.read(value, reading, siblings) as string
+    const code = given.trim()
+    return /^[a-z]{2}$/i.test(code) ? code.toUpperCase() : given
+  },
+}
+
 /** The name of something, for people. */
 export const name: Type = { ...textOf(500), cut: true }
 
