@@ -1,5 +1,7 @@
 // npm run example: starts the demo, makes what the quiz needs by the commands that you would use, and starts the quiz.
 import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
@@ -7,6 +9,16 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const PORT = process.env.EXAMPLE_PORT ?? '3000'
 // The quiz listens on this machine, where webhooks are not sent without this setting.
 const env = { ...process.env, WEBHOOK_ALLOW_PRIVATE: 'true' }
+
+// Before anything is started.
+try {
+  const probe = createServer().listen(Number(PORT), '127.0.0.1')
+  await once(probe, 'listening')
+  probe.close()
+} catch (error) {
+  console.error(`The quiz cannot use port ${PORT} (${error.message}): set EXAMPLE_PORT to another.`)
+  process.exit(2)
+}
 
 /** Runs a command, and returns what it prints as JSON. */
 async function tundish(...words) {

@@ -1,9 +1,10 @@
 // npm run example in a browser: a visitor answers, pays, buys tokens, spends some, is refunded and erased. Each step is seen in the
 // API, on the dashboard, by the webhook and in a copy, and all of it belongs to one profile.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -55,6 +56,25 @@ after(async () => {
   if (example && example.exitCode === null) {
     example.kill('SIGTERM')
     await once(example, 'exit')
+  }
+})
+
+test('refuses a port that is taken or is none, before anything is started', async () => {
+  const other = createServer().listen(0, '127.0.0.1')
+  after(() => other.close())
+  await once(other, 'listening')
+  for (const port of [(other.address() as AddressInfo).port, 'http']) {
+    const env = { ...PROGRAM_ENV, DATA_DIR: join(folder, 'unused'), PORT: String(await freePort()) }
+    const refused = spawnSync(process.execPath, ['examples/funnel/start.mjs'], {
+      cwd: ROOT,
+      env: { ...env, EXAMPLE_PORT: String(port) },
+      encoding: 'utf8',
+    })
+    assert.match(
+      refused.stderr,
+      new RegExp(`^The quiz cannot use port ${port} \\(.*\\): set EXAMPLE_PORT to another\\.\n$`),
+    )
+    assert.deepEqual([refused.status, refused.stdout, existsSync(env.DATA_DIR)], [2, '', false])
   }
 })
 
