@@ -101,15 +101,17 @@ interface Target {
 /**
  * Gives each payment its customer: by the order, by the profile of its session or subscription, else its own for the
  * order. Returns lines that link new customers to their profiles. Payments keep the customer and the card with which they were stored.
+ * `owners` has profiles of sessions and subscriptions that are not stored, because the import is a dry run.
  */
 export async function nameCustomers(
   { db }: Pick<App, 'db'>,
   target: Target,
   customers: Customers,
   payments: Line[],
+  owners: Owners,
 ): Promise<{ lines: Line[]; unknown: number }> {
   const column = (name: string) => payments.map(({ data }) => textOf(data[name]) ?? null)
-  const owners = await db.query(
+  const rows = await db.query(
     `select given.place, coalesce(s.profile_id, u.profile_id) as profile_id, r.external_id, r.payment_method_token, r.psp_customer_id,
        (select min(c.external_id) from customers c where c.project_id = $1
          and c.profile_id = coalesce(s.profile_id, u.profile_id)) as of_profile
@@ -127,8 +129,9 @@ export async function nameCustomers(
   )
   const links = new Map<string, string>()
   let unknown = 0
-  for (const { place, profile_id, external_id, of_profile, payment_method_token, psp_customer_id } of owners) {
+  for (const { place, external_id, of_profile, payment_method_token, psp_customer_id, ...row } of rows) {
     const { data } = payments[Number(place) - 1]!
+    const profile_id = row.profile_id ?? ownerOf(owners, data)
     const order = String(data.order_id).toLowerCase()
     const given = customers.byOrder.get(order) ?? (profile_id ? customers.byProfile.get(profile_id) : undefined)
     const id = given?.external_id ?? textOf(data.external_id) ?? external_id ?? of_profile ?? profile_id
@@ -144,6 +147,18 @@ export async function nameCustomers(
   }
   return { lines: await newLinks(db, target, links), unknown }
 }
+
+/** Profiles by `session ID` and `subscription ID`. */
+export type Owners = Map<string, string>
+
+/** Adds the profiles that these lines name. */
+export function noteOwners(owners: Owners, lines: Line[]): void {
+  for (const { record, data } of lines)
+    if (record === 'session' || record === 'subscription') owners.set(`${record} ${data.id}`, String(data.profile_id))
+}
+
+const ownerOf = (owners: Owners, { meta_client_svc_session_id: session, meta_subs_id: subscription }: Json) =>
+  owners.get(`session ${session}`) ?? owners.get(`subscription ${subscription}`)
 
 /** A card without a provider belongs to every payment of its customer. */
 const isOfAccount = ({ psp, psp_merchant_id }: Customer, payment: Json) =>

@@ -19,6 +19,7 @@ export async function dryRunApi(
   const isTundish = await hasExport(source)
   const ledger = ledgerInMemory()
   const storing = storingOf({ ...given, follow: false } as ApiImport, state, ledger, isTundish)
+  storing.owners = new Map()
   if (billing) await addOrders(billing, customers)
   const read = new Map<string, Noted>()
   async function* lines(): AsyncGenerator<Line[]> {

@@ -6,7 +6,7 @@ import { idIn } from '../stripe/convert.ts'
 import { fitLines } from '../stripe/fit.ts'
 import { reject } from '../stripe/tally.ts'
 import { type Converted, convert, type Item, idOf } from './convert.ts'
-import { type Customers, nameCustomers } from './customers.ts'
+import { type Customers, nameCustomers, noteOwners, type Owners } from './customers.ts'
 import { eraseErased } from './erased.ts'
 import type { Ledger } from './ledger.ts'
 import type { Piece } from './read-records.ts'
@@ -21,6 +21,8 @@ export interface Storing {
   ledger: Ledger
   actor: Actor
   customers: Customers
+  /** Of a dry run: whose the sessions and subscriptions are that were read. */
+  owners?: Owners
   /** Whether the service is another Tundish, whose changes come with all that they refer to. */
   hasExport: boolean
   signal: AbortSignal
@@ -46,9 +48,16 @@ export async function prepare(storing: Storing, piece: Piece): Promise<Converted
   const all = await complete(completing, converted)
   const lines = all.flatMap((one) => one.lines)
   fitLines(rejecting, lines)
+  if (storing.owners) noteOwners(storing.owners, lines)
   const payments = lines.filter(({ record }) => record === 'payment')
   if (payments.length === 0) return all
-  const { lines: links, unknown } = await nameCustomers(app, state, storing.customers, payments)
+  const { lines: links, unknown } = await nameCustomers(
+    app,
+    state,
+    storing.customers,
+    payments,
+    storing.owners ?? new Map(),
+  )
   if (unknown > 0) notes.unnamed = (notes.unnamed ?? 0) + unknown
   for (const line of links) all.push({ lines: [line] })
   return all
