@@ -4,6 +4,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   appendFileSync,
+  chmodSync,
   cpSync,
   existsSync,
   lstatSync,
@@ -19,6 +20,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { NOBODY, ROOT } from '../../lib/embedded/embedded.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 
 const PLATFORM = `${process.platform}-${process.arch}`
@@ -163,6 +165,17 @@ test('2 and a sentence after the output of npm when npm fails', () => {
   assert.equal(status, 2)
   assert.equal(stdout, '')
   assert.match(stderr, /npm error network down\ntundish: npm could not install the dependencies/)
+})
+
+test('2 and a sentence for a user who may not write an installation that is not complete', () => {
+  const { root, env } = checkout()
+  mkdirSync(join(root, 'node_modules'))
+  for (const folder of [root, join(root, 'node_modules')]) chmodSync(folder, 0o555)
+  const { status, stderr } = spawnSync(join(root, 'bin/tundish'), [], { encoding: 'utf8', env, ...(ROOT && NOBODY) })
+  assert.deepEqual(
+    [status, stderr],
+    [2, `tundish: ${root} cannot be written: install the dependencies there as its owner, with npm install.\n`],
+  )
 })
 
 test('without npm the sentence says what to install', () => {
