@@ -52,10 +52,14 @@ async function serve(options: Options): Promise<void> {
         ? serveAlone(app, options)
         : superviseWorkers(app, options, { signal: stopping.signal, signalled }))
       Object.assign(signalled, running)
-      await Promise.race([greet(running, options), stopped])
-      await stopped
-      app.log.info('Stopping: requests in flight are finished first. Another Ctrl-C or SIGTERM stops at once.')
-      await running.stop()
+      try {
+        await Promise.race([greet(running, options), stopped])
+        await stopped
+        app.log.info('Stopping: requests in flight are finished first. Another Ctrl-C or SIGTERM stops at once.')
+      } finally {
+        // Also if the demo cannot be made: open listeners would keep the process.
+        await running.stop()
+      }
     } finally {
       await app.close()
     }
