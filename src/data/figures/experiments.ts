@@ -25,11 +25,12 @@ const BACK = `
   cross join lateral (
     select coalesce(sum(case move when 'refund' then usd when 'refund_failed' then -usd when 'chargeback' then usd
         when 'chargeback_reversal' then -usd else 0 end), 0) as back,
+      count(*) filter (where move is not null and usd is null) as unknown,
       coalesce(sum(case move when 'refund' then 1 when 'refund_failed' then -1 else 0 end), 0) as refunds
     from customers c
     join report_transactions r on r.organization_id = c.organization_id and r.external_id = c.external_id
       and r.psp_transaction_type <> 'sale'
-    cross join lateral (select ${moveOf('r')} as move, coalesce(${AMOUNT}, 0) as usd) moved
+    cross join lateral (select ${moveOf('r')} as move, ${AMOUNT} as usd) moved
     where c.project_id = $1 and c.profile_id = s.profile_id and ${isCounted(paidAt('r'))}) returned`
 
 const TRIALS = `
@@ -43,13 +44,13 @@ const TRIALS = `
 
 const FACTS = `
     select day, test, experiment, variant, 1 as people, (payments > 0)::int as payers, (trials > 0)::int as trials,
-      (trials_paid > 0)::int as trials_paid, (refunds > 0)::int as refunded, net as net_usd, net * net as net_usd_squares,
+      (trials_paid > 0)::int as trials_paid, (payments > 0 and refunds > 0)::int as refunded, net as net_usd, net * net as net_usd_squares,
       unknown as without_usd, funnel, country, source, campaign
     from (
       select ${dayOf('s.created_at')} as day, p.preview as test, s.experiment_id as experiment,
         ${orNone('s.visit_variant')} as variant,
         ${orNone('s.funnel_id')} as funnel, ${orNone('s.country')} as country,
-        coalesce(s.visit_source, '') as source, coalesce(s.visit_campaign, '') as campaign, paid.payments, paid.unknown, tried.trials, tried.paid as trials_paid,
+        coalesce(s.visit_source, '') as source, coalesce(s.visit_campaign, '') as campaign, paid.payments, paid.unknown + returned.unknown as unknown, tried.trials, tried.paid as trials_paid,
         returned.refunds, paid.gross - returned.back as net
       from sessions s join profiles p on p.project_id = s.project_id and p.id = s.profile_id
       ${PAID} ${BACK} ${TRIALS}

@@ -33,10 +33,12 @@ const variant = Type.Named('VariantResult', {
   conversion: nullable('Payers divided by people.'),
   revenue: Type.Number({ description: 'Net revenue within 90 days.' }),
   revenue_per_person: nullable('The same for each person.'),
-  without_usd: integer('Payments left out of the revenue, because they have no value in the reporting currency.'),
+  without_usd: integer(
+    'Payments, refunds and chargebacks left out of the revenue, because they have no value in the reporting currency.',
+  ),
   trials: integer('People who began a trial.'),
   trials_paid: integer('Of these, people who paid for it afterwards.'),
-  refunded: integer('People who were refunded.'),
+  refunded: integer('Of the payers, people who were refunded.'),
   against_control: Type.Union(
     [
       Type.Named('AgainstControl', {

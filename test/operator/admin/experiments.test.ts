@@ -1,7 +1,10 @@
 // The results of experiments: by hand on a small world, and equal to SQL over the records.
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { followAll } from '../../../src/data/figures/follow.ts'
 import { readExperiments } from '../../../src/data/figures/verdicts.ts'
+import { startDashboard } from '../../support/dashboard.ts'
+import { BASICS, insert } from '../../support/data.ts'
 import { assertExact } from '../../support/figures.ts'
 import { type Line, line, openImports, uuid } from '../../support/imports.ts'
 
@@ -122,4 +125,43 @@ describe('experiments', () => {
       all.map(({ variant, net, squares }) => [variant, Number(net), Number(squares)])
     assert.deepEqual(numbers(stored), numbers(rows))
   })
+})
+
+test('refunds of what was paid before the experiment are no refunds of its payers, and those without a value are counted', async () => {
+  const dashboard = await startDashboard()
+  after(() => dashboard.stop())
+  const { server, project } = dashboard
+  const ids = Array.from({ length: 8 }, (_, n) => `p${n}`)
+  await insert(server.db, project, {
+    ...BASICS,
+    profiles: ids.map((id) => ({ id })),
+    sessions: ids.map((id, n) => ({
+      id,
+      profile_id: id,
+      experiment_id: 'experiment',
+      visit_variant: n % 2 ? 'a' : 'b',
+      created_at: '2026-01-10T00:00:00Z',
+    })),
+    transactions: ['p0', 'p1'].map((id) => ({ id, profile_id: id, price: 1000, created_at: '2026-01-11T00:00:00Z' })),
+    customers: ids.map((id) => ({ external_id: id, profile_id: id })),
+  })
+  await server.db.query(
+    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, amount,
+       amount_usd, currency_code, status, psp, psp_transaction_type)
+     select $1, 'p' || n, true, db_clock(), gen_random_uuid(), gen_random_uuid(), '2026-01-15'::timestamptz + n * interval '1 hour',
+       1, case when n < 4 then 1 end, 'CHF', 'refunded', 'simulator', 'refund' from generate_series(0, 4, 2) n`,
+    [project.organizationId],
+  )
+  await server.db.query(`insert into figure_marks (project_id, family, day) values ($1, 'all', current_date)`, [
+    project.id,
+  ])
+  await followAll(server.db)
+  const period = 'from=2026-01-01&to=2026-01-31'
+  const { body } = await server.admin(`/projects/${project.id}/figures/experiments?${period}`)
+  const [, b] = body.data[0].variants
+  assert.deepEqual([b.payers, b.refunded, b.revenue, b.without_usd], [1, 1, 8, 1])
+  assert.equal(b.against_control.refund_rate.difference, 1)
+  const cookie = await dashboard.signInAs('read')
+  const { text } = await dashboard.visit(`/experiments?project=${project.id}&${period}`, { cookie })
+  assert.match(text, /Revenue is without 1 payment, refund or chargeback that has no value in US dollars\./)
 })

@@ -60,12 +60,12 @@ function verdictOf({ variants, control, wrong_split, split_p }: Experiment): Pie
     : 'No verdict yet.'
 }
 
-/** Says how many payments the revenue leaves out. */
+/** Says how many payments, refunds and chargebacks the revenue leaves out. */
 function without(view: View, { variants }: Experiment): Piece {
   const count = variants.reduce((sum, { without_usd }) => sum + without_usd, 0)
   return (
     count > 0 &&
-    html` Revenue is without ${plural(count, 'payment')} that ${count === 1 ? 'has' : 'have'} no value ${inCurrency(view)}.`
+    html` Revenue is without ${plural(count, 'payment, refund or chargeback', 'payments, refunds and chargebacks')} that ${count === 1 ? 'has' : 'have'} no value ${inCurrency(view)}.`
   )
 }
 
