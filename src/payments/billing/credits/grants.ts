@@ -158,23 +158,26 @@ export async function revokeShare(
   const keys = units.map(({ unit, external_id }) => keyOf({ ...order, external_id }, unit))
   const accounts = heldOf(await lockAccounts(query, keys, { orderIds: [order_id] }))
   const makesDebt = units[0]!.makes_debt
-  const takenAt = await lastRevoked(query, { ...order, external_id: units[0]!.external_id }, cause)
+  const takenAt = await lastMoved(query, { ...order, external_id: units[0]!.external_id }, cause)
   for (const { account } of accounts) account.setRevoked(order_id, share, { makesDebt, cause, takenAt })
   await save(query, accounts)
 }
 
-/** When credits of the order were last taken; null unless `cause` gives them back. */
-async function lastRevoked(query: Query, order: Revocable, cause: Cause): Promise<string | null> {
+/**
+ * When credits of the order were last taken, or given back, which has prolonged what is still taken; null unless `cause` gives them
+ * back.
+ */
+async function lastMoved(query: Query, order: Revocable, cause: Cause): Promise<string | null> {
   if (cause !== 'refund_failed' && cause !== 'dispute_won') return null
   const { organization_id, external_id, order_id } = order
-  const [row] = await query(LAST_REVOKED, [organization_id, external_id, order_id])
+  const [row] = await query(LAST_MOVED, [organization_id, external_id, order_id])
   return row ? instantFromPg(row.created_at!) : null
 }
 
-const LAST_REVOKED: Statement = {
+const LAST_MOVED: Statement = {
   name: 'find when credits of order were revoked',
   text: `select e.created_at from credit_entries e
-    where e.organization_id = $1 and e.external_id = $2 and e.order_id = $3 and e.account = 'revoked' and e.amount < 0
+    where e.organization_id = $1 and e.external_id = $2 and e.order_id = $3 and e.account = 'revoked'
     order by e.created_at desc limit 1`,
 }
 

@@ -174,6 +174,29 @@ describe('a refund', () => {
       ['refund_failed', 100, 70],
     ])
   })
+
+  test('that fails like an earlier one gives back what lasts as long as it would have, not twice as long', async () => {
+    const [user, order] = await bought()
+    const first = await refund(user, order, '5.25')
+    const second = await refund(user, order, '2.10')
+    // 31 days later.
+    await db.query(`update credit_entries set created_at = created_at - interval '31 days' where external_id = $1`, [
+      user,
+    ])
+    await db.query(`update credit_grants set expires_at = expires_at - interval '31 days' where external_id = $1`, [
+      user,
+    ])
+    const [{ psp_transaction_id }] = (await shop.report({ order_id: order })) as [{ psp_transaction_id: string }]
+    for (const { refund_id } of [first, second]) {
+      const found = scriptedProvider({ refundsOf: async () => [await failedRefund(billing, refund_id)] })
+      const account = { psp: 'simulator', merchantId: '*', organizationId: null }
+      await adoptRefundsOfCharge(billingContext(billing.server.app), found, account, psp_transaction_id)
+    }
+    const [{ balance, expires }] = (await shop.post('/credits/balance', { external_id: user })).body.balances
+    assert.deepEqual([balance, expires.length, expires[0].amount], [100, 1, 100])
+    const days = (Date.parse(expires[0].at) - Date.now()) / 86_400_000
+    assert.ok(days > 89.9 && days < 90.1, expires[0].at)
+  })
 })
 
 describe('a dispute', () => {
