@@ -175,6 +175,25 @@ test('a refusal that cannot pass switches it off; a cap only delays it', async (
   assert.equal(body.top_ups[0].status, 'on')
 })
 
+test('charges that are switched off and an account that is not connected only delay it', async () => {
+  const paused = await withCredits(db, await billing.organization())
+  const setTopUp = (external_id: string) => paused.post('/credits/top_up/set', { external_id, ...RULE, ...MOST })
+  const statusOf = async (external_id: string) =>
+    (await paused.post('/credits/top_up/list', { external_id })).body.top_ups[0].status
+  const user = await paused.customer()
+  const elsewhere = await paused.customer({ psp: 'stripe' })
+  await paused.set('one_off_charge_enabled', false)
+  await setTopUp(user)
+  await untilDone()
+  await paused.set('one_off_charge_enabled', true)
+  await setTopUp(elsewhere)
+  await again(user)
+  await untilDone()
+  assert.deepEqual([await statusOf(user), await paused.balance(user)], ['on', [100, 0, 100]])
+  assert.equal(await statusOf(elsewhere), 'on')
+  assert.deepEqual([...(await offEvents(user)), ...(await offEvents(elsewhere))], [])
+})
+
 test('a refund or dispute that takes its credits switches it off, a soft refund does not', async () => {
   const user = await shop.customer()
   await setRule(user)

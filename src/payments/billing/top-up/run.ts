@@ -24,7 +24,13 @@ const LEASE_FACTOR = 3
 const READINGS_FOR_REPAIR = 43_200
 
 // Seconds until the next try of a charge that could not begin, by the code of the refusal.
-const TRY_AGAIN_S: Record<string, number> = { charge_in_progress: 10, charge_cap_reached: 600 }
+const TRY_AGAIN_S: Record<string, number> = {
+  charge_in_progress: 10,
+  charge_cap_reached: 600,
+  // An operator has paused charges, or has not connected the account again yet: no reason to end the rules of customers.
+  one_off_charge_disabled: 600,
+  provider_not_set_up: 600,
+}
 const UNAVAILABLE_S = 60
 // An unknown outcome: settling looks it up, and the same key then returns it.
 const UNKNOWN_S = 15
