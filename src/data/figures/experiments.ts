@@ -1,4 +1,5 @@
 // Figures of experiments: what the people of each variant did within 90 days, by the day of their first session in the experiment.
+import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
 import { moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { dayOf, type Family, orNone, reportedPrice, reportedRow, within } from './family.ts'
@@ -30,8 +31,9 @@ const BACK = `
     from customers c
     join report_transactions r on r.organization_id = c.organization_id and r.external_id = c.external_id
       and r.psp_transaction_type <> 'sale'
+    ${ACCOUNT}
     cross join lateral (select ${moveOf('r')} as move, ${AMOUNT} as usd) moved
-    where c.project_id = $1 and c.profile_id = s.profile_id and ${isCounted(paidAt('r'))}) returned`
+    where c.project_id = $1 and c.profile_id = s.profile_id and ${isCounted(paidAt('r'))} and not ${IS_TEST}) returned`
 
 const TRIALS = `
   cross join lateral (

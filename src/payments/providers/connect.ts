@@ -115,19 +115,17 @@ const FIND = `select currencies, is_sandbox, credentials, provider_account, cred
 const CONNECT = `
   with moved as (
     insert into figure_marks (project_id, family, day)
-    select f.project_id, f.family, f.day
-    from (
-      select s.project_id, 'sales' as family, s.day
-      from projects p join figures_sales s on s.project_id = p.id
-      where p.organization_id = $1 and s.split = 'provider' and s.key = $2
+    select p.id, f.family, f.day
+    from projects p cross join lateral (
+      select 'sales' as family, day from figures_sales where project_id = p.id and split = 'provider' and key = $2
       union
-      select y.project_id, e.family, y.day from projects p join figures_payments y on y.project_id = p.id
-      cross join (values ('payments'), ('sales')) e (family)
-      where p.organization_id = $1 and y.split = 'provider' and y.key = $2
+      select e.family, y.day from figures_payments y cross join (values ('payments'), ('sales')) e (family)
+      where y.project_id = p.id and y.split = 'provider' and y.key = $2
       union
-      select z.project_id, 'declines', z.day from projects p join figures_declines z on z.project_id = p.id
-      where p.organization_id = $1 and z.split = 'provider' and z.key = $2) f
-    where not exists (
+      select 'declines', day from figures_declines where project_id = p.id and split = 'provider' and key = $2
+      union
+      select 'experiments', day from figures_experiments where project_id = p.id) f
+    where p.organization_id = $1 and not exists (
       select from merchant_accounts m where ${WHERE} and is_sandbox is not null))
   insert into merchant_accounts as m (organization_id, psp, psp_merchant_id, is_sandbox, currencies, credentials,
     credentials_last4, webhook_secrets, provider_account, connected_at, created_at, updated_at)

@@ -127,7 +127,7 @@ describe('experiments', () => {
   })
 })
 
-test('refunds of what was paid before the experiment are no refunds of its payers, and those without a value are counted', async () => {
+test('refunds of what was paid before are no refunds of payers, those at a sandbox count nowhere, and those without a value are counted', async () => {
   const dashboard = await startDashboard()
   after(() => dashboard.stop())
   const { server, project } = dashboard
@@ -148,8 +148,8 @@ test('refunds of what was paid before the experiment are no refunds of its payer
   await server.db.query(
     `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, amount,
        amount_usd, currency_code, status, psp, psp_transaction_type)
-     select $1, 'p' || n, true, db_clock(), gen_random_uuid(), gen_random_uuid(), '2026-01-15'::timestamptz + n * interval '1 hour',
-       1, case when n < 4 then 1 end, 'CHF', 'refunded', 'simulator', 'refund' from generate_series(0, 4, 2) n`,
+     select $1, 'p' || n, n < 6, db_clock(), gen_random_uuid(), gen_random_uuid(), '2026-01-15'::timestamptz + n * interval '1 hour',
+       1, case when n <> 4 then 1 end, 'CHF', 'refunded', 'simulator', 'refund' from generate_series(0, 6, 2) n`,
     [project.organizationId],
   )
   await server.db.query(`insert into figure_marks (project_id, family, day) values ($1, 'all', current_date)`, [
