@@ -108,8 +108,7 @@ export class Account {
   /** A correction. Undefined: it would take more than is available. */
   adjust(amount: Credits, about: About): Entry | undefined {
     if (amount > 0n) return this.#add('adjusted', 'adjustment', amount, null, about)
-    if (-amount > this.available) return undefined
-    return this.#use('adjusted', 'adjustment', -amount, about)
+    return -amount > this.available ? undefined : this.#use('adjusted', 'adjustment', -amount, about)
   }
 
   /**
@@ -131,7 +130,7 @@ export class Account {
     this.bookDue()
   }
 
-  /** Books what has expired. Holds keep from expiring what they reserve, which is what expires first. */
+  /** Books what has expired. Holds keep from expiring what they reserve, which is what expires first; only captures use it. */
   bookDue(): void {
     for (const hold of this.#openHolds()) if (isDue(hold.expiresAt, this.now)) this.#end(hold, 'expired')
     let protectedByHolds = this.held
@@ -147,7 +146,8 @@ export class Account {
   }
 
   #use(account: 'spent' | 'adjusted', cause: Cause, amount: Credits, about: About): Entry {
-    this.#takeFirst(amount)
+    const isFree = ({ expiresAt }: Lot) => cause === 'capture' || !isDue(expiresAt, this.now)
+    this.#takeFirst(amount, this.lots.filter(isFree))
     return this.#book(account, cause, -amount, about)
   }
 
@@ -194,9 +194,9 @@ export class Account {
   }
 
   /** Takes from the grants that expire first, as far as they have it. */
-  #takeFirst(amount: Credits): void {
+  #takeFirst(amount: Credits, lots: readonly Lot[] = this.lots): void {
     let missing = amount
-    for (const lot of this.lots) {
+    for (const lot of lots) {
       const part = least(missing, lot.remaining)
       if (part === 0n) continue
       this.#take(lot, part)

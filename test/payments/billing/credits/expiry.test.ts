@@ -71,6 +71,27 @@ test('a hold keeps what it reserves from expiring until it ends', async () => {
   await ahead(undefined)
 })
 
+test('a spend leaves to a hold what it has kept from expiring, which expires when it is released', async () => {
+  const external_id = await holder([
+    [10, 1],
+    [5, 3],
+  ])
+  const { hold_id } = (await shop.credits('hold', { external_id, amount: 8, expires_in: 7_200 })).body
+  await ahead('90 minutes')
+  await shop.credits('spend', { external_id, amount: 3 })
+  await shop.credits('adjust', { external_id, amount: -1, reason: 'test' })
+  await shop.post('/credits/release', { hold_id, idempotency_key: 'r' })
+  assert.deepEqual(await entriesOf(external_id), [
+    ['granted', 10, 10],
+    ['granted', 5, 15],
+    ['expired', -2, 13],
+    ['spent', -3, 10],
+    ['adjusted', -1, 9],
+    ['expired', -8, 1],
+  ])
+  await ahead(undefined)
+})
+
 test('a hold that expires is available again at once, and is closed by the clockwork', async () => {
   const external_id = await holder([[10, null]])
   const { hold_id } = (await shop.credits('hold', { external_id, amount: 6, expires_in: 60 })).body
