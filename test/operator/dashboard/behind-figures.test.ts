@@ -27,6 +27,7 @@ await insert(server.db, project, {
     country,
     funnel_id: 'funnel',
     visit_source: country === 'BR' ? 'google' : 'meta',
+    visit_variant: country === 'BR' ? 'a' : 'b',
   })),
   replies: ['age', 'goal'].map((name, n) => ({
     session_id: 'ses-BR',
@@ -136,6 +137,16 @@ test('several filters at once; each can be removed, and parts that have no such 
   const sessions = await see(`/funnels?${DAYS}&product=product`)
   assert.match(sessions, /not known with these filters/)
   assert.match(await see(`/refunds?${DAYS}&country=BR`), /Not filtered by country\./)
+})
+
+test('a list behind a filtered figure has its filter, or says that it does not', async () => {
+  for (const path of ['people', 'sessions', 'payments', 'subscriptions'])
+    assert.equal(rowsOf(await see(`/${path}?${DAYS}&variant=a`), path).length, 1, path)
+  assert.match(await see(`/sessions?${DAYS}&product=product`), /Not filtered by product\./)
+  const ofAll = await see(`/acquisition?${DAYS}&product=none`)
+  assert.equal(tilesOf(ofAll)['New customers'], '2')
+  const rows = linksOf(ofAll).find((one) => one.startsWith('/payments?') && one.includes('first='))!
+  assert.equal(rowsOf(await see(rows.split('#')[0]!), 'payments').length, 2)
 })
 
 test('payments by source, product and day; a page without the split says so', async () => {

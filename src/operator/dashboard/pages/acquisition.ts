@@ -36,7 +36,8 @@ export async function acquisition(view: View): Promise<Page> {
   const values = { ...sums, roas: roas?.at(-1) ?? null }
   const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
   const newPeople = rowsBehind(view, '/sessions', 'sessions', { first: 'true' })
-  const newCustomers = rowsBehind(view, '/payments', 'payments', { first: 'true' })
+  // The figure is that of all products.
+  const newCustomers = rowsBehind(view, '/payments', 'payments', { first: 'true', product: null })
   const incomplete = DAYS.filter((day) => all.days_since < day)
   return {
     title,

@@ -1,6 +1,7 @@
 // The sessions and payments behind figures: lists with the period and the filters of the page that led to them.
 import { addDays } from '../../../lib/days.ts'
-import { FILTERED_BY, type PageFilter } from '../dimensions.ts'
+import { FILTERED_BY, type PageFilter, VISITED_BY } from '../dimensions.ts'
+import { unfiltered } from '../filter.ts'
 import { country, cut, id, language, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
@@ -67,7 +68,7 @@ export async function sessions(view: View): Promise<Page> {
     isGrouped: false,
     isCompared: false,
     body: tableSection(view, 'sessions', content, {
-      note: html`${firstNote(view, 'Only the first session of each person.')}${experimentNote(view, names)}${answerNote(view)}${testNote(view)}`,
+      note: html`${unfiltered(view, VISITED_BY)}${firstNote(view, 'Only the first session of each person.')}${experimentNote(view, names)}${answerNote(view)}${testNote(view)}`,
       above: filters(view, [
         { ...textFilter('funnel'), options: names.funnels },
         textFilter('source'),

@@ -34,6 +34,7 @@ const FILTERS = [
   'source',
   'campaign',
   'country',
+  'variant',
   'product',
   'funnel',
   'moved',
