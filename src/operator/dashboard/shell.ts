@@ -105,7 +105,7 @@ export function shell(view: View, page: Page): Html {
   const { title, question, body, hasPeriod = false, actions } = page
   const { session, query, test } = view
   const hasFilterInLine = hasPeriod && view.filters.length === 0
-  return html`<body hx-boost="true">
+  return html`<body hx-boost="true" hx-sync="this:replace">
 <a class="skip" href="#content">Skip to content</a>
 <header class="side">
   <a class="brand" href="${view.href('/')}"><img src="/favicon.svg" alt="" width="26" height="26">Tundish</a>

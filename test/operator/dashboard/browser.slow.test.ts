@@ -65,6 +65,25 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
     assert.ok(await inSight('.filters select[name="decline"]'))
   })
 
+  test('a link that is followed before an earlier one has loaded replaces it', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    await open('/?project=demo')
+    const held = Promise.withResolvers<void>()
+    await page.route('**/revenue?**', (route) => held.promise.then(() => route.continue()).catch(() => undefined))
+    const earlier = new Promise((resolve) => {
+      for (const name of ['requestfailed', 'requestfinished'] as const)
+        page.on(name as 'requestfailed', (one) => one.url().includes('/revenue?') && resolve(one.failure()?.errorText))
+    })
+    await page.click('.wide nav a:text-is("Revenue")')
+    await page.click('.wide nav a:text-is("Funnels")')
+    await page.waitForSelector('h1:text("Funnels")')
+    held.resolve()
+    assert.equal(await earlier, 'net::ERR_ABORTED')
+    await page.unroute('**/revenue?**')
+    assert.equal(await page.locator('h1').textContent(), 'Funnels')
+    assert.match(page.url(), /\/funnels\?/)
+  })
+
   test('what became of a form has the focus, and a double click sends it once', async () => {
     const { page, open } = await demo.visitor(DESKTOP)
     const create = async (name: string) => {

@@ -134,7 +134,7 @@ function rightNow(view: View, state: State): Piece {
     ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', lag < 1 ? 'Readers get every change within a second.' : html`Changes of the last ${duration(lag)} are not visible to readers yet.`)}
     ${line(figures_missing.length === 0 && !view.lagging, 'Figures', '/doctor', notComputed(view, figures_missing))}
     ${line(true, 'Erasures', '/erasures', state.erasures_of_week === 0 ? 'None in the last seven days.' : html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days.`)}
-    ${view.mayOpen('/doctor') && html`<li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings" hx-swap="innerHTML ignoreTitle:true">Checks of the installation and their findings.</span></li>`}
+    ${view.mayOpen('/doctor') && html`<li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-sync="this" hx-select="#findings" hx-swap="innerHTML ignoreTitle:true">Checks of the installation and their findings.</span></li>`}
   </ul>
   ${state.figures_as_of && html`<p class="quiet">Figures include all changes before ${time(state.figures_as_of)}.</p>`}`
 }
