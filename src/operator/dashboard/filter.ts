@@ -27,10 +27,17 @@ export function filterLink(view: View, dimension: string, value: string, name: P
   return html`<a href="${view.href(view.path, { ...allChoices(view), [dimension]: urlValue(value), split: null })}">${name}</a>`
 }
 
-/** The name of a value, linked to another page with only it. */
-export function filterTo(view: View, path: string, dimension: string, value: string, name: Piece): Piece {
+/** The name of a value, linked to another page with only it, and with the parameters `more`. */
+export function filterTo(
+  view: View,
+  path: string,
+  dimension: string,
+  value: string,
+  name: Piece,
+  more: Record<string, string> = {},
+): Piece {
   if (!isDimension(dimension) || !view.mayOpen(path)) return name
-  return html`<a href="${view.href(path, { [dimension]: urlValue(value) })}">${name}</a>`
+  return html`<a href="${view.href(path, { ...more, [dimension]: urlValue(value) })}">${name}</a>`
 }
 
 /** The value of a dimension as people know it; `none` for an empty one. */

@@ -241,6 +241,11 @@ test('a tile leads to the rows that it counts, with the filters of the page', as
   assert.match(await hrefOf('/hours', 'Sales'), /^\/payments\?.*from=(\d{4}-\d\d-\d\d)&to=\1/)
 })
 
+test('a country of one funnel leads to its sessions in this funnel', async () => {
+  const page = `/funnels/funnel?${DAYS}`
+  assert.equal((await behind(page, '&funnel=funnel&country=BR', 'sessions')).length, 1)
+})
+
 test('screens have the names of their questions, and the last one loses no one; a person has them and what went back', async () => {
   const screens = rowsOf(await see(`/funnels/funnel?${DAYS}`), 'screens')
   assert.deepEqual(

@@ -238,13 +238,11 @@ function repeats(locales: Figure[], countries: Figure[]): boolean {
 function partTable(view: View, title: string, found: Figure[], name: (key: string) => string): Piece {
   const rows = found.filter(({ values }) => values.sessions).sort((a, b) => b.values.sessions! - a.values.sessions!)
   if (rows.length === 0) return ''
+  const link = (key: string) => filterTo(view, '/sessions', DIMENSIONS[title] ?? '', key, name(key), ofFunnel(view))
   const content: Table = {
     caption: `By ${title.toLowerCase()}`,
     columns: [{ label: title }, ...countColumns],
-    rows: rows.map((figure) => [
-      named(filterTo(view, '/sessions', DIMENSIONS[title] ?? '', figure.key!, name(figure.key!)), figure.key!),
-      ...countCells(figure),
-    ]),
+    rows: rows.map((figure) => [named(link(figure.key!), figure.key!), ...countCells(figure)]),
   }
   return tableSection(view, title.toLowerCase(), content, { note: FEW })
 }
