@@ -80,5 +80,6 @@ export async function longTexts({ db, project: open }: TestServer): Promise<stri
   const lists =
     'funnels revenue subscriptions charges refunds finance alerts webhooks projects keys merchant-accounts settings'
   const paths = ['', ...lists.split(' '), `people/${profile}`].map((path) => `/${path}?project=${id}`)
-  return [...paths, `/revenue?project=${id}&funnel=long`, `/hours?project=all:${organizationId}`]
+  const screen = `/funnels/long/screens/screen-1?project=${id}`
+  return [...paths, screen, `/revenue?project=${id}&funnel=long`, `/hours?project=all:${organizationId}`]
 }
