@@ -152,6 +152,24 @@ describe('pages of each role', () => {
     assert.equal(other.status, 404)
   })
 
+  test('pages without records have no link that is refused', async () => {
+    const { id } = await billing.server.project()
+    for (const role of ROLES) {
+      const cookie = await signedIn({ role })
+      const seen = new Set<string>()
+      for (const page of Object.keys(pages).filter((path) => !path.includes(':'))) {
+        const { text } = await browser.visit(`${page}?project=${id}`, { cookie })
+        for (const href of linksOf(text)) {
+          const [path] = href.split('?')
+          if (seen.has(path!)) continue
+          seen.add(path!)
+          const { status } = await browser.visit(href, { cookie })
+          assert.ok(status === 200 || status === 303, `${role}: the link ${href} of ${page}: ${status}`)
+        }
+      }
+    }
+  })
+
   test('support sees the form of a refund up to its limit, and none without one', async () => {
     const path = filled('/charges/:organization_id/:order_id')
     const limited = await browser.visit(path, {

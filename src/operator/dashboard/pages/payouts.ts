@@ -4,7 +4,7 @@ import type { Item, Response } from '../call.ts'
 import { id, money, number, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
-import { actionForm, filters, hiddenField, tableSection, textField } from '../parts.ts'
+import { actionForm, filters, hiddenField, pageLink, tableSection, textField } from '../parts.ts'
 import { amountCells, amountColumns, type Cell, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, type View } from '../view.ts'
@@ -43,7 +43,7 @@ export async function payouts(view: View): Promise<Page> {
     title,
     question: 'What reached the bank, what does each payout consist of, and what is still at the provider?',
     body: html`${entries && tableSection(view, 'entries', { ...entryTable(entries.data), of: [payout!] }, { title: `Payout ${payout}`, empty: html`<p>No entries of this payout are known.</p>`, below: pageLinks(view, entries) })}
-      ${tableSection(view, 'balance', balanceTable(balance.data), { note: 'By account and currency of the balance. Test accounts are marked.', empty: html`<p>Nothing is waiting to be paid out. An <a href="${view.href('/merchant-accounts')}">import from Stripe</a> reads the balance and the payouts.</p>` })}
+      ${tableSection(view, 'balance', balanceTable(balance.data), { note: 'By account and currency of the balance. Test accounts are marked.', empty: html`<p>Nothing is waiting to be paid out. An ${pageLink(view, '/merchant-accounts', 'import from Stripe')} reads the balance and the payouts.</p>` })}
       ${tableSection(view, 'payouts', payoutTable(view, made.data), {
         above: filters(view, [{ name: 'matched', label: 'Bank', options: MATCHED }]),
         empty: html`<p>No payouts.</p>`,
