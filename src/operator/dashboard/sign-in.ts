@@ -76,8 +76,13 @@ export const signInPath = (to: string) => (to === '/' ? '/sign-in' : `/sign-in?$
  */
 export function redirectToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const to = ownPath(request.url)
-  if (request.headers['sec-fetch-site'] !== 'cross-site')
-    return reply.headers(DOCUMENT_HEADERS).redirect(comesFromSignIn(request) ? withoutCookie(to) : signInPath(to), 303)
+  if (request.headers['sec-fetch-site'] !== 'cross-site') {
+    // A download would leave the sign-in on the screen: its page is opened instead.
+    const page = to.replace(/[?&]csv=[^&]*$/, '')
+    return reply
+      .headers(DOCUMENT_HEADERS)
+      .redirect(comesFromSignIn(request) ? withoutCookie(page) : signInPath(page), 303)
+  }
   return sendDocument(request, reply.header('refresh', `0; url=${to}`), 'Opening', opening(to))
 }
 

@@ -131,7 +131,7 @@ const ZERO = html`<span class="none" aria-label="0">–</span>`
 
 /** A link that downloads the table, which is in the view already, as CSV. */
 export const csvLink = (view: View, name: string) =>
-  html`<a class="quiet" href="${view.href(view.path, { ...allChoices(view), csv: name })}" hx-boost="false" download aria-label="CSV: ${view.tables.get(name)?.caption ?? name}">CSV</a>`
+  html`<a class="quiet" href="${view.href(view.path, { ...allChoices(view), csv: name })}" hx-boost="false" aria-label="CSV: ${view.tables.get(name)?.caption ?? name}">CSV</a>`
 
 /** Whether all numbers are 0. They may be negative: a won dispute returns money. */
 const isEmpty = ({ rows }: Table) =>

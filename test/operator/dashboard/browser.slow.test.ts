@@ -229,7 +229,7 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
     }
   })
 
-  // The last one: requests of scripts have the cookie of the first visitor in this browser, and it ends all sessions.
+  // The last ones: requests of scripts have the cookie of the first visitor in this browser, and these end all sessions.
   test('a guide, an error and the sign-in load as new documents', async () => {
     const { page, open } = await demo.visitor(DESKTOP)
     await open('/funnels?from=2001-01-01&to=2001-01-31')
@@ -245,5 +245,15 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
     await demo.server.db.query('delete from dashboard_sessions')
     await page.click('.wide nav a:text("Revenue")')
     await page.waitForSelector('body.alone #operator_key')
+  })
+
+  test('the link to a table as CSV opens the sign-in if the session has ended, and saves no page as a file', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    await open('/funnels?project=demo&period=24m')
+    await demo.server.db.query('delete from dashboard_sessions')
+    const saved = page.waitForEvent('download').then((file) => file.suggestedFilename())
+    await page.click('section:has(#funnels) a:text("CSV")')
+    const opened = page.waitForSelector('h1:text("Sign in")').then(() => new URL(page.url()).searchParams.get('to'))
+    assert.equal(await Promise.race([saved, opened]), '/funnels?project=demo&period=24m')
   })
 })
