@@ -276,3 +276,8 @@ test('webhook.sh creates an endpoint and sends a test event to it', async () => 
     [['http://127.0.0.1:9/hook', '1']],
   )
 })
+
+test('webhook.sh says why an endpoint is refused', async () => {
+  const { code, errors } = await run('webhook.sh', [shop.projectId, 'ftp://127.0.0.1/hook'])
+  assert.deepEqual([code, errors.includes('{"message":"url must be a URL')], [1, true], errors)
+})
