@@ -8,10 +8,10 @@ import { describeReport, reportOf } from '../../data/ingest/stripe/report.ts'
 import { FIRST_STEP, runImport } from '../../data/ingest/stripe/run.ts'
 import type { StripeSource } from '../../data/ingest/stripe/source.ts'
 import {
+  accountOfKey,
   chooseAccount,
   openSource,
   openWithKey,
-  requireAccount,
   requireProjectOf,
 } from '../../data/ingest/stripe/start.ts'
 import { beginState, type ImportName, type StripeImportOptions, targetOptions } from '../../data/ingest/stripe/state.ts'
@@ -93,13 +93,13 @@ export async function openAccount(
   signal: AbortSignal,
 ): Promise<{ source: StripeSource; merchantId: string }> {
   if (secretKey !== undefined) {
-    const { source, accountId } = await openWithKey(app, secretKey, signal)
-    if (merchantAccount !== undefined)
-      await requireAccount(app, { organizationId: org, merchantId: merchantAccount }, accountId).catch((error) => {
-        source.close()
-        throw error
-      })
-    return { source, merchantId: merchantAccount ?? accountId }
+    const { source, ...key } = await openWithKey(app, secretKey, signal)
+    try {
+      return { source, merchantId: await accountOfKey(app, { organizationId: org, named: merchantAccount }, key) }
+    } catch (error) {
+      source.close()
+      throw error
+    }
   }
   const merchantId = await chooseAccount(app, org, merchantAccount)
   return { source: await openSource(app, { organizationId: org, merchantId }, signal), merchantId }

@@ -41,6 +41,37 @@ test('everything is imported, and the report shows both sides', async () => {
   assert.ok((await stored()) >= 20)
 })
 
+test('payments read with a separate key belong to the merchant account that is connected to its account', async () => {
+  const real = await openStripeSimulator({ livemode: true })
+  const [liveKey, realKey] = [join(folder, 'live'), 'sk_live_realkey123']
+  writeFileSync(liveKey, realKey)
+  try {
+    const [test, live] = [await imports.project(), await imports.project()]
+    const at = { test: env, live: { ...env, STRIPE_API_URL: real.url } }
+    const words = (id: string, org: string) => ['merchant-account', 'connect', 'stripe', id, '--org', org]
+    await tundish([...words('shop-test', test.organizationId), '--sandbox'], at.test, TEST_KEY)
+    await tundish(words('shop-live', live.organizationId), at.live, realKey)
+    const from = async (mode: keyof typeof at, { id, organizationId }: typeof live, ...more: string[]) => {
+      const file = mode === 'test' ? keyFile : liveKey
+      const command = ['import', 'stripe', '--org', organizationId, '--project', id, '--key-file', file, ...more]
+      return (await tundishAgain(command, at[mode])).stderr
+    }
+    assert.equal(
+      await from('test', live, '--merchant-account', 'shop-live'),
+      'Merchant account "shop-live" is live, and this is a test mode key.\n',
+    )
+    assert.equal(
+      await from('live', test, '--merchant-account', 'shop-test'),
+      'Merchant account "shop-test" is a sandbox, and this is a live mode key.\n',
+    )
+    assert.equal(await from('test', test), '')
+    const accounts = 'select distinct psp_merchant_id as id from report_transactions where organization_id = $1'
+    assert.deepEqual(await imports.rows(accounts, [test.organizationId]), [{ id: 'shop-test' }])
+  } finally {
+    await real.cleanUp()
+  }
+})
+
 test('charges that Tundish made and that have no order here are not said to be here', async () => {
   const client = simulator.client()
   const { customer, payment_method } = await savedCard(client)

@@ -41,11 +41,8 @@ export async function chooseAccount(
     )
   }
   if (connected.length === 1) return connected[0]!
-  throw new Refusal(
-    connected.length === 0
-      ? 'The organization has no merchant account at Stripe: run tundish merchant-account connect first.'
-      : `Choose a merchant account with --merchant-account: ${connected.join(', ')}.`,
-  )
+  if (connected.length > 1) throw chooseOneOf(connected)
+  throw new Refusal('The organization has no merchant account at Stripe: run tundish merchant-account connect first.')
 }
 
 /** Whether the merchant account is connected to Stripe. */
@@ -61,22 +58,35 @@ export async function hasAccount(
   return rows.length > 0
 }
 
-/** Throws a `Refusal` if the merchant account is connected to another account at Stripe than the key belongs to. */
-export async function requireAccount(
+/**
+ * The merchant account of a separate key: the named one, or the one that is connected to the account at Stripe that the key belongs to,
+ * or if there is none Stripe's id. Throws a `Refusal` if it is connected to another account or in another mode.
+ */
+export async function accountOfKey(
   { db }: Pick<App, 'db'>,
-  { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
-  accountId: string,
-): Promise<void> {
-  const [row] = await db.query(
-    `select provider_account as id from merchant_accounts
-     where organization_id = $1 and psp = $2 and psp_merchant_id = $3`,
-    [organizationId, PSP, merchantId],
+  { organizationId, named }: { organizationId: string; named: string | undefined },
+  { accountId, isSandbox }: { accountId: string; isSandbox: boolean },
+): Promise<string> {
+  const rows = await db.query(
+    `select psp_merchant_id as id, provider_account as account, is_sandbox as mode from merchant_accounts
+     where organization_id = $1 and psp = $2
+       and case when $3::text is null then provider_account = $4 and is_sandbox = $5 else psp_merchant_id = $3 end
+     order by 1`,
+    [organizationId, PSP, named ?? null, accountId, isSandbox],
   )
-  if (row?.id && row.id !== accountId)
+  if (rows.length > 1) throw chooseOneOf(rows.map(({ id }) => id!))
+  const { id = named ?? accountId, account, mode } = rows[0] ?? {}
+  if (account && account !== accountId)
+    throw new Refusal(`Merchant account "${id}" is connected to ${account}, and this key belongs to ${accountId}.`)
+  if (mode && (mode === 't') !== isSandbox)
     throw new Refusal(
-      `Merchant account "${merchantId}" is connected to ${row.id}, and this key belongs to ${accountId}.`,
+      `Merchant account "${id}" is ${mode === 't' ? 'a sandbox' : 'live'}, and this is a ${isSandbox ? 'test' : 'live'} mode key.`,
     )
+  return id!
 }
+
+const chooseOneOf = (connected: string[]) =>
+  new Refusal(`Choose a merchant account with --merchant-account: ${connected.join(', ')}.`)
 
 /** Opens the account for reading, with the key that it is connected with, also when that is replaced while it is read. */
 export async function openSource(
@@ -93,15 +103,15 @@ export async function openSource(
   return sourceFor(app, { secretKey: await presentKey(), presentKey, signal, takeTurn })
 }
 
-/** The same with a separate key, for reading only; returns the account's id at Stripe, too. */
+/** The same with a separate key, for reading only; returns the account's id at Stripe and the mode of the key, too. */
 export async function openWithKey(
   app: Pick<Shared, 'config' | 'clock' | 'simulatorUrls'>,
   secretKey: string,
   signal: AbortSignal,
-): Promise<{ source: StripeSource; accountId: string }> {
+): Promise<{ source: StripeSource; accountId: string; isSandbox: boolean }> {
   const source = sourceFor(app, { secretKey, signal })
   try {
-    return { source, accountId: await source.accountId() }
+    return { source, accountId: await source.accountId(), isSandbox: /^[sr]k_test_/.test(secretKey) }
   } catch (error) {
     source.close()
     throw error
