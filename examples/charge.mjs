@@ -15,6 +15,9 @@ for (let attempt = 1; ; attempt++) {
     console.log(response.status, body.checkout_status ?? body.message, body.order_id ?? '')
     process.exit(body.checkout_status === 'succeeded' ? 0 : 1)
   }
-  if (attempt === 10) throw new Error('No outcome yet: run it again later with the same key.')
+  if (attempt === 10) {
+    console.error('No outcome yet: run it again later with the same key.')
+    process.exit(1)
+  }
   await new Promise((resolve) => setTimeout(resolve, 2000))
 }

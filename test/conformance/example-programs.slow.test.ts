@@ -277,6 +277,14 @@ test('webhook.sh creates an endpoint and sends a test event to it', async () => 
   )
 })
 
+test('charge.mjs ends with a sentence where no server responds', async () => {
+  const to = env['TUNDISH_URL']!
+  env['TUNDISH_URL'] = 'http://127.0.0.1:9'
+  const { code, errors } = await run('charge.mjs', ['ada', '9.99', 'USD', 'top-up-1'])
+  env['TUNDISH_URL'] = to
+  assert.deepEqual([code, errors], [1, 'No outcome yet: run it again later with the same key.\n'])
+})
+
 test('webhook.sh says why an endpoint is refused', async () => {
   const { code, errors } = await run('webhook.sh', [shop.projectId, 'ftp://127.0.0.1/hook'])
   assert.deepEqual([code, errors.includes('{"message":"url must be a URL')], [1, true], errors)
