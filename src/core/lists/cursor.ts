@@ -25,7 +25,7 @@ const NO_HORIZON = -(2n ** 63n)
 const MARKED = 2n ** 62n
 
 /**
- * The cursor of a position: URL-safe, at most 140 characters. `binding` identifies the walk (tenant, list, filters): a
+ * The cursor of a position: URL-safe, at most 256 characters. `binding` identifies the walk (tenant, list, filters): a
  * cursor is valid only unchanged and with the binding it was made with.
  */
 export function writeCursor(position: Position, binding: string): string {
@@ -41,7 +41,7 @@ export function writeCursor(position: Position, binding: string): string {
 
 /** The position in a cursor, or undefined when it is not one of ours for this binding. */
 export function readCursor(cursor: string, binding: string): Position | undefined {
-  if (!/^[A-Za-z0-9_-]{46,140}$/.test(cursor)) return undefined
+  if (!/^[A-Za-z0-9_-]{46,256}$/.test(cursor)) return undefined
   const bytes = Buffer.from(cursor, 'base64url')
   const payload = bytes.subarray(CHECK_BYTES)
   const total = payload.readBigInt64BE(16)

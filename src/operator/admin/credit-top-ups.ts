@@ -48,7 +48,9 @@ export const creditTopUps = [
     summary: 'List automatic top-ups',
     shape: topUpRule,
     from: 'credit_top_ups t',
-    key: `t.external_id || ' ' || t.unit`,
+    at: 't.created_at',
+    // A customer's id may be too long for a cursor.
+    key: `md5(t.external_id || ' ' || t.unit)`,
     filters: {
       external_id: equals('t.external_id', 'Only those of this customer.'),
       unit: equals('t.unit', 'Only those of this unit.'),

@@ -9,6 +9,7 @@ import { isReading } from '../../../src/operator/admin/operation.ts'
 import { operations } from '../../../src/operator/admin/operations.ts'
 import { openAdmin } from '../../support/admin.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
+import type { Json } from '../../support/server.ts'
 
 const { events, admin } = await openAdmin()
 
@@ -86,8 +87,50 @@ test('lists are bounded and walked by cursors; a cursor of another list is refus
   assert.equal((await admin.call('GET', elsewhere)).status, 400)
 })
 
+test('every row of a list is on one page, however long the names are that order it', async () => {
+  const longest = 'x'.repeat(63)
+  const credits = `/organizations/${ORGANIZATION}/credits`
+  const ok = async (...call: Parameters<typeof admin.call>) => {
+    const { status, body } = await admin.call(...call)
+    assert.equal(status, 200, body.message)
+  }
+  await ok('POST', `${credits}/units/${longest}`, {})
+  for (const [n, letter] of ['a', 'é', '猫', 'b'].entries()) {
+    const customer = { external_id: letter.repeat(256) }
+    const money = { currency_code: 'USD', amount: 9, grants: 10, most_per_day: 1, most_per_month: 1 }
+    await ok('POST', `/projects/${PROJECT}/import`, JSON.stringify({ record: 'customer', data: customer }))
+    await ok('PUT', `${credits}/top-ups`, { ...customer, unit: longest, below: 1, ...money })
+    const charged = { currency_code: 'USD', charged: `12345678901234${n}.99` }
+    await ok('PUT', `${credits}/units/${longest}/rules`, { ...charged, amount: 1 })
+    await query(`insert into waiting_links values ($1, 'subscription', $2, 'experiment_id', 'exp_1', db_clock())`, [
+      PROJECT,
+      `${longest}${n}`,
+    ])
+  }
+  for (const [path, key] of [
+    [`${credits}/top-ups`, 'external_id'],
+    [`${credits}/rules`, 'charged'],
+    [`/projects/${PROJECT}/waiting-links`, 'id'],
+  ] as const) {
+    const whole = (await admin.call('GET', path)).body.data
+    const walked: object[] = []
+    for (let cursor = '', pages = 0; pages < 10; pages += 1) {
+      const { status, body } = await admin.call('GET', `${path}?limit=1${cursor && `&cursor=${cursor}`}`)
+      assert.equal(status, 200, `${path}: ${body.message}`)
+      walked.push(...body.data)
+      cursor = body.pagination.next_cursor
+      if (!body.pagination.has_more) break
+    }
+    assert.deepEqual([walked, new Set(whole.map((one: Json) => one[key])).size], [whole, 4], path)
+  }
+})
+
 test('a cursor that a caller made up is refused by every list, or is a place in it', async () => {
-  const params: Record<string, string> = { organization_id: ORGANIZATION, project_id: PROJECT, event_id: randomUUID() }
+  const params: Record<string, string> = {
+    organization_id: ORGANIZATION,
+    project_id: PROJECT,
+    event_id: await events.event(),
+  }
   const lists = operations.filter((one) => isReading(one) && one.query?.properties['cursor'])
   assert.ok(lists.length >= 14)
   for (const { id, path } of lists) {
