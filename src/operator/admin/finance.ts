@@ -152,8 +152,8 @@ export async function unitsOf({ query }: Db, id: string) {
 const textOf = ({ booked_at, trx_created_at, part }: Place) => `${booked_at}_${trx_created_at}_${part}`
 
 function readAfter(text: string): Place {
-  const [booked = '', recorded = '', part = ''] = text.split('_')
-  if (!/^[0-9]{1,9}$/.test(part))
+  const [booked = '', recorded = '', part = '', ...others] = text.split('_')
+  if (!/^[0-9]{1,9}$/.test(part) || others.length > 0)
     throw new ApiError(400, 'invalid_parameter', 'after must be `next_after` of the previous page.')
   try {
     return { booked_at: readInstant(booked), trx_created_at: readInstant(recorded), part }

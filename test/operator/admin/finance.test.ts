@@ -210,6 +210,14 @@ describe('the finance report', () => {
     })
   }
 
+  test('400 for an after that is not the next_after of a page', async () => {
+    const { body } = await get('shop/finance/rows?month=2025-10&limit=1')
+    for (const after of [`${body.next_after}_junk`, `${body.next_after}_0`, 'x', '_0']) {
+      const refused = await get(`shop/finance/rows?month=2025-10&after=${after}`)
+      assert.deepEqual([refused.status, /^after /.test(refused.body.message)], [400, true], after)
+    }
+  })
+
   test('404 for an organization that does not exist', async () => {
     assert.equal((await get('nobody/finance?month=2025-10')).status, 404)
   })
