@@ -2,7 +2,9 @@
 import { readHorizon } from '../../core/lists/horizon.ts'
 import { readExperiments } from '../../data/figures/verdicts.ts'
 import { addDays } from '../../lib/days.ts'
+import { ApiError } from '../../lib/errors.ts'
 import { Type } from '../../lib/shape/schema.ts'
+import { shorten } from '../../lib/text.ts'
 import { daysOf, daysQuery, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
 import { reading } from './operation.ts'
 
@@ -118,9 +120,19 @@ const getExperiments = reading({
       filters: filtersOf(query),
       ...(control !== undefined && { control }),
     })
+    if (control !== undefined) requireVariant(control, data)
     return { from, to: addDays(to, -1), ...now, data }
   },
 })
+
+/** Throws a 400 for a control that no experiment has, if there is anything to compare: another one would be taken. */
+function requireVariant(control: string, data: Result[]): void {
+  const variants = [...new Set(data.flatMap((one) => one.variants.map(({ variant }) => variant)))].filter(Boolean)
+  if (variants.length === 0 || variants.includes(control)) return
+  const some = variants.slice(0, 10).join(', ')
+  const sentence = `control must be a variant with people on these days, such as ${some}, got "${shorten(control, 64)}".`
+  throw new ApiError(400, 'invalid_parameter', sentence)
+}
 
 type Result = Awaited<ReturnType<typeof readExperiments>>[number]
 

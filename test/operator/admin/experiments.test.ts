@@ -127,6 +127,32 @@ describe('experiments', () => {
   })
 })
 
+test('400 for a control that no experiment has', async () => {
+  const dashboard = await startDashboard()
+  after(() => dashboard.stop())
+  const { server, project } = dashboard
+  const path = `/projects/${project.id}/figures/experiments?from=2026-01-01&to=2026-01-31&control=`
+  assert.equal((await server.admin(`${path}nobody`)).status, 200, 'nothing is compared')
+  await insert(server.db, project, {
+    ...BASICS,
+    profiles: [{ id: 'p1' }, { id: 'p2' }],
+    sessions: ['a', 'b'].map((variant, n) => ({
+      id: variant,
+      profile_id: `p${n + 1}`,
+      created_at: day(n),
+      experiment_id: 'experiment',
+      visit_variant: variant,
+    })),
+  })
+  const mark = `insert into figure_marks (project_id, family, day) values ($1, 'all', current_date)`
+  await server.db.query(mark, [project.id])
+  await followAll(server.db)
+  const { status, body } = await server.admin(`${path}typo`)
+  assert.equal(status, 400)
+  assert.equal(body.message, 'control must be a variant with people on these days, such as a, b, got "typo".')
+  assert.equal((await server.admin(`${path}b`)).body.data[0].control, 'b')
+})
+
 test('refunds of what was paid before are no refunds of payers, those at a sandbox count nowhere, and those without a value are counted', async () => {
   const dashboard = await startDashboard()
   after(() => dashboard.stop())
