@@ -2,7 +2,7 @@
 import { readDay } from '../../lib/days.ts'
 import { ApiError, Refusal } from '../../lib/errors.ts'
 import { numberText } from '../../lib/json/read.ts'
-import { MoneyError, readAmount, toMinor } from '../../lib/money.ts'
+import { type Decimal, MoneyError, readAmount, toMinor } from '../../lib/money.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { notFound } from './exist.ts'
@@ -33,7 +33,10 @@ const match = change({
     ),
   }),
   response: payout.schema,
-  checkInput: ({ body }) => void readDay('day', String(body.day)),
+  checkInput({ body, exact = body }) {
+    readDay('day', String(body.day))
+    readSigned(exact.amount as Line['amount'])
+  },
   change: (query, { params, body, exact = body }) =>
     set(query, params, {
       day: readDay('day', String(body.day)),
@@ -74,6 +77,7 @@ async function set(query: Query, params: Record<string, string>, line: Line | un
     entry: {
       action: line ? 'payout.matched' : 'payout.unmatched',
       target,
+      ...(known.day !== null && { before: { day: known.day, amount: known.amount!, reference: known.reference! } }),
       after: line ? { day: line.day, amount: known.amount!, reference: line.reference } : {},
     },
     result: payout.readNamed(row!),
@@ -81,20 +85,25 @@ async function set(query: Query, params: Record<string, string>, line: Line | un
 }
 
 function requireSame(given: Line['amount'], amount: string, currency: string): void {
-  // The sign is compared apart: an amount in a string has none, and a payout may be negative.
+  const [sent, known] = [readSigned(given), readSigned(amount)]
+  const isSame = toMinor(sent.size, currency) === toMinor(known.size, currency)
+  if (!isSame || sent.isNegative !== known.isNegative)
+    throw new Refusal(`The payout has ${amount} ${currency}. Nothing was noted.`)
+}
+
+/** The sign is read apart: an amount in a string has none, and a payout may be negative. Throws a 400. */
+function readSigned(given: Line['amount']): { isNegative: boolean; size: Decimal } {
   const text = numberText(given)
-  const isNegative = (one: string) => one.startsWith('-')
-  const sizeOf = (one: string) => toMinor(readAmount(one.replace(/^-/, '')), currency)
   try {
-    if (isNegative(text) === isNegative(amount) && sizeOf(text) === sizeOf(amount)) return
+    return { isNegative: text.startsWith('-'), size: readAmount(text.replace(/^-/, '')) }
   } catch (error) {
     throw error instanceof MoneyError ? new ApiError(400, 'invalid_value', `amount ${error.message}.`) : error
   }
-  throw new Refusal(`The payout has ${amount} ${currency}. Nothing was noted.`)
 }
 
 const FIND = `
-  select o.amount, o.currency_code, o.status from provider_payouts o
+  select o.amount, o.currency_code, o.status, to_char(o.bank_day, 'YYYY-MM-DD') as day, o.bank_reference as reference
+  from provider_payouts o
   where o.organization_id = $1 and o.psp = $2 and o.psp_merchant_id = $3 and o.payout_id = $4 for update`
 const SET = `
   update provider_payouts o set bank_day = $5::date, bank_amount = $6, bank_reference = $7,

@@ -173,6 +173,10 @@ test('a payout is ticked off against a line of the bank with its amount, audited
   )
   const taken = await run(...words, `--amount=-${payout.amount.toFixed(2)}`)
   assert.equal(taken.stderr, wrong.stderr, 'money that was taken is not money that arrived')
+  for (const amount of ['-', '1,00', '1e2']) {
+    const { code, stderr } = await run(...words, '--amount', amount)
+    assert.deepEqual([code, /^amount must be /.test(stderr)], [2, true], `${amount}: ${stderr}`)
+  }
   const matched = await finance(...words, '--amount', payout.amount.toFixed(2))
   assert.deepEqual(
     [matched.bank_day, matched.bank_amount, matched.bank_reference],
@@ -191,6 +195,12 @@ test('a payout is ticked off against a line of the bank with its amount, audited
   const [entry] = await all.imports.rows(`select target from audit_log where action = 'payout.matched'`, [])
   assert.match(entry!.target!, new RegExp(`^payout ${payout.payout_id} of merchant account stripe`))
   await finance('unmatch', 'stripe', MERCHANT, payout.payout_id)
+  const [removed] = await all.imports.rows(`select before from audit_log where action = 'payout.unmatched'`, [])
+  assert.deepEqual(JSON.parse(removed!.before!), {
+    day: '2026-10-05',
+    amount: String(payout.amount),
+    reference: 'LINE 7',
+  })
   // A payout that takes money from the bank.
   await all.imports.db.query('update provider_payouts set amount = -12.5 where payout_id = $1', [payout.payout_id])
   assert.match((await run(...words, '--amount', '12.50')).stderr, /^The payout has -12\.5 USD\./)
