@@ -2,7 +2,7 @@
 import { erase } from '../../core/erasure/erasure.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, shape, text } from '../../lib/shape/shape.ts'
-import { fold } from '../../lib/text.ts'
+import { foldQueriedEmail } from '../../lib/text.ts'
 import { dayFilters, firstVisitFilters, valueFilter } from './day-filters.ts'
 import { notFound, requireProject } from './exist.ts'
 import { equalsOrNone, list, ofProject } from './list.ts'
@@ -39,14 +39,14 @@ const listProfiles = list({
   key: 'p.id',
   ...ofProject('p'),
   filters: {
-    funnel_id: equalsOrNone('p.funnel_id', 'Only those whose first visit was to this funnel; an empty value: to none.'),
+    funnel_id: equalsOrNone('p.funnel_id', 'Only those whose first visit was to this funnel.'),
     ...dayFilters('p.created_at'),
     country: valueFilter('p.country', 'Only those from this country.'),
     ...firstVisitFilters('p.project_id', 'p.id'),
     email: {
       schema: Type.String({ description: 'Only those with this e-mail address, case-insensitive.' }),
       where: (value) => `p.email_folded = ${value}`,
-      param: (value: string) => fold(value),
+      param: foldQueriedEmail,
     },
   },
   parts: {

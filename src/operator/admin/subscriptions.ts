@@ -9,7 +9,7 @@ import { ApiError } from '../../lib/errors.ts'
 import { DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
-import { fold } from '../../lib/text.ts'
+import { foldQueriedEmail } from '../../lib/text.ts'
 import { day, dayFilters, firstVisitFilters, isPreview, testFilter, valueFilter } from './day-filters.ts'
 import { equals, equalsOrNone, list, ofProject } from './list.ts'
 
@@ -75,7 +75,7 @@ export const subscriptions = [
     filters: {
       status: equals('s.status', 'Only those in this state.', { enum: STATUSES }),
       product_id: equals('s.product_id', 'Only those of this product.'),
-      funnel_id: equalsOrNone('s.funnel_id', 'Only those from this funnel; an empty value: from none.'),
+      funnel_id: equalsOrNone('s.funnel_id', 'Only those from this funnel.'),
       payment_provider: equals('s.payment_provider', 'Only those at this payment provider.'),
       profile_id: equals('s.profile_id', 'Only those of this person.'),
       id: equals('s.id', 'Only the one with this id.'),
@@ -125,7 +125,7 @@ export const subscriptions = [
         schema: Type.String({ description: 'Only those of people with this e-mail address, case-insensitive.' }),
         where: (value) =>
           `s.profile_id in (select p.id from profiles p where p.project_id = s.project_id and p.email_folded = ${value})`,
-        param: (value: string) => fold(value),
+        param: foldQueriedEmail,
       },
     },
   }),

@@ -184,3 +184,37 @@ test('the audit log has what was before and after a change, and is intact; a rea
     one_off_charge_max_amount: { '*': '700', JPY: '90000' },
   })
 })
+
+test('people and subscriptions are found by an address with a + that is not encoded', async () => {
+  const created_at = '2026-01-01T00:00:00Z'
+  const terms = { status: 'active', renews: true, price: 1, currency: 'USD', billing_interval: 'month' }
+  const lines = [
+    { record: 'profile', data: { id: 'pro_plus', created_at, email: 'Plus+tag@example.com' } },
+    { record: 'product', data: { id: 'prod_plus', created_at, name: 'Plus', status: 'active' } },
+    {
+      record: 'subscription',
+      data: {
+        id: 'sub_plus',
+        created_at,
+        ...terms,
+        billing_interval_count: 1,
+        profile_id: 'pro_plus',
+        product_id: 'prod_plus',
+      },
+    },
+  ]
+  const imported = lines.map((one) => JSON.stringify(one)).join('\n')
+  assert.equal((await admin.call('POST', `/projects/${PROJECT}/import`, imported)).status, 200)
+  for (const email of ['plus+tag@example.com', 'plus%2Btag@example.com'])
+    for (const [records, id] of [
+      ['profiles', 'pro_plus'],
+      ['subscriptions', 'sub_plus'],
+    ] as const) {
+      const { body } = await admin.call('GET', `/projects/${PROJECT}/${records}?email=${email}`)
+      assert.deepEqual(
+        body.data.map((one: Json) => one.id),
+        [id],
+        `${records} of ${email}`,
+      )
+    }
+})
