@@ -15,7 +15,7 @@ import { amountRefused } from '../../payments/billing/body.ts'
 import { countBefore } from '../../payments/billing/charge/caps.ts'
 import type { SentAmount } from '../../payments/billing/credits/amount.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
-import { notFound } from './exist.ts'
+import { lockOrganization, notFound } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
 import { change, type Input } from './operation.ts'
 
@@ -95,6 +95,7 @@ const setCap = change({
   async change(query, input) {
     const key = keyOf(input)
     const most = mostOf(input)
+    await lockOrganization(query, key[0])
     const [before] = await query(`select most from charge_caps k where ${WHERE}`, key)
     await query(
       `insert into charge_caps (organization_id, scope, per, currency_code, most, created_at)

@@ -120,9 +120,12 @@ const removeRule = change({
   checkInput: (input) => void ruleOf(input),
   async change(query, input) {
     const key = ruleOf(input)
-    const removed = await query(`delete from credit_rules r where ${RULE} returning unit`, key)
-    if (removed.length === 0) throw notFound('rule', key.slice(1).join(' '))
-    return { entry: { action: 'credit_rule.removed', target: nameOf(key) }, result: {} }
+    const [before] = await query(
+      `delete from credit_rules r where ${RULE} returning trim_scale(amount) as amount, expires_after`,
+      key,
+    )
+    if (!before) throw notFound('rule', key.slice(1).join(' '))
+    return { entry: { action: 'credit_rule.removed', target: nameOf(key), before }, result: {} }
   },
 })
 

@@ -8,6 +8,11 @@ export async function requireOrganization(query: Query, id: string): Promise<voi
   if (rows.length === 0) throw notFound('organization', id)
 }
 
+/** Until commit: of two concurrent requests that set the same, which may not exist yet, the second one sees what the first has set. */
+export async function lockOrganization(query: Query, id: string): Promise<void> {
+  await query('select 1 from organizations where id = $1 for no key update', [id])
+}
+
 /** Returns the project's organization. */
 export async function requireProject(query: Query, id: string): Promise<string> {
   const [row] = await query<{ organization_id: string }>('select organization_id from projects where id = $1', [id])

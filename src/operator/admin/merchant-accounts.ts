@@ -5,6 +5,7 @@ import { readCurrency } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { hasControlCharacters, isName } from '../../lib/text.ts'
+import { lockOrganization } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
 import { change } from './operation.ts'
 
@@ -65,8 +66,9 @@ const putMerchantAccount = change({
   async change(query, { params, body }) {
     const { organization_id, psp, psp_merchant_id } = params as Record<string, string>
     const given = body as { region?: string | null; currencies?: string[] }
-    const offered = given.currencies?.map(checkCurrency)
+    const offered = given.currencies && [...new Set(given.currencies.map(checkCurrency))]
     const key = [organization_id!, psp!, psp_merchant_id!]
+    await lockOrganization(query, organization_id!)
     const [before] = await query(`${READ_SETTINGS} for no key update`, key)
     const currencies = offered ?? JSON.parse(before?.currencies ?? '[]')
     const region = given.region === undefined ? (before?.region ?? null) : given.region

@@ -185,6 +185,54 @@ test('the audit log has what was before and after a change, and is intact; a rea
   })
 })
 
+test('the audit log has what was before each of concurrent changes, and before a removal', async () => {
+  const target = `credits of organization ${ORGANIZATION}`
+  const entriesOf = async (about: string) =>
+    (await admin.call('GET', `/audit?target=${encodeURIComponent(about)}`)).body.data.toReversed()
+  const organization = `/organizations/${ORGANIZATION}`
+  const numbers = Array.from({ length: 8 }, (_, n) => n)
+  const money = { currency_code: 'USD', charged: '5' }
+  await admin.call('POST', `${organization}/credits/units/audited`, { decimals: 2 })
+  for (const [about, path, bodyOf] of [
+    [
+      `${target}: cap organization month`,
+      'credits/caps',
+      (n: number) => ({ scope: 'organization', per: 'month', most: n }),
+    ],
+    [
+      `merchant account simulator audited of organization ${ORGANIZATION}`,
+      'merchant-accounts/simulator/audited',
+      (n: number) => ({ region: String(n) }),
+    ],
+    [
+      `${target}: rule USD 5.00 audited`,
+      'credits/units/audited/rules',
+      (n: number) => ({ ...money, amount: n + 1, expires_after: '1d' }),
+    ],
+  ] as const) {
+    const calls = await Promise.all(numbers.map((n) => admin.call('PUT', `${organization}/${path}`, bodyOf(n))))
+    assert.deepEqual(new Set(calls.map(({ status }) => status)), new Set([200]))
+    const entries = await entriesOf(about)
+    assert.equal(entries.length, numbers.length, about)
+    const text = (one: Json) =>
+      JSON.stringify(one, (_key, value) => (typeof value === 'number' ? String(value) : value))
+    assert.deepEqual(
+      entries.map(({ before }: Json) => text(before)),
+      [null, ...entries.slice(0, -1).map(({ after }: Json) => after)].map(text),
+      about,
+    )
+  }
+  await admin.call('POST', `${organization}/credits/units/audited/rules/remove`, money)
+  const [set, removed] = (await entriesOf(`${target}: rule USD 5.00 audited`)).slice(-2)
+  assert.deepEqual([removed.action, removed.before.amount], ['credit_rule.removed', set.after.amount])
+})
+
+test('a currency that is given twice is stored once', async () => {
+  const path = `/organizations/${ORGANIZATION}/merchant-accounts/simulator/offers`
+  const { body } = await admin.call('PUT', path, { currencies: ['usd', 'EUR', 'USD'] })
+  assert.deepEqual(body.currencies, ['USD', 'EUR'])
+})
+
 test('people and subscriptions are found by an address with a + that is not encoded', async () => {
   const created_at = '2026-01-01T00:00:00Z'
   const terms = { status: 'active', renews: true, price: 1, currency: 'USD', billing_interval: 'month' }
