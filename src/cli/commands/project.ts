@@ -1,6 +1,7 @@
 // tundish project: creates, lists and limits projects.
 import { type Command, Option } from 'commander'
 import type { App } from '../../app.ts'
+import { checkRateLimit } from '../../core/limits/setting.ts'
 import { listProjects } from '../../core/tenants/listing.ts'
 import { UsageError } from '../../lib/errors.ts'
 import { action } from './command.ts'
@@ -60,12 +61,23 @@ interface Settings {
   currency?: string
 }
 
+/** Checks all options before it sets any, so that a refused command changes nothing. */
 async function set(app: App, id: string, { rateLimit, writePayments, timeZone, currency }: Settings) {
   if ([rateLimit, writePayments, timeZone, currency].every((one) => one === undefined))
     throw new UsageError('Give --rate-limit, --write-payments, --time-zone or --currency.')
+  if (rateLimit !== undefined) checkRateLimit(rateLimit)
   const params = { project_id: id }
   const sentences: string[] = []
   let json = {}
+  // First, because this operation checks its options, and may be refused while an import runs.
+  if (timeZone !== undefined || currency !== undefined) {
+    const body = { ...(timeZone !== undefined && { time_zone: timeZone }), ...(currency !== undefined && { currency }) }
+    const reporting = await runOperation('project', 'setProjectReporting', app, { params, body })
+    json = reporting
+    sentences.push(
+      `Figures of project ${id} are in the time zone ${reporting.time_zone} and in ${reporting.currency}. If they were in others, all days are being computed again.`,
+    )
+  }
   if (rateLimit !== undefined) {
     const limited = await runOperation('project', 'setProjectRateLimit', app, {
       params,
@@ -79,14 +91,6 @@ async function set(app: App, id: string, { rateLimit, writePayments, timeZone, c
     json = { ...json, ...(await runOperation('project', 'setProjectWritePayments', app, { params, body })) }
     const may = body.write_payments ? 'may' : 'may not'
     sentences.push(`Keys of project ${id} ${may} write payments, customers and merchant accounts, within a second.`)
-  }
-  if (timeZone !== undefined || currency !== undefined) {
-    const body = { ...(timeZone !== undefined && { time_zone: timeZone }), ...(currency !== undefined && { currency }) }
-    const reporting = await runOperation('project', 'setProjectReporting', app, { params, body })
-    json = { ...json, ...reporting }
-    sentences.push(
-      `Figures of project ${id} are in the time zone ${reporting.time_zone} and in ${reporting.currency}. If they were in others, all days are being computed again.`,
-    )
   }
   return { json, text: sentences.join('\n') }
 }

@@ -134,6 +134,22 @@ describe('organizations, projects and keys', () => {
     })
   }
 
+  test('project set changes nothing when one of its options is refused', async () => {
+    const before = await json('project', 'show', 'shop')
+    for (const [refused, sentence] of [
+      [['--time-zone', 'typo'], /^time_zone must be a name/],
+      [['--time-zone', 'Europe/Madrid', '--currency', 'XAU'], /^currency must be a currency/],
+    ] as const) {
+      const changed = ['--rate-limit', '7', '--write-payments', 'on']
+      const { code, stderr } = await run('project', 'set', 'shop', ...changed, ...refused)
+      assert.equal(code, 2)
+      assert.match(stderr, sentence)
+    }
+    assert.deepEqual(await json('project', 'show', 'shop'), before)
+    assert.equal((await run('project', 'set', 'shop', '--time-zone', 'Europe/Madrid', '--rate-limit', '0')).code, 2)
+    assert.deepEqual(await json('project', 'show', 'shop'), before)
+  })
+
   test('keys regenerate creates another key, and with an overlap prints until when the old one is valid', async () => {
     const { secret_key: first } = await json('org', 'create', 'rotating')
     const second = await json('keys', 'regenerate', '--yes', '--org', 'rotating')
