@@ -92,7 +92,7 @@ const put = change({
 const SET = `
   update alert_settings s set digest_hour = $2::int, quiet_from = $3, quiet_to = $4,
     digest_day = case when $2::int <= extract(hour from now.local)
-      then greatest(s.digest_day, now.local::date - 1) else least(s.digest_day, now.local::date - 2) end
+      then now.local::date - 1 else least(s.digest_day, now.local::date - 2) end
   from (select db_clock() at time zone time_zone as local from projects where id = $1) now
   where s.project_id = $1`
 

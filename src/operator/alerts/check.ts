@@ -6,7 +6,7 @@ import { type Content, staleContent } from './content.ts'
 import { writeDigest } from './digest.ts'
 import { addMessages } from './queue.ts'
 import { decideRules } from './rules.ts'
-import { readState, type Shared, type State } from './state.ts'
+import { isToDo, readState, type Shared, type State } from './state.ts'
 
 // The hour from which on it is said that the figures of the day before are not complete.
 const STALE_HOUR = 6
@@ -57,7 +57,7 @@ async function addStale(db: Db, { projectId, yesterday }: State, content: Conten
 
 const ADD_STALE = `
   with claimed as (
-    update alert_settings set stale_day = $2::date where project_id = $1 and (stale_day is null or stale_day < $2::date)
+    update alert_settings set stale_day = $2::date where project_id = $1 and ${isToDo('stale_day', '$2::date')}
       and exists (select from alert_rules r where r.project_id = $1 and not r.today) returning 1
   )
   ${addMessages('stale', 'alert', `''`, '$2::date', '$3::jsonb')}`

@@ -7,7 +7,7 @@ import { findingsOf } from '../doctor/kept-findings.ts'
 import { type Content, mrrWithoutLines, nameOf, shown, staleLine, withoutLine } from './content.ts'
 import { addMessages } from './queue.ts'
 import { figureOf, mrrWithout, valueIn } from './rule.ts'
-import type { Shared, State } from './state.ts'
+import { isToDo, type Shared, type State } from './state.ts'
 
 const MAIN: readonly MetricName[] = [
   'revenue',
@@ -31,12 +31,12 @@ export async function writeDigest(app: Shared, state: State): Promise<void> {
 }
 
 const IS_DUE = `
-  select from alert_settings where project_id = $1 and (digest_day is null or digest_day < $2::date)`
+  select from alert_settings where project_id = $1 and ${isToDo('digest_day', '$2::date')}`
 
 const ADD = `
   with claimed as (
     update alert_settings set digest_day = $2::date
-    where project_id = $1 and digest_hour is not null and (digest_day is null or digest_day < $2::date) returning 1
+    where project_id = $1 and digest_hour is not null and ${isToDo('digest_day', '$2::date')} returning 1
   )
   ${addMessages('digest', 'digest', `''`, '$2::date', '$3::jsonb')}`
 

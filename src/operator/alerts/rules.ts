@@ -8,7 +8,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import { ruleContent } from './content.ts'
 import { addMessages } from './queue.ts'
 import { figureOf, isReached, mrrWithout, type Reading, type Rule, valueIn, withoutOf } from './rule.ts'
-import type { Shared, State } from './state.ts'
+import { isToDo, type Shared, type State } from './state.ts'
 
 export async function decideRules({ db }: Shared, state: State): Promise<void> {
   const rows = await db.query(RULES, [state.projectId, state.yesterday, state.today, state.hour])
@@ -33,7 +33,7 @@ export async function decideRules({ db }: Shared, state: State): Promise<void> {
 // A day that was decided is over for a rule, also if the clock is set back.
 const RULES = `
   select id, metric, condition, threshold, today, from_hour, dimension, value, problem, updated_at from alert_rules
-  where project_id = $1 and (checked_day is null or checked_day < case when today then $3::date else $2::date end)
+  where project_id = $1 and ${isToDo('checked_day', 'case when today then $3::date else $2::date end')}
     and (not today or from_hour <= $4) order by id`
 
 const SET_PROBLEM = 'update alert_rules set problem = $3 where project_id = $1 and id = $2'
@@ -61,7 +61,7 @@ const DECIDE = `
     update alert_rules set checked_day = $3::date, last_value = $4::float8::numeric,
       fired_at = case when $5 and exists (
         select from alert_destinations d where d.project_id = $1 and ${receives('alert')}) then db_clock() else fired_at end
-    where project_id = $1 and id = $2 and updated_at = $6::timestamptz and (checked_day is null or checked_day < $3::date)
+    where project_id = $1 and id = $2 and updated_at = $6::timestamptz and ${isToDo('checked_day', '$3::date')}
     returning $5::boolean as is_met
   ), claimed as (select from decided where is_met)
   ${addMessages('rule', 'alert', '$2', '$3::date', '$7::jsonb')}`

@@ -59,6 +59,12 @@ export async function readState(db: Db, projectId: string): Promise<State | unde
 /** SQL: the time zone of a project, whose row is `p`. */
 export const ZONE = 'p.time_zone'
 
+/**
+ * SQL: whether a day is still to do, by the column with the last one that was done. That one may be a day later, because the clock
+ * was set back. One that is later still was done by a clock that was far ahead, and must not end the days before it.
+ */
+export const isToDo = (last: string, day: string) => `(${last} is null or ${last} not between ${day} and ${day} + 1)`
+
 const STATE = `
   select p.name, p.reporting_currency, s.digest_hour, to_char(now.local, 'YYYY-MM-DD') as today, extract(hour from now.local)::int as hour,
     coalesce((least($2::timestamptz, db_clock()) - $3::interval) at time zone ${ZONE} >= date_trunc('day', now.local), false)

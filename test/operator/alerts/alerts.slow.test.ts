@@ -120,6 +120,26 @@ test('a rule that is met sends one message to each destination, once for the day
   assert.equal(receiver.arrivals.length, 4)
 })
 
+test('a clock that was far ahead does not end the alerts and digests of the days before it', async () => {
+  await put('alerts/low', low)
+  await put('alert-settings', { digest_hour: 6 })
+  const ahead = addDays(DAY, 40)
+  await setClock('06:01:00', ahead)
+  await rebuildFigures(server.db, project.id)
+  await again()
+  await setClock('06:01:00')
+  await again()
+  await again()
+  const days = ['alert.rule', 'alert.digest'].map((type) =>
+    arrived('/hook')
+      .map(({ body }) => JSON.parse(body))
+      .filter((one) => one.type === type && one.project_id === project.id)
+      .map(({ day }) => day),
+  )
+  const both = [addDays(ahead, -1), addDays(DAY, -1)]
+  assert.deepEqual(days, [both, both])
+})
+
 test('a threshold is written with all of its digits', async () => {
   await put('alerts/rate', { metric: 'conversion_rate', condition: 'below', threshold: 0.0004 })
   await twice()
