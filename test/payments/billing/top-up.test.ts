@@ -121,6 +121,20 @@ test('charges at most so often a day and a month', async () => {
   await jump('0 days')
 })
 
+test('charges no more often when the clock is set back across midnight', async () => {
+  const user = await shop.customer()
+  await setRule(user, { grants: 1, most_per_day: 1, most_per_month: 9 })
+  const counts: number[] = []
+  for (const interval of ['0 days', '1 day', '0 days', '1 day']) {
+    await setDatabaseClock(server.app.databaseUrl, interval)
+    await again(user)
+    await untilDone()
+    counts.push((await ordersOf(user)).length)
+  }
+  await setDatabaseClock(server.app.databaseUrl, '0 days')
+  assert.deepEqual(counts, [1, 2, 2, 2])
+})
+
 test('processes that find it at the same time charge once', async () => {
   const user = await shop.customer()
   await setRule(user)

@@ -17,8 +17,17 @@ import { unknownCustomer, unknownUnit } from '../credits/calls.ts'
 import { creditsIn, unitIn } from '../credits/requests.ts'
 import { lockAccounts, nameOf } from '../credits/store.ts'
 
+/**
+ * SQL: the first day of the present day or month of UTC. A clock that was set back across its beginning does not begin the one
+ * before again, in which the rule might be used up: what is charged then counts in the later one.
+ */
+export function presentOf(period: 'day' | 'month', at: string): string {
+  const start = `date_trunc('${period}', ${at} at time zone 'UTC')::date`
+  return `(case when t.${period} = ${start} + interval '1 ${period}' then t.${period} else ${start} end)`
+}
+
 const usedOf = (period: 'day' | 'month') =>
-  `case when t.${period} = date_trunc('${period}', db_clock() at time zone 'UTC')::date then t.used_of_${period} else 0 end`
+  `case when t.${period} = ${presentOf(period, 'db_clock()')} then t.used_of_${period} else 0 end`
 
 export const topUpRule = shape('TopUpRule', 't', {
   external_id: text('The customer.', { example: 'ada' }),

@@ -14,6 +14,7 @@ import { topUpSwitchedOff } from '../credits/events.ts'
 import { type Held, lockAccounts } from '../credits/store.ts'
 import { oneOffCharge, readChargeRequest } from '../kinds.ts'
 import { leaseMs } from '../movement/lease.ts'
+import { presentOf } from './rule.ts'
 
 const PAUSE_MS = 1_000
 // Each charges a card, and connections are shared with what callers request.
@@ -140,8 +141,8 @@ const FIND_DUE: Statement = {
     order by t.due_at limit ${MAX_AT_ONCE}`,
 }
 
-const TODAY = `(now.at at time zone 'UTC')::date`
-const THIS_MONTH = `date_trunc('month', now.at at time zone 'UTC')::date`
+const TODAY = presentOf('day', 'now.at')
+const THIS_MONTH = presentOf('month', 'now.at')
 const IS_FULL = (period: 'day' | 'month', start: string) =>
   `(t.${period} = ${start} and t.used_of_${period} >= t.most_per_${period})`
 
