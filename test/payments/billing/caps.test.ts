@@ -76,6 +76,32 @@ test('a period that has passed does not count', async () => {
   assert.deepEqual(await usedOf(shop), [['', 1]])
 })
 
+test('a period that a clock far ahead began does not count; the next one does, because the clock may have been set back', async () => {
+  const shop = await billing.organization()
+  for (const [per, next, far] of [
+    ['day', '1 day', '40 days'],
+    ['week', '7 days', '40 days'],
+    ['month', '1 month', '3 months'],
+  ]) {
+    await cap(shop, 'customer', per!, '', 1)
+    const user = await shop.customer()
+    await shop.charge(user)
+    // What charges leave that are made by a clock so far ahead.
+    const setAhead = (interval: string) =>
+      db.query(
+        `update charge_counters set since = (since at time zone 'UTC' + $3::interval) at time zone 'UTC'
+         where organization_id = $1 and external_id = $2 and per = $4`,
+        [shop.id, user, interval, per!],
+      )
+    await setAhead(next!)
+    refused(await shop.charge(user), reached(`customer would exceed the cap of 1 charges a ${per}`))
+    await setAhead(far!)
+    assert.equal((await shop.charge(user)).body.checkout_status, 'succeeded')
+    refused(await shop.charge(user), reached(`customer would exceed the cap of 1 charges a ${per}`))
+    await db.query('delete from charge_caps where organization_id = $1', [shop.id])
+  }
+})
+
 test('a cap counts what was charged in its period before it was set, and money that was in progress then', async () => {
   const shop = await billing.organization()
   const user = await shop.customer()

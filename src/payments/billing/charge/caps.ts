@@ -41,6 +41,13 @@ const whose = (scope: string) => `case ${scope} when 'customer' then a.external_
 /** SQL: the beginning of the period that contains an instant. */
 const startOf = (per: string, at: string) => `date_trunc(${per}, ${at} at time zone 'UTC') at time zone 'UTC'`
 
+/**
+ * SQL: whether the counter `u` counts the period that begins at `start`. After the clock was set back it may be that of the next one. One
+ * that is later still was begun by a clock that was far ahead, and must not refuse charges until then.
+ */
+const isPresent = (start: string) =>
+  `(u.since between (${start}) and (${start} at time zone 'UTC' + ('1 ' || u.per)::interval) at time zone 'UTC')`
+
 const MAKE = onGivenRows(
   'make counters of charges',
   CHARGE,
@@ -113,7 +120,7 @@ export const CAP = `
       case when k.scope = 'customer' then 0 when k.currency_code = '' then a.charges_before else a.money_before end as before) n
     left join charge_counters u on u.organization_id = k.organization_id and u.external_id = ${whose('k.scope')}
       and u.per = k.per and u.currency_code = k.currency_code
-      and u.since >= ${startOf('k.per', '(select at from now)')}
+      and ${isPresent(startOf('k.per', '(select at from now)'))}
     where a.is_locked and k.organization_id = a.organization_id and k.currency_code in ('', a.currency_code)
       and coalesce(u.used, 0) + n.own + n.before > k.most
     order by cap_alone desc, k.scope, k.per, k.currency_code limit 1) cap on true`
@@ -124,7 +131,8 @@ export const HAS_CAPS = `(select true from charge_caps k where k.organization_id
 /** SQL: a common table expression that counts the orders of `made`, by what was `judged` of them at `now`. */
 export const COUNTED = `counted as (
   update charge_counters u set
-    used = case when u.since >= s.since then u.used else 0 end + s.n, since = greatest(u.since, s.since)
+    used = case when ${isPresent('s.since')} then u.used else 0 end + s.n,
+    since = case when ${isPresent('s.since')} then u.since else s.since end
   from (
     select k.organization_id, ${whose('k.scope')} as external_id, k.per, k.currency_code,
       ${startOf('k.per', 'now.at')} as since, sum(case k.currency_code when '' then 1 else a.amount end) as n
