@@ -6,6 +6,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { Client } from '../../lib/pg/client.ts'
 import { COPY_NULL, copyText } from '../../lib/pg/copy-text.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
+import { connectionOf } from '../../lib/pg/hosts.ts'
 import { type Column, type ColumnType, TABLES, type Table } from './tables.ts'
 import {
   beginAgain,
@@ -79,7 +80,7 @@ export function postgresTarget(url: string): Target {
 }
 
 function clientFor(url: string): pg.Client {
-  const client = new Client({ connectionString: url, application_name: 'tundish sync' })
+  const client = new Client({ ...connectionOf(url), application_name: 'tundish sync' })
   // A connection that breaks between two statements fails the next one; without a listener the program would end here.
   client.on('error', () => {})
   return client

@@ -58,11 +58,18 @@ function hostIn(text: string): Host {
   return { host, port: Number(port ?? DEFAULT_PORT) }
 }
 
+/** The address with the mode that its `sslmode` means: `pg` warns of the weaker names, because they are to mean less once. */
+export function withMeantMode(address: string): string {
+  if (address.includes('uselibpqcompat=')) return address
+  return address.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|#|$)/, '$1verify-full')
+}
+
 /** Creates the socket of a connection. `pg` calls it with its settings as the only argument. */
 export type MakeSocket = (config?: unknown, options?: SocketConstructorOpts) => Socket
 
 /** The configuration for this address: its only host, or a socket that finds the host for each connection. */
-export function connectionOf(address: string): { connectionString: string; stream?: MakeSocket } {
+export function connectionOf(given: string): { connectionString: string; stream?: MakeSocket } {
+  const address = withMeantMode(given)
   const list = readHosts(address)
   if (!list) return { connectionString: address }
   const choose = cachedFor(CACHED_MS, () => findHost(list))

@@ -1,8 +1,13 @@
 // PostgreSQL's pg_dump and pg_restore: finds them, runs them, and reports their errors.
 import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getCACertificates } from 'node:tls'
 import type pg from 'pg'
 import { run } from '../../lib/embedded/account.ts'
 import { Refusal } from '../../lib/errors.ts'
+import { withMeantMode } from '../../lib/pg/hosts.ts'
 import type { Session } from './session.ts'
 
 export type Tool = 'pg_dump' | 'pg_restore'
@@ -19,12 +24,24 @@ export async function dump(session: Session, snapshot: string, fd: number, signa
   const leaveOut = ['--no-owner', '--no-privileges', '--no-unlogged-table-data']
   // Without an encoding it would be that of the role, and `load` reads UTF-8.
   const form = ['--format=custom', '--encoding=UTF8']
-  const program = spawn('pg_dump', [...form, ...leaveOut, '--no-password', `--snapshot=${snapshot}`], {
-    env: { ...environment(), ...connection(session) },
-    stdio: ['ignore', fd, 'pipe'],
-    signal,
-  })
-  await ended('pg_dump', program)
+  const settings = connection(session)
+  const lacksAuthorities = settings['PGSSLMODE'] === 'verify-full' && settings['PGSSLROOTCERT'] === undefined
+  const folder = lacksAuthorities && (await mkdtemp(join(tmpdir(), 'tundish-')))
+  try {
+    // libpq knows no authorities without a file: those that Node trusts.
+    if (folder) {
+      settings['PGSSLROOTCERT'] = join(folder, 'authorities.pem')
+      await writeFile(settings['PGSSLROOTCERT'], getCACertificates('default').join('\n'))
+    }
+    const program = spawn('pg_dump', [...form, ...leaveOut, '--no-password', `--snapshot=${snapshot}`], {
+      env: { ...environment(), ...settings },
+      stdio: ['ignore', fd, 'pipe'],
+      signal,
+    })
+    await ended('pg_dump', program)
+  } finally {
+    if (folder) await rm(folder, { recursive: true, force: true })
+  }
 }
 
 /** The data of an archive as a SQL script. Rejects at its end when the program failed. */
@@ -53,7 +70,7 @@ function connection({ client, url }: Session): Record<string, string> {
     PGDATABASE: database,
     PGAPPNAME: 'tundish backup',
   }
-  const parameters = new URLSearchParams(/\?.*$/.exec(url)?.[0])
+  const parameters = new URLSearchParams(/\?.*$/.exec(withMeantMode(url))?.[0])
   for (const name of ['sslmode', 'sslrootcert', 'sslcert', 'sslkey']) {
     // pg's "no-verify" is libpq's "require".
     settings[`PG${name.toUpperCase()}`] = parameters.get(name)?.replace('no-verify', 'require')

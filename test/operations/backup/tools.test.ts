@@ -8,6 +8,7 @@ import { newOwner, run } from '../../../src/lib/embedded/account.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
 import { migrate } from '../../../src/lib/pg/migrate.ts'
 import { toolVersion } from '../../../src/operations/backup/tools.ts'
+import { openTlsProxy } from '../../lib/pg/tls-proxy.ts'
 import { tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { contents, fill, type Installation, install, kept } from './installations.ts'
@@ -91,6 +92,23 @@ describe('with pg_dump on the PATH', { skip }, () => {
     assert.deepEqual([code, JSON.parse(stdout).format], [0, 'tundish'])
     const both = await source.run('backup', '-', '--format', 'postgresql')
     assert.equal(both.code, 2)
+  })
+
+  test('a certificate that Node trusts needs no sslrootcert, whatever name verify-full has, and nothing warns', async () => {
+    const proxy = await openTlsProxy(source.env.DATABASE_URL!)
+    try {
+      const authority = new URL(proxy.url()).searchParams.get('sslrootcert')!
+      for (const mode of ['verify-full', 'require', 'prefer']) {
+        const address = proxy.untrustedUrl.replace('verify-full', mode)
+        const env = { ...source.env, DATABASE_URL: address, NODE_EXTRA_CA_CERTS: authority }
+        const path = join(target.folder, `${mode}.backup`)
+        const { code, stdout, stderr } = await tundish(['backup', path, '--json'], env)
+        assert.deepEqual([code, stderr], [0, ''], mode)
+        assert.equal(JSON.parse(stdout).format, 'postgresql')
+      }
+    } finally {
+      await proxy.close()
+    }
   })
 
   test('an older pg_dump than the server is left alone', async () => {
