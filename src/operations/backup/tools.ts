@@ -1,6 +1,7 @@
 // PostgreSQL's pg_dump and pg_restore: finds them, runs them, and reports their errors.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { getCACertificates } from 'node:tls'
@@ -59,12 +60,17 @@ export async function* readArchive(path: string, signal: AbortSignal): AsyncGene
   await done
 }
 
+type Connected = pg.Client & { connection: { stream: Socket } }
+
 /** The address as environment variables, so that no list of processes shows the password. */
 function connection({ client, url }: Session): Record<string, string> {
-  const { host, port, user, password, database } = client as unknown as pg.Client
+  const { host, port, user, password, database, connection } = client as unknown as Connected
+  // The server of the snapshot, which is the first of several hosts until a failover.
+  const { remoteAddress, remotePort } = connection.stream
   const settings: Record<string, string | number | null | undefined> = {
     PGHOST: host,
-    PGPORT: port,
+    PGHOSTADDR: remoteAddress,
+    PGPORT: remotePort ?? port,
     PGUSER: user,
     PGPASSWORD: password,
     PGDATABASE: database,

@@ -11,6 +11,7 @@ import { toolVersion } from '../../../src/operations/backup/tools.ts'
 import { openTlsProxy } from '../../lib/pg/tls-proxy.ts'
 import { tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
+import { openProxy } from '../../support/proxy.ts'
 import { contents, fill, type Installation, install, kept } from './installations.ts'
 
 const version = await toolVersion('pg_dump')
@@ -108,6 +109,20 @@ describe('with pg_dump on the PATH', { skip }, () => {
       }
     } finally {
       await proxy.close()
+    }
+  })
+
+  test('of several hosts, the one that is the primary is dumped, not the first', async () => {
+    const proxy = await openProxy(source.env.DATABASE_URL!)
+    try {
+      const address = `${proxy.url.replace('@', '@127.0.0.1:1,')}?target_session_attrs=read-write`
+      const env = { ...source.env, DATABASE_URL: address }
+      const path = join(target.folder, 'hosts.backup')
+      const { code, stdout, stderr } = await tundish(['backup', path, '--json'], env)
+      assert.deepEqual([code, stderr], [0, ''])
+      assert.equal(JSON.parse(stdout).format, 'postgresql')
+    } finally {
+      await proxy.cut()
     }
   })
 
