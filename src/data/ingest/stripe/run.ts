@@ -41,8 +41,8 @@ const fromTheStart = () => ({ step: FIRST_STEP, after: null, tally: emptyTally()
 export class Stopped extends Error {}
 
 /**
- * Runs an import from its saved state, and returns when it is done; with `follow` only after the signal. The state is saved
- * after each batch: an import that was killed repeats at most one batch.
+ * Runs an import from its saved state, and returns when it is done; with `follow` only after the signal, also during a call.
+ * Throws if the signal comes before. The state is saved after each batch: an import that was killed repeats at most one batch.
  */
 export async function runImport(
   app: Shared,
@@ -57,6 +57,7 @@ export async function runImport(
     await catchUp(run)
     return state
   } catch (error) {
+    if (options.signal.aborted && state.status === 'following') return state
     if (error instanceof Refusal && !(error instanceof Interrupted) && !options.signal.aborted) {
       Object.assign(state, failureOf(state, error))
       await saveState(held.query, state).catch(() => {})

@@ -125,6 +125,21 @@ test('a schedule that is made or released there has its subscription read again'
   await following
 })
 
+test('following ends with the signal, also while a call to Stripe is repeated', async () => {
+  const { simulator } = all
+  const controller = new AbortController()
+  const statuses: string[] = []
+  const onProgress = ({ status }: { status: string }) => void statuses.push(status)
+  const following = all.run(project, { follow: true }, { signal: controller.signal, onProgress })
+  await until('the lists', () => statuses.includes('following'))
+  await simulator.control('/faults', { method: 'GET', path: '/v1/events', kind: 'error_before', times: 1000 })
+  const calls = await simulator.calls()
+  await until('a call that fails', async () => (await simulator.calls()) > calls)
+  controller.abort()
+  assert.equal((await following).status, 'following')
+  await simulator.control('/faults/clear')
+})
+
 test('changes while no process follows are imported later', async () => {
   const { stripe } = all
   const { customer } = await savedCard(stripe)
