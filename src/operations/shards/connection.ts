@@ -17,7 +17,7 @@ import type { TenantTable } from './tenant-tables.ts'
 
 export interface Connection {
   shard: Shard
-  /** Differs for each database, whatever its address is in the settings. */
+  /** Identifies the database: two addresses of one database have the same. */
   database: string
   client: pg.Client
   query: Query

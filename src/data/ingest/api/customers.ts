@@ -108,7 +108,7 @@ export async function nameCustomers(
   target: Target,
   customers: Customers,
   payments: Line[],
-  owners: Owners,
+  owners: Owners = new Map(),
 ): Promise<{ lines: Line[]; unknown: number }> {
   const column = (name: string) => payments.map(({ data }) => textOf(data[name]) ?? null)
   const rows = await db.query(

@@ -51,13 +51,7 @@ export async function prepare(storing: Storing, piece: Piece): Promise<Converted
   if (storing.owners) noteOwners(storing.owners, lines)
   const payments = lines.filter(({ record }) => record === 'payment')
   if (payments.length === 0) return all
-  const { lines: links, unknown } = await nameCustomers(
-    app,
-    state,
-    storing.customers,
-    payments,
-    storing.owners ?? new Map(),
-  )
+  const { lines: links, unknown } = await nameCustomers(app, state, storing.customers, payments, storing.owners)
   if (unknown > 0) notes.unnamed = (notes.unnamed ?? 0) + unknown
   for (const line of links) all.push({ lines: [line] })
   return all
