@@ -7,7 +7,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { readConfig } from '../../../src/config.ts'
-import { CTRL_C, freePort, noTerminal, openTerminal, tundish } from '../../support/cli.ts'
+import { CTRL_C, noTerminal, openTerminal, tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { titled } from '../../support/titled.ts'
@@ -44,7 +44,7 @@ describe('a start', () => {
   })
 
   test('1 for a demo that cannot be made: nothing keeps the program', async () => {
-    const env = { DATA_DIR: join(folder, 'other'), PORT: String(await freePort()) }
+    const env = { DATA_DIR: join(folder, 'other'), PORT: '0', ADMIN_PORT: '0' }
     await tundish(['org', 'create', 'other'], env)
     await tundish(['project', 'create', 'demo', '--org', 'other'], env)
     const { code, stderr } = await tundish(['serve', '--demo'], env)
