@@ -9,7 +9,7 @@ import { storedOf } from './context.ts'
 import { storedFees } from './fees.ts'
 import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
-import { EVENTS, failureOf, runImport, Stopped } from './run.ts'
+import { EVENTS, failureOf, runImport, type Seen, Stopped } from './run.ts'
 import { secondsOf } from './since.ts'
 import { NotPermitted as ListNotPermitted, type SourceOptions, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
@@ -28,14 +28,17 @@ const AT_ONCE = 2
  */
 export function carryOutImports(app: Shared): () => Promise<void> {
   const running = new Map<string, Promise<void>>()
+  const seen = new Map<string, Seen>()
   const options = { pauseMs: PAUSE_MS, failure: 'Looking for imports from Stripe failed.' }
   const stop = repeat(app, options, async (signal) => {
     for (const state of await backgroundStates(app.db.query)) {
       const name = JSON.stringify([state.organizationId, state.projectId, state.merchantId])
       if (running.size >= AT_ONCE || running.has(name)) continue
+      const events: Seen = seen.get(name) ?? new Map()
+      seen.set(name, events)
       running.set(
         name,
-        carryOut(app, state, signal).finally(() => running.delete(name)),
+        carryOut(app, state, events, signal).finally(() => running.delete(name)),
       )
     }
   })
@@ -46,7 +49,7 @@ export function carryOutImports(app: Shared): () => Promise<void> {
 }
 
 /** Continues an import, unless another process does. Never rejects. */
-async function carryOut(app: Shared, due: ImportState, signal: AbortSignal): Promise<void> {
+async function carryOut(app: Shared, due: ImportState, seen: Seen, signal: AbortSignal): Promise<void> {
   const about = { project: due.projectId, merchant_account: due.merchantId }
   try {
     const held = await holdImport(app.db, due)
@@ -54,7 +57,7 @@ async function carryOut(app: Shared, due: ImportState, signal: AbortSignal): Pro
     try {
       const state = await findState(held.query, due)
       if (state?.background && ['waiting', 'running', 'following'].includes(state.status))
-        await goOn(app, held, state, signal).catch((error) => giveUp(held, state, error, signal))
+        await goOn(app, held, state, seen, signal).catch((error) => giveUp(held, state, error, signal))
     } finally {
       await held.release()
     }
@@ -65,12 +68,12 @@ async function carryOut(app: Shared, due: ImportState, signal: AbortSignal): Pro
   }
 }
 
-async function goOn(app: Shared, held: Held, state: ImportState, signal: AbortSignal): Promise<void> {
+async function goOn(app: Shared, held: Held, state: ImportState, seen: Seen, signal: AbortSignal): Promise<void> {
   const about = { project: state.projectId, merchant_account: state.merchantId }
   const onRejected = (line: string) => app.log.warn({ ...about, object: line }, 'A change at Stripe was not imported.')
   const provider = await app.providers.of(state.organizationId, 'stripe', state.merchantId)
   const source = await openSource(app, state, signal, provider?.takeTurn?.bind(provider))
-  await runImport(app, held, source, state, { signal, once: true, onRejected }).finally(() => source.close())
+  await runImport(app, held, source, state, { signal, once: true, seen, onRejected }).finally(() => source.close())
 }
 
 /** Whether an import ended without a failure: by a lost or frozen connection to the database, or by a stop. */

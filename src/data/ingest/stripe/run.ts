@@ -23,7 +23,12 @@ export interface RunOptions {
   pollMs?: number
   /** Looks for events once, and leaves following to a later run. */
   once?: boolean
+  /** The events that earlier runs of the import have read. */
+  seen?: Seen
 }
+
+/** The ids of events that may be listed again, and when they were created, in seconds. */
+export type Seen = Map<string, number>
 
 /** The step after all lists: imports changes since the start, and with `follow` all later changes. */
 export const EVENTS = 'events'
@@ -32,7 +37,6 @@ const BATCH = 500
 const POLL_MS = 2000
 // Stripe may list an event some moments after newer ones; seen events are skipped.
 const OVERLAP_SECONDS = 120
-const MAX_SEEN = 100_000
 
 export const FIRST_STEP = STEPS[0]!.name
 const fromTheStart = () => ({ step: FIRST_STEP, after: null, tally: emptyTally() })
@@ -131,7 +135,7 @@ async function* batches<T>(pages: AsyncIterable<T[]>): AsyncGenerator<T[]> {
 async function catchUp(run: Run): Promise<void> {
   const { app, state, options } = run
   const { follow } = state.options
-  const seen = new Set<string>()
+  const { seen = new Map() } = options
   for (let first = true; ; first = false) {
     await readEvents(run, seen)
     if (!follow) return save(run, { status: 'done', error: null })
@@ -151,7 +155,7 @@ interface Noted {
 }
 
 /** Reads events, newest first, until a page has only seen ones. */
-async function readEvents(run: Run, seen: Set<string>): Promise<void> {
+async function readEvents(run: Run, seen: Seen): Promise<void> {
   const { app, source, state, options } = run
   const from = Math.floor(Date.parse(state.eventsSince) / 1000)
   const fresh: Noted[] = []
@@ -164,10 +168,11 @@ async function readEvents(run: Run, seen: Set<string>): Promise<void> {
   if (fresh.length === 0) return
   const changed = fresh.flatMap((event) => event.changed)
   await refresh(app, { ...contextOf(run), tally: emptyTally() }, changed, options.signal)
-  if (seen.size > MAX_SEEN) seen.clear()
-  for (const { id } of fresh) seen.add(id)
+  for (const { id, created } of fresh) seen.set(id, created)
   const times = fresh.map((one) => one.created).filter((createdS) => Number.isSafeInteger(createdS))
-  await save(run, { eventsSince: new Date(Math.max(from, ...times) * 1000).toISOString() })
+  const newest = times.reduce((one, other) => Math.max(one, other), from)
+  for (const [id, created] of seen) if (created < newest - OVERLAP_SECONDS) seen.delete(id)
+  await save(run, { eventsSince: new Date(newest * 1000).toISOString() })
 }
 
 async function save(run: Run, change: Partial<ImportState>): Promise<void> {

@@ -11,6 +11,7 @@ import { startAdmin } from '../../../support/admin.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../../support/events.ts'
 import { openStripeSimulator, savedCard, TEST_KEY } from '../../../support/simulators.ts'
 import { until } from '../../../support/time.ts'
+import { serveInPlace } from './stripe-imports.ts'
 
 const MERCHANT = 'main'
 const simulator = await openStripeSimulator({ demoCustomers: 30 })
@@ -173,6 +174,28 @@ test('an outage of Stripe does not end an import that follows an account, and is
   await until('the new customer', async () => (await profile(customer)) !== undefined)
   await until('no error', async () => (await admin.call('GET', path('outage'))).body.error === null)
   await admin.call('DELETE', path('outage'))
+})
+
+test('an account without new events is asked for events alone', async (t) => {
+  const read: string[] = []
+  const stripeApiUrl = await serveInPlace(t, async (request, response) => {
+    read.push(request.url!)
+    const { authorization = '' } = request.headers
+    const passed = await fetch(simulator.url + request.url, { headers: { authorization } })
+    response.writeHead(passed.status, { 'content-type': 'application/json' })
+    response.end(await passed.text())
+  })
+  await connect('quiet', TEST_KEY)
+  await admin.call('POST', path('quiet'), { follow: true })
+  const { clock, config } = events.app
+  const impatient = { ...clock, sleep: (ms: number, signal?: AbortSignal) => clock.sleep(Math.min(ms, 10), signal) }
+  t.after(carryOutImports({ ...events.app, clock: impatient, config: { ...config, stripeApiUrl } }))
+  await until('everything read', async () => (await status('quiet')) === 'following')
+  const { customer } = await savedCard(simulator.client())
+  await until('the new customer', async () => (await profile(customer)) !== undefined)
+  const isQuiet = () => read.slice(-3).every((url) => url.startsWith('/v1/events?'))
+  await until('nothing else to be read', isQuiet)
+  await admin.call('DELETE', path('quiet'))
 })
 
 test('an import whose connection is lost during a commit is continued', async () => {
