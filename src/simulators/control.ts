@@ -17,6 +17,7 @@ const bodies = {
     kind: Type.Union([...troubles, ...refusals].map((kind) => Type.Literal(kind))),
     ms: Type.Optional(Milliseconds),
     times: Type.Optional(Type.Integer({ minimum: 1 })),
+    permission: Type.Optional(Type.String()),
   }),
   events: Type.Object({
     copies: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 })),

@@ -32,6 +32,8 @@ export interface Fault {
     | 'in_use'
     | 'forbidden'
   ms: number
+  /** That the key lacks, for `forbidden`. */
+  permission?: string
   /** Only on the first call of this stage for a payment. */
   once: boolean
 }

@@ -79,7 +79,7 @@ export class StripeDialect extends ProviderDialect<State, Asked, Delivery> imple
       if (other !== undefined && call.path === '/v1/account') return { status: 200, body: accountOf(other) }
       const fault = this.faults.of(this, call, key)
       if (fault?.kind === 'drop_before') return 'dropped'
-      if (fault?.kind === 'forbidden') throw forbidden()
+      if (fault?.kind === 'forbidden') throw forbidden(fault.permission)
       if (fault?.kind === 'busy') throw unavailable(429)
       if (fault?.kind === 'locked') throw unavailable(429, 'lock_timeout')
       if (fault?.kind === 'in_use' || (key && this.running.has(key))) throw unavailable(409)

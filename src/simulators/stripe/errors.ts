@@ -37,9 +37,10 @@ export function missing(kind: string, id: string, param: string, status: number)
   return new StripeError(status, { type: 'invalid_request_error', code: 'resource_missing', message, param })
 }
 
-/** The error of a restricted key without the permission. */
-export function forbidden(): StripeError {
-  const message = 'The provided key does not have the required permissions for this endpoint.'
+/** The error of a restricted key without the permission, which Stripe names. */
+export function forbidden(permission?: string): StripeError {
+  const named = permission ? ` Having the '${permission}' permission would allow this request to continue.` : ''
+  const message = `The provided key does not have the required permissions for this endpoint.${named}`
   return new StripeError(403, { type: 'invalid_request_error', message })
 }
 

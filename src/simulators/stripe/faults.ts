@@ -5,13 +5,13 @@ import type { Fault, Stage } from './cards.ts'
 import { idOf } from './payment-intents.ts'
 import { behaviourOf } from './payment-methods.ts'
 
-export type OrderedFault = Ordered & Pick<Fault, 'kind' | 'ms'>
+export type OrderedFault = Ordered & Pick<Fault, 'kind' | 'ms' | 'permission'>
 
 export class Faults extends OrderedFaults<OrderedFault> {
   readonly #met = new Set<string>()
 
   /** @param key the idempotency key: a payment that is being created has no id yet */
-  of(dialect: Dialect, call: Call, key: string | undefined): Pick<Fault, 'kind' | 'ms'> | undefined {
+  of(dialect: Dialect, call: Call, key: string | undefined): Pick<Fault, 'kind' | 'ms' | 'permission'> | undefined {
     return this.take(call) ?? this.#ofCard(dialect, call, key)
   }
 

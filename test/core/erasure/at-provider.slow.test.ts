@@ -99,6 +99,18 @@ test('a provider that fails is asked again, until it is done', async () => {
   assert.ok(Number(row!.attempts) >= 2, row!.attempts!)
 })
 
+test('the receipt names the permission that a restricted key lacks', async (t) => {
+  t.after(() => stripe.control('/faults/clear'))
+  await set('on')
+  const { profileId } = await person()
+  const forbidden = { kind: 'forbidden', permission: 'rak_customer_write', times: 1000 }
+  await stripe.control('/faults', { method: 'POST', path: '/v1/customers/.*', ...forbidden })
+  await erase(profileId)
+  const why = async () => (await receipt(profileId)).body.at_provider[0]?.['why']
+  await until('an attempt', async () => Boolean(await why()))
+  assert.equal(await why(), 'the key lacks the permission "rak_customer_write"')
+})
+
 for (const [how, method] of [
   ['on', 'POST'],
   ['delete', 'DELETE'],

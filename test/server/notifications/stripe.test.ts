@@ -198,3 +198,20 @@ test('a notification that cannot be handled does not hold up older ones, and is 
   await readNow()
   await until('the dispute to be found', async () => !(await isActive(disputed.user)))
 })
+
+test('notifications of cards that the key may not read do not hold up older ones', async () => {
+  await setup.stripe.control('/events', { isOff: true })
+  const refunded = await charged()
+  await setup.stripe.control('/refunds', { charge: refunded.charge })
+  const forbidden = { kind: 'forbidden', permission: 'rak_payment_method_read', times: 1000 }
+  const cards = await Promise.all(Array.from({ length: 6 }, () => setup.account.customerWithCard()))
+  for (const { payment_method } of cards)
+    await setup.stripe.control(`/payment_methods/${payment_method}/renew`, RENEWED)
+  await setup.stripe.control('/faults', { method: 'GET', path: '/v1/payment_methods/.*', ...forbidden })
+  await readNow()
+  await until('the refund to be found', async () => !(await isActive(refunded.user)))
+  await untilRead()
+  await setup.stripe.control('/faults/clear')
+})
+
+const RENEWED = { last4: '1881', exp_month: 3, exp_year: 2041 }

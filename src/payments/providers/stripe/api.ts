@@ -1,8 +1,8 @@
 // Calls Stripe's API: form-encoded bodies, a pinned API version, idempotency keys, and paginated lists.
 import { encodeForm, type FormValue } from '../../../lib/http/form.ts'
-import { ProviderError } from '../provider.ts'
+import { NotPermitted, ProviderError } from '../provider.ts'
 import { fieldsOf, requireOwnError, TooLong, Transport } from '../transport.ts'
-import { notPermitted } from './permissions.ts'
+import { notPermitted, permissionIn } from './permissions.ts'
 
 export type Fields = Record<string, unknown>
 export type Params = { readonly [name: string]: FormValue | undefined }
@@ -159,8 +159,13 @@ export async function* eachItem(page: (after: string | undefined) => Promise<Pag
   } while (after !== undefined)
 }
 
-/** The error for an unusable response: its status and Stripe's code, but not Stripe's message, which may contain customer ids. */
+/**
+ * The error for an unusable response: the permission that the key lacks, or its status and Stripe's code, but not Stripe's message,
+ * which may contain customer ids.
+ */
 export function responseError(status: number, error: Fields): ProviderError {
+  const permission = status === 403 ? permissionIn(error) : undefined
+  if (permission !== undefined) return new NotPermitted(permission)
   const code = [error['code'], error['type']].find((word) => typeof word === 'string')
   return new ProviderError(`returned status ${status}${code ? ` ${code}` : ''}`)
 }
