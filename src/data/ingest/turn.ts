@@ -5,12 +5,21 @@ import type { Query } from '../../lib/pg/types.ts'
 
 // Next to the classes of the other advisory locks; see session.ts.
 const LOCK_CLASS = 7487
+// PostgreSQL frees the turn of a process that has been frozen, or cut off from the network, for this long.
+const FROZEN_MS = 60_000
 
 /** Takes the turn of this name on a connection of the caller; returns whether it was free. */
 export async function tryTurn(query: Query, name: string): Promise<boolean> {
-  await query(`select set_config('idle_session_timeout', '0', false)`)
+  await query(`select set_config('idle_session_timeout', '${FROZEN_MS}', false)`)
   await endWithClient(query)
-  return isTaken(query, 'pg_try_advisory_lock', name)
+  const isMine = await isTaken(query, 'pg_try_advisory_lock', name)
+  if (isMine) stayAwake(query)
+  return isMine
+}
+
+/** Keeps the connection from being idle until it is closed. */
+function stayAwake(query: Query): void {
+  const timer = setInterval(() => query('select 1').catch(() => clearInterval(timer)), FROZEN_MS / 4).unref()
 }
 
 /** The same until the end of the transaction. */

@@ -11,6 +11,7 @@ import { spawnTundish } from '../../../support/cli.ts'
 import { temporaryFolder } from '../../../support/folder.ts'
 import type { Project } from '../../../support/imports.ts'
 import { TEST_KEY } from '../../../support/simulators.ts'
+import { until } from '../../../support/time.ts'
 import {
   accountFees,
   accountSums,
@@ -39,8 +40,8 @@ const commandFor = ({ id, organizationId }: Project) => [
   ...['import', 'stripe', '--json', '--org', organizationId, '--project', id, '--key-file', join(folder, 'key')],
 ]
 
-function start(project: Project) {
-  return spawnTundish(commandFor(project), env, ['ignore', 'pipe', 'inherit'])
+function start(project: Project, stderr: 'inherit' | 'ignore' = 'inherit') {
+  return spawnTundish(commandFor(project), env, ['ignore', 'pipe', stderr])
 }
 
 /** Runs the command to its end, and returns its report. */
@@ -84,4 +85,26 @@ test('at once, and killed twenty times: the same records, and the sums of the ac
     assert.deepEqual(await reportedFees(all, project, env['MASTER_KEY']), fees)
   }
   assert.deepEqual(await recordsOf(killed), await recordsOf(whole))
+})
+
+test('a process that is frozen does not keep its import from another one', { timeout: 600_000 }, async (t) => {
+  const project = await all.imports.project()
+  const frozen = start(project)
+  t.after(() => frozen.kill('SIGKILL'))
+  const report = text(frozen.stdout!)
+  const isBegun = () =>
+    all.imports.rows(`select from stripe_imports where project_id = $1 and (tally ->> 'read')::int > 0`, [project.id])
+  await until('the import to begin', async () => (await isBegun()).length > 0)
+  frozen.kill('SIGSTOP')
+  const isImported = async () => {
+    const child = start(project, 'ignore')
+    child.stdout!.resume()
+    const [code] = await once(child, 'exit')
+    return code === 0
+  }
+  await until('another process to import', isImported, 400_000)
+  frozen.kill('SIGCONT')
+  const [code] = await once(frozen, 'exit')
+  assert.deepEqual([code, await report], [1, ''])
+  assert.deepEqual(await storedSums(all, project), account)
 })
