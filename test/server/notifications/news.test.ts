@@ -33,8 +33,12 @@ describe('a notification that arrives during a look-up', () => {
     await untilHandled()
     // Another process is looking. Stripe tells it that the refund is pending, and a moment later it is not.
     const { db } = setup.billing
-    const found = await refundsInProgress.find(db.query, refund_id)
-    const taken = await refundsInProgress.take(db, found!, DAY_S * 1000)
+    let taken: Awaited<ReturnType<typeof refundsInProgress.take>>
+    await until('no look to be under way', async () => {
+      const found = await refundsInProgress.find(db.query, refund_id)
+      taken = await refundsInProgress.take(db, found!, DAY_S * 1000)
+      return taken !== undefined
+    })
     await setup.stripe.control('/clock', { advance_ms: 2 * MINUTE_MS })
     await untilHandled()
     assert.equal((await refundsInProgress.find(db.query, refund_id))!.status, 'processing')
