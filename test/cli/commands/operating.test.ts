@@ -117,9 +117,10 @@ test('webhook listen ends with a sentence at the first event that no key of the 
   await json('keys', 'revoke', data[0].id, '--project', 'keyless')
   const listener = spawnTundish(['webhook', 'listen', '--project', 'keyless', '--forward-to', receiver.url], env)
   const stderr = text(listener.stderr)
+  const ended = once(listener, 'exit')
   await once(listener.stdout, 'data')
   await events.event({}, 'keyless')
-  assert.deepEqual(await once(listener, 'exit'), [1, null])
+  assert.deepEqual(await ended, [1, null])
   assert.match(
     await stderr,
     /^The project "keyless" has no full key, so its webhooks cannot be signed: "tundish keys create/,
