@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { BASICS, insert } from '../../support/data.ts'
+import { untilLocked } from '../../support/database.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { openProxy } from '../../support/proxy.ts'
 import { startTestServer } from '../../support/server.ts'
@@ -60,7 +61,7 @@ describe('without its database', () => {
     try {
       await client.query('begin; lock table funnels')
       const waiting = project.get('/funnels')
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      await untilLocked(server.db.query)
       await server.db.query(
         `select pg_terminate_backend(pid) from pg_stat_activity
          where datname = current_database() and wait_event_type = 'Lock'`,
