@@ -12,7 +12,9 @@ import { zipOf } from './zip.ts'
 
 let respond: (arrival: Arrival, response: ServerResponse) => number | undefined
 
-const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10)
+// The days stay the same when one begins during the tests.
+const BEGUN = Date.now()
+const daysAgo = (days: number) => new Date(BEGUN - days * 86_400_000).toISOString().slice(0, 10)
 
 /** The XML of the European Central Bank: eurofxref-daily.xml with one day, eurofxref-hist-90d.xml with many. */
 const xml = (days: Record<string, Record<string, string>>) => `<?xml version="1.0" encoding="UTF-8"?>
