@@ -163,7 +163,7 @@ test('an outage of Stripe does not end an import that follows an account, and is
   const findOutage = async () => (await checkImports(db)).find(({ message }) => message.includes(' outage '))
   await until('everything read', async () => (await status('outage')) === 'following')
   assert.equal(await findOutage(), undefined)
-  await simulator.control('/faults', { method: 'GET', path: '/v1/events', kind: 'error_before', times: 1000 })
+  await simulator.control('/faults', { method: 'GET', path: '/v1/events', kind: 'error_before', times: 1_000_000 })
   await until('the outage', async () => (await admin.call('GET', path('outage'))).body.error !== null)
   const finding = await findOutage()
   assert.equal(finding?.level, 'warning')
