@@ -27,8 +27,7 @@ const MARK_ALL = `insert into figure_marks (project_id, family, day) values ($1,
 /** Computes figures as the server's background work does, until the condition holds. */
 async function follow(condition: () => Promise<boolean>): Promise<void> {
   const stop = followFigures(dashboard.server.app)
-  await until('figures', condition)
-  await stop()
+  await until('figures', condition).finally(stop)
 }
 
 async function figures(projectId: string) {
