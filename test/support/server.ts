@@ -205,7 +205,7 @@ export function sendBytes(url: string, bytes: string | Buffer): Promise<string> 
   return new Promise((resolve, reject) => {
     let response = ''
     const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(bytes))
-    socket.setTimeout(5000, () => socket.destroy(new Error('The server neither ended the connection nor answered.')))
+    socket.setTimeout(30_000, () => socket.destroy(new Error('The server neither ended the connection nor answered.')))
     socket.on('data', (chunk) => {
       response += chunk
     })

@@ -57,7 +57,7 @@ describe('a connection', { timeout: 60_000 }, () => {
     const response = await new Promise<string>((resolve, reject) => {
       let text = ''
       const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true }, () => socket.end(bytes))
-      socket.setTimeout(10_000, () => socket.destroy(new Error('no response')))
+      socket.setTimeout(30_000, () => socket.destroy(new Error('no response')))
       socket.on('data', (chunk) => (text += chunk)).on('error', reject)
       socket.on('end', () => resolve(text))
     })
