@@ -1,6 +1,7 @@
 // Parses the bodies of forms, and refuses forms that were not sent from the dashboard's own pages.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../../lib/errors.ts'
+import { type Html, html } from './html.ts'
 import { withIsoDays } from './typed-days.ts'
 
 const MAX_FORM_BYTES = 64 * 1024
@@ -44,4 +45,16 @@ export const formOf = ({ body }: FastifyRequest): URLSearchParams => {
   if (body instanceof URLSearchParams)
     for (const [name, value] of body) form.append(name, name === EXACT ? value : value.trim())
   return withIsoDays(form)
+}
+
+export const SHOWN = 'shown'
+
+/** The field with the values that a form of settings shows. */
+export const shownField = (values: Record<string, string>): Html =>
+  html`<input type="hidden" name="${SHOWN}" value="${new URLSearchParams(values).toString()}">`
+
+/** Whether the field is other than the form showed it. The others are not saved: another tab may have changed them since. */
+export function isChanged(form: URLSearchParams, name: string): boolean {
+  const shown = form.get(SHOWN)
+  return shown === null || form.get(name) !== new URLSearchParams(shown).get(name)
 }

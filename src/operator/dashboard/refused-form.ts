@@ -1,5 +1,6 @@
 // The form that a refused action came from, with what was typed into it: the error page shows it again, so that nothing is typed twice, and
 // says what is wrong in the words of the form.
+import { SHOWN } from './forms.ts'
 import { Html, html, textOf } from './html.ts'
 
 /** Set while the page with the form is made again for it. */
@@ -33,7 +34,10 @@ const isOf = ({ text }: Html, typed: URLSearchParams): boolean =>
       name: attribute(input, 'name'),
       value: attribute(input, 'value'),
     }))
-    .every(({ type, name, value }) => type !== 'hidden' || name === IDEMPOTENCY_KEY || value === typed.get(name))
+    .every(
+      ({ type, name, value }) =>
+        type !== 'hidden' || name === IDEMPOTENCY_KEY || name === SHOWN || value === typed.get(name),
+    )
 
 /** The form open and with what was typed; secrets must be typed again. */
 function filled({ text }: Html, { typed, page }: RefusedForm): Html {
@@ -44,7 +48,7 @@ function filled({ text }: Html, { typed, page }: RefusedForm): Html {
     .replace(INPUTS, (input) => {
       const [name, type] = [attribute(input, 'name'), attribute(input, 'type')]
       if (type === 'checkbox') return chosen(input.replace(' checked', ''), name, 'checked')
-      if (type === 'hidden' || type === 'password' || !typed.has(name)) return input
+      if ((type === 'hidden' && name !== SHOWN) || type === 'password' || !typed.has(name)) return input
       return input.replace(/ value="[^"]*"/, () => html` value="${typed.get(name)}"`.text)
     })
     .replace(SELECTS, (select, name: string) =>

@@ -156,6 +156,58 @@ test('settings of charges, erasures and rates are saved, each with its audit ent
   ])
 })
 
+/** What a browser sends of the form of a page with one field typed anew. */
+async function filledIn(page: string, path: string, typed: Record<string, string>) {
+  const { text } = await see(page)
+  const form = text.match(/<form\b.*?<\/form>/gs)!.find((one) => one.includes(` action="${path}`))!
+  const inputs = [...form.matchAll(/<input\b[^>]* name="([^"]*)"[^>]* value="([^"]*)"/g)]
+  const selects = [...form.matchAll(/<select name="([^"]*)">.*?<option value="([^"]*)" selected/gs)]
+  return {
+    ...Object.fromEntries([...inputs, ...selects].map(([, name, value]) => [name!, textOf(new Html(value!))])),
+    ...typed,
+  }
+}
+
+test('a form that is older than a change of another field does not set that field back', async () => {
+  const cases: [page: string, path: string, changes: Record<string, string>[], saved: string][] = [
+    [
+      '/settings',
+      '/settings/charges',
+      [{ enabled: '1' }, { max: '70' }],
+      `one_off_charge_enabled || ' ' || (one_off_charge_max_amount ->> '*')`,
+    ],
+    [
+      '/settings',
+      '/settings/charges',
+      [{ enabled: '' }, { max: '71', currency: 'CHF' }],
+      `one_off_charge_enabled || ' ' || (one_off_charge_max_amount ->> 'CHF')`,
+    ],
+    [
+      '/settings',
+      '/settings/reporting',
+      [{ time_zone: 'Europe/Madrid' }, { currency: 'EUR' }],
+      `time_zone || ' ' || reporting_currency`,
+    ],
+    [
+      '/alerts',
+      '/alerts/hours',
+      [{ digest_hour: '7' }, { quiet_from: '22', quiet_to: '6' }],
+      `concat_ws(' ', digest_hour, quiet_from, quiet_to)`,
+    ],
+  ]
+  const expected = ['true 70', 'false 71', 'Europe/Madrid EUR', '7 22 6']
+  for (const [n, [page, path, changes, saved]] of cases.entries()) {
+    const tabs = await Promise.all(changes.map((typed) => filledIn(page, path, typed)))
+    for (const form of tabs) assert.equal((await send(path, form)).status, 303, path)
+    const [row] = await dashboard.server.db.query(
+      `select ${saved} as saved from organizations o join projects p on p.organization_id = o.id
+       left join alert_settings s on s.project_id = p.id where p.id = $1`,
+      [dashboard.project.id],
+    )
+    assert.equal(row!.saved, expected[n], path)
+  }
+})
+
 test('a receipt says what became of the erasure at the payment provider', async () => {
   const { server, project } = dashboard
   await send('/settings/erasures', { erase_at_provider: 'delete' })

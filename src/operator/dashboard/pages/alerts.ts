@@ -3,6 +3,7 @@
 import { clockOf, dateOf } from '../../../lib/days.ts'
 import { allOf, type Item, type Response } from '../call.ts'
 import { id, status, time } from '../format.ts'
+import { isChanged, shownField } from '../forms.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { actionForm, facts, section, selectField, tableSection, textField } from '../parts.ts'
@@ -101,6 +102,7 @@ const sendForm = (view: View): Piece =>
 const hour = (value: number | null) => (value === null ? '' : String(value))
 
 function hours(view: View, { digest_hour, quiet_from, quiet_to }: Response<'getAlertSettings'>): Html {
+  const shown = { digest_hour: hour(digest_hour), quiet_from: hour(quiet_from), quiet_to: hour(quiet_to) }
   return section(
     'Digest and quiet hours',
     html`${facts({
@@ -113,9 +115,9 @@ function hours(view: View, { digest_hour, quiet_from, quiet_to }: Response<'getA
       button: 'Change the hours',
       explanation:
         'Hours from 0 to 23, in the time zone of the project. Leave a field empty for no digest, or no quiet hours.',
-      fields: html`${textField('digest_hour', 'Morning digest at', { value: hour(digest_hour) })}
-        ${textField('quiet_from', 'Quiet from', { value: hour(quiet_from) })}
-        ${textField('quiet_to', 'Quiet until', { value: hour(quiet_to) })}`,
+      fields: html`${shownField(shown)}${textField('digest_hour', 'Morning digest at', { value: shown.digest_hour })}
+        ${textField('quiet_from', 'Quiet from', { value: shown.quiet_from })}
+        ${textField('quiet_to', 'Quiet until', { value: shown.quiet_to })}`,
     })}`,
     {
       note: html`The digest has the main figures of yesterday, and what the doctor finds: <a href="${view.href('/alerts/digest')}">look at it</a>. What falls into quiet hours is sent at their end. Hours in ${view.reporting.timeZone}.`,
@@ -174,8 +176,12 @@ export async function removeDestination(view: View): Promise<string> {
 }
 
 export async function saveHours(view: View, form: URLSearchParams): Promise<string> {
+  const params = { project_id: projectOf(view).id }
+  const now = await view.call('getAlertSettings', { params })
+  for (const name of ['digest_hour', 'quiet_from', 'quiet_to'] as const)
+    if (!isChanged(form, name)) form.set(name, hour(now[name]))
   const body = hoursIn(given(form, 'digest_hour', 'quiet_from', 'quiet_to'))
-  await view.call('putAlertSettings', { params: { project_id: projectOf(view).id }, body })
+  await view.call('putAlertSettings', { params, body })
   return view.href('/alerts', { done: 'saved' })
 }
 

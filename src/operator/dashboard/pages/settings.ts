@@ -4,6 +4,7 @@ import { ApiError } from '../../../lib/errors.ts'
 import { shorten } from '../../../lib/text.ts'
 import type { Response } from '../call.ts'
 import { id, status, time } from '../format.ts'
+import { isChanged, shownField } from '../forms.ts'
 import { type Html, html } from '../html.ts'
 import { actionForm, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -37,6 +38,7 @@ export async function settings(view: View): Promise<Page> {
 
 function organizationSettings(view: View, one: Organization): Html {
   const limits = Object.entries(one.one_off_charge_max_amount)
+  const charges = { enabled: one.one_off_charge_enabled ? '1' : '', max: one.one_off_charge_max_amount['*'] ?? '' }
   return section(
     `Organization ${one.name || one.id}`,
     html`${facts({
@@ -56,7 +58,7 @@ function organizationSettings(view: View, one: Organization): Html {
       action: view.href('/settings/charges'),
       button: 'Change custom charges',
       explanation: 'Sets whether the billing API may charge saved cards, and the largest amount of a charge.',
-      fields: html`${selectField('enabled', 'Custom charges', { '1': 'allowed', '': 'not allowed' }, one.one_off_charge_enabled ? '1' : '')}${textField('max', 'Largest amount', { value: one.one_off_charge_max_amount['*'] ?? '', required: true })}${textField('currency', 'Currency', { hint: 'For example EUR. Leave empty for all currencies without a limit of their own.' })}`,
+      fields: html`${shownField(charges)}${selectField('enabled', 'Custom charges', { '1': 'allowed', '': 'not allowed' }, charges.enabled)}${textField('max', 'Largest amount', { value: charges.max, required: true })}${textField('currency', 'Currency', { hint: 'For example EUR. Leave empty for all currencies without a limit of their own.' })}`,
     })}
     ${actionForm(view, {
       action: view.href('/settings/erasures'),
@@ -111,7 +113,7 @@ function projectSettings(view: View, one: Project): Html {
       button: 'Change time zone and currency',
       explanation:
         'Days, weeks and months of figures, pages and downloads are those of the time zone; amounts are converted to the currency. All figures of this project are computed again.',
-      fields: html`${textField('time_zone', 'Time zone', { value: one.time_zone, required: true, hint: 'For example Europe/Madrid or UTC' })}${textField('currency', 'Reporting currency', { value: one.reporting_currency, required: true, hint: 'For example EUR' })}`,
+      fields: html`${shownField({ time_zone: one.time_zone, currency: one.reporting_currency })}${textField('time_zone', 'Time zone', { value: one.time_zone, required: true, hint: 'For example Europe/Madrid or UTC' })}${textField('currency', 'Reporting currency', { value: one.reporting_currency, required: true, hint: 'For example EUR' })}`,
     })}
     ${actionForm(view, {
       action: view.href('/settings/figures'),
@@ -138,8 +140,9 @@ export async function saveCharges(view: View, form: URLSearchParams): Promise<st
   // A limit can be changed, but not removed: an empty field would be saved as no change.
   if (max !== null && !/^\d+(\.\d+)?$/.test(max)) throw invalid('max must be an amount such as 500', max)
   return save(view, {
-    one_off_charge_enabled: form.get('enabled') === '1',
-    ...(max !== null && { one_off_charge_max_amount: { [currency]: max } }),
+    ...(isChanged(form, 'enabled') && { one_off_charge_enabled: form.get('enabled') === '1' }),
+    ...(max !== null &&
+      (isChanged(form, 'max') || currency !== '*') && { one_off_charge_max_amount: { [currency]: max } }),
   })
 }
 
@@ -169,7 +172,10 @@ export async function savePayments(view: View, form: URLSearchParams): Promise<s
 }
 
 export async function saveReporting(view: View, form: URLSearchParams): Promise<string> {
-  const body = { time_zone: form.get('time_zone') ?? undefined, currency: form.get('currency')?.toUpperCase() }
+  const body = {
+    ...(isChanged(form, 'time_zone') && { time_zone: form.get('time_zone') ?? undefined }),
+    ...(isChanged(form, 'currency') && { currency: form.get('currency')?.toUpperCase() }),
+  }
   await view.call('setProjectReporting', { params: { project_id: projectOf(view).id }, body })
   return view.href('/settings', { done: 'saved' })
 }
