@@ -198,6 +198,9 @@ export function checkEndpointUrl(given: string, { allowPrivate }: UrlRules, name
   return url.href
 }
 
+/** The URL without its query, which may have a secret. */
+export const withoutQuery = (url: string): string => url.replace(/\?.*/s, '?…')
+
 function checkKinds(kinds: string[]): string[] {
   const unknown = kinds.find((kind) => !(eventTypes as readonly string[]).includes(kind))
   if (unknown !== undefined)

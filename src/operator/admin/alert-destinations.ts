@@ -7,6 +7,7 @@ import {
   sealAddress,
   shownAddress,
 } from '../../core/events/alert-addresses.ts'
+import { withoutQuery } from '../../core/events/endpoints.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -60,7 +61,7 @@ const target = (params: Record<string, string>) =>
 /** The fields that the audit log keeps: no secret, and no address of a person. */
 const entryOf = ({ kind, shown, receives }: NamedRow) => ({
   kind,
-  address: kind === 'email' ? `…@${shown!.split('@')[1]}` : shown,
+  address: kind === 'email' ? `…@${shown!.split('@')[1]}` : withoutQuery(shown!),
   receives: JSON.parse(receives!) as string[],
 })
 

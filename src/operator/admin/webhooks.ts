@@ -10,6 +10,7 @@ import {
   removeEndpoint,
   sendTest,
   setEndpoint,
+  withoutQuery,
 } from '../../core/events/endpoints.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { isUuid } from '../../lib/ids.ts'
@@ -49,7 +50,7 @@ const target = (params: Record<string, string>, id = params.webhook_id) =>
 
 /** The fields of an endpoint that the audit log keeps. */
 const settingsOf = ({ url, kinds, enabled }: NamedRow) => ({
-  url,
+  url: withoutQuery(url!),
   kinds: JSON.parse(kinds!) as string[],
   enabled: enabled === 't',
 })

@@ -185,6 +185,33 @@ test('the audit log has what was before and after a change, and is intact; a rea
   })
 })
 
+test('the query of the URL of a webhook or an alert, which may be a secret, is in no entry of the audit log', async () => {
+  const url = (token: string) => `https://example.com/hook?token=${token}`
+  const project = `/projects/${PROJECT}`
+  const { body: made } = await admin.call('POST', `${project}/webhooks`, { url: url('t0pSecret1') })
+  assert.equal(made.url, url('t0pSecret1'))
+  const { body: set } = await admin.call('PATCH', `${project}/webhooks/${made.id}`, { url: url('t0pSecret2') })
+  assert.equal(set.url, url('t0pSecret2'))
+  const alert = { kind: 'webhook', address: url('t0pSecret3') }
+  const { body: destination } = await admin.call('PUT', `${project}/alert-destinations/secret`, alert)
+  assert.equal(destination.address, alert.address)
+  await admin.call('DELETE', `${project}/webhooks/${made.id}`)
+  await admin.call('DELETE', `${project}/alert-destinations/secret`)
+  const entries = await query(`select action, before::text, after::text from audit_log a where a::text like '%/hook%'`)
+  assert.deepEqual(entries.map(({ action }) => action).sort(), [
+    'alert_destination.removed',
+    'alert_destination.set',
+    'webhook.created',
+    'webhook.removed',
+    'webhook.set',
+  ])
+  for (const { before, after } of entries)
+    for (const one of [before, after].filter((kept) => typeof kept === 'string')) {
+      assert.doesNotMatch(one, /t0pSecret/)
+      assert.match(one, /https:\/\/example\.com\/hook\?…/)
+    }
+})
+
 test('the audit log has what was before each of concurrent changes, and before a removal', async () => {
   const target = `credits of organization ${ORGANIZATION}`
   const entriesOf = async (about: string) =>
