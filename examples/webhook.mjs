@@ -2,7 +2,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
 
-const key = Buffer.from(process.env.WEBHOOK_SECRET.replace('whsec_', ''), 'base64')
+function stop(why) {
+  console.error(why)
+  process.exit(1)
+}
+const { WEBHOOK_SECRET, PORT = '3000' } = process.env
+if (!WEBHOOK_SECRET) stop('Set WEBHOOK_SECRET to the webhook_secret of the project: whsec_…')
+const key = Buffer.from(WEBHOOK_SECRET.replace('whsec_', ''), 'base64')
 
 function isGenuine({ 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': given = '' }, body) {
   // An old request may be one that an attacker recorded.
@@ -25,4 +31,5 @@ const server = createServer(async (request, response) => {
   console.log(id, type, data.id ?? data.order_id ?? '')
   response.writeHead(204).end()
 })
-server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => console.log('listening on', server.address().port))
+server.on('error', ({ message }) => stop(message))
+server.listen(Number(PORT), '127.0.0.1', () => console.log('listening on', server.address().port))

@@ -1,7 +1,9 @@
 # Receives events, and verifies that they are genuine: WEBHOOK_SECRET=whsec_… PORT=3000 python3 webhook.py
-import base64, hashlib, hmac, json, os, time
+import base64, hashlib, hmac, json, os, sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+if not os.environ.get("WEBHOOK_SECRET"):
+    sys.exit("Set WEBHOOK_SECRET to the webhook_secret of the project: whsec_…")
 KEY = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
 
 
@@ -30,6 +32,10 @@ class Receiver(BaseHTTPRequestHandler):
         pass
 
 
-server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "3000"))), Receiver)
+port = int(os.environ.get("PORT", "3000"))
+try:
+    server = ThreadingHTTPServer(("127.0.0.1", port), Receiver)
+except OSError as error:
+    sys.exit(f"127.0.0.1:{port}: {error}")
 print("listening on", server.server_port, flush=True)
 server.serve_forever()

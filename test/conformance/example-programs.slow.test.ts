@@ -12,7 +12,7 @@ import { Webhook } from 'standardwebhooks'
 import { webhookSecret } from '../../src/core/tenants/key-text.ts'
 import { createOperator } from '../../src/core/tenants/operator-keys.ts'
 import { startBilling } from '../support/billing.ts'
-import { tundish } from '../support/cli.ts'
+import { freePort, tundish } from '../support/cli.ts'
 import { until } from '../support/time.ts'
 import { titled } from '../support/titled.ts'
 
@@ -284,6 +284,26 @@ test('charge.mjs ends with a sentence where no server responds', async () => {
   env['TUNDISH_URL'] = to
   assert.deepEqual([code, errors], [1, 'No outcome yet: run it again later with the same key.\n'])
 })
+
+for (const [name, changes, sentence] of [
+  ['sync', { TUNDISH_URL: `http://127.0.0.1:${await freePort()}` }, /^http:\/\/127\.0\.0\.1:\d+: .*refused/i],
+  ['sync', { PROJECT_KEY: 'secret_wrong' }, /Unauthorized/],
+  ['sync', { PROJECT_KEY: '' }, /^Set TUNDISH_URL and PROJECT_KEY/],
+  ['webhook', { WEBHOOK_SECRET: '' }, /^Set WEBHOOK_SECRET/],
+  ['webhook', { PORT: new URL(billing.server.url).port }, /in use/],
+] as const)
+  for (const ending of ['mjs', 'py'])
+    test(`${name}.${ending} ends with one sentence and 1 for ${Object.keys(changes)[0]} that is wrong`, {
+      skip: LANGUAGES[ending]!.missing,
+    }, async () => {
+      const before = { ...env }
+      Object.assign(env, changes)
+      const running = run(`${name}.${ending}`, [join(tmpdir(), 'tundish-example-never')])
+      Object.assign(env, before)
+      const { code, errors } = await running
+      assert.match(errors, sentence)
+      assert.deepEqual([code, errors.trimEnd().split('\n').length], [1, 1], errors)
+    })
 
 test('webhook.sh says why an endpoint is refused', async () => {
   const { code, errors } = await run('webhook.sh', [shop.projectId, 'ftp://127.0.0.1/hook'])
