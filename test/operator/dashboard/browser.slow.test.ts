@@ -203,6 +203,21 @@ describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, (
     }
   })
 
+  test('days of more than a year are labeled with their year, others without', async () => {
+    const { open, page } = await demo.visitor(DESKTOP)
+    for (const [period, label] of [
+      ['90d', /^\d+ [A-Z][a-z]{2}$/],
+      ['24m', /^\d+ [A-Z][a-z]{2} \d{4}$/],
+    ] as const) {
+      await open(`/revenue?period=${period}&by=day`)
+      const labels = (await page.evaluate(
+        `Chart.getChart(document.querySelector('figure[data-table="split"] canvas')).data.labels`,
+      )) as string[]
+      assert.match(labels[0]!, label)
+      assert.equal(new Set(labels).size, labels.length, period)
+    }
+  })
+
   test('nothing moves when the scripts come after the page was painted', async () => {
     for (const look of [DESKTOP, PHONE]) {
       const { page } = await demo.visitor(look)

@@ -31,11 +31,21 @@ function colorsOf(names) {
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-/** `2026-10-26` as `26 Oct`, `2026-10` as `Oct 2026`. */
-function dateOf(text) {
+/** Whether the days, the first to the last, are of more than a year: two of them may have the same day and month. */
+const isLong = (days) =>
+  days.length > 0 &&
+  days.every((day) => /^\d{4}-\d{2}-\d{2}$/.test(day)) &&
+  days.at(-1) >= `${Number(days[0].slice(0, 4)) + 1}${days[0].slice(4)}`
+
+/** `2026-10-26` as `26 Oct`, or with its year as `26 Oct 2026`; `2026-10` as `Oct 2026`. */
+function dateOf(text, withYear) {
   const [year, month, day] = (text ?? '').split('-')
   const name = MONTHS[Number(month) - 1]
-  return name === undefined ? text : day === undefined ? `${name} ${year}` : `${Number(day)} ${name}`
+  return name === undefined
+    ? text
+    : day === undefined
+      ? `${name} ${year}`
+      : `${Number(day)} ${name}${withYear ? ` ${year}` : ''}`
 }
 
 // A line through fewer points suggests values between them that do not exist.
@@ -54,8 +64,9 @@ function readTable(table) {
       return value === undefined ? null : Number(value)
     }),
   }))
+  const days = rows.map((row) => row.cells[0].dataset.value)
   return {
-    labels: rows.map((row) => dateOf(row.cells[0].dataset.value)),
+    labels: days.map((day) => dateOf(day, isLong(days))),
     parts: rows.map((row) => row.cells[0].querySelector('.part')?.textContent),
     series: columns.filter(({ isSum }) => !isSum),
     sum: columns.find(({ isSum }) => isSum),
