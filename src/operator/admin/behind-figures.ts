@@ -161,7 +161,10 @@ export const behindFigures = [
       country: valueFilter(ofPerson('country'), 'Only those of people from this country.'),
       provider: valueFilter(PROVIDER, 'Only those at this payment provider.'),
       subscription: equals('t.subscription_id', 'Only those of this subscription.'),
-      currency: equals('t.currency', 'Only those in this currency.'),
+      currency: {
+        schema: Type.String({ description: 'Only those in this currency.' }),
+        where: (value) => `t.currency = upper(${value})`,
+      },
       first: firstFilter(
         'Only the first payment of each person, without free ones: `figures show customers` counts them, and first custom charges.',
         `t.price > 0 and not exists (select from transactions e where e.project_id = t.project_id

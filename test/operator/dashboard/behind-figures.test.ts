@@ -195,6 +195,12 @@ test('a filter takes what a page shows: the name of a reason, an address with bl
   assert.match(await see(`/refunds?reason=Lost+card&${DAYS}`), /No refunds or disputes of this period match\./)
 })
 
+test('payments by currency, in any case of its code', async () => {
+  const listed = async (currency: string) =>
+    (await server.admin(`/projects/${project.id}/payments?currency=${currency}`)).body.data.length
+  assert.deepEqual([await listed('usd'), await listed('USD'), await listed('EUR')], [people.length, people.length, 0])
+})
+
 test('a tile leads to the rows that it counts, with the filters of the page', async () => {
   const hrefOf = async (page: string, label: string) => {
     const found = new RegExp(`<a class="whole" href="([^"]*)" aria-label="${label}: list">`).exec(await see(page))
