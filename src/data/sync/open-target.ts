@@ -11,6 +11,10 @@ export async function targetOf(to: string, format: Format | undefined): Promise<
   if (scheme === 'sqlite') return (await import('./sqlite.ts')).sqliteTarget(rest)
   if (scheme === 'duckdb') return (await import('./duckdb.ts')).duckdbTarget(rest)
   if (scheme !== '') return (await import('./postgres.ts')).postgresTarget(to)
+  if (to === '-')
+    throw new UsageError(
+      '--to must be a folder, not standard output: a copy has several files. A folder called - is ./-.',
+    )
   // One letter is a drive. A folder whose name has a colon is written with a path: ./a:b.
   if (to === '' || /^[a-z][a-z0-9+.-]+:/i.test(to))
     throw new UsageError('--to must be a folder, sqlite:FILE, duckdb:FILE or postgres://….')

@@ -99,6 +99,9 @@ function read({ body, exact = body }: Input) {
     FILTERS.flatMap((name) => (others[name] === undefined ? [] : [[name, others[name]]])),
   )
   if (Object.keys(filters).length > 1) throw invalid('Only one filter can be given: a rule is about stored figures.')
+  // The rule of the figures, of which a question may be about several.
+  if (!metric.includes(',') && !Object.hasOwn(metrics, metric))
+    throw new ApiError(400, 'invalid_parameter', `metric must be one of ${metricNames.join(', ')}, got "${metric}".`)
   const { about } = readQuery({ metric, ...filters })
   const [filter] = about.filters ?? []
   if (about.metrics.length !== 1) throw invalid(`metric must be one metric, got "${metric}".`)

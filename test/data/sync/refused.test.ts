@@ -37,6 +37,12 @@ describe('a sync that is refused', () => {
     await refused([...to, '--url', 'http://x/public/v1/'], { SYNC_KEY: 'x' }, 2, /\/public\/v1: it is added/)
     for (const target of ['mysql://x/y', 's3://bucket/x', 'POSTGRES://x/y', 'bigquery:x', 'Snowflake:x', ''])
       await refused(['--to', target], { SYNC_KEY: 'x' }, 2, /--to must be a folder/)
+    await refused(
+      ['--to', '-'],
+      { SYNC_KEY: 'x' },
+      2,
+      /^--to must be a folder, not standard output: a copy has several files/,
+    )
     for (const target of ['sqlite:', 'sqlite::memory:', 'duckdb::memory:'])
       await refused(['--to', target], { SYNC_KEY: 'x' }, 2, /needs a file after the colon/)
     await refused([...to, '--format', 'csv'], { SYNC_KEY: 'x' }, 2, /--format is for a folder/)

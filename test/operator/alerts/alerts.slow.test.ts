@@ -401,7 +401,7 @@ test('no part of an address is taken for a comment', async () => {
 
 test('400 for a rule that cannot be decided, and for an address that cannot be reached', async () => {
   for (const [path, body, sentence] of [
-    ['alerts/a', { ...low, metric: 'gross' }, /metric must be/],
+    ['alerts/a', { ...low, metric: 'gross' }, /^metric must be one of .*, got "gross"/],
     ['alerts/a', { ...low, metric: 'sessions,people' }, /metric must be one metric/],
     ['alerts/a', { ...low, threshold: 'much' }, /threshold must be a decimal number/],
     ['alerts/a', { ...low, condition: 'change', threshold: 0 }, /threshold must not be 0/],
