@@ -29,7 +29,7 @@ import { namesOf } from './numbers.ts'
 import { mountOidc } from './oidc-sign-in.ts'
 import { severalCurrencies } from './pages/by-project.ts'
 import { findPersonSession } from './person-sessions.ts'
-import type { RefusedForm } from './refused-form.ts'
+import { type RefusedForm, refusedFilters } from './refused-form.ts'
 import { actions, type Form, pages, type Route, routeOf } from './routes.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument, THEME_COOKIE } from './send.ts'
 import { findSession, type Session } from './sessions.ts'
@@ -145,16 +145,24 @@ async function orRefusal(
     return await run()
   } catch (error) {
     if (!isRefusal(error)) throw error
-    const form = request.method === 'POST' ? await refusedForm(app, session, request) : undefined
+    const form = await refusedForm(app, session, request, error.message)
     return { view: await viewForError(app, session, request), shown: refusalPage(error, request, reply, form) }
   }
 }
 
 /** The refused form with what was typed, from its page, which is made again for it; undefined if it is not there. */
-async function refusedForm(app: App, session: Session, request: FastifyRequest): Promise<Html | undefined> {
-  const page = pageBefore(request)
-  const [path = '/', search = ''] = page.split('?', 2)
-  const refused: RefusedForm = { path: request.url.split('?')[0]!, page, typed: formOf(request) }
+async function refusedForm(
+  app: App,
+  session: Session,
+  request: FastifyRequest,
+  why: string,
+): Promise<Html | undefined> {
+  const refused: RefusedForm | undefined =
+    request.method === 'POST'
+      ? { path: request.url.split('?')[0]!, page: pageBefore(request), typed: formOf(request) }
+      : refusedFilters(request.url, why)
+  if (!refused) return undefined
+  const [path = '/', search = ''] = refused.page.split('?', 2)
   try {
     const route = routeOf(path)
     await route?.show(await viewOf(app, session, request, { path, search, params: route.params, refused }))

@@ -163,7 +163,7 @@ interface Choice {
 export function filters(view: View, choices: Choice[]): Html {
   const names = choices.map(({ name }) => name)
   const chosen = names.some((name) => view.query.get(name))
-  return html`<form class="filters" method="get" action="${view.path}">${hiddenParameters(view, names)}
+  const form = html`<form class="filters" method="get" action="${view.path}">${hiddenParameters(view, names)}
     ${choices.map(({ name, label, options, type = 'text' }) => {
       const value = view.query.get(name) ?? ''
       return html`<label>${label} ${
@@ -174,6 +174,7 @@ export function filters(view: View, choices: Choice[]): Html {
             : html`<input name="${name}" type="${type}" value="${value}" maxlength="320">`
       }</label>`
     })}<button>Filter</button>${chosen ? html`<a href="${view.href(view.path)}">Clear</a>` : ''}</form>`
+  return keptIfRefused(view, view.path, form)
 }
 
 /** The chosen filters, as parameters of the operation. */

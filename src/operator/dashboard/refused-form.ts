@@ -9,14 +9,27 @@ export interface RefusedForm {
   path: string
   /** The page with the form. */
   page: string
+  /** The parameter that was refused, if the form is one of filters. */
+  filter?: string
   typed: URLSearchParams
   /** The form once the page has made it. */
   found?: Html
 }
 
+/** The filters of a page, of which the sentence names the refused one first; undefined if it names none. The page is that without it. */
+export function refusedFilters(url: string, sentence: string): RefusedForm | undefined {
+  const [path = '/', search = ''] = url.split('?', 2)
+  const typed = new URLSearchParams(search)
+  const [filter = ''] = /^\w+/.exec(sentence) ?? []
+  if (!typed.has(filter)) return undefined
+  const others = new URLSearchParams(search)
+  others.delete(filter)
+  return { path, page: `${path}?${others}`, typed, filter }
+}
+
 /** Keeps the form if it is the one that was refused; returns it as it is. */
 export function keptIfRefused({ refused }: { refused: RefusedForm | undefined }, action: string, form: Html): Html {
-  if (refused && !refused.found && action.split('?')[0] === refused.path && isOf(form, refused.typed))
+  if (refused && !refused.found && action.split('?')[0] === refused.path && isOf(form, refused))
     refused.found = filled(form, refused)
   return form
 }
@@ -27,20 +40,22 @@ const SELECTS = /<select name="([^"]*)"[^>]*>.*?<\/select>/gs
 const IDEMPOTENCY_KEY = 'idempotency_key'
 
 /** Forms of several objects can be sent to one path. Their hidden fields say which object is meant. */
-const isOf = ({ text }: Html, typed: URLSearchParams): boolean =>
-  (text.match(INPUTS) ?? [])
-    .map((input) => ({
-      type: attribute(input, 'type'),
-      name: attribute(input, 'name'),
-      value: attribute(input, 'value'),
-    }))
-    .every(
-      ({ type, name, value }) =>
-        type !== 'hidden' || name === IDEMPOTENCY_KEY || name === SHOWN || value === typed.get(name),
-    )
+const isOf = ({ text }: Html, { typed, filter }: RefusedForm): boolean =>
+  filter !== undefined
+    ? text.includes(` name="${filter}"`)
+    : (text.match(INPUTS) ?? [])
+        .map((input) => ({
+          type: attribute(input, 'type'),
+          name: attribute(input, 'name'),
+          value: attribute(input, 'value'),
+        }))
+        .every(
+          ({ type, name, value }) =>
+            type !== 'hidden' || name === IDEMPOTENCY_KEY || name === SHOWN || value === typed.get(name),
+        )
 
 /** The form open and with what was typed; secrets must be typed again. */
-function filled({ text }: Html, { typed, page }: RefusedForm): Html {
+function filled({ text }: Html, { typed, page, filter }: RefusedForm): Html {
   const chosen = (tag: string, name: string, word: string) =>
     typed.getAll(name).includes(attribute(tag, 'value')) ? tag.replace(/>$/, ` ${word}>`) : tag
   const open = text
@@ -54,8 +69,10 @@ function filled({ text }: Html, { typed, page }: RefusedForm): Html {
     .replace(SELECTS, (select, name: string) =>
       select.replace(/<option[^>]*>/g, (option) => chosen(option.replace(' selected', ''), name, 'selected')),
     )
-    .replace('</form>', () => `${html`<input type="hidden" name="back" value="${page}">`.text}</form>`)
-  return new Html(open)
+  if (filter !== undefined) return new Html(open)
+  return new Html(
+    open.replace('</form>', () => `${html`<input type="hidden" name="back" value="${page}">`.text}</form>`),
+  )
 }
 
 const LABELED = /<label class="field"><span>(.*?)<\/span><(?:input|select)\b[^>]*? name="([^"]*)"/g

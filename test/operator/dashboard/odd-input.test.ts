@@ -99,6 +99,15 @@ for (const [path, sentence] of Object.entries(REFUSED))
     assert.match(/role="alert">([^<]*)/.exec(text)![1]!, sentence)
   })
 
+test('a refused filter is shown again with what was typed into it and into the others', async () => {
+  const { status, text } = await see('/subscriptions?status=active&email=%22ada%22&created_after=2026-02-31')
+  const form = /<form class="filters" method="get".*?<\/form>/s.exec(text)?.[0] ?? ''
+  assert.deepEqual([status, /name="back"/.test(form)], [400, false])
+  for (const part of ['value="active" selected', 'name="email" type="text" value="&quot;ada&quot;"'])
+    assert.ok(form.includes(part), text)
+  assert.match(form, /name="created_after" value="2026-02-31"/)
+})
+
 for (const path of [
   '/?project=other',
   '/?project=all:other',
