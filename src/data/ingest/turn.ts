@@ -17,9 +17,14 @@ export async function tryTurn(query: Query, name: string): Promise<boolean> {
   return isMine
 }
 
-/** Keeps the connection from being idle until it is closed. */
+/** Keeps the connection from being idle until it is closed. A statement that takes long has one behind it at most: `pg` warns of more. */
 function stayAwake(query: Query): void {
-  const timer = setInterval(() => query('select 1').catch(() => clearInterval(timer)), FROZEN_MS / 4).unref()
+  const wake = () =>
+    query('select 1').then(
+      () => stayAwake(query),
+      () => {},
+    )
+  setTimeout(wake, FROZEN_MS / 4).unref()
 }
 
 /** The same until the end of the transaction. */
