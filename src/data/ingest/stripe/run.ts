@@ -158,6 +158,8 @@ interface Noted {
 async function readEvents(run: Run, seen: Seen): Promise<void> {
   const { app, source, state, options } = run
   const from = Math.floor(Date.parse(state.eventsSince) / 1000)
+  // A failover has lost what was stored of later events.
+  if (seen.values().some((created) => created > from)) seen.clear()
   const fresh: Noted[] = []
   const created = { gte: from - OVERLAP_SECONDS }
   for await (const page of source.pages<StripeEvent & Noted>('/v1/events', { created })) {

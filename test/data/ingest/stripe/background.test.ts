@@ -198,6 +198,23 @@ test('an account without new events is asked for events alone', async (t) => {
   await admin.call('DELETE', path('quiet'))
 })
 
+test('changes that a failover has lost are read again', async (t) => {
+  await connect('failover', TEST_KEY)
+  await admin.call('POST', path('failover'), { follow: true })
+  t.after(carryOutImports(events.app))
+  await until('everything read', async () => (await status('failover')) === 'following')
+  const { id } = await simulator.client().customers.create({ email: 'lost@example.com' })
+  const isStored = async () => (await profile(id))?.email === 'lost@example.com'
+  await until('the new customer', isStored)
+  await events.app.db.query(
+    `with lost as (update profiles set email = null, email_folded = null, source_updated_at = null where project_id = $1 and id = $2)
+     update stripe_imports set events_since = events_since - interval '1 minute' where project_id = $1 and psp_merchant_id = 'failover'`,
+    [PROJECT, id],
+  )
+  await until('the customer again', isStored)
+  await admin.call('DELETE', path('failover'))
+})
+
 test('an import whose connection is lost during a commit is continued', async () => {
   await admin.call('DELETE', path())
   await connect('lost', TEST_KEY)
