@@ -65,8 +65,9 @@ function readTable(table) {
     }),
   }))
   const days = rows.map((row) => row.cells[0].dataset.value)
+  const withYear = isLong(days)
   return {
-    labels: days.map((day) => dateOf(day, isLong(days))),
+    labels: days.map((day) => dateOf(day, withYear)),
     parts: rows.map((row) => row.cells[0].querySelector('.part')?.textContent),
     series: columns.filter(({ isSum }) => !isSum),
     sum: columns.find(({ isSum }) => isSum),
