@@ -37,6 +37,8 @@ const BATCH = 500
 const POLL_MS = 2000
 // Stripe may list an event some moments after newer ones; seen events are skipped.
 const OVERLAP_SECONDS = 120
+// How many these moments are. In a burst their events fill several pages.
+const LATE_SECONDS = 20
 
 export const FIRST_STEP = STEPS[0]!.name
 const fromTheStart = () => ({ step: FIRST_STEP, after: null, tally: emptyTally() })
@@ -154,7 +156,7 @@ interface Noted {
   changed: Changed[]
 }
 
-/** Reads events, newest first, until a page has only seen ones. */
+/** Reads events, newest first, until a page has only seen ones that are not of the last moments. */
 async function readEvents(run: Run, seen: Seen): Promise<void> {
   const { app, source, state, options } = run
   const from = Math.floor(Date.parse(state.eventsSince) / 1000)
@@ -165,7 +167,8 @@ async function readEvents(run: Run, seen: Seen): Promise<void> {
   for await (const page of source.pages<StripeEvent & Noted>('/v1/events', { created })) {
     const unseen = page.filter(({ id }) => !seen.has(id))
     fresh.push(...unseen.map((event) => ({ id: event.id, created: event.created, changed: changedBy(event) })))
-    if (unseen.length === 0) break
+    const isRecent = page.some((event) => event.created > Date.now() / 1000 - LATE_SECONDS)
+    if (unseen.length === 0 && !isRecent) break
   }
   if (fresh.length === 0) return
   const changed = fresh.flatMap((event) => event.changed)

@@ -9,6 +9,7 @@ import { checkImports } from '../../../../src/operator/doctor/imports.ts'
 import { credentialsOf } from '../../../../src/payments/providers/account.ts'
 import { startAdmin } from '../../../support/admin.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../../support/events.ts'
+import type { Json } from '../../../support/server.ts'
 import { openStripeSimulator, savedCard, TEST_KEY } from '../../../support/simulators.ts'
 import { until } from '../../../support/time.ts'
 import { serveInPlace } from './stripe-imports.ts'
@@ -196,6 +197,37 @@ test('an account without new events is asked for events alone', async (t) => {
   const isQuiet = () => read.slice(-3).every((url) => url.startsWith('/v1/events?'))
   await until('nothing else to be read', isQuiet)
   await admin.call('DELETE', path('quiet'))
+})
+
+test('an event that is listed late, behind a hundred newer ones that were read, is read', async (t) => {
+  let isListed = false
+  const stripeApiUrl = await serveInPlace(t, async (request, response) => {
+    const { authorization = '' } = request.headers
+    const passed = await fetch(simulator.url + request.url, { headers: { authorization } })
+    const body = (await passed.json()) as Json
+    // All of this moment, however long the test takes.
+    if (request.url!.startsWith('/v1/events?'))
+      body.data = body.data
+        .filter(
+          ({ data }: { data: { object: { email?: string } } }) => isListed || data.object.email !== 'late@example.com',
+        )
+        .map((event: object) => ({ ...event, created: Math.floor(Date.now() / 1000) }))
+    response.writeHead(passed.status, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(body))
+  })
+  await connect('late', TEST_KEY)
+  await admin.call('POST', path('late'), { follow: true })
+  t.after(carryOutImports({ ...events.app, config: { ...events.app.config, stripeApiUrl } }))
+  await until('everything read', async () => (await status('late')) === 'following')
+  const { customers } = simulator.client()
+  const { id } = await customers.create({ email: 'late@example.com' })
+  const other = await customers.create({})
+  for (let n = 0; n <= 200; n += 1) await customers.update(other.id, { email: `${n}@example.com` })
+  await until('the newer events', async () => (await profile(other.id))?.email === '200@example.com')
+  assert.equal(await profile(id), undefined)
+  isListed = true
+  await until('the late one', async () => (await profile(id)) !== undefined)
+  await admin.call('DELETE', path('late'))
 })
 
 test('changes that a failover has lost are read again', async (t) => {
