@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { carryOutImports, refreshFromStripe } from '../../../../src/data/ingest/stripe/background.ts'
+import { type Held, holdImport } from '../../../../src/data/ingest/stripe/hold.ts'
 import { openSource } from '../../../../src/data/ingest/stripe/start.ts'
 import type { Db } from '../../../../src/lib/pg/db.ts'
 import type { Query } from '../../../../src/lib/pg/types.ts'
@@ -238,11 +239,19 @@ test('changes that a failover has lost are read again', async (t) => {
   const { id } = await simulator.client().customers.create({ email: 'lost@example.com' })
   const isStored = async () => (await profile(id))?.email === 'lost@example.com'
   await until('the new customer', isStored)
-  await events.app.db.query(
+  // Between two runs: one in progress would save what it has read again.
+  const name = { organizationId: ORGANIZATION, projectId: PROJECT, merchantId: 'failover' }
+  let held: Held | undefined
+  await until('no run', async () => {
+    held = await holdImport(events.app.db, name)
+    return held !== undefined
+  })
+  await held!.query(
     `with lost as (update profiles set email = null, email_folded = null, source_updated_at = null where project_id = $1 and id = $2)
      update stripe_imports set events_since = events_since - interval '1 minute' where project_id = $1 and psp_merchant_id = 'failover'`,
     [PROJECT, id],
   )
+  await held!.release()
   await until('the customer again', isStored)
   await admin.call('DELETE', path('failover'))
 })
