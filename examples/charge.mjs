@@ -1,6 +1,10 @@
 // Charges a saved card once: node charge.mjs CUSTOMER AMOUNT CURRENCY KEY. The same KEY never charges twice.
 const { TUNDISH_URL, ORGANIZATION, ORGANIZATION_KEY } = process.env
 const [external_id, amount, currency_code, idempotency_key] = process.argv.slice(2)
+if (!TUNDISH_URL || !ORGANIZATION || !ORGANIZATION_KEY || !idempotency_key) {
+  console.error('Set TUNDISH_URL, ORGANIZATION and ORGANIZATION_KEY: node charge.mjs CUSTOMER AMOUNT CURRENCY KEY')
+  process.exit(1)
+}
 
 for (let attempt = 1; ; attempt++) {
   const response = await fetch(`${TUNDISH_URL}/${ORGANIZATION}/v1/payment/one_off_charge`, {

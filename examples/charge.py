@@ -1,6 +1,8 @@
 # Charges a saved card once: python3 charge.py CUSTOMER AMOUNT CURRENCY KEY. The same KEY never charges twice.
 import contextlib, http.client, json, os, sys, time, urllib.error, urllib.request
 
+if len(sys.argv) != 5 or not all(map(os.environ.get, ("TUNDISH_URL", "ORGANIZATION", "ORGANIZATION_KEY"))):
+    sys.exit("Set TUNDISH_URL, ORGANIZATION and ORGANIZATION_KEY: python3 charge.py CUSTOMER AMOUNT CURRENCY KEY")
 names = ("external_id", "amount", "currency_code", "idempotency_key")
 url = f"{os.environ['TUNDISH_URL']}/{os.environ['ORGANIZATION']}/v1/payment/one_off_charge"
 headers = {"service-secret-key": os.environ["ORGANIZATION_KEY"], "content-type": "application/json"}

@@ -289,6 +289,7 @@ for (const [name, changes, sentence] of [
   ['sync', { TUNDISH_URL: `http://127.0.0.1:${await freePort()}` }, /^http:\/\/127\.0\.0\.1:\d+: .*refused/i],
   ['sync', { PROJECT_KEY: 'secret_wrong' }, /Unauthorized/],
   ['sync', { PROJECT_KEY: '' }, /^Set TUNDISH_URL and PROJECT_KEY/],
+  ['charge', { ORGANIZATION_KEY: '' }, /^Set TUNDISH_URL, ORGANIZATION and ORGANIZATION_KEY/],
   ['webhook', { WEBHOOK_SECRET: '' }, /^Set WEBHOOK_SECRET/],
   ['webhook', { PORT: new URL(billing.server.url).port }, /in use/],
 ] as const)
