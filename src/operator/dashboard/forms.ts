@@ -53,8 +53,8 @@ export const SHOWN = 'shown'
 export const shownField = (values: Record<string, string>): Html =>
   html`<input type="hidden" name="${SHOWN}" value="${new URLSearchParams(values).toString()}">`
 
-/** Whether the field is other than the form showed it. The others are not saved: another tab may have changed them since. */
-export function isChanged(form: URLSearchParams, name: string): boolean {
+/** Whether one of the fields is other than the form showed it. The others are not saved: another tab may have changed them since. */
+export function isChanged(form: URLSearchParams, ...names: string[]): boolean {
   const shown = form.get(SHOWN)
-  return shown === null || form.get(name) !== new URLSearchParams(shown).get(name)
+  return shown === null || names.some((name) => form.get(name) !== new URLSearchParams(shown).get(name))
 }

@@ -194,8 +194,14 @@ test('a form that is older than a change of another field does not set that fiel
       [{ digest_hour: '7' }, { quiet_from: '22', quiet_to: '6' }],
       `concat_ws(' ', digest_hour, quiet_from, quiet_to)`,
     ],
+    [
+      '/alerts',
+      '/alerts/hours',
+      [{ quiet_from: '', quiet_to: '' }, { quiet_to: '5' }],
+      `concat_ws(' ', digest_hour, quiet_from, quiet_to)`,
+    ],
   ]
-  const expected = ['true 70', 'false 71', 'Europe/Madrid EUR', '7 22 6']
+  const expected = ['true 70', 'false 71', 'Europe/Madrid EUR', '7 22 6', '7 22 5']
   for (const [n, [page, path, changes, saved]] of cases.entries()) {
     const tabs = await Promise.all(changes.map((typed) => filledIn(page, path, typed)))
     for (const form of tabs) assert.equal((await send(path, form)).status, 303, path)

@@ -178,8 +178,9 @@ export async function removeDestination(view: View): Promise<string> {
 export async function saveHours(view: View, form: URLSearchParams): Promise<string> {
   const params = { project_id: projectOf(view).id }
   const now = await view.call('getAlertSettings', { params })
-  for (const name of ['digest_hour', 'quiet_from', 'quiet_to'] as const)
-    if (!isChanged(form, name)) form.set(name, hour(now[name]))
+  // One end of the quiet hours without the other is refused, or is a time that was never chosen.
+  for (const names of [['digest_hour'], ['quiet_from', 'quiet_to']] as const)
+    if (!isChanged(form, ...names)) for (const name of names) form.set(name, hour(now[name]))
   const body = hoursIn(given(form, 'digest_hour', 'quiet_from', 'quiet_to'))
   await view.call('putAlertSettings', { params, body })
   return view.href('/alerts', { done: 'saved' })
