@@ -22,7 +22,6 @@ import {
 } from './errors.ts'
 import { filterBar } from './filter.ts'
 import { acceptForms, formOf } from './forms.ts'
-import type { Html } from './html.ts'
 import { type IdentityProvider, openIdentityProvider } from './identity-provider.ts'
 import { FORM_NEEDS, needOf, PAGE_NEEDS } from './needs.ts'
 import { namesOf } from './numbers.ts'
@@ -151,12 +150,7 @@ async function orRefusal(
 }
 
 /** The refused form with what was typed, from its page, which is made again for it; undefined if it is not there. */
-async function refusedForm(
-  app: App,
-  session: Session,
-  request: FastifyRequest,
-  why: string,
-): Promise<Html | undefined> {
+async function refusedForm(app: App, session: Session, request: FastifyRequest, why: string) {
   const refused: RefusedForm | undefined =
     request.method === 'POST'
       ? { path: request.url.split('?')[0]!, page: pageBefore(request), typed: formOf(request) }
@@ -165,7 +159,11 @@ async function refusedForm(
   const [path = '/', search = ''] = refused.page.split('?', 2)
   try {
     const route = routeOf(path)
-    await route?.show(await viewOf(app, session, request, { path, search, params: route.params, refused }))
+    if (!route) return undefined
+    const view = await viewOf(app, session, request, { path, search, params: route.params, refused })
+    const page = await route.show(view)
+    // The form of the period.
+    if (!refused.found && typeof page !== 'string') shell(view, page)
   } catch (error) {
     // The page of what was refused may be gone, or show nothing of several projects: the refusal is what matters.
     app.log.debug({ request_id: request.id, err: error }, 'The page of a refused form failed.')

@@ -3,6 +3,7 @@ import { addDays, dateOf } from '../../lib/days.ts'
 import { time } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { comparison, presets } from './period.ts'
+import { keptIfRefused } from './refused-form.ts'
 import { dayInput } from './typed-days.ts'
 import { allChoices, hiddenParameters, type View } from './view.ts'
 
@@ -24,18 +25,19 @@ export function periodChooser(view: View, { isGrouped = true, isCompared = true 
   const compare = span.compare === 'year' ? 'year' : null
   const link = (changes: Record<string, string | null>, label: string, isChosen: boolean) =>
     html`<li><a href="${view.href(view.path, { ...own, ...changes })}"${isChosen && html` aria-current="true"`}>${label}</a></li>`
+  const form = html`<form action="${view.path}" method="get">${hiddenParameters(view, ['from', 'to', 'period', 'by', ...(isCompared ? ['compare'] : [])], own)}
+      <label>From ${dayInput('from', span.from, true)}</label>
+      <label>To ${dayInput('to', last)}</label>
+      ${isCompared && html`<label>Compare with <select name="compare">${Object.entries(COMPARISONS).map(([name, label]) => html`<option value="${name}"${span.compare === name && html` selected`}>${label}</option>`)}</select></label>`}
+      <button>Show</button>
+    </form>`
   return html`<div class="period">
     <nav aria-label="Period"><ul>${Object.entries(presets).map(([name, label]) =>
       link({ period: name, from: null, to: null, by: null, compare }, label, name === span.name),
     )}</ul></nav>
     ${isGrouped && html`<nav aria-label="Group by"><ul>${Object.entries(GROUPINGS).map(([by, label]) => link({ by }, label, by === span.by))}</ul></nav>`}
     <details><summary>${dateOf(span.from, span.today)}${last > span.from && ` – ${dateOf(last, span.today)}`}${test && ', with sandbox'}</summary><div class="dates">
-      <form action="${view.path}" method="get">${hiddenParameters(view, ['from', 'to', 'period', 'by', ...(isCompared ? ['compare'] : [])], own)}
-        <label>From ${dayInput('from', span.from, true)}</label>
-        <label>To ${dayInput('to', last)}</label>
-        ${isCompared && html`<label>Compare with <select name="compare">${Object.entries(COMPARISONS).map(([name, label]) => html`<option value="${name}"${span.compare === name && html` selected`}>${label}</option>`)}</select></label>`}
-        <button>Show</button>
-      </form>
+      ${keptIfRefused(view, view.path, form)}
       <p class="quiet">Days in ${view.reporting.timeZone}${isCompared && `; ${comparison(span)}`}.</p>
       ${!test && html`<p><a href="${view.href(view.path, { ...own, test: '1' })}">Include sandbox data</a></p>`}</div></details>${filter}
   </div>`

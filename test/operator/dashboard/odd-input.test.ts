@@ -108,6 +108,19 @@ test('a refused filter is shown again with what was typed into it and into the o
   assert.match(form, /name="created_after" value="2026-02-31"/)
 })
 
+test('a refused period is shown again with what was typed into it', async () => {
+  const { status, text } = await see('/revenue?from=2026-02-31&to=2026-03-02&compare=year&country=ES')
+  const form = text.match(/<form\b.*?<\/form>/gs)!.find((one) => one.includes('name="from"')) ?? ''
+  assert.equal(status, 400)
+  for (const part of [
+    'name="from" value="2026-02-31"',
+    'name="to" value="2026-03-02"',
+    'value="year" selected',
+    'value="ES"',
+  ])
+    assert.ok(form.includes(part), text)
+})
+
 for (const path of [
   '/?project=other',
   '/?project=all:other',
