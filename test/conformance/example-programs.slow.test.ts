@@ -250,7 +250,6 @@ test('sync.sh keeps the horizon of an export that ends before its last line', as
   const proxy = await openLossy(billing.server.url, (response, text) => response.end(text.split('{"horizon"')[0]))
   const folder = mkdtempSync(join(tmpdir(), 'tundish-example-'))
   try {
-    // The first response, of the list, is spoilt as well: only its headers are read.
     const { code, errors } = await run('sync.sh', ['horizon.txt'], folder)
     assert.deepEqual(
       [code, errors, existsSync(join(folder, 'horizon.txt'))],

@@ -37,8 +37,11 @@ export function listRoute(app: FastifyInstance, reads: Reads, path: string, list
     if (page.horizon !== undefined) {
       reply.header('x-sync-horizon', page.horizon)
       if (page.voidFrom !== undefined) reply.header(VOID_HEADER, page.voidFrom)
-      const given = (query as Record<string, string | undefined>)['filter[updated_at.to]']
-      request.synced = { list: path.slice(1), windowTo: given ?? page.horizon, rows: page.rows }
+      const given = query as Record<string, string | undefined>
+      const to = given['filter[updated_at.to]']
+      // An empty window without a beginning is read for the horizon alone, before the export or another list.
+      if (to === undefined || page.rows > 0 || given['filter[updated_at.from]'] !== undefined)
+        request.synced = { list: path.slice(1), windowTo: to ?? page.horizon, rows: page.rows }
     }
     return sendJson(reply, page.json)
   })
