@@ -89,7 +89,11 @@ export function exports(app: FastifyInstance, { db, reads }: PublicContext): voi
     if (request.method === 'HEAD') return reply.send(Readable.from([]))
     // A key that is revoked while an export is sent ends it, as one whose rows are gone: without the last line.
     const confirm = () => request.confirmKey()
-    const body = lines(db, reads, window, { place, number: project.number, confirm })
+    // A reader of the export has the window only once it has the last line.
+    const complete = (rows: number) => {
+      request.synced = { list: 'export', windowTo: window.to, rows }
+    }
+    const body = lines(db, reads, window, { place, number: project.number, confirm, complete })
     return reply.send(Readable.from(body, { objectMode: false, highWaterMark: 1 }))
   })
 }
@@ -121,10 +125,15 @@ interface Course {
   number: string
   /** Throws when no more may be read. */
   confirm: () => Promise<void>
+  /** Called before the last line, with the number of records that were sent. */
+  complete: (rows: number) => void
 }
 
 /** Reads a page when the page before has been sent, so that a slow reader occupies neither a connection nor memory. */
-async function* lines(db: Db, reads: Reads, window: Export, { place, number, confirm }: Course): AsyncIterable<Buffer> {
+async function* lines(db: Db, reads: Reads, window: Export, course: Course): AsyncIterable<Buffer> {
+  const { number, confirm, complete } = course
+  let { place } = course
+  let sent = 0
   while (place.kind < EXPORT_KINDS.length) {
     const kind = EXPORT_KINDS[place.kind]!
     await confirm()
@@ -137,7 +146,9 @@ async function* lines(db: Db, reads: Reads, window: Export, { place, number, con
       place = { ...place, kind: place.kind + 1, ...BEGINNING }
     }
     if (last) yield writeLines(kind, rows, { cursor: writePlace(place, window) })
+    sent += rows.length
   }
+  complete(sent)
   yield Buffer.from(`${JSON.stringify({ horizon: window.to })}\n`)
 }
 

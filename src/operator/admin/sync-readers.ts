@@ -8,7 +8,7 @@ const reader = shape('SyncReader', 'r', {
   project_id: text('The project.'),
   key_id: text('The secret key.'),
   key_name: text('Purpose of the key; null if it no longer exists.', { sql: 'k.name', nullable: true }),
-  list: text('The list.'),
+  list: text('The list, or `export`.'),
   last_seen_at: instant('When the key last read a page, to within some seconds.'),
   window_to: instant('End of the window that the key read last.'),
   behind_seconds: decimal('How far the end of the window is behind the clock.', {
@@ -24,7 +24,8 @@ const readers = reading({
   path: '/projects/:project_id/sync-readers',
   tag: 'State',
   summary: 'List the readers of syncs and their lag',
-  description: 'Keys that read a list with an `updated_at` filter in the last 30 days, those furthest behind first.',
+  description:
+    'Keys that read a list with an `updated_at` filter, or the export, in the last 30 days, those furthest behind first.',
   response: Type.Named('SyncReaders', {
     data: Type.Array(reader.schema, { description: 'An item for each key and list.' }),
   }),

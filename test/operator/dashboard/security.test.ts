@@ -243,10 +243,13 @@ test('the page Sync lists a reader with its window', async () => {
   const horizon = { 'filter[updated_at.to]': '1970-01-01T00:00:00Z', limit: '1' }
   assert.equal((await project.get('/subscriptions', horizon)).status, 200)
   assert.equal((await project.get('/profiles', window)).status, 200)
+  const exported = { from: '2020-01-01T00:00:00Z', to: '2026-02-04T04:05:00Z' }
+  assert.equal((await project.get('/export', exported)).status, 200)
   for (let tries = 0; ; tries += 1) {
     const { text } = await visit(`/sync?project=${project.id}`, { cookie: writer.cookie })
     assert.doesNotMatch(text, /1 Jan 1970/)
-    if (/profiles.*3 Feb 2026, 04:05.* d <span class="badge warn">behind</s.test(text)) break
+    if (/profiles.*3 Feb 2026, 04:05.* d <span class="badge warn">behind<.*export<.*4 Feb 2026, 04:05/s.test(text))
+      break
     assert.ok(tries < 100, 'the reader does not show up')
     await server.app.clock.sleep(200)
   }

@@ -52,7 +52,7 @@ export async function sync(view: View): Promise<Page> {
         'Figures up to date as of': time(state.figures_as_of),
       })}
       <p class="quiet">All changes before the horizon are visible to readers, and none will be added before it. A long import holds it back until it commits.</p>
-      ${tableSection(view, 'readers', content, { note: readers.data.length > 0 && 'Those that are furthest behind first. Behind: by more than a day.', empty: html`<h3>No readers in the last 30 days</h3><p>This page lists clients that sync with <code>filter[updated_at.from]</code>. <a href="/docs/guides/data-api">How to sync</a>.</p>` })}
+      ${tableSection(view, 'readers', content, { note: readers.data.length > 0 && 'Those that are furthest behind first. Behind: by more than a day.', empty: html`<h3>No readers in the last 30 days</h3><p>This page lists clients that sync with <code>filter[updated_at.from]</code> or the export. <a href="/docs/guides/data-api">How to sync</a>.</p>` })}
       ${tableSection(view, 'writers', writerTable(view.span.today, writers.data), { note: writers.data.length > 0 && 'What each key sent to POST /records in the last 30 days, by day and kind of record.', short: true, empty: html`<h3>No writers in the last 30 days</h3><p>This page lists keys that write records. <a href="/docs/guides/data-api">How to write records</a>.</p>` })}`,
   }
 }
