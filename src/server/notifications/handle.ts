@@ -7,7 +7,12 @@ import { isUnavailable } from '../../lib/pg/errors.ts'
 import type { BillingContext } from '../../payments/billing/context.ts'
 import { recordDisputes } from '../../payments/billing/ledger/disputes.ts'
 import { findByCharge } from '../../payments/billing/ledger/orders.ts'
-import { settleBefore, settleByHandle, settleOrEnd } from '../../payments/billing/reconcile/notified.ts'
+import {
+  ReceivedTooEarly,
+  settleBefore,
+  settleByHandle,
+  settleOrEnd,
+} from '../../payments/billing/reconcile/notified.ts'
 import { adoptRefundsOfCharge } from '../../payments/billing/refund/adopt-of-charge.ts'
 import { type AccountName, accountKey } from '../../payments/providers/account.ts'
 import type { Hint, Notification } from '../../payments/providers/notification.ts'
@@ -24,9 +29,6 @@ export type NotificationContext = BillingContext &
       outcome: 'handled' | 'repeated' | 'refused' | 'failed' | 'left_out',
     ): void
   }
-
-/** A notification has to be handled later, although the provider can be asked. */
-export class ReceivedTooEarly extends ProviderError {}
 
 /**
  * Handles a notification of a connected account; one that was handled before is skipped. When it returns, every change that

@@ -1,9 +1,10 @@
 // Finds notifications that were not delivered, by reading each account's list of them at the provider every few minutes.
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import { repeat } from '../../lib/repeat.ts'
+import { ReceivedTooEarly } from '../../payments/billing/reconcile/notified.ts'
 import { type AccountName, accountKey } from '../../payments/providers/account.ts'
 import { NotPermitted, type Provider, ProviderError } from '../../payments/providers/provider.ts'
-import { handleNotification, type NotificationContext, ReceivedTooEarly } from './handle.ts'
+import { handleNotification, type NotificationContext } from './handle.ts'
 
 // The pause of an idle reader before it looks for a due account again.
 const IDLE_MS = 5_000

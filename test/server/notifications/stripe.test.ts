@@ -215,3 +215,33 @@ test('notifications of cards that the key may not read do not hold up older ones
 })
 
 const RENEWED = { last4: '1881', exp_month: 3, exp_year: 2041 }
+
+test('charges that cannot be settled do not hold up older notifications', async () => {
+  await setup.stripe.control('/events', { isOff: true })
+  const refunded = await charged()
+  await setup.stripe.control('/refunds', { charge: refunded.charge })
+  const { db } = setup.billing
+  const handles: string[] = []
+  for (let n = 0; n < 5; n++) {
+    const { external_id: user } = await setup.account.customerWithCard('pm_sim_processing_60000ms')
+    const { order_id } = (await setup.shop.charge(user)).body
+    const [order] = await db.query('select provider_handle from orders where order_id = $1', [order_id])
+    handles.push(order!.provider_handle!)
+    // At Stripe it names the order of another payment, which an operator has to judge.
+    const metadata = { tundish_order: refunded.orderId }
+    await setup.stripe.client().paymentIntents.update(handles[n]!, { metadata })
+  }
+  await setup.stripe.control('/clock', { advance_ms: 120_000 })
+  for (const handle of handles) {
+    const { latest_charge } = await setup.stripe.client().paymentIntents.retrieve(handle)
+    await setup.stripe.control('/refunds', { charge: latest_charge })
+  }
+  await readNow()
+  await until('the refund to be found', async () => !(await isActive(refunded.user)))
+  await untilRead()
+  const rows = await db.query('select from orders where status = $1 and provider_handle = any($2)', [
+    'processing',
+    handles,
+  ])
+  assert.equal(rows.length, 5)
+})

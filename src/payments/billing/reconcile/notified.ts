@@ -9,6 +9,9 @@ import { AT_PROVIDER, type AtProvider, atParams, findByCharge, type OrderIds } f
 import { checkNow } from '../movement/check-status.ts'
 import { endLate } from './late.ts'
 
+/** A notification has to be handled later, although the provider can be asked. */
+export class ReceivedTooEarly extends ProviderError {}
+
 /**
  * Settles the order that a notification names, if it is in progress. If it was cancelled because its payment was not found for long,
  * the payment that came after all is cancelled. Throws `ProviderError` if that cannot be done now.
@@ -38,7 +41,7 @@ async function settleNow(context: BillingContext, organizationId: string, orderI
 /**
  * Settles the order of a payment that succeeded at the provider while it is in progress here: notifications of its refunds and
  * disputes may come first, and need a settled order. Throws `ProviderError` if it is still in progress after that: another process
- * has it, or the provider cannot be asked.
+ * has it, an operator must judge it, or the provider cannot be asked.
  */
 export async function settleBefore(
   context: BillingContext,
@@ -52,7 +55,7 @@ export async function settleBefore(
   if (!order) return
   await settleNow(context, order.organization_id, order.order_id)
   if ((await CHARGE.rows.find(context.db.query, order.order_id))?.status === 'processing')
-    throw new ProviderError('the charge is not settled yet')
+    throw new ReceivedTooEarly('the charge is not settled yet')
 }
 
 /** The order in progress of a payment whose id is not stored yet, because the provider has no prepared payments. */
