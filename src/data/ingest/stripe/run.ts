@@ -1,5 +1,6 @@
 // Imports a Stripe account: reads its lists one after the other, stores them page by page, and then follows its events.
 import type { App } from '../../../app.ts'
+import { DAY_MS } from '../../../lib/days.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import { type Importing, Interrupted } from '../load.ts'
 import { type Context, storedOf } from './context.ts'
@@ -8,7 +9,7 @@ import type { Held } from './hold.ts'
 import { type Changed, changedBy, refresh, type StripeEvent } from './refresh.ts'
 import { createdSince, secondsOf } from './since.ts'
 import { CursorGone, type StripeSource, Unreachable } from './source.ts'
-import { type ImportState, isStopped, saveState, targetOptions } from './state.ts'
+import { type ImportState, isLeftBehind, isStopped, saveState, targetOptions } from './state.ts'
 import { leaveOut, STEPS, type Step } from './steps.ts'
 import { countStored, storeLines } from './store.ts'
 import { emptyTally } from './tally.ts'
@@ -59,6 +60,7 @@ export async function runImport(
 ): Promise<ImportState> {
   const run: Run = { app, held, source, state, options }
   try {
+    if (isLeftBehind(state)) await save(run, { ...fromTheStart(), eventsSince: new Date().toISOString() })
     while (state.step !== EVENTS) await readLists(run)
     await catchUp(run)
     return state
@@ -170,7 +172,12 @@ async function readEvents(run: Run, seen: Seen): Promise<void> {
     const isRecent = page.some((event) => event.created > Date.now() / 1000 - LATE_SECONDS)
     if (unseen.length === 0 && !isRecent) break
   }
-  if (fresh.length === 0) return
+  if (fresh.length === 0) {
+    // An account without events is not left behind.
+    const yesterday = Date.now() - DAY_MS
+    if (from * 1000 < yesterday - DAY_MS) await save(run, { eventsSince: new Date(yesterday).toISOString() })
+    return
+  }
   const changed = fresh.flatMap((event) => event.changed)
   await refresh(app, { ...contextOf(run), tally: emptyTally() }, changed, options.signal)
   for (const { id, created } of fresh) seen.set(id, created)

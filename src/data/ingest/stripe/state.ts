@@ -119,9 +119,11 @@ export async function beginState(
   return (await findState(query, name))!
 }
 
+/** Whether Stripe may have deleted events that the import has not read. */
+export const isLeftBehind = ({ eventsSince }: ImportState) => Date.now() - Date.parse(eventsSince) >= EVENTS_KEPT_MS
+
 function canGoOn(known: ImportState, options: StripeImportOptions): boolean {
-  const isRecent = Date.now() - Date.parse(known.eventsSince) < EVENTS_KEPT_MS
-  return isRecent && isSame(known.options, options) && (known.status !== 'done' || options.follow === true)
+  return !isLeftBehind(known) && isSame(known.options, options) && (known.status !== 'done' || options.follow === true)
 }
 
 /** Whether both read the same objects; `follow` makes no difference. */

@@ -1,6 +1,6 @@
 // An import that the server carries out: started, shown and stopped through the operator's API, and gone on with elsewhere.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import { carryOutImports, refreshFromStripe } from '../../../../src/data/ingest/stripe/background.ts'
 import { type Held, holdImport } from '../../../../src/data/ingest/stripe/hold.ts'
 import { openSource } from '../../../../src/data/ingest/stripe/start.ts'
@@ -255,6 +255,58 @@ test('changes that a failover has lost are read again', async (t) => {
   await until('the customer again', isStored)
   await admin.call('DELETE', path('failover'))
 })
+
+test('an account whose events Stripe no longer keeps is read again, without webhooks, and then followed', async (t) => {
+  await admin.call('DELETE', path())
+  const { quiet, app, runUntilFollowing } = await connectQuiet(t, 'paused')
+  await runUntilFollowing()
+  await app.db.query(
+    "update stripe_imports set events_since = db_clock() - interval '31 days' where psp_merchant_id = 'paused'",
+  )
+  const [customer] = (await quiet.client().customers.list({ limit: 1 })).data
+  await quiet.control('/objects', { objects: [{ ...customer, email: 'changed@example.com' }] })
+  const written = async () => (await app.db.query('select count(*) as n from events'))[0]!.n
+  const before = await written()
+  const stop = carryOutImports(app)
+  await until('the change', async () => (await profile(customer!.id))!.email === 'changed@example.com')
+  await until('everything read again', async () => (await status('paused')) === 'following')
+  assert.equal(await written(), before)
+  const later = await savedCard(quiet.client())
+  await until('the new customer', async () => (await profile(later.customer)) !== undefined)
+  await admin.call('DELETE', path('paused'))
+  await stop()
+})
+
+test('an account that has no events for weeks is not left behind', async (t) => {
+  const { app, runUntilFollowing } = await connectQuiet(t, 'weeks')
+  await runUntilFollowing()
+  await app.db.query(
+    "update stripe_imports set events_since = db_clock() - interval '28 days' where psp_merchant_id = 'weeks'",
+  )
+  t.after(carryOutImports(app))
+  await until('the events to be read', async () => {
+    const rows = await app.db.query(
+      "select from stripe_imports where psp_merchant_id = 'weeks' and events_since > db_clock() - interval '2 days'",
+    )
+    return rows.length === 1
+  })
+  await admin.call('DELETE', path('weeks'))
+})
+
+/** Starts an import of an account without events. */
+async function connectQuiet(t: TestContext, merchant: string) {
+  const quiet = await openStripeSimulator({ demoCustomers: 3 })
+  t.after(() => quiet.cleanUp())
+  const app = { ...events.app, config: { ...events.app.config, stripeApiUrl: quiet.url } }
+  await connect(merchant, TEST_KEY)
+  await admin.call('POST', path(merchant), { follow: true })
+  const runUntilFollowing = async () => {
+    const stop = carryOutImports(app)
+    await until('everything read', async () => (await status(merchant)) === 'following')
+    await stop()
+  }
+  return { quiet, app, runUntilFollowing }
+}
 
 test('an import whose connection is lost during a commit is continued', async () => {
   await admin.call('DELETE', path())
