@@ -10,7 +10,7 @@ import { productOf } from './products.ts'
 /** Throws `Inconvertible`. */
 export function subscriptionLine(completed: Completed, target: Target, ofCheckout: Names | undefined): Line {
   const { subscription, paid } = completed
-  const { id, currency, items, cancellation_details, trial_start, trial_end } = subscription
+  const { id, currency, items, cancellation_details, trial_start, trial_end, created, start_date } = subscription
   const { price, note, item } = periodPrice(completed)
   const status = statusOf(subscription)
   const period = periodOf(completed, status, item)
@@ -23,7 +23,7 @@ export function subscriptionLine(completed: Completed, target: Target, ofCheckou
       status,
       renews: renews(subscription, item),
       sandbox: !subscription.livemode,
-      created_at: time(subscription.created),
+      created_at: time(created),
       billing_interval: item.price.recurring.interval,
       billing_interval_count: item.price.recurring.interval_count,
       price,
@@ -37,10 +37,11 @@ export function subscriptionLine(completed: Completed, target: Target, ofCheckou
       product_id: recordId(productOf(items.data[0]!.price)),
       trial_offer: trial_end === null ? null : { starts_at: time(trial_start), ends_at: time(trial_end) },
       // Stripe does not tell when the collection was paused; what is paid counts until its end.
-      paused_at: status === 'paused' ? time(paid?.end ?? subscription.start_date) : null,
+      paused_at: status === 'paused' ? time(paid?.end ?? start_date) : null,
       cancelled_at: isNeverPaid(subscription) ? null : time(subscription.canceled_at),
       cancellation_reason: textOr(cancellation_details?.feedback) ?? textOr(cancellation_details?.reason),
-      renewed_at: period && period.start > subscription.start_date ? time(period.start) : null,
+      // One that is backdated begins its first period when it is created.
+      renewed_at: period && period.start > Math.max(start_date, created) ? time(period.start) : null,
     },
   }
 }

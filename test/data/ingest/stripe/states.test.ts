@@ -142,3 +142,18 @@ test('an unpaid subscription is paid until the end of the last period that an in
     new Map(Array.from(made.values(), ({ what, paid }) => [what, paid])),
   )
 })
+
+test('a subscription that is backdated has not been renewed before its second period', async () => {
+  const { stripe, simulator } = all
+  const [first, second] = await Promise.all([subscribe(), subscribe()])
+  await renew(second!.id)
+  for (const { id, begun } of [first!, second!]) {
+    const made = await stripe.subscriptions.retrieve(id)
+    await simulator.control('/objects', { objects: [{ ...made, start_date: begun - 100 * DAY_S }] })
+  }
+  const project = await all.imports.project()
+  await all.run(project)
+  const rows = await all.imports.rows('select id, renewed_at from subscriptions where project_id = $1', [project.id])
+  const renewedAt = ({ id }: { id: string }) => secondsOf(rows.find((row) => row.id === id)!.renewed_at!)
+  assert.deepEqual([renewedAt(first!), renewedAt(second!)], [null, second!.paid])
+})
