@@ -177,13 +177,13 @@ async function makeContents(db: Db): Promise<string> {
     from (${rows.join(' union all ')}) all_rows`
 }
 
-// Without the rate buckets, the last use of keys and the counts of what they wrote, which change with requests.
+// Without the rate buckets, the last use of keys, what they read last and the counts of what they wrote, which change with requests.
 const OWNED_TABLES = `
   select quote_ident(c.relname) as name, string_agg(
     format('t.%I = any(%s)', a.attname, case when a.attname = 'project_id' then '$2' else '$1' end), ' or ') as condition
   from pg_class c join pg_attribute a on a.attrelid = c.oid and not a.attisdropped
   where c.relkind in ('r', 'p') and not c.relispartition and c.relpersistence = 'p'
-    and c.relnamespace = 'public'::regnamespace and c.relname not in ('key_uses', 'record_writers')
+    and c.relnamespace = 'public'::regnamespace and c.relname not in ('key_uses', 'sync_readers', 'record_writers')
     and (a.attname in ('project_id', 'organization_id') or (c.relname = 'organizations' and a.attname = 'id'))
   group by c.oid, c.relname order by c.relname`
 
