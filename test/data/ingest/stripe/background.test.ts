@@ -156,12 +156,29 @@ test('an account is read with the key that replaces the one before, and no longe
   source.close()
 })
 
+/** A clock that pauses for some milliseconds at most. */
+function impatient() {
+  const { clock } = events.app
+  return { ...clock, sleep: (ms: number, signal?: AbortSignal) => clock.sleep(Math.min(ms, 10), signal) }
+}
+
+/** Serves what the simulator responds, which `look` can change. */
+function passOn(t: TestContext, look: (url: string, body: Json) => void): Promise<string> {
+  return serveInPlace(t, async (request, response) => {
+    const { authorization = '' } = request.headers
+    const passed = await fetch(simulator.url + request.url, { headers: { authorization } })
+    const body = (await passed.json()) as Json
+    look(request.url!, body)
+    response.writeHead(passed.status, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(body))
+  })
+}
+
 test('an outage of Stripe does not end an import that follows an account, and is reported while it lasts', async (t) => {
   await connect('outage', TEST_KEY)
   await admin.call('POST', path('outage'), { follow: true })
-  const { db, clock } = events.app
-  const impatient = { ...clock, sleep: (ms: number, signal?: AbortSignal) => clock.sleep(Math.min(ms, 10), signal) }
-  t.after(carryOutImports({ ...events.app, clock: impatient }))
+  const { db } = events.app
+  t.after(carryOutImports({ ...events.app, clock: impatient() }))
   const findOutage = async () => (await checkImports(db)).find(({ message }) => message.includes(' outage '))
   await until('everything read', async () => (await status('outage')) === 'following')
   assert.equal(await findOutage(), undefined)
@@ -180,18 +197,11 @@ test('an outage of Stripe does not end an import that follows an account, and is
 
 test('an account without new events is asked for events alone', async (t) => {
   const read: string[] = []
-  const stripeApiUrl = await serveInPlace(t, async (request, response) => {
-    read.push(request.url!)
-    const { authorization = '' } = request.headers
-    const passed = await fetch(simulator.url + request.url, { headers: { authorization } })
-    response.writeHead(passed.status, { 'content-type': 'application/json' })
-    response.end(await passed.text())
-  })
+  const stripeApiUrl = await passOn(t, (url) => read.push(url))
   await connect('quiet', TEST_KEY)
   await admin.call('POST', path('quiet'), { follow: true })
-  const { clock, config } = events.app
-  const impatient = { ...clock, sleep: (ms: number, signal?: AbortSignal) => clock.sleep(Math.min(ms, 10), signal) }
-  t.after(carryOutImports({ ...events.app, clock: impatient, config: { ...config, stripeApiUrl } }))
+  const config = { ...events.app.config, stripeApiUrl }
+  t.after(carryOutImports({ ...events.app, clock: impatient(), config }))
   await until('everything read', async () => (await status('quiet')) === 'following')
   const { customer } = await savedCard(simulator.client())
   await until('the new customer', async () => (await profile(customer)) !== undefined)
@@ -202,19 +212,14 @@ test('an account without new events is asked for events alone', async (t) => {
 
 test('an event that is listed late, behind a hundred newer ones that were read, is read', async (t) => {
   let isListed = false
-  const stripeApiUrl = await serveInPlace(t, async (request, response) => {
-    const { authorization = '' } = request.headers
-    const passed = await fetch(simulator.url + request.url, { headers: { authorization } })
-    const body = (await passed.json()) as Json
+  const stripeApiUrl = await passOn(t, (url, body) => {
     // All of this moment, however long the test takes.
-    if (request.url!.startsWith('/v1/events?'))
+    if (url.startsWith('/v1/events?'))
       body.data = body.data
         .filter(
           ({ data }: { data: { object: { email?: string } } }) => isListed || data.object.email !== 'late@example.com',
         )
         .map((event: object) => ({ ...event, created: Math.floor(Date.now() / 1000) }))
-    response.writeHead(passed.status, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(body))
   })
   await connect('late', TEST_KEY)
   await admin.call('POST', path('late'), { follow: true })
