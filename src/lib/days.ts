@@ -10,9 +10,13 @@ export const addDays = (day: string, days: number) =>
   new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10)
 
 /** The same day this many months later; a day that the month has not becomes one of the month after it. */
-export function addMonths(day: string, months: number): string {
-  const date = new Date(`${day}T00:00:00Z`)
-  return new Date(date.setUTCMonth(date.getUTCMonth() + months)).toISOString().slice(0, 10)
+export const addMonths = (day: string, months: number): string =>
+  new Date(monthsAfter(Date.parse(`${day}T00:00:00Z`), months)).toISOString().slice(0, 10)
+
+/** The same of a time in milliseconds. */
+export function monthsAfter(ms: number, months: number): number {
+  const date = new Date(ms)
+  return date.setUTCMonth(date.getUTCMonth() + months)
 }
 
 // Adding ten years of days to these, or taking a year away, still gives a year of four digits.

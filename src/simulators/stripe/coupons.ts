@@ -1,5 +1,6 @@
 // Coupons, and the discounts that they give.
 import type { Stripe } from 'stripe'
+import { monthsAfter } from '../../lib/days.ts'
 import type { Form } from '../../lib/http/form.ts'
 import { type Call, type Dialect, existing, inPath, integer, metadata, oneOf, required, route, text } from './call.ts'
 import { invalid } from './errors.ts'
@@ -68,7 +69,8 @@ export function addDiscounts(dialect: Dialect, call: Call, owner: Partial<Stripe
   return given.map((one) => {
     const coupon = existing(dialect, 'coupon', required({ ...call, params: one as Form }, 'coupon'), 'discounts')
     const start = dialect.state.now()
-    const end = coupon.duration === 'repeating' ? monthsAfter(start, coupon.duration_in_months ?? 1) : null
+    const end =
+      coupon.duration === 'repeating' ? monthsAfter(start * 1000, coupon.duration_in_months ?? 1) / 1000 : null
     const made: Stripe.Discount = {
       id: dialect.state.newId('di'),
       object: 'discount',
@@ -81,11 +83,4 @@ export function addDiscounts(dialect: Dialect, call: Call, owner: Partial<Stripe
     }
     return dialect.state.put(made).id
   })
-}
-
-/** The same day and time some months later, both in seconds. */
-export function monthsAfter(timeS: number, months: number): number {
-  const date = new Date(timeS * 1000)
-  date.setUTCMonth(date.getUTCMonth() + months)
-  return Math.floor(date.getTime() / 1000)
 }

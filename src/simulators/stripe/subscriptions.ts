@@ -1,9 +1,9 @@
 // Subscriptions: created with their first payment, renewed by time, changed and cancelled.
 import type { Stripe } from 'stripe'
-import { DAY_S } from '../../lib/days.ts'
+import { DAY_S, monthsAfter } from '../../lib/days.ts'
 import type { Form } from '../../lib/http/form.ts'
 import { type Call, type Dialect, existing, flag, inPath, integer, metadata, required, route, text } from './call.ts'
-import { addDiscounts, monthsAfter } from './coupons.ts'
+import { addDiscounts } from './coupons.ts'
 import { invalid } from './errors.ts'
 import { collect } from './invoices.ts'
 import { LIST_PARAMS, list, matching } from './lists.ts'
@@ -161,7 +161,7 @@ function planOf(price: Stripe.Price, recurring: Stripe.Price.Recurring): Stripe.
 function periodEnd(start: number, { interval, interval_count }: Stripe.Price.Recurring): number {
   if (interval === 'day' || interval === 'week')
     return start + interval_count * (interval === 'day' ? DAY_S : 7 * DAY_S)
-  return monthsAfter(start, interval_count * (interval === 'year' ? 12 : 1))
+  return monthsAfter(start * 1000, interval_count * (interval === 'year' ? 12 : 1)) / 1000
 }
 
 /** Begins a new period with its payment, as happens at Stripe when the old one ends. A payment that fails makes the subscription `past_due`. */
