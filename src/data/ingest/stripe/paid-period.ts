@@ -25,16 +25,31 @@ export async function paidPeriodOf(
   if (!mayBeUnpaid(subscription)) return undefined
   const params = { subscription: id, status: 'paid', limit: FEW }
   let empty: Period | null = null
+  let rest: Period | undefined
   for await (const page of source.pages<Stripe.Invoice>('/v1/invoices', params))
     for (const invoice of page) {
       empty ??= { start: invoice.created, end: invoice.created }
       const lines = await linesOf(source, invoice)
-      if (lines.length === 0) return withoutLines(invoice, items.data[0])
-      const periods = lines.filter((line) => isForPeriod(line, subscription)).map(({ period }) => period)
-      if (periods.length > 0) return periods.reduce((last, one) => (one.end > last.end ? one : last))
+      if (lines.length === 0) return rest ?? withoutLines(invoice, items.data[0])
+      const paid = lines.filter((line) => isForPeriod(line, subscription))
+      if (paid.length === 0) continue
+      const last = paid.reduce((found, one) => (isLater(one.period, found.period) ? one : found))
+      if (!isProration(last)) return rest ? begunBefore(rest, last.period) : last.period
+      rest ??= last.period
     }
-  return empty
+  return rest ?? empty
 }
+
+/** What is left of a period, as it is paid for after a change to a more expensive price, began with the period. */
+const begunBefore = (rest: Period, { start, end }: Period): Period =>
+  start < rest.start && rest.start < end ? { start, end: rest.end } : rest
+
+/** Of periods with the same end the whole one is taken. */
+const isLater = (one: Period, other: Period) =>
+  one.end > other.end || (one.end === other.end && one.start < other.start)
+
+const isProration = ({ parent }: Line): boolean =>
+  Boolean(parent?.invoice_item_details?.proration || parent?.subscription_item_details?.proration)
 
 function mayBeUnpaid({ status, pause_collection }: Stripe.Subscription): boolean {
   if (status === 'active') return Boolean(pause_collection)

@@ -157,3 +157,44 @@ test('a subscription that is backdated has not been renewed before its second pe
   const renewedAt = ({ id }: { id: string }) => secondsOf(rows.find((row) => row.id === id)!.renewed_at!)
   assert.deepEqual([renewedAt(first!), renewedAt(second!)], [null, second!.paid])
 })
+
+test('an unpaid subscription whose price changed within its last paid period has the whole of this period', async () => {
+  const { stripe, simulator } = all
+  const { id, begun, paid } = await subscribe()
+  await renew(id)
+  const [renewal, first] = (await stripe.invoices.list({ subscription: id, expand: ['data.payments'] })).data
+  const [line] = first!.lines.data
+  const proration = { type: 'invoice_item_details', invoice_item_details: { invoice_item: 'ii_1', proration: true } }
+  // Flexible billing names a proration in the other part of the parent.
+  const flexible = {
+    ...line!.parent,
+    subscription_item_details: { ...line!.parent!.subscription_item_details, proration: true },
+  }
+  const changed = (n: number, days: number, parent: object) => {
+    const period = { start: begun + days * DAY_S, end: paid }
+    const data = [
+      { ...line, id: `il_less_${n}`, amount: -400, period, parent },
+      { ...line, id: `il_more_${n}`, amount: 900, period, parent },
+    ]
+    return { ...first, id: `in_changed_${n}`, lines: { ...first!.lines, data } }
+  }
+  const subscription = await stripe.subscriptions.retrieve(id)
+  await simulator.control('/objects', {
+    objects: [
+      { ...subscription, status: 'past_due' },
+      { ...renewal, status: 'open' },
+      changed(1, 3, proration),
+      changed(2, 9, flexible),
+    ],
+  })
+  const project = await all.imports.project()
+  await all.run(project)
+  const found = await all.imports.row(
+    'select status, period_starts_at, period_ends_at, renewed_at from subscriptions where project_id = $1 and id = $2',
+    [project.id, id],
+  )
+  assert.deepEqual(
+    [found.status, secondsOf(found.period_starts_at!), secondsOf(found.period_ends_at!), found.renewed_at],
+    ['unpaid', begun, paid, null],
+  )
+})
