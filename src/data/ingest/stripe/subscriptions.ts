@@ -46,7 +46,7 @@ export function subscriptionLine(completed: Completed, target: Target, ofCheckou
   }
 }
 
-/** The present period; of an unpaid subscription the last paid one, and of one that is over the one that it ended in. */
+/** The present period, which may end early; of an unpaid subscription the last paid one, and of one that is over the one that it ended in. */
 function periodOf(
   { subscription, paid }: Completed,
   status: string,
@@ -54,8 +54,9 @@ function periodOf(
 ): Period | null {
   if (isNeverPaid(subscription)) return null
   if (status === 'unpaid') return paid ?? null
-  const { ended_at, canceled_at } = subscription
-  return { start, end: subscription.status === 'canceled' ? (ended_at ?? canceled_at ?? end) : end }
+  const { ended_at, canceled_at, cancel_at } = subscription
+  if (subscription.status === 'canceled') return { start, end: ended_at ?? canceled_at ?? end }
+  return { start, end: cancel_at !== null && cancel_at < end ? cancel_at : end }
 }
 
 /** Stripe ends a subscription whose first payment was not made within a day. */

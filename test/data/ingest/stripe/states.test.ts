@@ -198,3 +198,29 @@ test('an unpaid subscription whose price changed within its last paid period has
     ['unpaid', begun, paid, null],
   )
 })
+
+test('a subscription that is to end within its period has this end', async () => {
+  const { stripe, simulator } = all
+  const [within, later] = await Promise.all([subscribe(), subscribe()])
+  const ends = async ({ id }: { id: string }, cancel_at: number) =>
+    simulator.control('/objects', { objects: [{ ...(await stripe.subscriptions.retrieve(id)), cancel_at }] })
+  await ends(within!, within!.paid - 9 * DAY_S)
+  await ends(later!, later!.paid + 9 * DAY_S)
+  const project = await all.imports.project()
+  await all.run(project)
+  const rows = await all.imports.rows(
+    'select id, renews, period_ends_at from subscriptions where project_id = $1 and id = any($2)',
+    [project.id, [within!.id, later!.id]],
+  )
+  const found = ({ id }: { id: string }) => {
+    const { renews, period_ends_at } = rows.find((row) => row.id === id)!
+    return [renews === 't', secondsOf(period_ends_at!)]
+  }
+  assert.deepEqual(
+    [found(within!), found(later!)],
+    [
+      [false, within!.paid - 9 * DAY_S],
+      [true, later!.paid],
+    ],
+  )
+})
