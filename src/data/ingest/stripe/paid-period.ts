@@ -31,7 +31,10 @@ export async function paidPeriodOf(
       empty ??= { start: invoice.created, end: invoice.created }
       const lines = await linesOf(source, invoice)
       if (lines.length === 0) return rest ?? withoutLines(invoice, items.data[0])
-      const paid = lines.filter((line) => isForPeriod(line, subscription))
+      const forPeriods = lines.filter((line) => isForPeriod(line, subscription))
+      // An item that was removed may have had a longer interval.
+      const present = forPeriods.filter((line) => itemOf(line, items.data) !== undefined)
+      const paid = present.length > 0 ? present : forPeriods
       if (paid.length === 0) continue
       const last = paid.reduce((found, one) => (isLater(one.period, found.period) ? one : found))
       if (!isProration(last)) return rest ? begunBefore(rest, last.period) : last.period
@@ -73,8 +76,17 @@ function isForPeriod(line: Line, { id, items: { data: items } }: Stripe.Subscrip
   const single = parent?.invoice_item_details
   if (!period || amount < 0 || (single && !single.proration)) return false
   if ((subscriptionIn(line) ?? id) !== id) return false
-  const item = items.find(({ id }) => id === parent?.subscription_item_details?.subscription_item)
+  const item = itemOf(line, items)
   return !item || items.every((other) => lengthOf(item) <= lengthOf(other))
+}
+
+/** The item that a line is for: the line of a change may name its price alone. */
+function itemOf({ parent, pricing }: Line, items: Stripe.SubscriptionItem[]): Stripe.SubscriptionItem | undefined {
+  const price = idOf(pricing?.price_details?.price)
+  return (
+    items.find(({ id }) => id === parent?.subscription_item_details?.subscription_item) ??
+    items.find((item) => item.price.id === price)
+  )
 }
 
 /** The subscription that a line of an invoice names. Stripe's newer objects have it in the parent alone. */

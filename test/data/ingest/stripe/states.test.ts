@@ -199,6 +199,51 @@ test('an unpaid subscription whose price changed within its last paid period has
   )
 })
 
+test('an unpaid subscription is not paid by a yearly item that was removed, or of which more was bought', async () => {
+  const { stripe, simulator } = all
+  const { id: year } = await stripe.prices.create({ ...params, recurring: { interval: 'year' } })
+  const [removed, more] = await Promise.all(
+    [0, 1].map(async () => {
+      const { customer } = await savedCard(stripe)
+      return stripe.subscriptions.create({ customer, items: [{ price }, { price: year }] })
+    }),
+  )
+  for (const made of [removed!, more!]) {
+    const subscription = await stripe.subscriptions.retrieve(made.id)
+    const [monthly, yearly] = subscription.items.data
+    const [invoice] = (await stripe.invoices.list({ subscription: made.id, expand: ['data.payments'] })).data
+    const [, ofYear] = invoice!.lines.data
+    const period = { start: secondsNow(), end: yearly!.current_period_end }
+    const change = {
+      ...{ ...ofYear, id: `il_change_${made.id}`, period },
+      parent: { type: 'invoice_item_details', invoice_item_details: { invoice_item: 'ii_1', proration: true } },
+      pricing: { type: 'price_details', price_details: { price: year, product: id }, unit_amount_decimal: '1000' },
+    }
+    const objects =
+      made === removed
+        ? [{ ...subscription, status: 'past_due', items: { ...subscription.items, data: [monthly] } }]
+        : [
+            { ...subscription, status: 'past_due' },
+            { ...invoice, id: `in_change_${made.id}`, lines: { ...invoice!.lines, data: [change] } },
+          ]
+    await simulator.control('/objects', { objects })
+  }
+  const project = await all.imports.project()
+  await all.run(project)
+  const rows = await all.imports.rows(
+    'select id, period_ends_at from subscriptions where project_id = $1 and id = any($2)',
+    [project.id, [removed!.id, more!.id]],
+  )
+  for (const { id, items } of [removed!, more!]) {
+    const row = rows.find((one) => one.id === id)!
+    assert.equal(
+      secondsOf(row.period_ends_at!),
+      items.data[0]!.current_period_end,
+      id === more!.id ? 'more' : 'removed',
+    )
+  }
+})
+
 test('a subscription that is to end within its period has this end', async () => {
   const { stripe, simulator } = all
   const [within, later] = await Promise.all([subscribe(), subscribe()])
