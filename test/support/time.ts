@@ -1,4 +1,5 @@
-// Time: waiting until something holds, a clock that only the test moves, and moving the clock of a test's database.
+// Time: waiting until something holds, a clock that only the test moves, a machine that sleeps, and moving the clock of a test's database.
+import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../src/lib/clock.ts'
 import { openDb } from '../../src/lib/pg/db.ts'
@@ -27,6 +28,12 @@ export class HandClock implements Clock {
   advance(ms: number): void {
     this.#now += ms
   }
+}
+
+/** The machine sleeps for so long, as its own process sees it afterwards: the wall clock has gone on, the monotonic one has not. */
+export function machineSleeps({ mock }: TestContext, ms: number): void {
+  const { now } = Date
+  mock.method(Date, 'now', () => now() + ms)
 }
 
 /** Sets the database's clock ahead by an interval; `undefined` corrects it. Ends all sessions of the database. */

@@ -3,13 +3,14 @@
 import type { Clock } from '../../lib/clock.ts'
 import { rejectWhenAborted } from '../../lib/when-aborted.ts'
 import { Circuit, type CircuitLimits } from './circuit.ts'
+import { isAborted, startDeadline } from './deadline.ts'
 import type { NotBegun, Unknown } from './outcomes.ts'
 import { errorOf, NotPermitted, ProviderError } from './provider.ts'
 import { type Purpose, Rate } from './rate.ts'
 import { repeatUnknown } from './repeat.ts'
 
 export interface GuardOptions {
-  /** For the circuit breaker. Deadlines use real time, because the connections do too. */
+  /** For the circuit breaker, and for deadlines that pass while the machine sleeps. Timers use real time, because the connections do too. */
   clock: Clock
   /** The time for one call, including the wait for a free connection. */
   deadlineMs?: number
@@ -120,9 +121,8 @@ export class Guard {
 
   async #attempt<T>(call: (signal: AbortSignal) => Promise<T>, purpose: Purpose, outer?: AbortSignal): Promise<T> {
     const abort = new AbortController()
-    const timer = setTimeout(
-      () => abort.abort(new ProviderError(`no response within ${this.deadlineMs} ms`)),
-      this.deadlineMs,
+    const stopDeadline = startDeadline(this.#clock, abort.signal, this.deadlineMs, () =>
+      abort.abort(new ProviderError(`no response within ${this.deadlineMs} ms`)),
     )
     const abandon = () => abort.abort(new Abandoned('the call was given up'))
     if (outer?.aborted) abandon()
@@ -132,7 +132,7 @@ export class Guard {
       await this.#enter(abort.signal, purpose)
       return await this.#untilAborted(call, abort.signal, purpose)
     } finally {
-      clearTimeout(timer)
+      stopDeadline()
       outer?.removeEventListener('abort', abandon)
     }
   }
@@ -141,6 +141,7 @@ export class Guard {
   async #untilAborted<T>(call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, purpose: Purpose): Promise<T> {
     const moves = purpose === 'charge'
     try {
+      if (isAborted(signal)) throw new NeverSent('not sent: the deadline has passed')
       const outcome = await Promise.race([call(signal), rejectWhenAborted(signal)])
       if (moves) this.circuit.succeeded()
       return outcome

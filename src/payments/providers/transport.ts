@@ -1,6 +1,7 @@
 // Sends HTTP requests to one provider over keep-alive connections and parses JSON responses. Every failure is a `ProviderError`.
 import http from 'node:http'
 import https from 'node:https'
+import { isAborted } from './deadline.ts'
 import { ProviderError } from './provider.ts'
 
 export interface HttpResponse {
@@ -84,7 +85,7 @@ export class Transport {
     return new Promise((resolve, reject) => {
       const request = this.#open(call, payload)
       const stop = () => request.destroy()
-      if (signal.aborted) stop()
+      if (isAborted(signal)) stop()
       signal.addEventListener('abort', stop, { once: true })
       let hasResponse = false
       request.on('response', (response) => {

@@ -1,11 +1,12 @@
 // The lease of a charge or refund: only one process calls the provider for it at a time, and a lost process holds it no longer.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { systemClock } from '../../../src/lib/clock.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { untilLocked } from '../../support/database.ts'
-import { HandClock } from '../../support/time.ts'
+import { HandClock, machineSleeps } from '../../support/time.ts'
 import { LONG_LEASE_MS, lookInto, never, refundOf, setUpCharges, takeDue, tooSlow } from './in-process.ts'
 import { verdict } from './scripted-provider.ts'
 
@@ -40,6 +41,29 @@ describe('leases', () => {
     const columns = 'lease_until, is_unsent, next_look_at is not null as is_due'
     const [row] = await setup.db.query(`select ${columns} from refunds where order_id = $1`, [order_id])
     assert.deepEqual(row, { lease_until: null, is_unsent: 't', is_due: 't' })
+  })
+
+  test('a process whose machine slept after the claim does not charge: another one has cancelled the order', async (t) => {
+    let charges = 0
+    const charge = async () => {
+      charges++
+      return verdict('succeeded')
+    }
+    const { providers } = context({ charge })
+    const other = context({
+      lookUp: async () => ({ outcome: 'not_found' }),
+      refuse: async () => ({ outcome: 'refused' }),
+    })
+    const of: typeof providers.of = async (...given) => {
+      if (await order()) {
+        machineSleeps(t, 60_000)
+        await lookInto(other, await take())
+      }
+      return providers.of(...given)
+    }
+    const asleep = context({}, { clock: systemClock, providers: { ...providers, of } })
+    await oneOffCharge(asleep, setup.shop.id, request())
+    assert.deepEqual([(await order())!.status, charges], ['cancelled', 0])
   })
 
   test('the lease of a charge that waited for its turn begins after the wait', async () => {

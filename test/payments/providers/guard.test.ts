@@ -1,10 +1,14 @@
 // The guard: its deadline, its places, its queue; and the circuit on a clock moved by hand.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { systemClock } from '../../../src/lib/clock.ts'
 import { Circuit } from '../../../src/payments/providers/circuit.ts'
 import { Guard } from '../../../src/payments/providers/guard.ts'
+import { PrimerProvider } from '../../../src/payments/providers/primer/primer.ts'
 import { ProviderError } from '../../../src/payments/providers/provider.ts'
-import { HandClock } from '../../support/time.ts'
+import { openPrimerSimulator, PRIMER_KEY } from '../../support/simulators.ts'
+import { HandClock, machineSleeps } from '../../support/time.ts'
+import { charged, charging, refundRequest } from './charging.ts'
 
 const forEver = () => new Promise<never>(() => {})
 const trouble = async () => {
@@ -208,4 +212,46 @@ test('failures far apart do not open the circuit', () => {
     clock.advance(600)
   }
   assert.equal(circuit.isOpen(), false)
+})
+
+test('a first call whose deadline passed while the machine slept in the queue is not sent', async (t) => {
+  const guard = new Guard({ clock: systemClock, deadlineMs: 60_000, maxInFlight: 1 })
+  const stop = new AbortController()
+  const begun = Promise.withResolvers<void>()
+  const first = guard.begin(async () => {
+    begun.resolve()
+    return forEver()
+  }, stop.signal)
+  const second = guard.begin(async () => 'sent')
+  await begun.promise
+  machineSleeps(t, 60_000)
+  stop.abort()
+  assert.equal(((await first) as { outcome: string }).outcome, 'unknown')
+  assert.deepEqual(await second, { outcome: 'not_begun', why: 'not sent: the deadline has passed', cause: 'busy' })
+  assert.equal(await guard.run(async () => 'a place is free again'), 'a place is free again')
+})
+
+test('a refund that is looked up first is not sent after the machine slept', async (t) => {
+  const primer = await openPrimerSimulator()
+  t.after(() => primer.cleanUp())
+  let requests = 0
+  const apiUrl = () => {
+    // The charge, the look-up of the payment, the refund.
+    if (++requests === 3) machineSleeps(t, 60_000)
+    return primer.url
+  }
+  const account = { apiKey: PRIMER_KEY, merchantId: 'primer-1', isSandbox: true, apiUrl }
+  const provider = new PrimerProvider({ ...account, clock: systemClock, deadlineMs: 60_000 })
+  t.after(() => provider.close())
+  const request = refundRequest(await charged(charging(provider), 'tok_visa'), 1050n)
+  assert.deepEqual(await provider.refund(request), { outcome: 'unknown', why: 'no response within 60000 ms' })
+  assert.deepEqual(await provider.refundsOf(request), [])
+})
+
+test('a wall clock that is set back does not lengthen a deadline', async (t) => {
+  const beganMs = systemClock.monotonicMs()
+  machineSleeps(t, -3_600_000)
+  assert.ok(systemClock.monotonicMs() >= beganMs)
+  machineSleeps(t, 60_000)
+  assert.ok(systemClock.monotonicMs() - beganMs >= 60_000)
 })
