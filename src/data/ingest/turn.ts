@@ -1,5 +1,6 @@
 // The turn of an import from a service: one process at a time has it, by a lock that ends with its connection.
 import type { Db } from '../../lib/pg/db.ts'
+import { sqlState } from '../../lib/pg/errors.ts'
 import { endWithClient } from '../../lib/pg/stalled.ts'
 import type { Query } from '../../lib/pg/types.ts'
 
@@ -17,12 +18,17 @@ export async function tryTurn(query: Query, name: string): Promise<boolean> {
   return isMine
 }
 
-/** Keeps the connection from being idle until it is closed. A statement that takes long has one behind it at most: `pg` warns of more. */
+/**
+ * Keeps the connection from being idle until it is closed. A statement that takes long has one behind it at most: `pg` warns of more.
+ * PostgreSQL may refuse one, as in a transaction that has failed, or an operator may cancel it: the connection is still there.
+ */
 function stayAwake(query: Query): void {
   const wake = () =>
     query('select 1').then(
       () => stayAwake(query),
-      () => {},
+      (error) => {
+        if (sqlState(error) !== undefined) stayAwake(query)
+      },
     )
   setTimeout(wake, FROZEN_MS / 4).unref()
 }

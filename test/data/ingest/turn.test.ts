@@ -38,3 +38,31 @@ test('a statement that takes minutes has one statement behind it, of which pg do
   await releaseTurn(connection)
   assert.deepEqual([behind, later, warnings], [1, 2, []])
 })
+
+test('a connection stays awake after a statement was refused, and not after it is closed', async (t) => {
+  const connection = await database.db.connect()
+  const { query } = connection
+  let wakes = 0
+  const counting: Query = (statement, params) => {
+    if (statement === 'select 1') wakes += 1
+    return query(statement, params)
+  }
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+  assert.ok(await tryTurn(counting, 'import'))
+  const minutes = async (count: number) => {
+    for (let n = 0; n < count; n += 1) {
+      t.mock.timers.tick(60_000)
+      // Behind that statement, on the same connection.
+      await query('select 2').catch(() => {})
+      await turnOfLoop()
+    }
+    return wakes
+  }
+  await query('begin')
+  await query('select 1 / 0').catch(() => {})
+  assert.equal(await minutes(1), 1)
+  await query('rollback')
+  assert.equal(await minutes(1), 2)
+  await releaseTurn(connection)
+  assert.equal(await minutes(3), 3)
+})
