@@ -1,4 +1,5 @@
 // Writes the records of small calls: those of a project that arrive during a write share the next transaction.
+import { systemClock } from '../../lib/clock.ts'
 import type { FeedCall, FeedResult } from './feed-batch.ts'
 import { openFeedWriter } from './feed-writer.ts'
 import type { Importing } from './load.ts'
@@ -24,6 +25,7 @@ const MAX_CALLS = 64
 const MAX_ROWS = 2000
 // Bounds the memory of a process.
 const MAX_WAITING_ROWS = 100_000
+// After a sleep of the machine, too: records of the time since are not in the future.
 const CLOCK_MS = 60_000
 
 export function openFeed(app: Importing): Feed {
@@ -59,9 +61,9 @@ export function openFeed(app: Importing): Feed {
         setImmediate(() => void serve(call.projectId, begun))
       }),
     async latest() {
-      if (!clock || performance.now() - clock.sinceMs > CLOCK_MS) {
+      if (!clock || systemClock.monotonicMs() - clock.sinceMs > CLOCK_MS) {
         const latest = openLatest(app.db.query)
-        clock = { latest, sinceMs: performance.now() }
+        clock = { latest, sinceMs: systemClock.monotonicMs() }
         latest.catch(() => {
           clock = undefined
         })
