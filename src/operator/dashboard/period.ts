@@ -27,13 +27,15 @@ export const presets: Record<string, string> = {
 }
 const DEFAULT = '30d'
 
+export const IN_WRONG_ORDER = 'The first day must not be after the last.'
+
 /** Reads the period from the address; `today` is the present day in the time zone of the page. Nonsense is refused in a sentence. */
 export function choosePeriod(query: URLSearchParams, today: string): Span {
   const given = query.get('from')
   if (given) {
     const from = readDay('from', given)
     const to = addDays(readDay('to', query.get('to') || today), 1)
-    if (from >= to) throw new ApiError(400, 'invalid_value', 'The first day must not be after the last.')
+    if (from >= to) throw new ApiError(400, 'invalid_value', IN_WRONG_ORDER)
     return {
       name: 'custom',
       from,

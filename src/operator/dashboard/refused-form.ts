@@ -2,6 +2,7 @@
 // says what is wrong in the words of the form.
 import { SHOWN } from './forms.ts'
 import { Html, html, textOf } from './html.ts'
+import { IN_WRONG_ORDER } from './period.ts'
 
 /** Set while the page with the form is made again for it. */
 export interface RefusedForm {
@@ -16,11 +17,14 @@ export interface RefusedForm {
   found?: Html
 }
 
-/** The filters of a page, of which the sentence names the refused one first; undefined if it names none. The page is that without it. */
+/**
+ * The filters of a page, of which the sentence names the refused one first, or its days if they are in the wrong order; undefined if it
+ * names none. The page is that without it.
+ */
 export function refusedFilters(url: string, sentence: string): RefusedForm | undefined {
   const [path = '/', search = ''] = url.split('?', 2)
   const typed = new URLSearchParams(search)
-  const [filter = ''] = /^\w+/.exec(sentence) ?? []
+  const [filter = ''] = sentence === IN_WRONG_ORDER ? ['from'] : (/^\w+/.exec(sentence) ?? [])
   if (!typed.has(filter)) return undefined
   const others = new URLSearchParams(search)
   others.delete(filter)

@@ -121,6 +121,16 @@ test('a refused period is shown again with what was typed into it', async () => 
     assert.ok(form.includes(part), text)
 })
 
+test('a period whose days are in the wrong order is shown again with both', async () => {
+  for (const page of ['/revenue?', '/charges?status=failed&', '/audit?']) {
+    const { status, text } = await see(`${page}from=2026-03-02&to=2026-02-28`)
+    const form = text.match(/<form\b.*?<\/form>/gs)!.find((one) => one.includes('name="from"')) ?? ''
+    assert.deepEqual([page, status], [page, 400])
+    assert.match(text, /role="alert">The first day must not be after the last\.</)
+    assert.match(form, /name="from" value="2026-03-02".*name="to" value="2026-02-28"/s, page)
+  }
+})
+
 for (const path of [
   '/?project=other',
   '/?project=all:other',
