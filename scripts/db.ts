@@ -34,7 +34,7 @@ function psql(): Promise<number> {
     PGPORT: searchParams.get('port') ?? (port || '5432'),
     PGUSER: decodeURIComponent(username),
     PGPASSWORD: decodeURIComponent(password),
-    PGDATABASE: pathname.slice(1),
+    PGDATABASE: decodeURIComponent(pathname.slice(1)),
   }
   // Ctrl-C is psql's: it cancels a statement.
   process.on('SIGINT', () => {})
