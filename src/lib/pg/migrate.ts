@@ -8,7 +8,7 @@ import { Client } from './client.ts'
 import { isClash, isLockTimeout } from './errors.ts'
 import { connectionOf } from './hosts.ts'
 import { setRoleSettings } from './pooler.ts'
-import { noSchema } from './reachable.ts'
+import { noSchema, readOnly } from './reachable.ts'
 
 export interface Migration {
   version: number
@@ -111,21 +111,24 @@ interface ServerState {
   is_standby: boolean
   schema: string | null
   role: string
+  is_read_only: boolean
 }
 
 async function checkServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<ServerState>(
     `select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding,
        to_regclass('schema_migrations') is null as is_new, pg_is_in_recovery() as is_standby,
-       current_schema() as schema, quote_ident(current_user) as role`,
+       current_schema() as schema, quote_ident(current_user) as role,
+       current_setting('default_transaction_read_only') = 'on' as is_read_only`,
   )
-  const { version, encoding, is_new, is_standby, schema, role } = rows[0]!
+  const { version, encoding, is_new, is_standby, schema, role, is_read_only } = rows[0]!
   if (version < OLDEST_POSTGRES) {
     throw new UsageError(
       'The database server is older than PostgreSQL 15: upgrade it, or point DATABASE_URL at a newer one.',
     )
   }
   if (is_standby) throw new UsageError(STANDBY.join(' '))
+  if (is_read_only) throw new UsageError(readOnly(role).join(' '))
   if (schema === null) throw new UsageError(noSchema(role).join(' '))
   // A database with data is checked by the doctor.
   if (is_new && encoding !== 'UTF8') throw new UsageError(wrongEncoding(encoding).join(' '))

@@ -53,3 +53,11 @@ export function noSchema(role: string): [message: string, fix: string] {
     `Run, as the owner: grant usage, create on schema public to ${role}; and, if it has another search_path: alter role ${role} set search_path = public;`,
   ]
 }
+
+/** The message and fix for a database in which the role, its name quoted, may not write. */
+export function readOnly(role: string): [message: string, fix: string] {
+  return [
+    'Nothing can be written: default_transaction_read_only is on.',
+    `A hosted database sets it when its disk is full: free some. Otherwise reset it for the database or the role ${role}.`,
+  ]
+}

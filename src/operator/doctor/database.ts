@@ -5,7 +5,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import { sqlState } from '../../lib/pg/errors.ts'
 import { readHosts } from '../../lib/pg/hosts.ts'
 import { newerMigrations, pendingMigrations, STANDBY, wrongEncoding } from '../../lib/pg/migrate.ts'
-import { noSchema } from '../../lib/pg/reachable.ts'
+import { noSchema, readOnly } from '../../lib/pg/reachable.ts'
 import { count } from '../../lib/text.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
@@ -38,10 +38,7 @@ export async function checkServer(db: Db): Promise<Finding[]> {
     const fix = `Run, as the owner: grant temporary on database ${database} to ${role};`
     wrong(`The role ${role} may not create temporary tables, which imports and restores need.`, fix)
   }
-  if (read_only === 'on') {
-    const fix = `A hosted database sets it when its disk is full: free some. Otherwise reset it for the database or the role ${role}.`
-    wrong('Nothing can be written: default_transaction_read_only is on.', fix)
-  }
+  if (read_only === 'on') wrong(...readOnly(role!))
   if (major > NEWEST_TESTED) {
     const fix = `It should work; tested versions are ${OLDEST} to ${NEWEST_TESTED}.`
     findings.push(warning('database', `PostgreSQL ${version} is newer than the tested versions.`, fix))

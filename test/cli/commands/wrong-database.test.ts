@@ -7,7 +7,7 @@ import { before, describe, test } from 'node:test'
 import pg from 'pg'
 import { BEFORE_READING } from '../../../src/lib/pg/before-reading.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
-import { noSchema } from '../../../src/lib/pg/reachable.ts'
+import { noSchema, readOnly } from '../../../src/lib/pg/reachable.ts'
 import { BEFORE_1_0 } from '../../operations/backup/installations.ts'
 import { tundish } from '../../support/cli.ts'
 import { setUpEnv } from '../../support/database.ts'
@@ -262,7 +262,7 @@ async function rules(url: string): Promise<string[]> {
   return rows.map(({ rule }) => rule)
 }
 
-test('the doctor says that a database is read-only', async () => {
+test('the doctor and each command that migrates say that a database is read-only, and what to do', async () => {
   const database = await freshDatabase()
   const name = new URL(database.url).pathname.slice(1)
   try {
@@ -272,6 +272,10 @@ test('the doctor says that a database is read-only', async () => {
     const { code, stdout } = await tundish(['doctor'], env)
     assert.equal(code, 1)
     assert.match(stdout, /FAILED +database +Nothing can be written: default_transaction_read_only is on\.\n/)
+    for (const command of ['migrate', 'serve']) {
+      const { code, stderr } = await tundish([command], env)
+      assert.deepEqual([code, stderr], [2, `${readOnly(new URL(database.url).username).join(' ')}\n`])
+    }
   } finally {
     await database.drop()
   }
