@@ -6,24 +6,45 @@ import {
   Configuration,
   discovery,
   enableNonRepudiationChecks,
+  getJwksCache,
   type ResponseBodyError,
+  type ServerMetadata,
+  setJwksCache,
 } from 'openid-client'
 import type { OidcSettings } from './oidc-settings.ts'
 
 const TIMEOUT_S = 10
 
 /** Reads it at the provider. */
-export async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<Configuration> {
-  const isPlain = issuer.startsWith('http:')
-  const execute = isPlain ? [allowInsecureRequests] : []
+export async function discover(settings: OidcSettings): Promise<Configuration> {
+  const { issuer, clientId, clientSecret } = settings
+  const execute = isPlain(settings) ? [allowInsecureRequests] : []
   const found = await discovery(new URL(issuer), clientId, clientSecret, undefined, { execute, timeout: TIMEOUT_S })
-  const methods = found.serverMetadata().token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+  return configurationOf(found.serverMetadata(), settings)
+}
+
+// The library looks up an unknown key of a signature only if the others are so old, and by then the code of the sign-in has been used.
+const PATIENCE_S = 60
+
+/** The same with older keys, so that an unknown one is looked up at once: at most once for a response of the provider. */
+export function withOlderKeys(configuration: Configuration, settings: OidcSettings): Configuration {
+  const copy = configurationOf(configuration.serverMetadata(), settings)
+  const keys = getJwksCache(configuration)
+  if (keys) setJwksCache(copy, { ...keys, uat: Math.min(keys.uat, Math.floor(Date.now() / 1000) - PATIENCE_S) })
+  return copy
+}
+
+const isPlain = ({ issuer }: OidcSettings): boolean => issuer.startsWith('http:')
+
+function configurationOf(metadata: ServerMetadata, settings: OidcSettings): Configuration {
+  const { clientId, clientSecret } = settings
+  const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
   const authentication = methods.includes('client_secret_basic')
     ? basic(clientId, clientSecret)
     : ClientSecretPost(clientSecret)
-  const configuration = new Configuration(found.serverMetadata(), clientId, clientSecret, authentication)
+  const configuration = new Configuration(metadata, clientId, clientSecret, authentication)
   configuration.timeout = TIMEOUT_S
-  if (isPlain) allowInsecureRequests(configuration)
+  if (isPlain(settings)) allowInsecureRequests(configuration)
   enableNonRepudiationChecks(configuration)
   return configuration
 }

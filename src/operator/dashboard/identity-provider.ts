@@ -16,7 +16,7 @@ import {
 } from 'openid-client'
 import type { Access } from '../../core/tenants/access.ts'
 import { accessByGroups } from '../../core/tenants/group-access.ts'
-import { discover, refusesClient } from '../../core/tenants/oidc-discovery.ts'
+import { discover, refusesClient, withOlderKeys } from '../../core/tenants/oidc-discovery.ts'
 import type { OidcSettings } from '../../core/tenants/oidc-settings.ts'
 import { shorten } from '../../lib/text.ts'
 
@@ -64,7 +64,7 @@ export interface IdentityProvider {
   isPaused(): boolean
 }
 
-// The provider may change its keys and addresses; of the keys of signatures an unknown one is looked up at once.
+// The provider may change its addresses; an unknown key of a signature is looked up at once.
 const DISCOVERED_MS = 60 * 60_000
 
 // While the provider does not respond, pages would wait for it one after another.
@@ -83,6 +83,11 @@ export function openIdentityProvider(settings: OidcSettings, clock: { monotonicM
     configuration.catch(() => {
       found = undefined
     })
+    return configuration
+  }
+  const configuredForTokens = async (): Promise<Configuration> => {
+    const configuration = withOlderKeys(await configured(), settings)
+    if (found) found.configuration = Promise.resolve(configuration)
     return configuration
   }
 
@@ -123,7 +128,7 @@ export function openIdentityProvider(settings: OidcSettings, clock: { monotonicM
       }),
     finish: (address, { state, nonce, verifier }) =>
       refusals(issuer, async () => {
-        const configuration = await configured()
+        const configuration = await configuredForTokens()
         const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
         const response = await authorizationCodeGrant(configuration, address, checks)
         const tokens = { access: response.access_token, refresh: response.refresh_token }
@@ -133,7 +138,7 @@ export function openIdentityProvider(settings: OidcSettings, clock: { monotonicM
     async confirm(subject, tokens) {
       let latest = tokens
       const result = await refusals(issuer, async () => {
-        const configuration = await configured()
+        const configuration = await configuredForTokens()
         // Without a refresh token the provider is asked with the access token, which ends with the person's session there.
         if (tokens.refresh === undefined) return personOf(configuration, { sub: subject }, tokens)
         const response = await refreshTokenGrant(configuration, tokens.refresh)

@@ -19,6 +19,8 @@ interface State {
   fault?: ((claims: Claims) => Claims) | undefined
   /** Signs ID tokens, in place of the provider's own key. */
   key?: KeyObject | undefined
+  /** Names that key in ID tokens. */
+  kid?: string | undefined
   /** Issues ID tokens with the algorithm "none". */
   unsigned?: boolean | undefined
   /** Gives no refresh tokens. */
@@ -83,6 +85,7 @@ export async function openProvider() {
           context.body.id_token,
           state.fault ?? ((claims) => claims),
           state.unsigned ? undefined : (state.key ?? privateKey),
+          state.kid,
         )
     })
     handle = provider.callback()
@@ -107,11 +110,12 @@ export async function openProvider() {
 }
 
 /** Without a key the token says that it has no signature. */
-function resign(token: string, change: (claims: Claims) => Claims, key: KeyObject | undefined): string {
+function resign(token: string, change: (claims: Claims) => Claims, key: KeyObject | undefined, kid?: string): string {
   const [head, payload] = token.split('.') as [string, string]
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const claims = part(change(JSON.parse(Buffer.from(payload, 'base64url').toString())))
   if (!key) return `${part({ alg: 'none' })}.${claims}.`
-  const signed = `${head}.${claims}`
+  const named = { ...JSON.parse(Buffer.from(head, 'base64url').toString()), ...(kid && { kid }) }
+  const signed = `${part(named)}.${claims}`
   return `${signed}.${createSign('RSA-SHA256').update(signed).sign(key, 'base64url')}`
 }

@@ -1,6 +1,7 @@
 // Signing in with OpenID Connect on bad days: several tabs, long addresses, a provider that is slow, refuses this installation or
 // leaves out claims, and proxies.
 import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
 import { get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { after, afterEach, before, test } from 'node:test'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
@@ -157,6 +158,22 @@ test('a sign-in that the provider refuses at one of two visits at once begins no
   for (const { status, session } of seen) assert.deepEqual([status >= 400, session], [true, undefined])
   assert.ok(seenTokens.taken >= 1)
   assert.equal(await sessionCount(), before)
+})
+
+test('a key that the provider has replaced a moment after it was read is looked up by the sign-ins and sessions with the next one', async () => {
+  const { page } = await signedIn()
+  const { privateKey: key } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  Object.assign(provider.state, { key, kid: 'the next one' })
+  const { e, n } = key.export({ format: 'jwk' })
+  const seen = takeOver('/jwks', 200, { keys: [{ kty: 'RSA', e, n, kid: 'the next one', alg: 'RS256', use: 'sig' }] })
+  try {
+    await signedIn()
+    await age(60)
+    await page()
+    assert.equal(seen.taken, 1)
+  } finally {
+    Object.assign(provider.state, { key: undefined, kid: undefined })
+  }
 })
 
 test('consent is asked for with offline_access alone, and OIDC_PROMPT replaces it', async () => {
