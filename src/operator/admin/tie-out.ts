@@ -1,7 +1,7 @@
 // The tie-out of a month: the gross revenue of the dashboard is that of the finance report and named differences, to the cent.
 
 import { withAndWithoutPeople } from '../../core/records/without-people.ts'
-import { hasRight } from '../../core/tenants/access.ts'
+import { type Access, hasRight } from '../../core/tenants/access.ts'
 import { allCurrencies } from '../../lib/currencies.ts'
 import { addDays } from '../../lib/days.ts'
 import { jsonOf } from '../../lib/json/json.ts'
@@ -203,13 +203,22 @@ const rows = reading({
   }),
   checkInput: ({ query }) => void readPeriod({ month: (query as unknown as Asked).month }),
   async run({ db }, { params, query, access }) {
-    const { name, limit = 100, after = 0, ...of } = query as unknown as Asked & Page
-    const shape = hasRight(access, 'people') ? row : rowWithoutPeople
-    const values = [...(await valuesOf(db, params.organization_id!, of)), name ?? null, limit + 1, after]
-    const found = await db.read(ROWS.get(shape)!, values)
-    return jsonOf({ data: shape.list(found.slice(0, limit)), next_after: found.length > limit ? after + limit : null })
+    return tieOutRows(db, access, params.organization_id!, query as unknown as Asked & Page)
   },
 })
+
+/** A page of the list. The database makes the whole comparison for each page, so a caller that wants all rows asks for large ones. */
+export async function tieOutRows(
+  db: Db,
+  access: Access,
+  id: string,
+  { name, limit = 100, after = 0, ...of }: Asked & Page,
+) {
+  const shape = hasRight(access, 'people') ? row : rowWithoutPeople
+  const values = [...(await valuesOf(db, id, of)), name ?? null, limit + 1, after]
+  const found = await db.readLong(ROWS.get(shape)!, values)
+  return jsonOf({ data: shape.list(found.slice(0, limit)), next_after: found.length > limit ? after + limit : null })
+}
 
 const rowsAs = (shape: Shape): Statement => ({
   name: shape === row ? 'list a tie-out' : 'list a tie-out without people',

@@ -22,22 +22,50 @@ export type ListId = { [I in keyof Responses]: Responses[I] extends Page<unknown
 export type Item<I extends ListId> = Responses[I]['data'][number]
 
 /** Performs the operation with this id, such as `getProject`. */
-export type Call = <I extends keyof Responses>(id: I, input?: Partial<Input>) => Promise<Responses[I]>
+export interface Call {
+  <I extends keyof Responses>(id: I, input?: Partial<Input>): Promise<Responses[I]>
+  /** The same with all digits of amounts of finance, which may be text: those of large sums fit no double. */
+  exactly<I extends keyof Responses>(id: I, input?: Partial<Input>): Promise<Exact<Responses[I]>>
+}
+
+const AMOUNTS = [
+  ...(['gross', 'refunded', 'charged_back', 'corrected', 'net', 'net_reported', 'net_without_rate', 'fee'] as const),
+  ...(['amount', 'amount_reported', 'dashboard', 'finance', 'difference'] as const),
+]
+
+/** A response with its amounts as numbers or as text. */
+export type Exact<T> = T extends object
+  ? { [K in keyof T]: K extends (typeof AMOUNTS)[number] ? T[K] | string : Exact<T[K]> }
+  : T
 
 /** Returns the function that calls operations as this operator, for one page. */
 export function openCall(app: App, actor: Actor, session: Session): Call {
   const forReading = { ...app, db: sharingSums(app.db) }
-  async function call(id: string, input: Partial<Input> = {}): Promise<unknown> {
+  async function run(id: string, input: Partial<Input> = {}): Promise<object> {
     const operation = operations.find((one) => one.id === id)
     if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
     requireRight(operation, session.access)
     const whole: Input = { params: {}, query: {}, body: {}, ...input, access: session.access }
     checkInput(operation, whole)
-    const result = await perform(operation, isReading(operation) ? forReading : app, actor, whole)
+    return perform(operation, isReading(operation) ? forReading : app, actor, whole)
+  }
+  const call = async (id: string, input?: Partial<Input>) => {
+    const result = await run(id, input)
     return result instanceof Json ? result.value() : result
   }
-  return call as Call
+  const exactly = async (id: string, input?: Partial<Input>) => {
+    const result = await run(id, input)
+    return result instanceof Json ? exactValue(result) : result
+  }
+  return Object.assign(call, { exactly }) as Call
 }
+
+/** The response of an operation as `Call.exactly` has it. */
+export const exactValue = <T>(json: Json<T>): Exact<T> => JSON.parse(json.text(), keepDigits as never)
+
+/** A reviver; the engine passes it the text of each number. */
+const keepDigits = (name: string, value: unknown, { source }: { source?: string }): unknown =>
+  typeof value === 'number' && String(value) !== source && (AMOUNTS as string[]).includes(name) ? source : value
 
 const checks = new Map<string, (value: unknown) => void>()
 

@@ -62,7 +62,7 @@ export const amountColumns = (label: string): Column[] => [
 ]
 
 interface Amount {
-  amount: number
+  amount: number | string
   currency_code: string
 }
 

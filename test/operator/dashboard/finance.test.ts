@@ -53,6 +53,48 @@ test('the sums are those of the operation, and what has no rate is named with ho
   assert.match(text, /From finance to the dashboard/)
 })
 
+test('amounts of fifteen digits and their sums have every digit, on the page and in each CSV', async () => {
+  await db.query(
+    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at, psp_date,
+       amount, currency_code, status, psp, psp_merchant_id, psp_transaction_type)
+     select $1, 'ada', true, db_clock(), gen_random_uuid(), gen_random_uuid(), at, at, amount, currency, 'succeeded', 'elsewhere', 'main', 'sale'
+     from (values (1, 999999999999999.99, 'USD'), (2, 999999999999999.98, 'USD'), (3, 9007199254740993, 'VND')) v (n, amount, currency),
+       lateral (select timestamptz '2019-09-11T12:00:00Z' + n * interval '1 minute' as at) t`,
+    [organizationId],
+  )
+  const page = `/finance?project=${projectId}&month=2019-09`
+  const { text } = await see(page)
+  for (const shown of ['$999,999,999,999,999.98', '$1,999,999,999,999,999.97', '9,007,199,254,740,993'])
+    assert.ok(text.includes(shown), shown)
+  assert.doesNotMatch(text, /000,000,000,000|740,992/)
+  for (const [path, line] of [
+    [`${page}&csv=accounts`, /^elsewhere main,USD,1999999999999999\.97,1999999999999999\.97,/m],
+    [`${page}&csv=rows`, /,999999999999999\.98,USD,sale,999999999999999\.98,/],
+    [`${page}&csv=tie-out`, /^Finance,1999999999999999\.97,USD 1999999999999999\.97; VND 9007199254740993,/m],
+    [`${page}&csv=tie-out`, /^not_computed,-1999999999999999\.97,USD -1999999999999999\.97; /m],
+    [`${page}&csv=tie-out-currencies`, /^USD,-1999999999999999\.97,0\.00,1999999999999999\.97/m],
+    [`/finance/differences?project=${projectId}&month=2019-09&csv=differences`, /,-1999999999999999\.97,USD,/],
+  ] as const)
+    assert.match((await see(path)).text, line, path)
+})
+
+test('the CSV of the differences has all of more than a thousand, the largest first', async () => {
+  await addRow(db, 'profiles', { project_id: projectId, id: 'of_many' })
+  await db.query(
+    `insert into transactions (project_id, id, created_at, updated_at, profile_id, currency, price, price_usd)
+     select $1, 'many_' || n, timestamptz '2018-10-02T12:00:00Z' + n * interval '1 second', db_clock(), 'of_many', 'USD', 100 * n, 100 * n
+     from generate_series(1, 1002) n`,
+    [projectId],
+  )
+  const name = 'transaction_without_payment'
+  const path = `/finance/differences?project=${projectId}&month=2018-10&name=${name}&csv=differences`
+  const lines = (await see(path)).text.trim().split('\r\n').slice(1)
+  assert.deepEqual(
+    lines.map((line) => line.split(',')[1]),
+    Array.from({ length: 1002 }, (_, n) => `${1002 - n}.00`),
+  )
+})
+
 test('Payments names the page with the imported payments of customers without a profile', async () => {
   const days = `project=${projectId}&from=2025-10-01&to=2025-10-31`
   const { text } = await see(`/payments?${days}`)

@@ -3,14 +3,14 @@ import { todayIn } from '../../../core/tenants/reporting.ts'
 import { addMonths, dateOf } from '../../../lib/days.ts'
 import { mapInTurns } from '../../../lib/time-sliced.ts'
 import { financeZone } from '../../../payments/billing/finance/zone.ts'
-import type { Response } from '../call.ts'
+import type { Exact, Response } from '../call.ts'
 import { country, id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { amountCells, amountColumns, type Cell, type Column, cell, type Table } from '../sheet.ts'
 import { allChoices, organizationOf, type View } from '../view.ts'
 
-type Report = Response<'getFinanceReport'>
-type Row = Response<'listFinanceRows'>['rows'][number]
+type Report = Exact<Response<'getFinanceReport'>>
+type Row = Exact<Response<'listFinanceRows'>>['rows'][number]
 
 /** The present month of the finance report, whose time zone may be another than that of the project. */
 export async function presentMonth(view: View): Promise<string> {
@@ -21,8 +21,11 @@ export async function presentMonth(view: View): Promise<string> {
 export const monthBefore = (month: string, count: number) => addMonths(`${month}-01`, -count).slice(0, 7)
 
 /** A zero is a dash. */
-export const amount = (value: number | null, currency: string): Cell =>
-  cell(value === 0 ? '–' : money(value, currency), value === null ? null : plainMoney(value, currency))
+export const amount = (value: number | string | null, currency: string): Cell =>
+  cell(
+    value !== null && Number(value) === 0 ? '–' : money(value, currency),
+    value === null ? null : plainMoney(value, currency),
+  )
 
 const account = (one: Report['totals'][number]): Piece =>
   html`${words(one.psp)}${one.psp_merchant_id && html` ${one.psp_merchant_id}`}${one.provider_account && html` <span class="quiet">${one.provider_account}</span>`}`

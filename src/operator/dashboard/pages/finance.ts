@@ -2,7 +2,7 @@
 import { monthOf } from '../../../lib/days.ts'
 import { ApiError } from '../../../lib/errors.ts'
 import { readPeriod } from '../../../payments/billing/finance/period.ts'
-import type { Response } from '../call.ts'
+import type { Exact, Response } from '../call.ts'
 import { money, percent, plural, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, pageLinks } from '../lists.ts'
@@ -12,7 +12,9 @@ import { allChoices, hiddenParameters, organizationOf, type View } from '../view
 import { accountTable, monthBefore, presentMonth, rowTable } from './finance-tables.ts'
 import { tieOut } from './finance-tie-out.ts'
 
-type Row = Response<'listFinanceRows'>['rows'][number]
+type Report = Exact<Response<'getFinanceReport'>>
+type Rows = Exact<Response<'listFinanceRows'>>
+type Row = Rows['rows'][number]
 
 const SHOWN_ROWS = 20
 const MAX_CSV_ROWS = 100_000
@@ -27,8 +29,8 @@ export async function finance(view: View): Promise<Page> {
   const params = { organization_id: view.organization.id }
   const query = { month, test: view.test }
   const [report, tied, rows, months] = await Promise.all([
-    view.call('getFinanceReport', { params, query }),
-    view.test ? undefined : view.call('getTieOut', { params, query: { month } }).catch(refusal),
+    view.call.exactly('getFinanceReport', { params, query }),
+    view.test ? undefined : view.call.exactly('getTieOut', { params, query: { month } }).catch(refusal),
     rowsOf(view, params, query),
     view.call('listFinanceMonths', { params, query: { limit: 1 } }),
   ])
@@ -84,15 +86,20 @@ function monthChooser(view: View, month: string, newest: string): Piece {
     </form>`
 }
 
-function sumTiles({ reporting, reporting_currency, fees, currencies, totals }: Response<'getFinanceReport'>): Piece {
-  const sum = (value: number) => money(value, reporting_currency)
+function sumTiles({ reporting, reporting_currency, fees, currencies, totals }: Report): Piece {
+  const sum = (value: number | string) => money(value, reporting_currency)
   const payments = currencies.reduce((total, one) => total + one.payments, 0)
   const unknownFees = totals.reduce((sum, { fees_unknown }) => sum + fees_unknown, 0)
   const one = (label: string, value: Piece, note: Piece) =>
     html`<div class="tile"><dt>${label}</dt><dd><strong>${value}</strong> <span class="quiet">${note}</span></dd></div>`
-  const share = (part: number) => reporting.gross > 0 && html`${percent(-part / reporting.gross)} of gross`
+  const gross = Number(reporting.gross)
+  const share = (part: number | string) => gross > 0 && html`${percent(-Number(part) / gross)} of gross`
   return tiles(
-    one('Net', sum(reporting.net), reporting.corrected !== 0 && html`with ${sum(reporting.corrected)} of corrections`),
+    one(
+      'Net',
+      sum(reporting.net),
+      Number(reporting.corrected) !== 0 && html`with ${sum(reporting.corrected)} of corrections`,
+    ),
     one('Gross', sum(reporting.gross), plural(payments, 'payment')),
     one('Refunds', sum(reporting.refunded), share(reporting.refunded)),
     one('Chargebacks', sum(reporting.charged_back), share(reporting.charged_back)),
@@ -105,7 +112,7 @@ function sumTiles({ reporting, reporting_currency, fees, currencies, totals }: R
 }
 
 /** Says how much the tiles lack. */
-function withoutRate({ currencies, reporting_currency }: Response<'getFinanceReport'>): Piece {
+function withoutRate({ currencies, reporting_currency }: Report): Piece {
   const missing = currencies.filter(({ without_rate }) => without_rate > 0)
   if (missing.length === 0) return ''
   const each = missing.map(
@@ -139,7 +146,7 @@ function ofAccount(view: View): Piece {
 /** The shown page of the rows; all of them if they are downloaded as CSV. */
 async function rowsOf(view: View, params: Record<string, string>, query: Asked): Promise<Listed<Row>> {
   const call = (more: object) =>
-    view.call('listFinanceRows', { params, query: { ...query, ...accountOf(view), ...more } })
+    view.call.exactly('listFinanceRows', { params, query: { ...query, ...accountOf(view), ...more } })
   if (view.query.get('csv') !== 'rows') {
     const after = view.query.get('cursor')
     const { rows, next_after } = await call({ limit: SHOWN_ROWS, ...(after && { after }) })
@@ -148,7 +155,7 @@ async function rowsOf(view: View, params: Record<string, string>, query: Asked):
   const data: Row[] = []
   let next: string | null = null
   do {
-    const page: Response<'listFinanceRows'> = await call({ limit: 1000, ...(next && { after: next }) })
+    const page: Rows = await call({ limit: 1000, ...(next && { after: next }) })
     data.push(...page.rows)
     next = page.next_after
   } while (next && data.length < MAX_CSV_ROWS)

@@ -64,6 +64,13 @@ class Sum {
   }
 }
 
+/** The exact sum of decimal numbers, each a text without an exponent. */
+export function sumOfTexts(texts: readonly string[]): string {
+  const sum = new Sum()
+  for (const text of texts) sum.add(text)
+  return sum.toJson().text
+}
+
 /** Named sums that begin with 0. */
 class Sums {
   readonly #sums = new Map<string, Sum>()
