@@ -33,6 +33,9 @@ touch node_modules/begun/half
 sleep "\${NPM_TAKES:-0}" &
 trap "kill $!; exit 143" TERM
 echo "$*" >>"$NOTES"
+cache=\${npm_config_cache:-$HOME/.npm}
+mkdir -p "$cache" || exit 1
+touch "$cache/used"
 wait $!
 [ -z "\${NPM_FAILS:-}" ] || { echo 'npm error network down' >&2; exit 1; }
 mkdir -p node_modules/node-${PLATFORM}/bin
@@ -157,6 +160,27 @@ test('npm that fails by itself has restored what was there, and it stays', { ski
   assert.equal(run([], { NPM_FAILS: 'yes' }).status, 2)
   assert.equal(run([]).status, 0)
   assert.ok(existsSync(join(root, 'node_modules/begun/by-hand')))
+})
+
+test('npm has its cache in the home of the user or where a setting says, and without a home in node_modules until it is done', {
+  skip: !PINNED,
+}, () => {
+  const { root, run } = checkout()
+  const none = join(root, 'notes/no-folder')
+  const cached = (env: Record<string, string>) => {
+    const folder = join(root, 'home')
+    mkdirSync(folder)
+    const { status, stderr } = run([], Object.fromEntries(Object.entries(env).map(([k, v]) => [k, v || folder])))
+    assert.equal(status, 0, stderr)
+    assert.ok(!existsSync(join(root, 'node_modules/.tundish-npm-cache')))
+    const files = readdirSync(folder, { recursive: true })
+    rmSync(folder, { recursive: true })
+    appendFileSync(join(root, 'package-lock.json'), '\n')
+    return files
+  }
+  assert.deepEqual(cached({ HOME: '' }), ['.npm', '.npm/used'])
+  assert.deepEqual(cached({ HOME: none, npm_config_cache: '' }), ['used'])
+  assert.deepEqual(cached({ HOME: none }), [])
 })
 
 test('2 and a sentence after the output of npm when npm fails', () => {
