@@ -1,10 +1,11 @@
 // npm run db [-- "select 1"]: SQL in the embedded database of DATA_DIR, or that of DATABASE_URL; psql, if it is installed.
 import { spawn, spawnSync } from 'node:child_process'
 import { createInterface } from 'node:readline/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { table } from '../src/cli/commands/text.ts'
 import { readConfig } from '../src/config.ts'
 import { openEmbedded } from '../src/lib/embedded/embedded.ts'
+import { Client } from '../src/lib/pg/client.ts'
 
 const TABLES = `select table_name from information_schema.tables where table_schema = 'public' order by 1`
 const COLUMNS = `select column_name, data_type, is_nullable, column_default from information_schema.columns
@@ -44,7 +45,7 @@ function psql(): Promise<number> {
 
 /** The same for a machine without psql: a statement ends with a semicolon; `\d` lists tables, `\d NAME` columns, `\q` ends. */
 async function ask(): Promise<number> {
-  const client = new pg.Client({ connectionString: url })
+  const client = new Client({ connectionString: url })
   await client.connect()
   try {
     if (statement !== '') return (await show(client, statement)) ? 0 : 1
