@@ -30,10 +30,17 @@ export class HandClock implements Clock {
   }
 }
 
+const { now } = Date
+let sleptMs = 0
+
 /** The machine sleeps for so long, as its own process sees it afterwards: the wall clock has gone on, the monotonic one has not. */
-export function machineSleeps({ mock }: TestContext, ms: number): void {
-  const { now } = Date
-  mock.method(Date, 'now', () => now() + ms)
+export function machineSleeps(t: TestContext, ms: number): void {
+  sleptMs += ms
+  Date.now = () => now() + sleptMs
+  t.after(() => {
+    sleptMs = 0
+    Date.now = now
+  })
 }
 
 /** Sets the database's clock ahead by an interval; `undefined` corrects it. Ends all sessions of the database. */
