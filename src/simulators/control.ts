@@ -1,6 +1,6 @@
 // The control interface of a simulator with a provider's API: what happens at the provider by time, by a network, or by its user.
 import type { FastifyInstance } from 'fastify'
-import { Type } from '../lib/shape/schema.ts'
+import { type Schema, Type } from '../lib/shape/schema.ts'
 import type { ProviderDialect } from './dialect.ts'
 import type { JournaledState } from './journaled-state.ts'
 import type { Ordered, OrderedFaults } from './ordered-faults.ts'
@@ -32,7 +32,11 @@ const bodies = {
 const LARGEST_BODY = 64 * 1024 * 1024
 
 /** Adds an action: `work` gets the body, and the id in the path. */
-export type Post = <Body>(path: string, body: object | undefined, work: (body: Body, id: string) => unknown) => unknown
+export type Post = <Body>(
+  path: string,
+  body: Schema<Body> | undefined,
+  work: (body: Body, id: string) => unknown,
+) => unknown
 
 /** Adds the actions that every provider's simulator has. @param ledger every movement of money, by which tests detect double charges */
 export function addControl<Fault extends Ordered>(
@@ -50,14 +54,14 @@ export function addControl<Fault extends Ordered>(
         return response
       },
     )
-  post<{ advance_ms: number }>('/clock', bodies.clock, ({ advance_ms }) => {
+  post('/clock', bodies.clock, ({ advance_ms }) => {
     dialect.advance(advance_ms)
     return { now_ms: dialect.state.nowMs() }
   })
-  post<Fault>('/faults', bodies.fault, (fault) => dialect.faults.order({ ...{ ms: 0, times: 1 }, ...fault }))
+  post('/faults', bodies.fault as Schema<Fault>, (fault) => dialect.faults.order({ ...{ ms: 0, times: 1 }, ...fault }))
   post('/faults/clear', undefined, () => dialect.faults.clear())
-  post<object>('/events', bodies.events, (mode) => Object.assign(dialect.deliveries.mode, mode))
-  post<{ key: string }>('/keys/revoke', bodies.key, ({ key }) => void dialect.revoked.add(key))
+  post('/events', bodies.events, (mode) => Object.assign(dialect.deliveries.mode, mode))
+  post('/keys/revoke', bodies.key, ({ key }) => void dialect.revoked.add(key))
   server.get('/_control/calls', async () => ({ calls: dialect.calls }))
   server.get('/_control/ledger', async () => {
     await dialect.state.durable()

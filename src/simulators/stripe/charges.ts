@@ -2,6 +2,7 @@
 import type { Stripe } from 'stripe'
 import { postCharge } from './balance-transactions.ts'
 import { type Call, type Dialect, inPath, metadata, route, text } from './call.ts'
+import type { Decline } from './cards.ts'
 import { readRoutes } from './lists.ts'
 import { nulls } from './nulls.ts'
 
@@ -16,13 +17,6 @@ function update(dialect: Dialect, call: Call): object {
   const before = inPath(dialect, call, 'charge')
   const description = text(call, 'description') ?? before.description
   return dialect.state.put({ ...before, description, metadata: metadata(call, before.metadata) })
-}
-
-interface Decline {
-  code: string
-  decline_code: string
-  advice_code?: string
-  message: string
 }
 
 /** Charges the payment's card, or fails to. */
@@ -65,7 +59,7 @@ export function makeCharge(dialect: Dialect, intent: Stripe.PaymentIntent, decli
 
 function outcomeOf(decline: Decline | undefined): Stripe.Charge.Outcome {
   return {
-    advice_code: (decline?.advice_code as Stripe.Charge.Outcome.AdviceCode | undefined) ?? null,
+    advice_code: decline?.advice_code ?? null,
     network_advice_code: null,
     network_decline_code: decline ? '05' : null,
     network_status: decline ? 'declined_by_network' : 'approved_by_network',

@@ -9,7 +9,7 @@ import type { StripeDialect } from './dialect.ts'
 import { closeDispute, openDispute } from './disputes.ts'
 import { rollSecret } from './events.ts'
 import { pay } from './payment-intents.ts'
-import { type RenewedCard, renewCard } from './payment-methods.ts'
+import { renewCard } from './payment-methods.ts'
 import { adjust, failPayout, payOut } from './payouts.ts'
 import { failRefund, refund } from './refunds.ts'
 import type { Kind, Objects } from './state.ts'
@@ -45,63 +45,40 @@ const bodies = {
   }),
 }
 
-interface PastPayment {
-  customer: string
-  payment_method: string
-  amount: number
-  ago_s: number
-}
-
 export function addActions(server: FastifyInstance, dialect: StripeDialect): void {
   const post = addControl(server, dialect, () => ledger(dialect))
   // Made that long ago, without events: they are older than an import that begins now.
-  post<PastPayment>('/payments', bodies.payment, ({ ago_s, ...payment }) =>
+  post('/payments', bodies.payment, ({ ago_s, ...payment }) =>
     inThePast(dialect, ago_s, (past) => pay(past, { ...payment, currency: 'usd' })),
   )
-  post<{ key: string; account: string }>('/keys/assign', bodies.other, ({ key, account }) =>
-    dialect.others.set(key, account),
-  )
-  post<{ charge: string; amount?: number }>('/refunds', bodies.refund, ({ charge: id, amount }) => {
+  post('/keys/assign', bodies.other, ({ key, account }) => dialect.others.set(key, account))
+  post('/refunds', bodies.refund, ({ charge: id, amount }) => {
     const charge = existing(dialect, 'charge', id, 'charge', 404)
     return refund(dialect, charge, amount ?? charge.amount - charge.amount_refunded, {}, 'requested_by_customer')
   })
   post('/refunds/:id/fail', undefined, (_body, id) => failRefund(dialect, id))
-  post<{ charge: string; reason?: string }>('/disputes', bodies.dispute, ({ charge, reason }) =>
-    openDispute(dialect, charge, reason),
-  )
-  post<{ status: 'won' | 'lost' }>('/disputes/:id/close', bodies.verdict, ({ status }, id) =>
-    closeDispute(dialect, id, status),
-  )
-  post<RenewedCard>('/payment_methods/:id/renew', bodies.card, (card, id) => renewCard(dialect, id, card))
-  post<{ customers: number; seed?: number }>('/accounts', bodies.account, (account) =>
-    fillDemoAccount(dialect, { seed: 1, ...account }),
-  )
-  post<{ objects: Objects[Kind][] }>('/objects', bodies.objects, ({ objects }) => {
-    for (const object of objects) dialect.state.put(object)
+  post('/disputes', bodies.dispute, ({ charge, reason }) => openDispute(dialect, charge, reason))
+  post('/disputes/:id/close', bodies.verdict, ({ status }, id) => closeDispute(dialect, id, status))
+  post('/payment_methods/:id/renew', bodies.card, (card, id) => renewCard(dialect, id, card))
+  post('/accounts', bodies.account, (account) => fillDemoAccount(dialect, { seed: 1, ...account }))
+  post('/objects', bodies.objects, ({ objects }) => {
+    for (const object of objects) dialect.state.put(object as Objects[Kind])
   })
-  checkouts(post, dialect)
-  payouts(post, dialect)
-  post('/subscriptions/:id/renew', undefined, (_body, id) => renew(dialect, id))
-  post<{ keep_ms: number }>('/webhook_endpoints/:id/roll', bodies.roll, ({ keep_ms }, id) =>
-    rollSecret(dialect, id, keep_ms),
-  )
-}
-
-function checkouts(post: Post, dialect: StripeDialect): void {
-  post<{ email?: string; ago_s?: number }>('/checkout/sessions/:id/pay', bodies.buyer, ({ email, ago_s }, id) => {
+  post('/checkout/sessions/:id/pay', bodies.buyer, ({ email, ago_s }, id) => {
     if (ago_s === undefined) return payCheckout(dialect, id, email, 'pm_card_visa')
     return inThePast(dialect, ago_s, (past) => payCheckout(past, id, email, 'pm_card_visa'))
   })
+  payouts(post, dialect)
+  post('/subscriptions/:id/renew', undefined, (_body, id) => renew(dialect, id))
+  post('/webhook_endpoints/:id/roll', bodies.roll, ({ keep_ms }, id) => rollSecret(dialect, id, keep_ms))
 }
 
 function payouts(post: Post, dialect: StripeDialect): void {
   post('/payouts', undefined, () => payOut(dialect))
-  post<{ ago_s: number }>('/payouts/past', bodies.pastPayout, ({ ago_s }) => inThePast(dialect, ago_s, payOut))
+  post('/payouts/past', bodies.pastPayout, ({ ago_s }) => inThePast(dialect, ago_s, payOut))
   post('/payouts/:id/fail', undefined, (_body, id) => failPayout(dialect, id))
-  post<Parameters<typeof adjust>[1] & { ago_s?: number }>(
-    '/adjustments',
-    bodies.adjustment,
-    ({ ago_s = 0, ...given }) => inThePast(dialect, ago_s, (past) => adjust(past, given)),
+  post('/adjustments', bodies.adjustment, ({ ago_s = 0, ...given }) =>
+    inThePast(dialect, ago_s, (past) => adjust(past, given)),
   )
 }
 
@@ -118,16 +95,4 @@ function ledger({ state }: StripeDialect): object[] {
   ]
 }
 
-function pick({
-  id,
-  amount,
-  currency,
-  metadata,
-}: {
-  id: string
-  amount: number
-  currency: string
-  metadata: object | null
-}) {
-  return { id, amount, currency, metadata }
-}
+const pick = ({ id, amount, currency, metadata }: Objects['charge' | 'refund']) => ({ id, amount, currency, metadata })

@@ -48,7 +48,7 @@ export function forbidden(permission?: string): StripeError {
 export function unavailable(status: number, code?: string): StripeError {
   if (status === 409) {
     const message = 'There is currently another in-progress request using this idempotency key.'
-    return new StripeError(409, { type: 'idempotency_error', code: code ?? 'idempotency_key_in_use', message })
+    return new StripeError(409, { type: 'idempotency_error', code: 'idempotency_key_in_use', message })
   }
   if (status === 429) {
     const message =

@@ -14,6 +14,7 @@ import {
   route,
   text,
 } from './call.ts'
+import type { Decline } from './cards.ts'
 import { makeCharge } from './charges.ts'
 import { invalid, StripeError } from './errors.ts'
 import { readRoutes } from './lists.ts'
@@ -117,7 +118,7 @@ export function settlePayment(dialect: Dialect, id: string): void {
 function succeed(dialect: Dialect, intent: PaymentIntent): PaymentIntent {
   const { customer, payment_method, setup_future_usage } = intent
   if (setup_future_usage && customer) save(dialect, idOf(payment_method)!, idOf(customer)!)
-  const charge = makeCharge(dialect, intent, undefined)
+  const charge = makeCharge(dialect, intent)
   const settled = dialect.state.put({
     ...intent,
     amount_received: intent.amount,
@@ -132,11 +133,7 @@ function succeed(dialect: Dialect, intent: PaymentIntent): PaymentIntent {
   return settled
 }
 
-function declined(
-  dialect: Dialect,
-  intent: PaymentIntent,
-  decline: { code: string; decline_code: string; advice_code?: string; message: string },
-): StripeError {
+function declined(dialect: Dialect, intent: PaymentIntent, decline: Decline): StripeError {
   const charge = makeCharge(dialect, intent, decline)
   const paymentMethod = dialect.state.find('payment_method', idOf(intent.payment_method)!)!
   const error = { type: 'card_error' as const, ...decline, charge: charge.id, payment_method: paymentMethod }
@@ -155,12 +152,9 @@ function declined(
 /** On session the customer is asked; off session, or where the caller cannot ask, the attempt fails. */
 function requireAuthentication(dialect: Dialect, call: Call, intent: PaymentIntent): PaymentIntent {
   if (flag(call, 'off_session') || flag(call, 'error_on_requires_action')) {
+    const code = 'authentication_required'
     const message = 'Your card was declined. This transaction requires authentication.'
-    throw declined(dialect, intent, {
-      code: 'authentication_required',
-      decline_code: 'authentication_required',
-      message,
-    })
+    throw declined(dialect, intent, { code, decline_code: code, message })
   }
   const asked = dialect.state.put({
     ...intent,

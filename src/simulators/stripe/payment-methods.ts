@@ -32,7 +32,7 @@ export function behaviourOf({ state }: Dialect, paymentMethod: string): Behaviou
   return readToken(state.tokenOf(paymentMethod) ?? paymentMethod) ?? readToken('pm_card_visa')!
 }
 
-function make({ state, livemode }: Dialect, token: string, extra: { metadata?: Record<string, string> } = {}) {
+function make({ state, livemode }: Dialect, token: string, own: Record<string, string> = {}) {
   const { card } = readToken(token)!
   const id = state.newId('pm')
   state.setToken(id, token)
@@ -58,7 +58,7 @@ function make({ state, livemode }: Dialect, token: string, extra: { metadata?: R
     customer: null,
     customer_account: null,
     livemode,
-    metadata: extra.metadata ?? {},
+    metadata: own,
     type: 'card',
   }
   return state.put(made)
@@ -79,12 +79,12 @@ function create(dialect: Dialect, call: Call): object {
   }
   const known = token.replace(/^tok_/, 'pm_card_')
   if (!readToken(known)) throw missing('token', token, 'card[token]', 400)
-  return make(dialect, known, { metadata: metadata(call) })
+  return make(dialect, known, metadata(call))
 }
 
 /** A bank account: it can be a customer's default, and no card payment can be made with it. */
 function makeDebit(dialect: Dialect, call: Call): object {
-  const { card: _none, ...made } = make(dialect, 'pm_card_visa', { metadata: metadata(call) })
+  const { card: _none, ...made } = make(dialect, 'pm_card_visa', metadata(call))
   const sepa_debit = {
     bank_code: '37040044',
     branch_code: null,
@@ -113,7 +113,7 @@ function update(dialect: Dialect, call: Call): object {
   return changed
 }
 
-export interface RenewedCard {
+interface RenewedCard {
   last4?: string
   exp_month: number
   exp_year: number

@@ -98,10 +98,11 @@ export function settleRefund(dialect: Dialect, id: string): void {
 }
 
 /** A refund fails, whether it was `pending` or had succeeded; its amount can be refunded again. */
-export function failRefund(dialect: Dialect, id: string, failure_reason = 'lost_or_stolen_card'): void {
+export function failRefund(dialect: Dialect, id: string): void {
   const before = dialect.state.find('refund', id)
   if (!before || before.status === 'failed') return
   const failure_balance_transaction = postRefund(dialect, before, 'refund_failure')
+  const failure_reason = 'lost_or_stolen_card'
   const failed = dialect.state.put({ ...before, failure_balance_transaction, failure_reason, status: 'failed' })
   countRefunds(dialect, idOf(failed.charge)!)
   dialect.emit('refund.updated', failed)

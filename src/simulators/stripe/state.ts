@@ -53,7 +53,7 @@ const KEY_LIFE_MS = 24 * 3_600_000
 
 export class State extends JournaledState<Line, Task> {
   readonly #objects = new Map<string, Objects[Kind]>()
-  readonly #ids = new Map<Kind, Map<string, true>>()
+  readonly #ids = new Map<Kind, Set<string>>()
   readonly #related = new Map<string, Set<string>>()
   readonly #tokens = new Map<string, string>()
   readonly #retired = new Set<string>()
@@ -90,14 +90,16 @@ export class State extends JournaledState<Line, Task> {
 
   /** Every object of a kind, oldest first. */
   all<K extends Kind>(kind: K): Objects[K][] {
-    return [...(this.#ids.get(kind)?.keys() ?? [])].map((id) => this.#objects.get(id) as Objects[K])
+    return this.#objectsOf(this.#ids.get(kind))
   }
 
   /** The objects of a kind whose `field` holds this id, oldest first. */
   related<K extends Kind>(kind: K, field: ReferenceField, id: string): Objects[K][] {
-    return [...(this.#related.get(`${kind} ${field} ${id}`) ?? [])].map(
-      (found) => this.#objects.get(found) as Objects[K],
-    )
+    return this.#objectsOf(this.#related.get(`${kind} ${field} ${id}`))
+  }
+
+  #objectsOf<K extends Kind>(ids: Iterable<string> = []): Objects[K][] {
+    return Array.from(ids, (id) => this.#objects.get(id) as Objects[K])
   }
 
   put<T extends Objects[Kind]>(object: T): T {
@@ -143,12 +145,12 @@ export class State extends JournaledState<Line, Task> {
   #putObject(object: Objects[Kind]): void {
     const before = this.#objects.get(object.id)
     this.#objects.set(object.id, object)
-    getOrMake(this.#ids, object.object, () => new Map()).set(object.id, true)
+    addTo(this.#ids, object.object, object.id)
     for (const field of REFERENCES) {
       const [old, now] = [before && referenceIn(before, field), referenceIn(object, field)]
       if (old === now) continue
       if (old) this.#related.get(`${object.object} ${field} ${old}`)?.delete(object.id)
-      if (now) getOrMake(this.#related, `${object.object} ${field} ${now}`, () => new Set()).add(object.id)
+      if (now) addTo(this.#related, `${object.object} ${field} ${now}`, object.id)
     }
   }
 }
@@ -166,10 +168,8 @@ function referenceIn(object: object, field: ReferenceField): string | undefined 
   return typeof value === 'string' ? value : undefined
 }
 
-function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  const known = map.get(key)
-  if (known !== undefined) return known
-  const made = make()
-  map.set(key, made)
-  return made
+function addTo<K>(sets: Map<K, Set<string>>, key: K, id: string): void {
+  const known = sets.get(key)
+  if (known) known.add(id)
+  else sets.set(key, new Set([id]))
 }

@@ -133,20 +133,10 @@ function readItems(dialect: Dialect, call: Call, subscription: string, trialDays
 /** The same as the price, in the form that Stripe had before prices. */
 function planOf(price: Stripe.Price, recurring: Stripe.Price.Recurring): Stripe.Plan {
   const { id, active, billing_scheme, created, currency, livemode, metadata, nickname, product, tiers_mode } = price
+  const same = { id, active, billing_scheme, created, currency, livemode, metadata, nickname, product, tiers_mode }
   return {
-    ...{
-      id,
-      object: 'plan',
-      active,
-      billing_scheme,
-      created,
-      currency,
-      livemode,
-      metadata,
-      nickname,
-      product,
-      tiers_mode,
-    },
+    ...same,
+    object: 'plan',
     amount: price.unit_amount,
     amount_decimal: price.unit_amount_decimal,
     interval: recurring.interval,
