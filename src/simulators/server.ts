@@ -16,7 +16,7 @@ const shared = {
   amount_minor: Type.String({ pattern: '^[1-9][0-9]{0,23}$' }),
   currency_code: Type.String({ pattern: '^[A-Z]{3}$' }),
   merchant_id: Type.String({ maxLength: 256 }),
-  region: Type.Union([Type.String({ maxLength: 256 }), Type.Null()]),
+  region: Type.OrNull(Type.String({ maxLength: 256 })),
 }
 const ChargeIn = Type.Object(
   { ...shared, token: Type.String({ minLength: 1, maxLength: 256 }) },

@@ -75,6 +75,11 @@ export const Type = {
     anyOf,
     ...keywords,
   }),
+  /** What the schema describes, or null. */
+  OrNull: <S extends Schema>(schema: S, description?: string): Schema<TypeOf<S> | null> => ({
+    anyOf: [schema, Type.Null()],
+    ...(description !== undefined && { description }),
+  }),
   /** An object with properties of any name and this schema. */
   Record: <S extends Schema>(value: S, keywords: object = {}): Schema<Record<string, TypeOf<S>>> => ({
     type: 'object',

@@ -10,7 +10,7 @@ import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { daysOf, daysQuery, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG, testQuery } from './figures-query.ts'
 import { reading } from './operation.ts'
 
-const nullable = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
+const nullable = (description: string) => Type.OrNull(Type.Number(), description)
 const choice = <const N extends string>(names: readonly N[], description: string): Schema<N> => ({
   type: 'string',
   enum: names,
@@ -32,7 +32,7 @@ const invalid = (message: string) => new ApiError(400, 'invalid_parameter', mess
 const eachDay = RETURN_DAYS.join(', ')
 
 const row = Type.Named('Return', {
-  key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`; empty: none; null: all together.' }),
+  key: Type.OrNull(Type.String(), 'Value of `by`; empty: none; null: all together.'),
   spend: nullable(
     'What was spent on these days; null of one country or variant, which money for advertising is not divided by.',
   ),
@@ -46,7 +46,7 @@ const row = Type.Named('Return', {
   returned: Type.Array(Type.Number(), {
     description: `Net revenue up to days ${eachDay} after their first session, of the people whose first session it was.`,
   }),
-  roas: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
+  roas: Type.Array(Type.OrNull(Type.Number()), {
     description: `Return on ad spend: the same divided by spend, at days ${eachDay}.`,
   }),
   payback_days: nullable(
@@ -121,12 +121,10 @@ const acquisition = reading({
 const daysSince = (to: string, today: string) => Math.max(0, (Date.parse(today) - Date.parse(to)) / DAY_MS)
 
 const lifetimeRow = Type.Named('Lifetime', {
-  cohort: Type.Union([Type.String(), Type.Null()], {
-    description: 'First day of the cohort; null: all of the period.',
-  }),
-  key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`.' }),
+  cohort: Type.OrNull(Type.String(), 'First day of the cohort; null: all of the period.'),
+  key: Type.OrNull(Type.String(), 'Value of `by`.'),
   people: Type.Integer({ description: 'People in the cohort.' }),
-  worth: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
+  worth: Type.Array(Type.OrNull(Type.Number()), {
     description: 'Net revenue for each of them up to the end of each month since they came.',
   }),
   complete: Type.Integer({ description: 'How many of these months are over for everybody in the cohort.' }),

@@ -12,7 +12,7 @@ import { ApiError } from '../../lib/errors.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { instant, json, shape, text } from '../../lib/shape/shape.ts'
-import { ALERTS_TAG, checkAlertId, ensureAlertSettings } from './alert-settings.ts'
+import { ALERTS_TAG, checkAlertId, ensureAlertSettings, refuseTooMany } from './alert-settings.ts'
 import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
 import { change, type Input } from './operation.ts'
@@ -115,7 +115,7 @@ const put = change({
     const address = addressOf({ body }, app)
     await ensureAlertSettings(query, projectId)
     const before = await find(query, params)
-    if (!before) await refuseTooMany(query, projectId)
+    if (!before) await refuseTooMany(query, projectId, 'alert_destinations', MAX_DESTINATIONS, 'destinations of alerts')
     const sealed = sealAddress(app.seal, projectId, id, address)
     const shown = shownAddress(kind, address)
     await query(PUT, [projectId, id, kind, sealed, shown, JSON.stringify([...new Set(receives)])])
@@ -142,12 +142,6 @@ const PUT = `
 const HURRY = `
   update alert_messages set next_attempt_at = db_clock(), scheduled_at = db_clock()
   where project_id = $1 and destination_id = $2 and status = 'pending'`
-
-async function refuseTooMany(query: Query, projectId: string): Promise<void> {
-  const [count] = await query('select count(*) as n from alert_destinations where project_id = $1', [projectId])
-  if (Number(count!.n) >= MAX_DESTINATIONS)
-    throw new ApiError(409, 'operation_refused', `A project has at most ${MAX_DESTINATIONS} destinations of alerts.`)
-}
 
 const remove = change({
   id: 'removeAlertDestination',

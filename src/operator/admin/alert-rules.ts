@@ -9,7 +9,7 @@ import { MoneyError, readAmount } from '../../lib/money.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
-import { ALERTS_TAG, checkAlertId, ensureAlertSettings, invalid } from './alert-settings.ts'
+import { ALERTS_TAG, checkAlertId, ensureAlertSettings, invalid, refuseTooMany } from './alert-settings.ts'
 import { notFound } from './exist.ts'
 import { readQuery } from './figures-query.ts'
 import { list, ofProject } from './list.ts'
@@ -174,7 +174,7 @@ const put = change({
     const { metric, condition, threshold, today, fromHour, filter } = read(input)
     await ensureAlertSettings(query, params.project_id!)
     const before = await find(query, params)
-    if (!before) await refuseTooMany(query, params.project_id!)
+    if (!before) await refuseTooMany(query, params.project_id!, 'alert_rules', MAX_RULES, 'alerts')
     const values = [threshold, today, fromHour, filter?.dimension ?? null, filter?.value ?? null]
     await query(PUT, [params.project_id!, params.alert_id!, metric, condition, ...values])
     const [row] = await query(
@@ -198,12 +198,6 @@ const PUT = `
     checked_day = case when (r.metric, r.condition, r.threshold, r.today, r.dimension, r.value) is not distinct from
       (excluded.metric, excluded.condition, excluded.threshold, excluded.today, excluded.dimension, excluded.value)
       then r.checked_day end`
-
-async function refuseTooMany(query: Query, projectId: string): Promise<void> {
-  const [count] = await query('select count(*) as n from alert_rules where project_id = $1', [projectId])
-  if (Number(count!.n) >= MAX_RULES)
-    throw new ApiError(409, 'operation_refused', `A project has at most ${MAX_RULES} alerts.`)
-}
 
 const remove = change({
   id: 'removeAlert',

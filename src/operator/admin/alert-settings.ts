@@ -16,6 +16,12 @@ export function checkAlertId(name: string, id: string): void {
     throw invalid(`${name} must be 1 to 64 letters, digits, _ and -, and begin with a letter or digit.`)
 }
 
+/** Throws a 409 if a project has `most` rows in the table already; `what` names them. */
+export async function refuseTooMany(query: Query, projectId: string, table: string, most: number, what: string) {
+  const [count] = await query(`select count(*) as n from ${table} where project_id = $1`, [projectId])
+  if (Number(count!.n) >= most) throw new ApiError(409, 'operation_refused', `A project has at most ${most} ${what}.`)
+}
+
 /** The row by which a project is checked. */
 export async function ensureAlertSettings(query: Query, projectId: string): Promise<void> {
   await query(

@@ -11,9 +11,10 @@ import { reading } from './operation.ts'
 
 const row = Type.Named('Answer', {
   element_id: Type.String({ description: 'The question: an element of the screen.' }),
-  name: Type.Union([Type.String(), Type.Null()], {
-    description: 'The custom id of the question in the newest 300 sessions of the funnel; null if it has none.',
-  }),
+  name: Type.OrNull(
+    Type.String(),
+    'The custom id of the question in the newest 300 sessions of the funnel; null if it has none.',
+  ),
   kind: Type.String({
     enum: ['all', ...KINDS],
     description:
@@ -21,11 +22,12 @@ const row = Type.Named('Answer', {
   }),
   value: Type.String({ description: 'The choice, cut to 100 characters; empty for all other kinds.' }),
   sessions: Type.Integer({ description: 'Sessions with this answer.' }),
-  share: Type.Union([Type.Number(), Type.Null()], {
-    description: 'Their share of the sessions that replied to the question. Each of several choices counts.',
-  }),
+  share: Type.OrNull(
+    Type.Number(),
+    'Their share of the sessions that replied to the question. Each of several choices counts.',
+  ),
   paid: Type.Integer({ description: 'Those of them that led to a payment of more than 0.' }),
-  conversion_rate: Type.Union([Type.Number(), Type.Null()], { description: 'Paid divided by sessions.' }),
+  conversion_rate: Type.OrNull(Type.Number(), 'Paid divided by sessions.'),
 })
 
 interface Asked {

@@ -1,14 +1,5 @@
 // Caps of charges: how many, and how much money, a customer or the organization may have in a day, week or month.
-import { ApiError } from '../../lib/errors.ts'
-import {
-  formatMinor,
-  MoneyError,
-  minorUnits,
-  readAmount,
-  readCurrency,
-  toMinor,
-  tooManyDecimals,
-} from '../../lib/money.ts'
+import { formatMinor, MoneyError, minorUnits, readAmount, toMinor, tooManyDecimals } from '../../lib/money.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { amountRefused } from '../../payments/billing/body.ts'
@@ -17,6 +8,7 @@ import type { SentAmount } from '../../payments/billing/credits/amount.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
 import { lockOrganization, notFound } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
+import { currencyOf } from './names.ts'
 import { change, type Input } from './operation.ts'
 
 const cap = shape('ChargeCap', 'k', {
@@ -48,10 +40,7 @@ type Key = [organization: string, scope: string, per: string, currency: string]
 
 function keyOf({ params, body }: Input): Key {
   const { scope, per, currency_code } = body as { scope: string; per: string; currency_code?: string }
-  const currency = currency_code === undefined ? '' : readCurrency(currency_code)
-  if (currency === undefined)
-    throw new ApiError(400, 'unknown_currency', `"${currency_code}" is not a currency of ISO 4217.`)
-  return [params.organization_id!, scope, per, currency]
+  return [params.organization_id!, scope, per, currency_code === undefined ? '' : currencyOf(currency_code)]
 }
 
 const mostOf = (input: Input) => readMost((input.exact ?? input.body).most as SentAmount, keyOf(input)[3])

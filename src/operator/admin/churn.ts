@@ -11,11 +11,11 @@ import { reading } from './operation.ts'
 
 const count = (description: string) => Type.Integer({ description })
 const number = (description: string) => Type.Number({ description })
-const share = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
-const orNull = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description })
+const share = (description: string) => Type.OrNull(Type.Number(), description)
+const orNull = (description: string) => Type.OrNull(Type.Integer(), description)
 
 const row = Type.Named('Churn', {
-  key: Type.Union([Type.String(), Type.Null()], { description: 'Value of `by`; empty: none; null: all together.' }),
+  key: Type.OrNull(Type.String(), 'Value of `by`; empty: none; null: all together.'),
   paying: count('Paying subscriptions before the first day; by `reason`, all of them.'),
   ended: count('Paying subscriptions that were paused, or whose paid period ended.'),
   churn_rate: share('Ended divided by paying; null without paying ones.'),

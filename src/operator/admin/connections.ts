@@ -1,5 +1,5 @@
 // Credentials of merchant accounts at their payment providers: set and removed, never returned.
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type, type TypeOf } from '../../lib/shape/schema.ts'
 import { adapterOf, connectAccount, disconnectAccount } from '../../payments/providers/connect.ts'
 import { checkLabel } from './merchant-accounts.ts'
 import { act, change, type Input } from './operation.ts'
@@ -24,7 +24,7 @@ const connection = Type.Named('MerchantAccountCredentials', {
   ),
 })
 
-const OrNull = <T>(type: Schema<T>, description: string) => Type.Union([type, Type.Null()], { description })
+type Credentials = TypeOf<typeof connection>
 
 const connected = Type.Object(
   {
@@ -34,16 +34,19 @@ const connected = Type.Object(
     key_last4: Type.String({ description: 'Last four characters of the secret key.', examples: ['4f2a'] }),
     webhook_secrets: Type.Integer({ description: 'Number of secrets that may sign its notifications.' }),
     currencies: Type.Array(Type.String(), { description: 'Currencies that the account offers.' }),
-    charges_enabled: OrNull(
+    charges_enabled: Type.OrNull(
       Type.Boolean(),
       'Whether the provider lets the account charge; null if the provider was not asked.',
     ),
-    missing_permissions: OrNull(
+    missing_permissions: Type.OrNull(
       Type.Array(Type.String()),
       'Permissions that the key lacks, by the provider’s names of them; null if the provider was not asked.',
     ),
-    provider_account: OrNull(Type.String(), 'The provider’s id of the account; null if the provider was not asked.'),
-    provider_account_name: OrNull(Type.String(), 'Name of the account at the provider; null if it is not known.'),
+    provider_account: Type.OrNull(
+      Type.String(),
+      'The provider’s id of the account; null if the provider was not asked.',
+    ),
+    provider_account_name: Type.OrNull(Type.String(), 'Name of the account at the provider; null if it is not known.'),
     notifications_path: Type.String({ description: 'Path to which the provider must send its notifications.' }),
   },
   { title: 'MerchantAccountConnection' },
@@ -57,12 +60,6 @@ const nameOf = ({ params }: Input) => ({
 
 const targetOf = ({ params: { organization_id, psp, psp_merchant_id } }: Input) =>
   `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
-
-interface Credentials {
-  sandbox: boolean
-  secret_key?: string
-  webhook_secrets?: string[]
-}
 
 export const connections = [
   act({

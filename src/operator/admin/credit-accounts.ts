@@ -10,7 +10,7 @@ import { balancesOf, balancesOut } from '../../payments/billing/credits/balance.
 import { callWithin } from '../../payments/billing/credits/calls.ts'
 import { askOf, bodies } from '../../payments/billing/credits/requests.ts'
 import { dayBegins } from '../../payments/billing/finance/zone.ts'
-import { PATH, TAG, targetOf } from './credit-units.ts'
+import { ofCustomer, PATH, TAG, targetOf } from './credit-units.ts'
 import { day } from './day-filters.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import { type Change, change, reading } from './operation.ts'
@@ -45,8 +45,7 @@ const listEntries = list({
   at: 'e.created_at',
   key: 'e.entry_id::text',
   filters: {
-    external_id: equals('e.external_id', 'Only those of this customer.'),
-    unit: equals('e.unit', 'Only those of this unit.'),
+    ...ofCustomer('e'),
     account: equals('e.account', 'Only those of this other side.', { enum: ENTRY_ACCOUNTS }),
     day: {
       schema: day('Only those of this day, in the time zone of the finance report.'),

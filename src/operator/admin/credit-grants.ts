@@ -1,6 +1,6 @@
 // Grants of credits with what is left of them, and holds.
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
-import { PATH, TAG } from './credit-units.ts'
+import { ofCustomer, PATH, TAG } from './credit-units.ts'
 import { equals, list, ofOrganization } from './list.ts'
 
 const customer = {
@@ -32,11 +32,6 @@ const hold = shape('CreditHold', 'h', {
   status: text('What became of it.', { enum: HOLD_STATUSES, example: 'open' }),
   expires_at: instant('When it ends unless it is captured or released.'),
   created_at: instant('When it began.'),
-})
-
-const ofCustomer = (row: string) => ({
-  external_id: equals(`${row}.external_id`, 'Only those of this customer.'),
-  unit: equals(`${row}.unit`, 'Only those of this unit.'),
 })
 
 export const creditGrants = [

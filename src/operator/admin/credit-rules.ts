@@ -1,6 +1,5 @@
 // What charges of an amount grant: set, remove and list.
-import { ApiError } from '../../lib/errors.ts'
-import { formatMinor, MoneyError, readCurrency, readMinor } from '../../lib/money.ts'
+import { formatMinor, MoneyError, readMinor } from '../../lib/money.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { amountRefused } from '../../payments/billing/body.ts'
@@ -10,6 +9,7 @@ import { creditsIn } from '../../payments/billing/credits/requests.ts'
 import { lockUnit, PATH, TAG, targetOf } from './credit-units.ts'
 import { notFound } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
+import { currencyOf } from './names.ts'
 import { change, type Input } from './operation.ts'
 
 const rule = shape('CreditRule', 'r', {
@@ -37,9 +37,7 @@ const charge = {
 
 function ruleOf({ params, body, exact = body }: Input): [string, string, string, string] {
   const { organization_id, unit } = params as Record<string, string>
-  const currency = readCurrency(body.currency_code as string)
-  if (currency === undefined)
-    throw new ApiError(400, 'unknown_currency', `"${body.currency_code}" is not a currency of ISO 4217.`)
+  const currency = currencyOf(body.currency_code as string)
   try {
     const minor = readMinor(exact.charged as SentAmount, currency)
     return [organization_id!, currency, formatMinor(minor, currency), unit!]

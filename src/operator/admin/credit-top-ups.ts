@@ -2,7 +2,7 @@
 import type { JsonObject } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { removeTopUp, setTopUp, topUpFrom, topUpIn, topUpName, topUpRule } from '../../payments/billing/top-up/rule.ts'
-import { PATH, TAG } from './credit-units.ts'
+import { ofCustomer, PATH, TAG } from './credit-units.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import { change } from './operation.ts'
 
@@ -52,8 +52,7 @@ export const creditTopUps = [
     // A customer's id may be too long for a cursor.
     key: `md5(t.external_id || ' ' || t.unit)`,
     filters: {
-      external_id: equals('t.external_id', 'Only those of this customer.'),
-      unit: equals('t.unit', 'Only those of this unit.'),
+      ...ofCustomer('t'),
       status: equals('t.status', 'Only those that are `on` or `off`.', { enum: ['on', 'off'] }),
     },
     ...ofOrganization('t', `t.status <> 'removed'`),

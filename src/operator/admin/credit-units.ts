@@ -6,12 +6,18 @@ import { decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts
 import { checkDecimals, formatCredits, readCredits, type SentAmount } from '../../payments/billing/credits/amount.ts'
 import { creditsIn } from '../../payments/billing/credits/requests.ts'
 import { notFound } from './exist.ts'
-import { list, ofOrganization } from './list.ts'
+import { equals, list, ofOrganization } from './list.ts'
 import { nameField } from './names.ts'
 import { change, type Input } from './operation.ts'
 
 export const TAG = 'Credits'
 export const PATH = '/organizations/:organization_id/credits'
+
+/** The filters of lists of what customers have of units. */
+export const ofCustomer = (row: string) => ({
+  external_id: equals(`${row}.external_id`, 'Only those of this customer.'),
+  unit: equals(`${row}.unit`, 'Only those of this unit.'),
+})
 
 const unit = shape('CreditUnit', 'u', {
   unit: text('Identifier.', { example: 'tokens' }),

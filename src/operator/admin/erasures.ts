@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises'
 import type { App } from '../../app.ts'
 import { readLedgers } from '../../core/erasure/ledger-files.ts'
 import { livingTwins } from '../../core/erasure/twins.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { Type, type TypeOf } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { atProviders, listAtProviders } from './erasures-at-providers.ts'
@@ -83,6 +83,14 @@ const getErasure = reading({
   run: (app, { params }) => receiptOf(app, params.project_id!, params.profile_id!),
 })
 
+const comparison = Type.Named('LedgerComparison', {
+  in_database: Type.Integer({ description: 'Number of erasures in the database.' }),
+  in_file: Type.Integer({ description: 'Number of erasures in the file.' }),
+  missing_in_database: Type.Integer({ description: 'Number of erasures in the file that the database lacks.' }),
+  missing_in_file: Type.Integer({ description: 'Number of erasures in the database that the file lacks.' }),
+})
+type Comparison = TypeOf<typeof comparison>
+
 const compareLedgers = reading({
   id: 'compareLedgers',
   right: 'people',
@@ -90,21 +98,9 @@ const compareLedgers = reading({
   path: '/erasures/ledgers',
   tag: 'Profiles',
   summary: 'Compare the ledger of erasures in the database with its file',
-  response: Type.Named('LedgerComparison', {
-    in_database: Type.Integer({ description: 'Number of erasures in the database.' }),
-    in_file: Type.Integer({ description: 'Number of erasures in the file.' }),
-    missing_in_database: Type.Integer({ description: 'Number of erasures in the file that the database lacks.' }),
-    missing_in_file: Type.Integer({ description: 'Number of erasures in the database that the file lacks.' }),
-  }),
+  response: comparison,
   run: (app) => cachedComparison(app),
 })
-
-interface Comparison {
-  in_database: number
-  in_file: number
-  missing_in_database: number
-  missing_in_file: number
-}
 
 // Reading both ledgers takes seconds when they are long, so the last comparison is kept. Both are only appended to.
 const comparisons = new WeakMap<App['config'], { versions: string; result: Promise<Comparison> }>()

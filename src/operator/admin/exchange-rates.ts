@@ -1,9 +1,7 @@
 // The exchange rates of an organization: how new they are, and whether they are fetched.
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { reading } from './operation.ts'
-
-const orNull = <T>(type: Schema<T>, description: string) => Type.Union([type, Type.Null()], { description })
 
 const get = reading({
   id: 'getExchangeRates',
@@ -14,10 +12,13 @@ const get = reading({
   summary: 'Get how new the exchange rates of an organization are',
   response: Type.Named('ExchangeRates', {
     organization_id: Type.String({ description: 'The organization.' }),
-    newest_day: orNull(Type.String(), 'The newest day with rates; null if none are loaded.'),
-    source: orNull(Type.String(), 'The host that they are fetched from; null if they are loaded by hand.'),
-    fetched_at: orNull(Type.String({ format: 'date-time' }), 'The last fetch that succeeded, also without a change.'),
-    error: orNull(Type.String(), 'Why the last fetch failed.'),
+    newest_day: Type.OrNull(Type.String(), 'The newest day with rates; null if none are loaded.'),
+    source: Type.OrNull(Type.String(), 'The host that they are fetched from; null if they are loaded by hand.'),
+    fetched_at: Type.OrNull(
+      Type.String({ format: 'date-time' }),
+      'The last fetch that succeeded, also without a change.',
+    ),
+    error: Type.OrNull(Type.String(), 'Why the last fetch failed.'),
   }),
   async run({ db, config }, { params }) {
     const id = params.organization_id!

@@ -9,22 +9,19 @@ import { daysOf, daysQuery, filtersBy, filtersOf, nowFields, nowOf, readDays, TA
 import { reading } from './operation.ts'
 
 const integer = (description: string) => Type.Integer({ description })
-const nullable = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
+const nullable = (description: string) => Type.OrNull(Type.Number(), description)
 const difference = (what: string, test: string) =>
-  Type.Union(
-    [
-      Type.Object(
-        {
-          difference: Type.Number({ description: 'The value of the variant less that of the control.' }),
-          low: Type.Number({ description: 'Lower bound of the 95 % interval.' }),
-          high: Type.Number({ description: 'Upper bound of the 95 % interval.' }),
-          p: Type.Number({ description: `Two-sided, by ${test}.` }),
-        },
-        { additionalProperties: false },
-      ),
-      Type.Null(),
-    ],
-    { description: `Difference of the ${what}; null where nothing can be said.` },
+  Type.OrNull(
+    Type.Object(
+      {
+        difference: Type.Number({ description: 'The value of the variant less that of the control.' }),
+        low: Type.Number({ description: 'Lower bound of the 95 % interval.' }),
+        high: Type.Number({ description: 'Upper bound of the 95 % interval.' }),
+        p: Type.Number({ description: `Two-sided, by ${test}.` }),
+      },
+      { additionalProperties: false },
+    ),
+    `Difference of the ${what}; null where nothing can be said.`,
   )
 const SHARES = 'the z-test of two proportions'
 
@@ -41,33 +38,28 @@ const variant = Type.Named('VariantResult', {
   trials: integer('People who began a trial.'),
   trials_paid: integer('Of these, people who paid for it afterwards.'),
   refunded: integer('Of the payers, people who were refunded.'),
-  against_control: Type.Union(
-    [
-      Type.Named('AgainstControl', {
-        conversion: difference('conversion', SHARES),
-        revenue_per_person: difference('revenue for each person', 'Welch’s t-test'),
-        trial_conversion: difference('share of trials that were paid for', SHARES),
-        refund_rate: difference('share of payers who were refunded', SHARES),
-        power: nullable('Probability of finding such a difference of the conversion with so many people.'),
-        people_needed: nullable('People that this variant still needs to find it with a probability of 80 %.'),
-        verdict: Type.String({
-          enum: ['better', 'worse', 'none'],
-          description: 'Whether the conversion differs: `none` is no verdict yet.',
-        }),
+  against_control: Type.OrNull(
+    Type.Named('AgainstControl', {
+      conversion: difference('conversion', SHARES),
+      revenue_per_person: difference('revenue for each person', 'Welch’s t-test'),
+      trial_conversion: difference('share of trials that were paid for', SHARES),
+      refund_rate: difference('share of payers who were refunded', SHARES),
+      power: nullable('Probability of finding such a difference of the conversion with so many people.'),
+      people_needed: nullable('People that this variant still needs to find it with a probability of 80 %.'),
+      verdict: Type.String({
+        enum: ['better', 'worse', 'none'],
+        description: 'Whether the conversion differs: `none` is no verdict yet.',
       }),
-      Type.Null(),
-    ],
-    { description: 'Compared with the control; null for the control itself.' },
+    }),
+    'Compared with the control; null for the control itself.',
   ),
 })
 
 const result = Type.Named('ExperimentResult', {
   experiment_id: Type.String({ description: 'Experiment.' }),
-  title: Type.Union([Type.String(), Type.Null()], { description: 'Title.' }),
+  title: Type.OrNull(Type.String(), 'Title.'),
   enabled: Type.Boolean({ description: 'Whether it is running.' }),
-  control: Type.Union([Type.String(), Type.Null()], {
-    description: 'The variant with which the others are compared.',
-  }),
+  control: Type.OrNull(Type.String(), 'The variant with which the others are compared.'),
   people: integer('People in the experiment.'),
   split_p: nullable(
     'Probability of these sizes, or less equal ones, if each variant has the same chance (chi-square test).',

@@ -27,30 +27,29 @@ const failedDay = Type.Named('FailedDay', {
 const response = Type.Named('Figures', {
   from: Type.String({ description: 'The first day.' }),
   to: Type.String({ description: 'The last day.' }),
-  time_zone: Type.Union([Type.String(), Type.Null()], {
-    description: 'Time zone of the days; null if the projects have several: each has its own days.',
-  }),
-  compared_with: Type.Union(
-    [Type.Object({ from: Type.String(), to: Type.String() }, { additionalProperties: false }), Type.Null()],
-    { description: 'The first and the last day of the `previous` values.' },
+  time_zone: Type.OrNull(
+    Type.String(),
+    'Time zone of the days; null if the projects have several: each has its own days.',
   ),
-  as_of: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
-    description:
-      'Every change before this instant is counted, except on the days in `missing`; null until the records were first counted, and while they are counted again because the time zone or the currency was changed.',
-  }),
+  compared_with: Type.OrNull(
+    Type.Object({ from: Type.String(), to: Type.String() }, { additionalProperties: false }),
+    'The first and the last day of the `previous` values.',
+  ),
+  as_of: Type.OrNull(
+    Type.String({ format: 'date-time' }),
+    'Every change before this instant is counted, except on the days in `missing`; null until the records were first counted, and while they are counted again because the time zone or the currency was changed.',
+  ),
   missing: Type.Array(failedDay, {
     description: 'The newest hundred days that cannot be computed: their changes are not counted, whatever `as_of` is.',
   }),
   data: Type.Array(
     Type.Named('Figure', {
-      period: Type.Union([Type.String(), Type.Null()], { description: 'First day of the period.' }),
-      key: Type.Union([Type.String(), Type.Null()], {
-        description: 'Value of the dimension; empty where records have none.',
-      }),
-      currency: Type.Union([Type.String(), Type.Null()], {
-        description:
-          'Currency of the money among the values: the reporting currency, with `money=own` that of the amounts.',
-      }),
+      period: Type.OrNull(Type.String(), 'First day of the period.'),
+      key: Type.OrNull(Type.String(), 'Value of the dimension; empty where records have none.'),
+      currency: Type.OrNull(
+        Type.String(),
+        'Currency of the money among the values: the reporting currency, with `money=own` that of the amounts.',
+      ),
       values: {
         ...values,
         description: 'Value of each metric: money in major units, ratios from 0 to 1.',

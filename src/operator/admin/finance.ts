@@ -118,7 +118,7 @@ const rows = reading({
   }),
   response: Type.Named('FinanceRows', {
     ...bounds,
-    next_after: Type.Union([Type.String(), Type.Null()], { description: 'For the next page; null on the last.' }),
+    next_after: Type.OrNull(Type.String(), 'For the next page; null on the last.'),
     rows: Type.Array(financeRow.schema, { description: 'The movements.' }),
   }),
   checkInput({ query }) {

@@ -14,7 +14,7 @@ const values = Type.Object(
   ) as Record<(typeof HOUR_METRICS)[number], Schema<number>>,
   { title: 'HourValues', additionalProperties: false },
 )
-const orNull = Type.Union([values, Type.Null()], { description: 'Null: the hour has not begun.' })
+const orNull = Type.OrNull(values, 'Null: the hour has not begun.')
 const daysOf = <T>(each: Schema<T>) => ({ today: each, yesterday: each, week_before: each })
 
 const today = reading({

@@ -26,13 +26,12 @@ const keyMade = Type.Named('SecretKeyMade', {
   webhook_secret: Type.Optional(
     Type.String({ description: 'For a project: the same key in the form that webhook libraries take.' }),
   ),
-  scopes: Type.Union([Type.Array(Type.String()), Type.Null()], {
-    description: 'What a scoped key may do; null for a full key.',
-  }),
-  rate_limit: Type.Union([Type.String(), Type.Null()], {
-    description: 'Its own limit of requests a second, and how many at once; null if it has that of the other keys.',
-  }),
-  expires_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description: 'When it ends.' }),
+  scopes: Type.OrNull(Type.Array(Type.String()), 'What a scoped key may do; null for a full key.'),
+  rate_limit: Type.OrNull(
+    Type.String(),
+    'Its own limit of requests a second, and how many at once; null if it has that of the other keys.',
+  ),
+  expires_at: Type.OrNull(Type.String({ format: 'date-time' }), 'When it ends.'),
   previous_expires_at: Type.Optional(
     Type.String({ format: 'date-time', description: 'After a rotation: when the old key expires.' }),
   ),

@@ -125,7 +125,7 @@ export const lostMovements = [
     at: 'l.found_at',
     // A name may be too long for a cursor.
     key: `md5(l.psp || ' ' || l.psp_merchant_id || ' ' || l.type || ' ' || l.transaction_id)`,
-    ...ofOrganization('l', `${IS_OPEN}`),
+    ...ofOrganization('l', IS_OPEN),
   }),
   adopt,
   accept,

@@ -1,12 +1,12 @@
 // Merchant accounts of an organization: the accounts at payment providers that its charges go through.
 import { ApiError } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
-import { readCurrency } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { hasControlCharacters, isName } from '../../lib/text.ts'
 import { lockOrganization } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
+import { currencyOf } from './names.ts'
 import { change } from './operation.ts'
 
 const merchantAccount = shape('MerchantAccount', 'm', {
@@ -47,7 +47,7 @@ const putMerchantAccount = change({
   tag: 'Tenants',
   summary: 'Create or change a merchant account',
   body: Type.Named('MerchantAccountSettings', {
-    region: Type.Optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { description: 'Region.' })),
+    region: Type.Optional(Type.OrNull(Type.String({ maxLength: 64 }), 'Region.')),
     currencies: Type.Optional(
       Type.Array(Type.String({ minLength: 3, maxLength: 3, [DECLARED_ONLY]: { pattern: '^[A-Za-z]{3}$' } }), {
         description: 'Currencies that the account offers; all if the list is empty.',
@@ -61,12 +61,12 @@ const putMerchantAccount = change({
     checkLabel('psp_merchant_id', params.psp_merchant_id!)
     if (hasControlCharacters(String(body.region ?? '')))
       throw new ApiError(400, 'invalid_value', 'region must not have control characters.')
-    for (const code of (body.currencies as string[] | undefined) ?? []) checkCurrency(code)
+    for (const code of (body.currencies as string[] | undefined) ?? []) currencyOf(code)
   },
   async change(query, { params, body }) {
     const { organization_id, psp, psp_merchant_id } = params as Record<string, string>
     const given = body as { region?: string | null; currencies?: string[] }
-    const offered = given.currencies && [...new Set(given.currencies.map(checkCurrency))]
+    const offered = given.currencies && [...new Set(given.currencies.map(currencyOf))]
     const key = [organization_id!, psp!, psp_merchant_id!]
     await lockOrganization(query, organization_id!)
     const [before] = await query(`${READ_SETTINGS} for no key update`, key)
@@ -104,12 +104,6 @@ export function checkLabel(field: string, text: string): void {
     'invalid_value',
     `${field} must have 1 to ${LONGEST_LABEL} characters and no control characters.`,
   )
-}
-
-function checkCurrency(code: string): string {
-  const currency = readCurrency(code)
-  if (currency === undefined) throw new ApiError(400, 'unknown_currency', `"${code}" is not a currency of ISO 4217.`)
-  return currency
 }
 
 export const merchantAccounts = [

@@ -36,9 +36,7 @@ const ofOrganization = change({
   command: 'org set',
   path: '/organizations/:organization_id/rate-limit',
   summary: 'Set the rate limit of the keys of an organization',
-  async change(query, { params, body }) {
-    return setLimit(query, 'organization', params.organization_id!, body)
-  },
+  change: (query, { params, body }) => setLimit(query, 'organization', params.organization_id!, body),
 })
 
 const ofProject = change({
@@ -48,9 +46,7 @@ const ofProject = change({
   command: 'project set',
   path: '/projects/:project_id/rate-limit',
   summary: 'Set the rate limit of the keys of a project',
-  async change(query, { params, body }) {
-    return setLimit(query, 'project', params.project_id!, body)
-  },
+  change: (query, { params, body }) => setLimit(query, 'project', params.project_id!, body),
 })
 
 export const rateLimits = [ofOrganization, ofProject] as const

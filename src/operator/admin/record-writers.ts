@@ -17,9 +17,7 @@ const writers = reading({
     data: Type.Array(
       Type.Named('RecordWriter', {
         key_id: Type.String({ description: 'The secret key.' }),
-        key_name: Type.Union([Type.String(), Type.Null()], {
-          description: 'Purpose of the key; null if it no longer exists.',
-        }),
+        key_name: Type.OrNull(Type.String(), 'Purpose of the key; null if it no longer exists.'),
         day: Type.String({ format: 'date', description: 'The day, of UTC.' }),
         record: Type.String({ description: 'The kind of the records; empty for records of no kind.' }),
         accepted: Type.Integer({ description: 'Number of records that were not rejected.' }),

@@ -20,9 +20,8 @@ const confirmKeys = change({
     }),
   }),
   async change(query) {
-    const restored_at = await confirmMarks(query)
-    if (restored_at.length === 0) throw new Refusal('There is no restore to confirm.')
-    const result = { restored_at }
+    const result = { restored_at: await confirmMarks(query) }
+    if (result.restored_at.length === 0) throw new Refusal('There is no restore to confirm.')
     return { entry: { action: 'keys.confirmed', target: 'restored keys', after: result }, result }
   },
 })

@@ -15,9 +15,10 @@ const screens = reading({
     data: Type.Array(
       Type.Named('FunnelScreen', {
         screen_id: Type.String({ description: 'Screen.' }),
-        name: Type.Union([Type.String(), Type.Null()], {
-          description: 'The custom id of the screen, or those of its questions; null if it has none.',
-        }),
+        name: Type.OrNull(
+          Type.String(),
+          'The custom id of the screen, or those of its questions; null if it has none.',
+        ),
       }),
       { description: 'An item for each screen, in their order.' },
     ),

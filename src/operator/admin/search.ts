@@ -30,12 +30,10 @@ const result = Type.Named('SearchResult', {
   organization_id: Type.String({ description: 'Organization.' }),
   project_id: Type.String({ description: 'Project.' }),
   id: Type.String({ description: 'Id of the object: the `external_id` of a customer, the `trx_id` of a payment.' }),
-  email: Type.Union([Type.String(), Type.Null()], { description: 'E-mail address of a person.' }),
-  profile_id: Type.Union([Type.String(), Type.Null()], { description: 'The profile of the object.' }),
-  order_id: Type.Union([Type.String(), Type.Null()], {
-    description: 'The order of a payment, refund or dispute.',
-  }),
-  status: Type.Union([Type.String(), Type.Null()], { description: 'State, if the kind has one.' }),
+  email: Type.OrNull(Type.String(), 'E-mail address of a person.'),
+  profile_id: Type.OrNull(Type.String(), 'The profile of the object.'),
+  order_id: Type.OrNull(Type.String(), 'The order of a payment, refund or dispute.'),
+  status: Type.OrNull(Type.String(), 'State, if the kind has one.'),
   created_at: Type.String({ format: 'date-time', description: 'When it was created.' }),
 })
 

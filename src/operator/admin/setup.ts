@@ -21,9 +21,10 @@ const setup = reading({
     endpoints: Type.Integer({ description: 'Webhook endpoints.' }),
     has_answer: yes('Whether an endpoint took an event. Looks at a hundred deliveries.'),
     merchant_accounts: Type.Integer({ description: 'Connected merchant accounts of its organization.' }),
-    rates_day: Type.Union([Type.String(), Type.Null()], {
-      description: 'The newest day of the exchange rates of its organization; null if none are loaded.',
-    }),
+    rates_day: Type.OrNull(
+      Type.String(),
+      'The newest day of the exchange rates of its organization; null if none are loaded.',
+    ),
   }),
   async run({ db }, { params }) {
     const organizationId = await requireProject(db.query, params.project_id!)

@@ -4,16 +4,15 @@ import { readHorizon } from '../../core/lists/horizon.ts'
 import { figuresAsOf } from '../../data/figures/as-of.ts'
 import { failedDays } from '../../data/figures/failures.ts'
 import { jsonOf } from '../../lib/json/json.ts'
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { requireProject } from './exist.ts'
 import { reading } from './operation.ts'
 
 const TAG = 'State'
-const nullable = <T>(schema: Schema<T>, description: string) => Type.Union([schema, Type.Null()], { description })
 const count = (description: string) => Type.Integer({ description })
-const seconds = (description: string) => nullable(Type.Number(), description)
+const seconds = (description: string) => Type.OrNull(Type.Number(), description)
 const dateTime = Type.String({ format: 'date-time' })
 
 const state = reading({
@@ -26,7 +25,10 @@ const state = reading({
   response: Type.Named('ProjectState', {
     project_id: Type.String({ description: 'The project.' }),
     charges_in_progress: count('Charges whose outcome is not known yet.'),
-    oldest_charge_at: nullable(dateTime, 'When the oldest of them was claimed, except those pending at the provider.'),
+    oldest_charge_at: Type.OrNull(
+      dateTime,
+      'When the oldest of them was claimed, except those pending at the provider.',
+    ),
     refunds_in_progress: count('Refunds whose outcome is not known yet.'),
     endpoints: count('Webhook endpoints.'),
     endpoints_disabled: count('Endpoints that are disabled.'),
@@ -40,7 +42,7 @@ const state = reading({
     }),
     horizon_lag_seconds: Type.Number({ description: 'How far the horizon is behind the clock.' }),
     oldest_writer_seconds: seconds('Age of the oldest running transaction that writes records.'),
-    figures_as_of: nullable(dateTime, 'Every change before this instant is counted in the figures.'),
+    figures_as_of: Type.OrNull(dateTime, 'Every change before this instant is counted in the figures.'),
     figures_missing: Type.Array(Type.String(), {
       description: 'The newest hundred days whose figures cannot be computed.',
     }),

@@ -199,7 +199,7 @@ const rows = reading({
   }),
   response: Type.Named('TieOutRows', {
     data: Type.Array(row.schema, { description: 'The payments and transactions.' }),
-    next_after: Type.Union([Type.Integer(), Type.Null()], { description: 'For the next page; null on the last.' }),
+    next_after: Type.OrNull(Type.Integer(), 'For the next page; null on the last.'),
   }),
   checkInput: ({ query }) => void readPeriod({ month: (query as unknown as Asked).month }),
   async run({ db }, { params, query, access }) {

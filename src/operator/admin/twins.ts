@@ -13,9 +13,7 @@ export const twinsSchema = Type.Array(
         '`email`: the same address. `customer`: the same customer, or a session of one led to a payment of the other.',
     }),
     merge_from: Type.String({ description: 'Of the two, the profile to merge into the other.' }),
-    merge_into: Type.String({
-      description: 'The profile that should remain.',
-    }),
+    merge_into: Type.String({ description: 'The profile that should remain.' }),
   }),
   { description: 'Other profiles of the project that are probably the same person, at most 50.' },
 )
