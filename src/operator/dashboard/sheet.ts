@@ -55,6 +55,9 @@ export interface Table {
   incomplete?: string
 }
 
+export const columns = (...labels: string[]): Column[] => labels.map((label) => ({ label }))
+export const numbers = (...labels: string[]): Column[] => labels.map((label) => ({ label, number: true }))
+
 /** The columns of an amount with its currency, which is a separate column in the CSV. */
 export const amountColumns = (label: string): Column[] => [
   { label, number: true },

@@ -4,7 +4,7 @@ import { allOf, type Item } from '../call.ts'
 import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, facts, hiddenField, pageLink, selectField, tableSection, textField } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, columns, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, type View } from '../view.ts'
 import { importsOf } from './stripe-imports.ts'
@@ -20,7 +20,7 @@ export async function merchantAccounts(view: View): Promise<Page> {
   const content: Table = {
     caption: `Merchant accounts of ${name || organization_id}`,
     columns: [
-      ...['Provider', 'Account', 'Mode', 'Key', 'Connected', 'Region', 'Currencies'].map((label) => ({ label })),
+      ...columns('Provider', 'Account', 'Mode', 'Key', 'Connected', 'Region', 'Currencies'),
       { label: 'Actions', actions: [`${PATH}/connect`, `${PATH}/disconnect`] },
     ],
     rows: data.map((one) => [

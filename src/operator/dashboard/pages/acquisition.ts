@@ -8,7 +8,7 @@ import { html, type Piece } from '../html.ts'
 import { firstLacking, type Lacking, lackingOf, sumLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, rowsBehind, tableSection, tile, tiles } from '../parts.ts'
-import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
+import { type Cell, cell, named, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import type { View } from '../view.ts'
 
@@ -100,7 +100,7 @@ function returnTable(view: View, by: By, rows: Return[], sum: Return | undefined
   const total = sum && rows.length > 1 ? [['Total', ...cells(sum)]] : []
   return {
     caption: `By ${BY[by].toLowerCase()}`,
-    columns: [{ label: BY[by] }, ...labels.map((label): Column => ({ label, number: true }))],
+    columns: [{ label: BY[by] }, ...numbers(...labels)],
     rows: [...rows.map((row) => [keyCell(view, by, row.key, names), ...cells(row)]), ...total],
   }
 }

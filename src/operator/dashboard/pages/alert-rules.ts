@@ -7,7 +7,7 @@ import { id, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { show } from '../numbers.ts'
 import { actionForm, selectField, textField } from '../parts.ts'
-import { type Cell, cell, type Table } from '../sheet.ts'
+import { type Cell, cell, columns, type Table } from '../sheet.ts'
 import { inCurrency, pathOf, type View } from '../view.ts'
 
 type Rule = Item<'listAlerts'>
@@ -18,9 +18,9 @@ export function ruleTable(view: View, rules: Rule[]): Table {
   return {
     caption: 'Rules',
     columns: [
-      ...['Rule', 'Condition'].map((label) => ({ label })),
+      ...columns('Rule', 'Condition'),
       { label: 'Last figure', number: true },
-      ...['Day', 'Last message', 'Problem'].map((label) => ({ label })),
+      ...columns('Day', 'Last message', 'Problem'),
       { label: 'Actions', actions: ['/alerts/one/remove'] },
     ],
     rows: rules.map((one) => [

@@ -7,7 +7,7 @@ import { isChanged, shownField } from '../forms.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { actionForm, facts, section, selectField, tableSection, textField } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, columns, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { pathOf, projectOf, type View } from '../view.ts'
 import { ruleForm, ruleTable } from './alert-rules.ts'
@@ -54,9 +54,7 @@ function destinationTable(view: View, destinations: Destination[]): Table {
   return {
     caption: 'Destinations',
     columns: [
-      ...['Destination', 'Status', 'Last error', 'Last sent', 'Kind', 'Address', 'Receives'].map((label) => ({
-        label,
-      })),
+      ...columns('Destination', 'Status', 'Last error', 'Last sent', 'Kind', 'Address', 'Receives'),
       { label: 'Actions', actions: ['/alerts/destinations/one/remove'] },
     ],
     rows: destinations.map((one) => [
@@ -127,7 +125,7 @@ function hours(view: View, { digest_hour, quiet_from, quiet_to }: Response<'getA
 
 const messageTable = (data: Item<'listAlertMessages'>[]): Table => ({
   caption: 'Messages',
-  columns: ['Message', 'Status', 'Error', 'Destination', 'Made', 'Next attempt'].map((label) => ({ label })),
+  columns: columns('Message', 'Status', 'Error', 'Destination', 'Made', 'Next attempt'),
   rows: data.map((one) => [
     one.title ?? `Digest of ${dateOf(one.day)}, sent by an operator`,
     status(one.status),

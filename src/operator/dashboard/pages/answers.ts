@@ -6,7 +6,7 @@ import { bar, number, percent, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { namesOf, valueCell } from '../numbers.ts'
 import { section, tableSection } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { pathOf, type View } from '../view.ts'
 import { FEW_SESSIONS, namesOfScreens } from './funnels.ts'
@@ -52,11 +52,7 @@ function questionOf(view: View, rows: Answer[]): Html {
   const title = name === null ? element_id : words(name)
   const content: Table = {
     caption: `Answers to ${title}`,
-    columns: [
-      { label: 'Answer' },
-      { label: '', bar: true },
-      ...['Conversion', 'Sessions', 'Share', 'Paid'].map((label) => ({ label, number: true })),
-    ],
+    columns: [{ label: 'Answer' }, { label: '', bar: true }, ...numbers('Conversion', 'Sessions', 'Share', 'Paid')],
     rows: [
       ...given.map((row) => [cell(answerLink(view, row), nameOf(row)), cell(bar(row.share ?? 0), null), ...cells(row)]),
       ...(all && given.length > 1 ? [['All replies', cell('', null), ...cells(all)]] : []),

@@ -3,7 +3,7 @@ import { money } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, roundMoney, valueCell } from '../numbers.ts'
 import { choices, tableSection } from '../parts.ts'
-import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
+import { type Cell, cell, named, numbers, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
 import { shownProjects, type View } from '../view.ts'
 
@@ -37,8 +37,6 @@ export async function severalCurrencies(view: View, title: string): Promise<Page
 
 const moneyCell = ({ currency, values }: Figure, metric: string): Cell =>
   cell(money(values[metric] ?? 0, currency ?? 'USD'), values[metric] ?? 0)
-
-const numbers = (...labels: string[]) => labels.map((label): Column => ({ label, number: true }))
 
 function tableOf(view: View, each: Figure[]): Table {
   const nameOf = (key: string) => view.projects.find(({ id }) => id === key)?.name || key

@@ -7,7 +7,7 @@ import { html, type Piece } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, inEarlier, type Series, seriesTable, total, valueCell } from '../numbers.ts'
 import { chosenFilters, customerLink, filters, rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
-import { amountCells, amountColumns, type Column, cell, named, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, type Column, cell, columns, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { allChoices, pathOf, type View } from '../view.ts'
@@ -172,7 +172,7 @@ export function orderTable(view: View, caption: string, data: ShownOrder[]): Tab
     columns: [
       { label: 'Order' },
       ...amountColumns('Amount'),
-      ...['Status', 'Customer', 'Created', 'Provider'].map((label) => ({ label })),
+      ...columns('Status', 'Customer', 'Created', 'Provider'),
       { label: 'Refunded', number: true },
     ],
     rows: data.map((one) => [

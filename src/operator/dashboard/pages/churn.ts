@@ -8,7 +8,7 @@ import { html, type Piece } from '../html.ts'
 import { movementsLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, roundMoney, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
-import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
+import { type Cell, cell, named, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { inCurrency, type View } from '../view.ts'
 import { movedLink, movedRows } from './moved.ts'
@@ -128,7 +128,7 @@ function churnTable(view: View, by: By, rows: Churn[], sum: Churn | undefined, n
   ]
   return {
     caption: `Churn by ${by}`,
-    columns: [{ label: CHURN_BY[by] }, ...labels.map((label): Column => ({ label, number: true }))],
+    columns: [{ label: CHURN_BY[by] }, ...numbers(...labels)],
     rows: [
       ...rows.map((row) => [nameCell(view, by, row.key ?? '', names), ...cells(row)]),
       ...(sum && rows.length > 1 ? [['Total', ...cells(sum)]] : []),
@@ -161,12 +161,7 @@ function forecastOf(view: View, { result, note }: { result: Response<'getRenewal
   ]
   const content: Table = {
     caption: 'Forecast of the next 30 days',
-    columns: [
-      { label: 'Day' },
-      ...['Expected', 'Renewals', 'Due', 'Trials', 'Due after trials'].map(
-        (label): Column => ({ label, number: true }),
-      ),
-    ],
+    columns: [{ label: 'Day' }, ...numbers('Expected', 'Renewals', 'Due', 'Trials', 'Due after trials')],
     rows: [
       ...rows.map((one) => [cell(dueLink(view, one.day), one.day), ...cells((name) => one[name])]),
       ...(rows.length > 0 ? [['Total', ...cells(total)]] : []),

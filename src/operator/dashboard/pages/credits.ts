@@ -5,7 +5,7 @@ import { creditAmount, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, customerLink, filters, tableSection } from '../parts.ts'
-import { amountCells, amountColumns, cell, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, cell, columns, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import type { View } from '../view.ts'
 
@@ -65,8 +65,7 @@ const noUnits = ({ organization }: View) =>
   html`<div class="empty"><h2>No credits</h2><p>An organization can sell tokens, minutes and other <a href="/docs/guides/credits">credits</a>. Create a unit on the command line:
     <code>tundish credits unit create tokens --org ${organization!.id}</code></p></div>`
 
-const numbers = (...labels: string[]) => labels.map((label) => ({ label, number: true }))
-const counts = <N extends string>(row: Record<N, number | null>, ...names: N[]) =>
+export const counts = <N extends string>(row: Record<N, number | null>, ...names: N[]) =>
   names.map((name) => cell(creditAmount(row[name]), row[name]))
 
 const unitTable = (view: View, data: Response<'getCreditTotals'>['data']): Table => ({
@@ -84,7 +83,7 @@ const unitTable = (view: View, data: Response<'getCreditTotals'>['data']): Table
 const dayTable = (view: View, data: Response<'getCreditDays'>['data']): Table => ({
   caption: 'By day',
   columns: [
-    ...['Day', 'Unit'].map((label) => ({ label })),
+    ...columns('Day', 'Unit'),
     ...numbers('Outstanding', 'Sold', 'Spent', 'Expired', 'Revoked', 'Adjusted', 'Entries'),
   ],
   rows: data.map((one) => [
@@ -101,7 +100,7 @@ const dayTable = (view: View, data: Response<'getCreditDays'>['data']): Table =>
 export const topUpTable = (view: View, data: Item<'listOrganizationTopUps'>[]): Table => ({
   caption: 'Automatic top-ups',
   columns: [
-    ...['Customer', 'Unit', 'Status'].map((label) => ({ label })),
+    ...columns('Customer', 'Unit', 'Status'),
     ...numbers('Below', 'Grants'),
     ...amountColumns('Charge'),
     ...numbers('Today', 'This month'),
@@ -123,11 +122,11 @@ export const topUpTable = (view: View, data: Item<'listOrganizationTopUps'>[]): 
 export const entryTable = (view: View, data: Item<'listOrganizationCreditEntries'>[]): Table => ({
   caption: 'Entries',
   columns: [
-    ...['When', 'Customer'].map((label) => ({ label })),
+    ...columns('When', 'Customer'),
     ...numbers('Amount'),
-    ...['Unit', 'Cause'].map((label) => ({ label })),
+    ...columns('Unit', 'Cause'),
     ...numbers('Balance'),
-    ...['Reason', 'Key'].map((label) => ({ label })),
+    ...columns('Reason', 'Key'),
   ],
   rows: data.map((one) => [
     time(one.created_at),

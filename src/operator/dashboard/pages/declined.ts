@@ -5,7 +5,7 @@ import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, customerLink, filters, tableSection } from '../parts.ts'
 import { chosenReason } from '../reason.ts'
-import { amountCells, amountColumns, cell, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, cell, columns, type Table } from '../sheet.ts'
 import { allChoices, type View } from '../view.ts'
 import { daysOf } from './sessions.ts'
 
@@ -35,7 +35,7 @@ export async function declinedPayments(view: View): Promise<Piece> {
     columns: [
       { label: 'Customer' },
       ...amountColumns('Amount'),
-      ...['Reason', 'Declined', 'Decline type', 'Provider', 'Order'].map((label) => ({ label })),
+      ...columns('Reason', 'Declined', 'Decline type', 'Provider', 'Order'),
     ],
     rows: list.data.map((one) => [
       customerLink(view, one.external_id),

@@ -5,7 +5,7 @@ import { html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
 import { type Figure, figures, inEarlier, roundMoney, type Series, seriesTable, total, valueCell } from '../numbers.ts'
 import { rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
-import { type Cell, type Column, cell, named, type Table } from '../sheet.ts'
+import { type Cell, cell, named, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import type { View } from '../view.ts'
@@ -63,15 +63,13 @@ export async function declines(view: View): Promise<Page> {
   }
 }
 
-const columns = (...labels: string[]) => labels.map((label): Column => ({ label, number: true }))
-
 /** Leads to the declined payments. */
 const toPayments = (view: View, name: string, query: Record<string, string>): Piece =>
   view.may('listDeclinedPayments') ? html`<a href="${view.href('/charges', query)}#declined">${name}</a>` : name
 
 const reasonTable = (view: View, found: Figure[], sum: Figure): Table => ({
   caption: 'First declines by reason',
-  columns: [{ label: 'Reason' }, ...columns('Recovery rate', 'Declined first', 'Paid later', 'Declined', 'Recovered')],
+  columns: [{ label: 'Reason' }, ...numbers('Recovery rate', 'Declined first', 'Paid later', 'Declined', 'Recovered')],
   rows: withTotal(
     mostFirst(found),
     sum,
@@ -88,7 +86,7 @@ const reasonTable = (view: View, found: Figure[], sum: Figure): Table => ({
 
 const attemptTable = (view: View, found: Figure[], sum: Figure): Table => ({
   caption: 'Recovered by attempt',
-  columns: [{ label: 'Attempt' }, ...columns('Payments', 'Recovered', 'Declined')],
+  columns: [{ label: 'Attempt' }, ...numbers('Payments', 'Recovered', 'Declined')],
   rows: withTotal(
     found,
     sum,

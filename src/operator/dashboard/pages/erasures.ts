@@ -5,7 +5,7 @@ import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { facts, tableSection } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, columns, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
 import { pathOf, projectOf, type View } from '../view.ts'
@@ -30,7 +30,7 @@ export async function erasures(view: View): Promise<Page> {
   ])
   const content: Table = {
     caption: 'Erased people',
-    columns: ['Person', 'Erased', 'Profile', 'At payment providers', 'Receipt'].map((label) => ({ label })),
+    columns: columns('Person', 'Erased', 'Profile', 'At payment providers', 'Receipt'),
     rows: list.data.map((one) => [
       cell(id(one.profile_id, view.href(pathOf('people', one.profile_id))), one.profile_id),
       time(one.erased_at),
@@ -90,7 +90,7 @@ const sameNote = (view: View, ids: string[]) =>
 
 const atProviderTable = (data: Response<'getErasure'>['at_provider']): Table => ({
   caption: 'At payment providers',
-  columns: ['Provider', 'Account', 'Customer or card', 'Action', 'Status', 'Done'].map((label) => ({ label })),
+  columns: columns('Provider', 'Account', 'Customer or card', 'Action', 'Status', 'Done'),
   rows: data.map((one) => [
     one.psp,
     one.psp_merchant_id,

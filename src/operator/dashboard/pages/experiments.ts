@@ -6,7 +6,7 @@ import { number, percent, plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { valueCell } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
-import { type Column, cell, type Table } from '../sheet.ts'
+import { type Column, cell, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { inCurrency, type View } from '../view.ts'
 import { hasChosenPeriod, YEAR } from './acquisition.ts'
@@ -75,7 +75,7 @@ const points = (value: number) => `${value > 0 ? '+' : value < 0 ? '−' : ''}${
 
 const COLUMNS: Column[] = [
   { label: 'Variant' },
-  ...[
+  ...numbers(
     'People',
     'Paid',
     'Conversion',
@@ -86,7 +86,7 @@ const COLUMNS: Column[] = [
     'p of revenue',
     'Trial to paid',
     'Refunded',
-  ].map((label) => ({ label, number: true })),
+  ),
   { label: 'Power', csvOnly: true },
 ]
 

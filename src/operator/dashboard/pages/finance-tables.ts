@@ -6,7 +6,7 @@ import { financeZone } from '../../../payments/billing/finance/zone.ts'
 import type { Exact, Response } from '../call.ts'
 import { country, id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { amountCells, amountColumns, type Cell, type Column, cell, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, type Cell, type Column, cell, columns, numbers, type Table } from '../sheet.ts'
 import { allChoices, organizationOf, type View } from '../view.ts'
 
 type Report = Exact<Response<'getFinanceReport'>>
@@ -41,7 +41,7 @@ export function accountTable(view: View, report: Report): Table {
   const feeCurrencies: string[] = fees.map(({ fee_currency }) => fee_currency)
   const payments = currencies.reduce((sum, one) => sum + one.payments, 0)
   const corrects = totals.some(({ corrections }) => corrections > 0)
-  const numbers = (one: Report['reporting'] & { currency_code: string }): Cell[] => [
+  const sums = (one: Report['reporting'] & { currency_code: string }): Cell[] => [
     amount(one.net, one.currency_code),
     amount(one.gross, one.currency_code),
     amount(one.refunded, one.currency_code),
@@ -58,7 +58,7 @@ export function accountTable(view: View, report: Report): Table {
     columns: [
       { label: 'Account' },
       { label: 'Currency', csvOnly: true },
-      ...labels.map((label): Column => ({ label, number: true })),
+      ...numbers(...labels),
       ...feeCurrencies.map((code): Column => ({ label: `Fees ${code}`, number: true })),
       { label: 'Payments', number: true },
       { label: `Net in ${reported}`, number: true },
@@ -67,7 +67,7 @@ export function accountTable(view: View, report: Report): Table {
       ...totals.map((one) => [
         cell(linkedAccount(view, one), [one.psp, one.psp_merchant_id].filter(Boolean).join(' ')),
         one.currency_code,
-        ...numbers(one),
+        ...sums(one),
         ...feeCurrencies.map((code) => feeOf(one.fees, code)),
         cell(number(one.payments), one.payments),
         amount(one.net_reported, reported),
@@ -75,7 +75,7 @@ export function accountTable(view: View, report: Report): Table {
       ...(totals.length > currencies.length ? currencies : []).map((one) => [
         cell(html`<strong>All accounts, ${one.currency_code}</strong>`, 'All accounts'),
         one.currency_code,
-        ...numbers(one),
+        ...sums(one),
         ...feeCurrencies.map(() => cell('', null)),
         cell(number(one.payments), one.payments),
         cell('', null),
@@ -85,7 +85,7 @@ export function accountTable(view: View, report: Report): Table {
             [
               cell(html`<strong>All in ${reported}</strong>`, `All in ${reported}`),
               reported,
-              ...numbers({ ...reporting, currency_code: reported }),
+              ...sums({ ...reporting, currency_code: reported }),
               ...feeCurrencies.map((code) => feeOf(fees, code)),
               cell(number(payments), payments),
               amount(reporting.net, reported),
@@ -109,7 +109,7 @@ export async function rowTable(view: View, rows: Row[], reported: string): Promi
       { label: 'Account' },
       { label: 'Customer', right: 'people' },
       { label: 'E-mail', right: 'people' },
-      ...['Country', 'Product', 'Subscription', 'Service from', 'Service to'].map((label) => ({ label })),
+      ...columns('Country', 'Product', 'Subscription', 'Service from', 'Service to'),
       { label: 'Provider’s ID' },
       { label: 'Booked', csvOnly: true },
       { label: 'Project', csvOnly: true },

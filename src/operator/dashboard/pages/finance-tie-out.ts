@@ -10,7 +10,7 @@ import { id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, pageLinks } from '../lists.ts'
 import { tableSection } from '../parts.ts'
-import { amountCells, amountColumns, type Cell, cell, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, type Cell, cell, columns, numbers, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 import { amount, monthBefore, presentMonth } from './finance-tables.ts'
@@ -71,10 +71,9 @@ export function tieOut(view: View, tied: TieOut, month: string): Piece {
 }
 
 function currencyTable({ currencies }: TieOut): Table {
-  const labels = ['Difference', 'Dashboard', 'Finance']
   return {
     caption: 'By currency',
-    columns: [{ label: 'Currency' }, ...labels.map((label) => ({ label, number: true }))],
+    columns: [{ label: 'Currency' }, ...numbers('Difference', 'Dashboard', 'Finance')],
     rows: currencies.map(({ currency_code, dashboard, finance, difference }) => [
       currency_code,
       ...[difference, dashboard, finance].map((value) => amount(value, currency_code)),
@@ -98,8 +97,7 @@ export async function differences(view: View): Promise<Page> {
       { label: 'Dashboard', number: true },
       { label: 'Finance', number: true },
       { label: 'Customer', right: 'people' },
-      { label: 'Transaction' },
-      { label: 'Payment' },
+      ...columns('Transaction', 'Payment'),
     ],
     rows: await mapInTurns(list.data, (one) => [
       words(one.name),

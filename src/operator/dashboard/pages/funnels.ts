@@ -16,7 +16,7 @@ import {
   valueCell,
 } from '../numbers.ts'
 import { rowsBehind, section, steps, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
-import { type Column, cell, named, type Table } from '../sheet.ts'
+import { type Column, cell, named, numbers, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart, csvLink, table } from '../table.ts'
 import { pathOf, type View } from '../view.ts'
@@ -174,9 +174,9 @@ function screensOf(view: View, sum: Figure, screens: Figure[], names: Map<string
     caption: 'Screens',
     columns: [
       { label: 'Screen' },
-      ...['Drop-off rate', 'Dropped off'].map((label) => ({ label, number: true })),
+      ...numbers('Drop-off rate', 'Dropped off'),
       { label: '', bar: true },
-      ...['Answered', 'Share of sessions'].map((label) => ({ label, number: true })),
+      ...numbers('Answered', 'Share of sessions'),
     ],
     rows: screens.map(({ key, values: { answered, stopped } }, n) => [
       screenCell(view, screenOf(key!), names.get(screenOf(key!))),

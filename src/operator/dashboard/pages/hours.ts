@@ -7,7 +7,7 @@ import { html } from '../html.ts'
 import { type Lacking, revenueLacking } from '../lacking.ts'
 import { type Figure, show, type Unit, valueCell } from '../numbers.ts'
 import { choices, rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
-import { type Column, cell, type Table } from '../sheet.ts'
+import { type Column, cell, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { inCurrency, type View } from '../view.ts'
@@ -86,7 +86,7 @@ export async function hours(view: View): Promise<Page> {
 function soFarTable(sums: Response<'getToday'>['so_far']): Table {
   return {
     caption: 'Until this hour',
-    columns: [{ label: 'Figure' }, ...Object.values(DAYS).map((label): Column => ({ label, number: true }))],
+    columns: [{ label: 'Figure' }, ...numbers(...Object.values(DAYS))],
     rows: (Object.keys(SHOWN) as Metric[]).map((metric) => [
       LABELS[metric],
       ...(Object.keys(DAYS) as Day[]).map((day) => valueCell(SHOWN[metric], sums[day][metric])),

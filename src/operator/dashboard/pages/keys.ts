@@ -4,7 +4,7 @@ import { allOf, type Item, type Response } from '../call.ts'
 import { id, status, time } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { actionForm, facts, selectField, tableSection, textField } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, columns, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 
@@ -43,9 +43,7 @@ function owned(
   const content: Table = {
     caption: `Keys of the ${owner} ${one.name || one.id}`,
     columns: [
-      ...['Name', 'Key', 'May', 'Rate limit', 'Ends with', 'Created', 'Last used', 'Expires'].map((label) => ({
-        label,
-      })),
+      ...columns('Name', 'Key', 'May', 'Rate limit', 'Ends with', 'Created', 'Last used', 'Expires'),
       { label: 'Actions', actions: [`${path}/key/rotate`] },
     ],
     rows: validFirst(data).map((one) => [
@@ -104,7 +102,7 @@ const validFirst = <T extends { expires_at: string | null }>(data: readonly T[])
 
 const operatorTable = (data: Item<'listOperators'>[]): Table => ({
   caption: 'Operator keys',
-  columns: ['Name', 'Key', 'Role', 'Reach', 'Created', 'Last used', 'Expires'].map((label) => ({ label })),
+  columns: columns('Name', 'Key', 'Role', 'Reach', 'Created', 'Last used', 'Expires'),
   rows: validFirst(data).map((one) => [
     one.name,
     cell(id(one.id), one.id),

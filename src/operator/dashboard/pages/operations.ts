@@ -8,7 +8,7 @@ import { duration, id, number, plural, status, time } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, facts, filters, tableSection } from '../parts.ts'
-import { type Cell, cell, type Table } from '../sheet.ts'
+import { type Cell, cell, columns, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { csvLink, table } from '../table.ts'
 import { projectOf, type View } from '../view.ts'
@@ -24,7 +24,7 @@ export async function sync(view: View): Promise<Page> {
   const content: Table = {
     caption: 'Readers',
     columns: [
-      ...['Key', 'List', 'Last read', 'Read up to'].map((label) => ({ label })),
+      ...columns('Key', 'List', 'Last read', 'Read up to'),
       { label: 'Lag', number: true },
       { label: 'Rows today', number: true },
     ],
@@ -60,7 +60,7 @@ export async function sync(view: View): Promise<Page> {
 const writerTable = (today: string, data: Response<'listRecordWriters'>['data']): Table => ({
   caption: 'Writers',
   columns: [
-    ...['Key', 'Last seen', 'Day', 'Records'].map((label) => ({ label })),
+    ...columns('Key', 'Last seen', 'Day', 'Records'),
     { label: 'Accepted', number: true },
     { label: 'Rejected', number: true },
     { label: 'Why rejected' },
@@ -87,10 +87,7 @@ export async function audit(view: View): Promise<Page> {
   const nameOf = (actor: string) => operators.find(({ id }) => id === actor)?.name ?? actor
   const content: Table = {
     caption: 'Entries',
-    columns: [
-      ...['Time', 'Action', 'Target', 'Change', 'Actor', 'Source'].map((label) => ({ label })),
-      { label: 'No.', number: true },
-    ],
+    columns: [...columns('Time', 'Action', 'Target', 'Change', 'Actor', 'Source'), { label: 'No.', number: true }],
     rows: list.data.map((one) => [
       time(one.at),
       html`<a href="${view.href('/audit', { action: one.action })}">${one.action}</a>`,
@@ -165,7 +162,7 @@ export async function doctor(view: View): Promise<Page> {
 
 const findingTable = (caption: string, findings: Finding[]): Table => ({
   caption,
-  columns: ['Check', 'Level', 'Finding', 'What to do'].map((label) => ({ label })),
+  columns: columns('Check', 'Level', 'Finding', 'What to do'),
   rows: findings.map(({ check, level, message, fix }) => [check, status(level), message, fix ?? '']),
 })
 

@@ -5,7 +5,7 @@ import { id, money, number, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { actionForm, filters, hiddenField, pageLink, tableSection, textField } from '../parts.ts'
-import { amountCells, amountColumns, type Cell, cell, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, type Cell, cell, columns, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, type View } from '../view.ts'
 import { amount } from './finance-tables.ts'
@@ -96,11 +96,9 @@ function payoutTable(view: View, data: Item<'listPayouts'>[]): Table {
     columns: [
       { label: 'Payout' },
       ...amountColumns('Amount'),
-      { label: 'Arrives' },
-      { label: 'Status' },
-      { label: 'Bank' },
+      ...columns('Arrives', 'Status', 'Bank'),
       { label: 'Actions', actions: ['/payouts/match'] },
-      ...[...Object.values(PARTS), 'Difference'].map((label) => ({ label, number: true })),
+      ...numbers(...Object.values(PARTS), 'Difference'),
       { label: 'Account' },
     ],
     rows: data.map((one) => [
@@ -157,10 +155,7 @@ function entryTable(data: Item<'listBalanceEntries'>[]): Table {
       { label: 'Type' },
       { label: 'Amount', number: true },
       { label: 'Fee', number: true },
-      { label: 'Source' },
-      { label: 'Here' },
-      { label: 'When' },
-      { label: 'Description' },
+      ...columns('Source', 'Here', 'When', 'Description'),
     ],
     rows: data.map((one) => [
       cell(id(one.entry_id), one.entry_id),

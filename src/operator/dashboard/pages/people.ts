@@ -6,7 +6,7 @@ import { listed, pageLinks } from '../lists.ts'
 import { nameOfFunnel, namesOf } from '../numbers.ts'
 import { chosenFilters, filters, tableSection } from '../parts.ts'
 import { searchElsewhere } from '../shards.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, columns, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { pathOf, type View } from '../view.ts'
 
@@ -22,7 +22,7 @@ export async function people(view: View): Promise<Page | string> {
   const nameOf = (project: string) => view.projects.find(({ id }) => id === project)?.name || project
   const content: Table = {
     caption: `Results for “${q}”`,
-    columns: ['Type', 'ID', 'E-mail', 'Status', 'Project', 'Created'].map((label) => ({ label })),
+    columns: columns('Type', 'ID', 'E-mail', 'Status', 'Project', 'Created'),
     rows: results.map((one) => [
       one.kind.replace(/^./, (letter: string) => letter.toUpperCase()),
       cell(id(one.id, linkOf(view, one)), one.id),
@@ -62,7 +62,7 @@ async function newest(view: View): Promise<Piece> {
     columns: [
       { label: 'Person' },
       { label: 'Person ID', csvOnly: true },
-      ...['Newest subscription', 'Country', 'Language', 'Funnel', 'Created'].map((label) => ({ label })),
+      ...columns('Newest subscription', 'Country', 'Language', 'Funnel', 'Created'),
     ],
     rows: list.data.map((one) => [
       cell(

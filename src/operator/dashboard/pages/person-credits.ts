@@ -6,9 +6,9 @@ import type { Item, ListId, Response } from '../call.ts'
 import { creditAmount, id, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, section, selectField, tableSection, textField } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, columns, numbers, type Table } from '../sheet.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
-import { entryTable, topUpTable } from './credits.ts'
+import { counts, entryTable, topUpTable } from './credits.ts'
 
 // A person has one billing customer, or a few after a merge.
 const MAX_CUSTOMERS = 5
@@ -64,10 +64,6 @@ function sectionsOf(view: View, customer: Customer, units: Item<'listCreditUnits
     ${rules.length > 0 && view.may('removeCustomerTopUp') && section('End an automatic top-up', removal(view, externalId, rules))}`
 }
 
-const numbers = (...labels: string[]) => labels.map((label) => ({ label, number: true }))
-const counts = <N extends string>(row: Record<N, number | null>, ...names: N[]) =>
-  names.map((name) => cell(creditAmount(row[name]), row[name]))
-
 const balanceTable = (data: Customer['balances']): Table => ({
   caption: 'Balances',
   columns: [{ label: 'Unit' }, ...numbers('Balance', 'Held', 'Available', 'Expires next'), { label: 'On' }],
@@ -82,9 +78,9 @@ const balanceTable = (data: Customer['balances']): Table => ({
 const grantTable = (view: View, data: Customer['grants']): Table => ({
   caption: 'Grants of credits',
   columns: [
-    ...['Granted', 'Unit'].map((label) => ({ label })),
+    ...columns('Granted', 'Unit'),
     ...numbers('Amount', 'Left', 'Expired', 'Revoked'),
-    ...['Expires', 'Order'].map((label) => ({ label })),
+    ...columns('Expires', 'Order'),
   ],
   rows: data.map((one) => [
     time(one.created_at),
@@ -103,12 +99,7 @@ const grantTable = (view: View, data: Customer['grants']): Table => ({
 
 const holdTable = (data: Customer['holds']): Table => ({
   caption: 'Open holds of credits',
-  columns: [
-    ...['Began', 'Unit'].map((label) => ({ label })),
-    ...numbers('Amount'),
-    { label: 'Ends' },
-    { label: 'Status' },
-  ],
+  columns: [...columns('Began', 'Unit'), ...numbers('Amount'), ...columns('Ends', 'Status')],
   rows: data.map((one) => [
     time(one.created_at),
     one.unit,

@@ -4,7 +4,7 @@ import { country, cut, day, id, language, plural, status, time, words } from '..
 import { html, type Piece } from '../html.ts'
 import { type Names, nameOfFunnel, namesOf } from '../numbers.ts'
 import { actionForm, facts, section, tableSection, textField } from '../parts.ts'
-import { amountCells, amountColumns, cell, minorCells, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, cell, columns, minorCells, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 import { orderTable } from './charges.ts'
@@ -86,10 +86,7 @@ function recordsOf(view: View, found: Person, names: Names): Piece {
       ${list(view, 'orders', orderTable(view, 'Custom charges', found.orders))}
       ${list(view, 'consumables', {
         caption: 'Consumables',
-        columns: [
-          ...['Consumable', 'Status', 'Order', 'Granted'].map((label) => ({ label })),
-          ...amountColumns('Paid'),
-        ],
+        columns: [...columns('Consumable', 'Status', 'Order', 'Granted'), ...amountColumns('Paid')],
         rows: found.orders
           .filter((one) => one.consumable_id)
           .map((one) => [
@@ -102,7 +99,7 @@ function recordsOf(view: View, found: Person, names: Names): Piece {
       })}
       ${list(view, 'customers', {
         caption: 'Billing customers',
-        columns: ['Customer', 'E-mail', 'Saved card', 'Created'].map((label) => ({ label })),
+        columns: columns('Customer', 'E-mail', 'Saved card', 'Created'),
         rows: found.customers.map((one) => [
           cell(id(one.external_id), one.external_id),
           one.email ?? '',
@@ -113,7 +110,7 @@ function recordsOf(view: View, found: Person, names: Names): Piece {
       ${section('Sessions', sessionsOf(found.sessions, names, isErased))}
       ${list(view, 'events', {
         caption: 'Events',
-        columns: ['Event', 'Type', 'Object', 'Created'].map((label) => ({ label })),
+        columns: columns('Event', 'Type', 'Object', 'Created'),
         rows: found.events.map((one) => [
           cell(id(one.id, view.href(`/webhooks/events/${one.id}`)), one.id),
           one.type,
@@ -166,9 +163,9 @@ const answerOf = (value: Reply['value']): Piece =>
 const subscriptionTable = (view: View, data: Person['subscriptions']): Table => ({
   caption: 'Subscriptions',
   columns: [
-    ...['Subscription', 'Status', 'Product'].map((label) => ({ label })),
+    ...columns('Subscription', 'Status', 'Product'),
     ...priceColumns,
-    ...['Created', 'Paid until', 'Provider'].map((label) => ({ label })),
+    ...columns('Created', 'Paid until', 'Provider'),
   ],
   rows: data.map((one) => [
     cell(id(one.id, view.href(pathOf('subscriptions', one.id))), one.id),
@@ -187,7 +184,7 @@ const declinedTable = (view: View, { declined_payments, orders }: Person): Table
   columns: [
     { label: 'Order' },
     ...amountColumns('Amount'),
-    ...['When', 'Reason', 'Decline type', 'Card', 'Subscription', 'Provider'].map((label) => ({ label })),
+    ...columns('When', 'Reason', 'Decline type', 'Card', 'Subscription', 'Provider'),
   ],
   rows: declined_payments.map((one) => [
     orderCell(view, one.order_id, orders),
@@ -213,11 +210,7 @@ function orderCell(view: View, orderId: string, orders: Person['orders']) {
 function moneyBackTable(view: View, { money_back, orders }: Person): Table {
   return {
     caption: 'Refunds and disputes',
-    columns: [
-      { label: 'Type' },
-      ...amountColumns('Amount'),
-      ...['When', 'Reason', 'Order', 'Provider'].map((label) => ({ label })),
-    ],
+    columns: [{ label: 'Type' }, ...amountColumns('Amount'), ...columns('When', 'Reason', 'Order', 'Provider')],
     rows: money_back.map((one) => [
       words(typeOf(one)),
       ...amountCells(one),
@@ -231,11 +224,7 @@ function moneyBackTable(view: View, { money_back, orders }: Person): Table {
 
 const transactionTable = (view: View, data: Person['transactions']): Table => ({
   caption: 'Transactions',
-  columns: [
-    { label: 'Transaction' },
-    ...amountColumns('Amount'),
-    ...['Created', 'Subscription'].map((label) => ({ label })),
-  ],
+  columns: [{ label: 'Transaction' }, ...amountColumns('Amount'), ...columns('Created', 'Subscription')],
   rows: data.map((one) => [
     html`${id(one.id)}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`,
     ...minorCells(one),

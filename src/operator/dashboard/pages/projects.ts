@@ -4,7 +4,7 @@ import { id, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { actionForm, chosenFilters, filters, selectField, tableSection, textField } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, columns, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
 import { wholeOf } from '../tenants.ts'
 import type { View } from '../view.ts'
@@ -53,7 +53,7 @@ function projectTable(view: View, data: Item<'listProjects'>[]): Table {
     view.organizations.find(({ id }) => id === organization)?.name || organization
   return {
     caption: 'Projects',
-    columns: ['Project', 'ID', 'Organization', 'Created'].map((label) => ({ label })),
+    columns: columns('Project', 'ID', 'Organization', 'Created'),
     rows: data.map((one) => [
       cell(html`<a href="${view.href('/', { project: one.id })}">${one.name || one.id}</a>`, one.name || one.id),
       cell(id(one.id), one.id),
@@ -65,7 +65,7 @@ function projectTable(view: View, data: Item<'listProjects'>[]): Table {
 
 const organizationTable = (view: View, data: Item<'listOrganizations'>[]): Table => ({
   caption: 'Organizations',
-  columns: ['Organization', 'ID', 'Created'].map((label) => ({ label })),
+  columns: columns('Organization', 'ID', 'Created'),
   rows: data.map((one) => [
     cell(html`<a href="${view.href('/', { project: wholeOf(one) })}">${one.name || one.id}</a>`, one.name || one.id),
     cell(id(one.id), one.id),

@@ -19,7 +19,7 @@ import {
   withoutDollars,
 } from '../parts.ts'
 import { chosenReason } from '../reason.ts'
-import { amountCells, amountColumns, cell, named, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, cell, columns, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { allChoices, inCurrency, organizationOf, pathOf, type View } from '../view.ts'
@@ -187,7 +187,7 @@ function movementTable(view: View, data: Item<'listMoneyBack'>[]): Table {
       ...amountColumns('Amount'),
       { label: 'Status' },
       { label: 'Customer', right: 'people' },
-      ...['Reason', 'Type', 'Provider', 'Payment', 'Report ID'].map((label) => ({ label })),
+      ...columns('Reason', 'Type', 'Provider', 'Payment', 'Report ID'),
     ],
     rows: data.map((one) => [
       time(one.paid_at),

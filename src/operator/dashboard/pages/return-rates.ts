@@ -5,7 +5,7 @@ import { percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection } from '../parts.ts'
-import { type Column, cell, named, type Table } from '../sheet.ts'
+import { cell, named, numbers, type Table } from '../sheet.ts'
 import { allChoices, inCurrency, type View } from '../view.ts'
 import { FEW_SESSIONS as FEW } from './funnels.ts'
 
@@ -54,7 +54,7 @@ function rateTable(view: View, by: By, rows: Figure[], sum: Figure | undefined, 
   ]
   return {
     caption: `Refund and dispute rates by ${by}`,
-    columns: [{ label: BY[by] }, ...labels.map((label): Column => ({ label, number: true }))],
+    columns: [{ label: BY[by] }, ...numbers(...labels)],
     rows: [
       ...rows.map((row) => [nameCell(view, by, row.key!, names), ...cells(row)]),
       ...(sum && rows.length > 1 ? [['Total', ...cells(sum)]] : []),

@@ -6,7 +6,7 @@ import { html, type Piece } from '../html.ts'
 import { figures, roundMoney, valueCell } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
 import { comparable, comparison } from '../period.ts'
-import { cell, named, type Table } from '../sheet.ts'
+import { cell, named, numbers, type Table } from '../sheet.ts'
 import type { View } from '../view.ts'
 
 interface Pair {
@@ -48,10 +48,7 @@ function changeTable(
   const others = sumOf(changed.slice(shown.length).map(([, pair]) => pair))
   return {
     caption: `Change of revenue by ${split}`,
-    columns: [
-      { label: words(split) },
-      ...['Before', 'Now', 'Difference', 'Change'].map((label) => ({ label, number: true })),
-    ],
+    columns: [{ label: words(split) }, ...numbers('Before', 'Now', 'Difference', 'Change')],
     rows: [
       ...shown.map(([key, pair]) => rowOf(view, named(filterLink(view, split, key, nameOf(key)), key), pair)),
       ...(isLong ? [rowOf(view, 'others', others)] : []),

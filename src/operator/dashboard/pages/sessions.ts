@@ -7,7 +7,7 @@ import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { type Names, nameOfFunnel, namesOf } from '../numbers.ts'
 import { chosenFilters, filters, tableSection } from '../parts.ts'
-import { amountColumns, cell, minorCells, named, type Table } from '../sheet.ts'
+import { amountColumns, cell, columns, minorCells, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { allChoices, pathOf, type View } from '../view.ts'
 
@@ -36,7 +36,7 @@ export async function sessions(view: View): Promise<Page> {
   })
   const content: Table = {
     caption: 'Sessions',
-    columns: [
+    columns: columns(
       'Person',
       'Began',
       'Funnel',
@@ -47,7 +47,7 @@ export async function sessions(view: View): Promise<Page> {
       'Device',
       'Variant',
       'Session',
-    ].map((label) => ({ label })),
+    ),
     rows: list.data.map((one) => [
       personLink(view, one),
       time(one.created_at),
@@ -134,7 +134,7 @@ export async function payments(view: View): Promise<Page> {
     columns: [
       { label: 'Person' },
       ...amountColumns('Amount'),
-      ...['Paid', 'Product', 'Funnel', 'Country', 'Provider', 'Subscription', 'Payment'].map((label) => ({ label })),
+      ...columns('Paid', 'Product', 'Funnel', 'Country', 'Provider', 'Subscription', 'Payment'),
     ],
     rows: list.data.map((one) => [
       personLink(view, one),

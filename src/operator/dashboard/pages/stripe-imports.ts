@@ -5,7 +5,7 @@ import type { Item } from '../call.ts'
 import { id, minorMoney, number, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { actionForm, hiddenField, selectField, tableSection, textField } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, columns, numbers, type Table } from '../sheet.ts'
 import { projectOf, type View } from '../view.ts'
 
 const PATH = '/merchant-accounts'
@@ -19,8 +19,8 @@ export async function importsOf(view: View, accounts: Item<'listMerchantAccounts
   const content: Table = {
     caption: 'Imports from Stripe',
     columns: [
-      ...['Account', 'Status', 'Step', 'Since', 'Last update'].map((label) => ({ label })),
-      ...['Read', 'Rejected'].map((label) => ({ label, number: true })),
+      ...columns('Account', 'Status', 'Step', 'Since', 'Last update'),
+      ...numbers('Read', 'Rejected'),
       { label: 'Actions', actions: ['/merchant-accounts/import', '/merchant-accounts/import/stop'] },
     ],
     rows: data.map((one) => [
@@ -64,11 +64,7 @@ async function sumsOf(view: View, { psp_merchant_id }: { psp_merchant_id: string
   const groups = Map.groupBy(figures, ({ kind, currency }) => `${kind} ${currency ?? ''}`)
   const content: Table = {
     caption: `Import of ${psp_merchant_id}`,
-    columns: [
-      { label: 'Records' },
-      { label: 'Currency' },
-      ...['At Stripe', 'Sum at Stripe', 'Here', 'Sum here'].map((label) => ({ label, number: true })),
-    ],
+    columns: [...columns('Records', 'Currency'), ...numbers('At Stripe', 'Sum at Stripe', 'Here', 'Sum here')],
     rows: [...groups.values()].map((own) => {
       const { kind, currency } = own[0]!
       const count = (field: 'stripe_count' | 'here_count') => own.reduce((all, one) => all + one[field], 0)

@@ -7,7 +7,7 @@ import { lackingOf } from '../lacking.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { endOfPeriod, type Figure, figures, inEarlier, namesOf, type Series, seriesTable, total } from '../numbers.ts'
 import { chosenFilters, filters, howToValue, section, tableSection, tile, tiles } from '../parts.ts'
-import { amountColumns, cell, minorCells, type Table } from '../sheet.ts'
+import { amountColumns, cell, columns, minorCells, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { inCurrency, pathOf, projectOf, type View } from '../view.ts'
@@ -220,9 +220,9 @@ function listTable(view: View, data: Item<'listProjectSubscriptions'>[]): Table 
   return {
     caption: 'Subscriptions',
     columns: [
-      ...['Subscription', 'Status', 'Person', 'Product'].map((label) => ({ label })),
+      ...columns('Subscription', 'Status', 'Person', 'Product'),
       ...priceColumns,
-      ...['Created', 'Paid until', 'Provider'].map((label) => ({ label })),
+      ...columns('Created', 'Paid until', 'Provider'),
     ],
     rows: data.map((one) => [
       cell(id(one.id, view.href(pathOf('subscriptions', one.id))), one.id),

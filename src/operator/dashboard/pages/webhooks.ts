@@ -4,7 +4,7 @@ import { cut, id, milliseconds, moment, number, percent, status, time } from '..
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { actionForm, facts, section, tableSection, textField } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, columns, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, pathOf, projectOf, type View } from '../view.ts'
 
@@ -22,8 +22,8 @@ export async function webhooks(view: View): Promise<Page> {
   const content: Table = {
     caption: 'Endpoints',
     columns: [
-      ...['Endpoint', 'Status'].map((label) => ({ label })),
-      ...['Attempts', 'Success rate', 'p50', 'p95', 'Pending'].map((label) => ({ label, number: true })),
+      ...columns('Endpoint', 'Status'),
+      ...numbers('Attempts', 'Success rate', 'p50', 'p95', 'Pending'),
       { label: 'Last error' },
       { label: 'Actions', actions: ['/webhooks/one/switch'] },
     ],
@@ -96,7 +96,7 @@ function deliveryTable(view: View, data: Item<'listDeliveries'>[]): Table {
   return {
     caption: 'Deliveries',
     columns: [
-      ...['Event', 'Type', 'Status', 'Endpoint', 'Created', 'Next attempt'].map((label) => ({ label })),
+      ...columns('Event', 'Type', 'Status', 'Endpoint', 'Created', 'Next attempt'),
       { label: 'Attempts', number: true },
     ],
     rows: data.map((one) => [
@@ -120,10 +120,7 @@ export async function event(view: View): Promise<Page> {
   ])
   const content: Table = {
     caption: 'Attempts',
-    columns: [
-      ...['Time', 'Endpoint', 'Response', 'Response body'].map((label) => ({ label })),
-      { label: 'Duration', number: true },
-    ],
+    columns: [...columns('Time', 'Endpoint', 'Response', 'Response body'), { label: 'Duration', number: true }],
     rows: attempts.data.map((one) => [
       moment(one.attempted_at),
       cell(cut(one.url), one.url),

@@ -8,7 +8,7 @@ import { html, type Piece } from '../html.ts'
 import { sumLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, rowsBehind, tableSection, tile, tiles } from '../parts.ts'
-import { type Cell, type Column, cell, type Table } from '../sheet.ts'
+import { type Cell, cell, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { inCurrency, type View } from '../view.ts'
 import { hasChosenPeriod, keyCell, YEAR } from './acquisition.ts'
@@ -134,10 +134,7 @@ function worthTable(view: View, split: string, rows: Response<'getLifetime'>['da
   const heads = Array.from({ length: months }, (_, month) => `Month ${month + 1}`)
   return {
     caption: 'Net revenue per person',
-    columns: [
-      { label: WORTH_BY[split as keyof typeof WORTH_BY] },
-      ...['People', ...heads].map((label): Column => ({ label, number: true })),
-    ],
+    columns: [{ label: WORTH_BY[split as keyof typeof WORTH_BY] }, ...numbers('People', ...heads)],
     rows: rows.map(({ cohort, key, people, worth, complete }) => [
       split === 'cohort' ? cohortCell(view, cohort!) : keyCell(view, split, key, names),
       valueCell('number', people),
