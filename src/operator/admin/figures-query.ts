@@ -38,7 +38,7 @@ const DIMENSIONS = [
   ...LAST_TOUCH,
 ]
 // Ten years of days.
-const MAX_DAYS = 3660
+export const MAX_DAYS = 3660
 const DEFAULT_DAYS = 30
 const MAX_METRICS = 20
 

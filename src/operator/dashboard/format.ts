@@ -205,6 +205,9 @@ export function bar(share: number): Html {
   return html`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="8"/><rect class="fill" width="${width}" height="8"/></svg>`
 }
 
+/** Marks test data. */
+export const sandboxBadge = (one: { sandbox: boolean }) => one.sandbox && html` <span class="badge flat">sandbox</span>`
+
 /** Text on one line, truncated if it is too long; the title has all of it. */
 export const cut = (text: string) => html`<span class="cut" title="${text}">${text}</span>`
 

@@ -207,6 +207,10 @@ export function pivotTable(
   return periodTable(caption, view.span, [...heads, ...total], sorted.length === 0 ? [] : rows, zoomOf(view, view.span))
 }
 
+/** The figures with the largest value of a metric first. */
+export const mostFirst = (found: readonly Figure[], metric: string): Figure[] =>
+  found.toSorted((a, b) => (b.values[metric] ?? 0) - (a.values[metric] ?? 0))
+
 /** Removes the error of binary fractions from a sum: no amount has more than four decimals. */
 export const roundMoney = (sum: number) => Math.round(sum * 1e4) / 1e4
 

@@ -8,7 +8,7 @@ import { keptIfRefused } from './refused-form.ts'
 import type { Table } from './sheet.ts'
 import { csvLink, table } from './table.ts'
 import { dayInput } from './typed-days.ts'
-import { allChoices, hiddenParameters, inCurrency, type View } from './view.ts'
+import { allChoices, hiddenParameters, inCurrency, pathOf, type View } from './view.ts'
 
 interface Tile {
   /** Whether growth is bad. */
@@ -129,13 +129,8 @@ export function tableSection(view: View, name: string, content: Table, more: Tab
   return section(title, body, { note, actions })
 }
 
-interface Step {
-  label: string
-  count: number
-}
-
 /** The count at each step, with a bar, its share of the first step and its share of the previous step. */
-export function steps(all: Step[]): Html {
+export function steps(all: { label: string; count: number }[]): Html {
   const first = all[0]?.count ?? 0
   return html`<ol class="steps">${all.map(({ label, count }, n) => {
     const before = all[n - 1]?.count
@@ -188,6 +183,10 @@ export const customerLink = (view: View, externalId: string | undefined): Piece 
   externalId !== undefined &&
   html`<a class="cut" href="${view.href('/people', { q: externalId })}" title="${externalId}">${externalId}</a>`
 
+/** The page of a person, under a name if it is known. */
+export const personLink = (view: View, profileId: string, name: string | null | undefined): Html =>
+  html`<a class="cut" href="${view.href(pathOf('people', profileId))}" title="${name ?? profileId}">${name ?? profileId}</a>`
+
 /** A link to another page, or only its text for operators who may not open it. */
 export const pageLink = (view: View, path: string, text: string): Piece =>
   view.mayOpen(path) ? html`<a href="${view.href(path)}">${text}</a>` : text
@@ -215,6 +214,10 @@ export function actionForm(view: View, { action, button, explanation, fields, da
       <button class="button ${danger ? 'danger' : 'main'}">${button}</button></form></details>`
   return keptIfRefused(view, action, form)
 }
+
+/** A form of one button, which looks like a link. */
+export const linkButton = (action: string, label: string, fields?: Piece): Html =>
+  html`<form method="post" action="${action}" hx-boost="false">${fields}<button class="link">${label}</button></form>`
 
 const field = (label: string, input: Piece, hint?: Piece) =>
   html`<label class="field"><span>${label}</span>${input}${hint && html`<span class="quiet">${hint}</span>`}</label>`

@@ -10,7 +10,8 @@ import { allChoices, hiddenParameters, type View } from './view.ts'
 const GROUPINGS = { day: 'Days', week: 'Weeks', month: 'Months' }
 const COMPARISONS = { previous: 'previous period', month: 'a month earlier', year: 'a year earlier' }
 
-interface Choices {
+/** What the chooser of a page has in addition to the period; both by default. */
+export interface PeriodChoices {
   /** Whether the page has figures by day, week or month. */
   isGrouped?: boolean
   /** Whether the page compares figures with those of an earlier period. */
@@ -18,7 +19,7 @@ interface Choices {
 }
 
 /** Another period is grouped automatically, because the grouping of the last one may have too many or too few points. */
-export function periodChooser(view: View, { isGrouped = true, isCompared = true }: Choices, filter: Piece): Html {
+export function periodChooser(view: View, { isGrouped = true, isCompared = true }: PeriodChoices, filter: Piece): Html {
   const { span, test } = view
   const own = allChoices(view)
   const last = addDays(span.to, -1)

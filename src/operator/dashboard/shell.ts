@@ -1,21 +1,17 @@
 // The frame of every page: navigation, choosers of project and period, search, messages.
 import { type Html, html, type Piece } from './html.ts'
-import { computing, periodChooser } from './period-chooser.ts'
+import { computing, type PeriodChoices, periodChooser } from './period-chooser.ts'
 import { shardLinks } from './shards.ts'
 import { type Named, wholeOf } from './tenants.ts'
 import { allChoices, choicesAndPositions, hiddenParameters, type View } from './view.ts'
 
-export interface Page {
+export interface Page extends PeriodChoices {
   title: string
   /** The question that the page answers, below its title. */
   question?: Piece
   body: Html
   /** Whether the page has a period chooser; pages that only show the present state have none. */
   hasPeriod?: boolean
-  /** Whether the page has figures by day, week or month. */
-  isGrouped?: boolean
-  /** Whether the page compares figures with those of an earlier period. */
-  isCompared?: boolean
   /** Names the filter of the page. */
   filterBar?: Piece
   /** The first and the last day of a page that chooses them itself, for the name of a CSV. */
@@ -23,6 +19,9 @@ export interface Page {
   /** Links next to the title. */
   actions?: Piece
 }
+
+/** Of a page with a period that is neither grouped nor compared. */
+export const PLAIN_PERIOD = { hasPeriod: true, isGrouped: false, isCompared: false }
 
 const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
   [

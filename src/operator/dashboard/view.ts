@@ -3,6 +3,7 @@ import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
 import { type Lagging, laggingFigures } from '../../data/figures/as-of.ts'
 import { type ReportingNow, reportingNow } from '../../data/figures/settings.ts'
+import { addDays } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { Responses } from '../admin/operations.ts'
 import { type Call, openCall } from './call.ts'
@@ -105,6 +106,13 @@ function addressOf(query: URLSearchParams, path: string, changes: Record<string,
 /** The chosen project, or all of the chosen organization. */
 export const shownProjects = ({ project, projects, organization }: Tenants): Project[] =>
   project ? [project] : projects.filter(({ organization_id }) => organization_id === organization?.id)
+
+/** The name of a project, or its id if it has none. */
+export const nameOfProject = ({ projects }: Tenants, id: string): string =>
+  projects.find((one) => one.id === id)?.name || id
+
+/** The first and the last day of the period of the page. */
+export const daysOf = ({ span: { from, to } }: View) => ({ from, to: addDays(to, -1) })
 
 /** The currency of amounts on the page, in words: `in US dollars`, `in EUR`. */
 export const inCurrency = ({ reporting: { currency } }: View): string =>

@@ -1,5 +1,4 @@
 // Acquisition: what customers cost, and what they bring back.
-import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { VISITED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo, nameOfValue } from '../filter.ts'
@@ -9,8 +8,8 @@ import { firstLacking, type Lacking, lackingOf, sumLacking } from '../lacking.ts
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, rowsBehind, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, cell, named, numbers, type Table } from '../sheet.ts'
-import { noProject, type Page } from '../shell.ts'
-import type { View } from '../view.ts'
+import { noProject, type Page, PLAIN_PERIOD } from '../shell.ts'
+import { daysOf, type View } from '../view.ts'
 
 type Return = Response<'getAcquisition'>['data'][number]
 
@@ -21,8 +20,7 @@ const DAYS = [0, 7, 30, 90]
 export async function acquisition(view: View): Promise<Page> {
   const title = 'Acquisition'
   if (!view.project) return { title, body: noProject(view) }
-  const { from, to } = view.span
-  const query = { from, to: addDays(to, -1), test: view.test }
+  const query = { ...daysOf(view), test: view.test }
   const params = { project_id: view.project.id }
   const by = (Object.keys(BY) as By[]).find((name) => name === view.query.get('split')) ?? 'source'
   const [{ result: all, note: unfiltered }, { result: each }, names, { spend: spent }] = await Promise.all([
@@ -41,9 +39,7 @@ export async function acquisition(view: View): Promise<Page> {
   const incomplete = DAYS.filter((day) => all.days_since < day)
   return {
     title,
-    hasPeriod: true,
-    isGrouped: false,
-    isCompared: false,
+    ...PLAIN_PERIOD,
     question: 'What does a customer cost, and does it pay back?',
     body: html`${unfiltered && html`<p class="note">${unfiltered}People who come have no product yet.</p>`}
       ${tiles(

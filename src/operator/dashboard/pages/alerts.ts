@@ -6,7 +6,7 @@ import { id, status, time } from '../format.ts'
 import { isChanged, shownField } from '../forms.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
-import { actionForm, facts, section, selectField, tableSection, textField } from '../parts.ts'
+import { actionForm, facts, hiddenField, linkButton, section, selectField, tableSection, textField } from '../parts.ts'
 import { cell, columns, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { pathOf, projectOf, type View } from '../view.ts'
@@ -70,10 +70,10 @@ function destinationTable(view: View, destinations: Destination[]): Table {
   }
 }
 
-const destinationActions = (view: View, { id: name }: Destination): Html => html`<div class="acts">${
-  view.maySend('/alerts/send') &&
-  html`<form method="post" action="${view.href('/alerts/send')}" hx-boost="false"><input type="hidden" name="destination_id" value="${name}"><button class="link">Send one now</button></form>`
-}
+const destinationActions = (
+  view: View,
+  { id: name }: Destination,
+): Html => html`<div class="acts">${view.maySend('/alerts/send') && linkButton(view.href('/alerts/send'), 'Send one now', hiddenField('destination_id', name))}
   ${actionForm(view, { action: view.href(`${pathOf('alerts', 'destinations', name)}/remove`), button: 'Remove', danger: true, explanation: `Nothing more is sent to ${name}, and its messages are deleted.` })}</div>`
 
 const KINDS: Record<string, string> = { webhook: 'Webhook', slack: 'Slack or compatible', email: 'E-mail' }

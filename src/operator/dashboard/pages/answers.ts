@@ -1,15 +1,14 @@
 // The answers of a screen: what people reply to each question, and which answers lead to a payment.
-import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { unfiltered } from '../filter.ts'
-import { bar, number, percent, words } from '../format.ts'
+import { bar, number, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { namesOf, valueCell } from '../numbers.ts'
 import { section, tableSection } from '../parts.ts'
 import { cell, numbers, type Table } from '../sheet.ts'
-import { noProject, type Page } from '../shell.ts'
-import { pathOf, type View } from '../view.ts'
-import { FEW_SESSIONS, namesOfScreens } from './funnels.ts'
+import { noProject, type Page, PLAIN_PERIOD } from '../shell.ts'
+import { daysOf, pathOf, type View } from '../view.ts'
+import { conversionCell, namesOfScreens } from './funnels.ts'
 
 type Answer = Response<'getAnswers'>['data'][number]
 
@@ -20,7 +19,7 @@ export async function answers(view: View): Promise<Page> {
   const [{ data }, names, screens] = await Promise.all([
     view.call('getAnswers', {
       params: { project_id: view.project.id, funnel_id, screen_id },
-      query: { from: view.span.from, to: addDays(view.span.to, -1), test: view.test },
+      query: { ...daysOf(view), test: view.test },
     }),
     namesOf(view),
     namesOfScreens(view, funnel_id),
@@ -29,9 +28,7 @@ export async function answers(view: View): Promise<Page> {
   const empty = html`<p>No session that began in this period replied on this screen. Choose a longer period.</p>`
   return {
     title: screens.get(screen_id) ?? screen_id,
-    hasPeriod: true,
-    isGrouped: false,
-    isCompared: false,
+    ...PLAIN_PERIOD,
     actions: html`<a href="${view.href(pathOf('funnels', funnel_id))}">${names.funnels[funnel_id] ?? funnel_id}</a>`,
     question: 'What do people answer, and which answers lead to a payment?',
     body: html`${questions.length === 0 ? section('Answers', empty) : questions.map((rows) => questionOf(view, rows))}`,
@@ -87,11 +84,8 @@ function answerLink(view: View, row: Answer): Piece {
 }
 
 function cells(row: Answer) {
-  const isFew = row.sessions < FEW_SESSIONS
   return [
-    isFew
-      ? cell(html`<span class="quiet">few</span> ${percent(row.conversion_rate)}`, row.conversion_rate)
-      : valueCell('percent', row.conversion_rate),
+    conversionCell(row.sessions, row.conversion_rate),
     valueCell('number', row.sessions),
     valueCell('percent', row.share),
     valueCell('number', row.paid),

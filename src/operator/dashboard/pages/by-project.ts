@@ -1,11 +1,11 @@
 // The figures of an organization by project, each in its own reporting currency.
 import { money } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { type Figure, figures, roundMoney, valueCell } from '../numbers.ts'
+import { type Figure, figures, mostFirst, roundMoney, valueCell } from '../numbers.ts'
 import { choices, tableSection } from '../parts.ts'
 import { type Cell, cell, named, numbers, type Table } from '../sheet.ts'
-import type { Page } from '../shell.ts'
-import { shownProjects, type View } from '../view.ts'
+import { type Page, PLAIN_PERIOD } from '../shell.ts'
+import { nameOfProject, shownProjects, type View } from '../view.ts'
 
 const METRICS = 'revenue,net_revenue,sales,sessions,conversion_rate,new_subscriptions,paying,mrr'
 const MONEY = ['revenue', 'net_revenue', 'mrr'] as const
@@ -24,9 +24,7 @@ export async function severalCurrencies(view: View, title: string): Promise<Page
   const projects = shownProjects(view)
   return {
     title,
-    hasPeriod: true,
-    isGrouped: false,
-    isCompared: false,
+    ...PLAIN_PERIOD,
     body: html`<p class="note">These projects have different reporting currencies, whose amounts are not added: each project is shown on
         its own. Choose one to see this page for it.</p>
       ${choices(view, Object.fromEntries(projects.map(({ id, name }) => [id, name || id])), '', (project) => ({ project }))}
@@ -39,7 +37,6 @@ const moneyCell = ({ currency, values }: Figure, metric: string): Cell =>
   cell(money(values[metric] ?? 0, currency ?? 'USD'), values[metric] ?? 0)
 
 function tableOf(view: View, each: Figure[]): Table {
-  const nameOf = (key: string) => view.projects.find(({ id }) => id === key)?.name || key
   return {
     caption: 'By project',
     columns: [
@@ -47,22 +44,20 @@ function tableOf(view: View, each: Figure[]): Table {
       ...numbers('Revenue', 'Net', 'MRR', 'Sales', 'Sessions', 'Conversion', 'New subscriptions', 'Paying'),
       { label: 'Currency', csvOnly: true },
     ],
-    rows: [...each]
-      .sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
-      .map((one) => [
-        named(
-          html`<a href="${view.href('/', { project: one.key! })}">${nameOf(one.key!)}</a>`,
-          one.key!,
-          nameOf(one.key!),
-        ),
-        ...MONEY.map((metric) => moneyCell(one, metric)),
-        valueCell('number', one.values.sales ?? 0),
-        valueCell('number', one.values.sessions ?? 0),
-        valueCell('percent', one.values.conversion_rate),
-        valueCell('number', one.values.new_subscriptions ?? 0),
-        valueCell('number', one.values.paying ?? 0),
-        cell('', one.currency),
-      ]),
+    rows: mostFirst(each, 'revenue').map((one) => [
+      named(
+        html`<a href="${view.href('/', { project: one.key! })}">${nameOfProject(view, one.key!)}</a>`,
+        one.key!,
+        nameOfProject(view, one.key!),
+      ),
+      ...MONEY.map((metric) => moneyCell(one, metric)),
+      valueCell('number', one.values.sales ?? 0),
+      valueCell('number', one.values.sessions ?? 0),
+      valueCell('percent', one.values.conversion_rate),
+      valueCell('number', one.values.new_subscriptions ?? 0),
+      valueCell('number', one.values.paying ?? 0),
+      cell('', one.currency),
+    ]),
   }
 }
 

@@ -5,7 +5,7 @@ import { unfiltered } from '../filter.ts'
 import { bar, id, moment, money, nameOfReason, number, percent, status } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
-import { type Figure, figures, inEarlier, type Series, seriesTable, total, valueCell } from '../numbers.ts'
+import { type Figure, figures, inEarlier, mostFirst, type Series, seriesTable, total, valueCell } from '../numbers.ts'
 import { chosenFilters, customerLink, filters, rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
 import { amountCells, amountColumns, type Column, cell, columns, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -105,8 +105,7 @@ const reasonLink = (view: View, reason: string): Piece =>
 
 /** The most common reason first, each with its share of all declined payments. */
 function reasonTable(view: View, reasons: Figure[], all: number): Table {
-  const declines = reasons.filter(({ values }) => values.declined)
-  declines.sort((a, b) => b.values.declined! - a.values.declined!)
+  const declines = mostFirst(reasons, 'declined').filter(({ values }) => values.declined)
   return {
     caption: 'Decline reasons',
     columns: [
@@ -127,14 +126,14 @@ function reasonTable(view: View, reasons: Figure[], all: number): Table {
 const providerTable = (providers: Figure[]): Table => ({
   caption: 'By payment provider',
   columns: [{ label: 'Provider' }, ...attemptColumns],
-  rows: mostFirst(providers).map(({ key, values }) => [key, ...attemptCells(values)]),
+  rows: mostFirst(providers, 'attempts').map(({ key, values }) => [key, ...attemptCells(values)]),
 })
 
 /** The key of an account is its provider, a space, and its ID, which old payments may lack. */
 const accountTable = (accounts: Figure[]): Table => ({
   caption: 'By merchant account',
   columns: [{ label: 'Account' }, { label: 'Provider' }, ...attemptColumns],
-  rows: mostFirst(accounts).map(({ key, values }) => {
+  rows: mostFirst(accounts, 'attempts').map(({ key, values }) => {
     const [psp, ...account] = key!.split(' ')
     return [account.join(' ') || 'none', psp, ...attemptCells(values)]
   }),
@@ -151,8 +150,6 @@ const attemptCells = (values: Figure['values']) => [
   valueCell('number', values.accepted),
   valueCell('number', values.declined),
 ]
-
-const mostFirst = (found: Figure[]) => [...found].sort((a, b) => b.values.attempts! - a.values.attempts!)
 
 /** How many declined payments may succeed on a retry. */
 function declineTypes(found: Figure[]): Piece {

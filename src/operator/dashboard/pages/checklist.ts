@@ -1,5 +1,6 @@
 // The beginning of a project: a checklist with the state of each step, in place of figures that would all be 0.
 import { addDays, dateOf } from '../../../lib/days.ts'
+import { MAX_DAYS } from '../../admin/figures-query.ts'
 import { html, type Piece } from '../html.ts'
 import { figures } from '../numbers.ts'
 import { inCurrency, type View } from '../view.ts'
@@ -9,15 +10,9 @@ export async function isNew(view: View): Promise<boolean> {
   const metric = 'sessions,sales,new_subscriptions'
   const [here] = await figures(view, metric)
   if (hasAny(here?.values)) return false
-  const [ever] = await figures(view, metric, {
-    from: addDays(view.span.to, -MANY_DAYS),
-    to: view.span.to,
-  })
+  const [ever] = await figures(view, metric, { from: addDays(view.span.to, -MAX_DAYS), to: view.span.to })
   return !hasAny(ever?.values)
 }
-
-// Ten years, the longest period that figures can be read for.
-const MANY_DAYS = 3660
 
 const hasAny = (values: Record<string, number | null> = {}) =>
   Object.values(values).some((value) => value !== null && value > 0)

@@ -1,5 +1,5 @@
 // Churn: who leaves, why, and what is due next.
-import { addDays, dateOf, monthOf } from '../../../lib/days.ts'
+import { dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { urlValue } from '../dimensions.ts'
 import { callFiltered, nameOfValue } from '../filter.ts'
@@ -9,8 +9,8 @@ import { movementsLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, roundMoney, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, cell, named, numbers, type Table } from '../sheet.ts'
-import { noProject, type Page } from '../shell.ts'
-import { inCurrency, type View } from '../view.ts'
+import { noProject, type Page, PLAIN_PERIOD } from '../shell.ts'
+import { daysOf, inCurrency, type View } from '../view.ts'
 import { movedLink, movedRows } from './moved.ts'
 
 type Churn = Response<'getChurn'>['data'][number]
@@ -28,8 +28,7 @@ type By = keyof typeof CHURN_BY
 export async function churn(view: View): Promise<Page> {
   const title = 'Churn'
   if (!view.project) return { title, body: noProject(view) }
-  const { from, to } = view.span
-  const query = { from, to: addDays(to, -1), test: view.test }
+  const query = { ...daysOf(view), test: view.test }
   const params = { project_id: view.project.id }
   const by = (Object.keys(CHURN_BY) as By[]).find((name) => name === view.query.get('split')) ?? 'product'
   const [{ result: all, note: unfiltered }, { result: each, note }, forecast, names, without] = await Promise.all([
@@ -44,9 +43,7 @@ export async function churn(view: View): Promise<Page> {
   const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
   return {
     title,
-    hasPeriod: true,
-    isGrouped: false,
-    isCompared: false,
+    ...PLAIN_PERIOD,
     question: 'Who leaves, why, and which trials become customers?',
     body: html`${unfiltered && html`<p class="note">${unfiltered}</p>`}
       ${tiles(

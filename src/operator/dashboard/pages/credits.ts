@@ -6,7 +6,7 @@ import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, customerLink, filters, tableSection } from '../parts.ts'
 import { amountCells, amountColumns, cell, columns, numbers, type Table } from '../sheet.ts'
-import { noProject, type Page } from '../shell.ts'
+import { noProject, type Page, PLAIN_PERIOD } from '../shell.ts'
 import type { View } from '../view.ts'
 
 const ACCOUNTS = { granted: 'Granted', spent: 'Spent', expired: 'Expired', revoked: 'Revoked', adjusted: 'Adjusted' }
@@ -35,9 +35,7 @@ export async function credits(view: View): Promise<Page> {
   const units = Object.fromEntries(totals.data.map(({ unit }) => [unit, unit]))
   return {
     title,
-    hasPeriod: true,
-    isGrouped: false,
-    isCompared: false,
+    ...PLAIN_PERIOD,
     question,
     body: html`${tableSection(view, 'units', unitTable(view, totals.data), { note: 'Now. What is outstanding is a liability.' })}
       ${tableSection(view, 'days', dayTable(view, days.data), { note: `Days in ${days.time_zone}. Debts are taken off what is outstanding.`, empty: html`<p>No movements in this period.</p>`, short: true })}

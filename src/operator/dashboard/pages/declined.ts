@@ -1,13 +1,14 @@
 // The declined payments of the period, on the page of charges.
+
 import { unfiltered } from '../filter.ts'
-import { id, ordinal, time, words } from '../format.ts'
+import { id, ordinal, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, customerLink, filters, tableSection } from '../parts.ts'
 import { chosenReason } from '../reason.ts'
 import { amountCells, amountColumns, cell, columns, type Table } from '../sheet.ts'
-import { allChoices, type View } from '../view.ts'
-import { daysOf } from './sessions.ts'
+import { allChoices, daysOf, type View } from '../view.ts'
+import { reasonOf } from './refunds.ts'
 
 const FIRST = { any: 'only these', paid: 'paid later', none: 'not paid', 2: 'paid at the 2nd', 3: 'paid at the 3rd' }
 
@@ -40,7 +41,7 @@ export async function declinedPayments(view: View): Promise<Piece> {
     rows: list.data.map((one) => [
       customerLink(view, one.external_id),
       ...amountCells(one),
-      one.psp_reason_message ?? (one.psp_reason_code ? words(one.psp_reason_code) : ''),
+      reasonOf(one),
       time(one.paid_at),
       one.psp_reason_decline_type ?? '',
       one.psp,

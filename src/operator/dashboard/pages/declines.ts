@@ -3,7 +3,17 @@ import { urlValue } from '../dimensions.ts'
 import { nameOfReason, ordinal } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
-import { type Figure, figures, inEarlier, roundMoney, type Series, seriesTable, total, valueCell } from '../numbers.ts'
+import {
+  type Figure,
+  figures,
+  inEarlier,
+  mostFirst,
+  roundMoney,
+  type Series,
+  seriesTable,
+  total,
+  valueCell,
+} from '../numbers.ts'
 import { rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, cell, named, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -71,7 +81,7 @@ const reasonTable = (view: View, found: Figure[], sum: Figure): Table => ({
   caption: 'First declines by reason',
   columns: [{ label: 'Reason' }, ...numbers('Recovery rate', 'Declined first', 'Paid later', 'Declined', 'Recovered')],
   rows: withTotal(
-    mostFirst(found),
+    mostFirst(found, 'first_declines'),
     sum,
     (key) => named(toPayments(view, nameOfReason(key), { reason: urlValue(key), paid_attempt: 'any' }), key),
     [
@@ -102,9 +112,6 @@ const attemptTable = (view: View, found: Figure[], sum: Figure): Table => ({
     ],
   ),
 })
-
-const mostFirst = (found: Figure[]) =>
-  [...found].sort((a, b) => (b.values.first_declines ?? 0) - (a.values.first_declines ?? 0))
 
 type Cells = ['percent' | 'number' | 'usd', string][]
 

@@ -1,5 +1,4 @@
 // Experiments: which variant won, or that nothing is known yet.
-import { addDays } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { callFiltered } from '../filter.ts'
 import { number, percent, plural } from '../format.ts'
@@ -7,8 +6,8 @@ import { html, type Piece } from '../html.ts'
 import { valueCell } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
 import { type Column, cell, numbers, type Table } from '../sheet.ts'
-import { noProject, type Page } from '../shell.ts'
-import { inCurrency, type View } from '../view.ts'
+import { noProject, type Page, PLAIN_PERIOD } from '../shell.ts'
+import { daysOf, inCurrency, type View } from '../view.ts'
 import { hasChosenPeriod, YEAR } from './acquisition.ts'
 
 /** What is known of people when they come into an experiment. Its variants are compared, so that one alone says nothing. */
@@ -20,16 +19,13 @@ export async function experiments(view: View): Promise<Page | string> {
   const title = 'Experiments'
   if (!view.project) return { title, body: noProject(view) }
   if (!hasChosenPeriod(view)) return view.href(view.path, YEAR)
-  const { from, to } = view.span
-  const query = { from, to: addDays(to, -1), test: view.test }
+  const query = { ...daysOf(view), test: view.test }
   const input = { params: { project_id: view.project.id }, query }
   const { result, note } = await callFiltered(view, 'getExperimentResults', input, ENTERED_BY)
   const seen = result.data.filter(({ people }) => people > 0)
   return {
     title,
-    hasPeriod: true,
-    isGrouped: false,
-    isCompared: false,
+    ...PLAIN_PERIOD,
     question: 'Which variant won? People who came into an experiment in this period, and what they did within 90 days.',
     body: html`${seen.length === 0 && html`<div class="empty"><h2>No experiments in this period</h2><p>Sessions with an <code>experiment_id</code> and a <code>variant</code> are compared here.</p></div>`}
       ${seen.map((one, n) =>

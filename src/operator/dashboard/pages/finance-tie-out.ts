@@ -9,10 +9,10 @@ import { type Exact, exactValue, type Response } from '../call.ts'
 import { id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, pageLinks } from '../lists.ts'
-import { tableSection } from '../parts.ts'
+import { personLink, tableSection } from '../parts.ts'
 import { amountCells, amountColumns, type Cell, cell, columns, numbers, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
-import { organizationOf, pathOf, type View } from '../view.ts'
+import { organizationOf, type View } from '../view.ts'
 import { amount, monthBefore, presentMonth } from './finance-tables.ts'
 
 type TieOut = Exact<Response<'getTieOut'>>
@@ -105,11 +105,7 @@ export async function differences(view: View): Promise<Page> {
       time(one.transaction_at ?? one.paid_at),
       amount(one.dashboard, one.currency_code),
       amount(one.finance, one.currency_code),
-      cell(
-        one.profile_id &&
-          html`<a class="cut" href="${view.href(pathOf('people', one.profile_id))}" title="${one.external_id ?? one.profile_id}">${one.external_id ?? one.profile_id}</a>`,
-        one.external_id ?? one.profile_id,
-      ),
+      cell(one.profile_id && personLink(view, one.profile_id, one.external_id), one.external_id ?? one.profile_id),
       cell(one.transaction_id && id(one.transaction_id), one.transaction_id),
       cell(one.trx_id && id(one.trx_id), one.trx_id),
     ]),

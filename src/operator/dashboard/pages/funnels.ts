@@ -8,6 +8,7 @@ import {
   type Figure,
   figures,
   inEarlier,
+  mostFirst,
   namesOf,
   roundMoney,
   type Series,
@@ -16,7 +17,7 @@ import {
   valueCell,
 } from '../numbers.ts'
 import { rowsBehind, section, steps, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
-import { type Column, cell, named, numbers, type Table } from '../sheet.ts'
+import { type Cell, type Column, cell, named, numbers, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart, csvLink, table } from '../table.ts'
 import { pathOf, type View } from '../view.ts'
@@ -33,7 +34,7 @@ export async function funnels(view: View): Promise<Page> {
     figures(view, `${ALL},revenue,revenue_per_session`, { by: 'funnel' }),
     lackingOf(view, 'revenue'),
   ])
-  const rows = each.filter(({ values }) => values.sessions).sort((a, b) => b.values.sessions! - a.values.sessions!)
+  const rows = mostFirst(each, 'sessions').filter(({ values }) => values.sessions)
   const content: Table = {
     caption: 'By funnel',
     columns: [
@@ -70,9 +71,6 @@ export async function funnels(view: View): Promise<Page> {
   }
 }
 
-// The dimension of a table, by which the list of sessions can be filtered.
-const DIMENSIONS: Record<string, string> = { Country: 'country' }
-
 const stepsOf = ({ values }: Figure) =>
   steps([
     { label: 'Sessions', count: values.sessions ?? 0 },
@@ -96,12 +94,15 @@ const countColumns: Column[] = [
 // A share of fewer sessions says little: one more or less moves it by points.
 export const FEW_SESSIONS = 30
 
+export const conversionCell = (sessions: number, rate: number | null | undefined): Cell =>
+  sessions < FEW_SESSIONS
+    ? cell(html`<span class="quiet">few</span> ${percent(rate)}`, rate)
+    : valueCell('percent', rate)
+
 function countCells({ values }: Figure) {
   const share = (rate: string) => valueCell('percent', values[rate])
   return [
-    (values.sessions ?? 0) < FEW_SESSIONS
-      ? cell(html`<span class="quiet">few</span> ${percent(values.conversion_rate)}`, values.conversion_rate)
-      : valueCell('percent', values.conversion_rate),
+    conversionCell(values.sessions ?? 0, values.conversion_rate),
     valueCell('number', values.sessions),
     valueCell('number', values.replied),
     share('reply_rate'),
@@ -236,9 +237,9 @@ function repeats(locales: Figure[], countries: Figure[]): boolean {
 }
 
 function partTable(view: View, title: string, found: Figure[], name: (key: string) => string): Piece {
-  const rows = found.filter(({ values }) => values.sessions).sort((a, b) => b.values.sessions! - a.values.sessions!)
+  const rows = mostFirst(found, 'sessions').filter(({ values }) => values.sessions)
   if (rows.length === 0) return ''
-  const link = (key: string) => filterTo(view, '/sessions', DIMENSIONS[title] ?? '', key, name(key), ofFunnel(view))
+  const link = (key: string) => filterTo(view, '/sessions', title.toLowerCase(), key, name(key), ofFunnel(view))
   const content: Table = {
     caption: `By ${title.toLowerCase()}`,
     columns: [{ label: title }, ...countColumns],

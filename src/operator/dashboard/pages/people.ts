@@ -4,11 +4,11 @@ import { country, cut, id, language, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { nameOfFunnel, namesOf } from '../numbers.ts'
-import { chosenFilters, filters, tableSection } from '../parts.ts'
+import { chosenFilters, filters, personLink, tableSection } from '../parts.ts'
 import { searchElsewhere } from '../shards.ts'
 import { cell, columns, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { pathOf, type View } from '../view.ts'
+import { nameOfProject, pathOf, type View } from '../view.ts'
 
 type Found = Response<'search'>['results'][number]
 
@@ -19,7 +19,6 @@ export async function people(view: View): Promise<Page | string> {
   if (results.length === 0) return { title: 'People', body: nothingFound(view, q) }
   const only = onlyPage(view, results)
   if (only !== undefined && !view.query.has('csv')) return only
-  const nameOf = (project: string) => view.projects.find(({ id }) => id === project)?.name || project
   const content: Table = {
     caption: `Results for “${q}”`,
     columns: columns('Type', 'ID', 'E-mail', 'Status', 'Project', 'Created'),
@@ -28,7 +27,7 @@ export async function people(view: View): Promise<Page | string> {
       cell(id(one.id, linkOf(view, one)), one.id),
       one.email ?? '',
       one.status ? status(one.status) : '',
-      cell(nameOf(one.project_id), one.project_id),
+      cell(nameOfProject(view, one.project_id), one.project_id),
       time(one.created_at),
     ]),
   }
@@ -65,10 +64,7 @@ async function newest(view: View): Promise<Piece> {
       ...columns('Newest subscription', 'Country', 'Language', 'Funnel', 'Created'),
     ],
     rows: list.data.map((one) => [
-      cell(
-        html`<a class="cut" href="${view.href(pathOf('people', one.id))}" title="${one.email ?? one.id}">${one.email ?? one.id}</a>`,
-        one.email ?? one.id,
-      ),
+      cell(personLink(view, one.id, one.email), one.email ?? one.id),
       one.id,
       html`${one.subscription_status && status(one.subscription_status)} ${one.anonymized_at && status('erased')} ${one.preview && status('preview')}`,
       one.country ? country(one.country) : '',

@@ -2,7 +2,7 @@
 import { INCOMING } from '../../../core/records/payment-move.ts'
 import { minorUnits } from '../../../lib/money.ts'
 import type { Response } from '../call.ts'
-import { country, minorMoney, money, status, time, words } from '../format.ts'
+import { country, minorMoney, money, sandboxBadge, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Names, nameOfFunnel } from '../numbers.ts'
 import { section } from '../parts.ts'
@@ -70,19 +70,19 @@ function momentsOf(view: View, found: Person, names: Names): Moment[] {
     ...transactions.map((one) => ({
       at: one.created_at,
       what: 'Paid',
-      detail: html`${minorMoney(one.price, one.currency)} ${quiet(productOf(one.subscription_id))}${sandbox(one)}`,
+      detail: html`${minorMoney(one.price, one.currency)} ${quiet(productOf(one.subscription_id))}${sandboxBadge(one)}`,
     })),
     ...declined_payments.map((one) => ({
       at: one.paid_at,
       what: 'Payment declined',
       tone: 'poor' as const,
-      detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))} ${quiet(productOf(one.subscription_id))}${sandbox(one)}`,
+      detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))} ${quiet(productOf(one.subscription_id))}${sandboxBadge(one)}`,
     })),
     ...money_back.map((one) => ({
       at: one.paid_at,
       what: words(typeOf(one)),
       tone: MONEY_BACK_TONES[typeOf(one)],
-      detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))}${sandbox(one)}`,
+      detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))}${sandboxBadge(one)}`,
     })),
     ...orders.flatMap((one) => orderMoments(view, one)),
   ]
@@ -122,8 +122,6 @@ function orderMoments(view: View, one: Person['orders'][number]): Moment[] {
   const detail = html`<a href="${href}">${money(one.amount, one.currency_code)}</a> ${status(one.status)}`
   return [{ at: one.created_at, what: 'Custom charge', detail }]
 }
-
-const sandbox = (one: { sandbox: boolean }) => one.sandbox && html` <span class="badge flat">sandbox</span>`
 
 const quiet = (text: string) => html`<span class="quiet">${text}</span>`
 

@@ -1,6 +1,6 @@
 // One person with all their records, and the form that erases them.
 import type { Response } from '../call.ts'
-import { country, cut, day, id, language, plural, status, time, words } from '../format.ts'
+import { country, cut, day, id, language, plural, sandboxBadge, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Names, nameOfFunnel, namesOf } from '../numbers.ts'
 import { actionForm, facts, section, tableSection, textField } from '../parts.ts'
@@ -226,7 +226,7 @@ const transactionTable = (view: View, data: Person['transactions']): Table => ({
   caption: 'Transactions',
   columns: [{ label: 'Transaction' }, ...amountColumns('Amount'), ...columns('Created', 'Subscription')],
   rows: data.map((one) => [
-    html`${id(one.id)}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`,
+    html`${id(one.id)}${sandboxBadge(one)}`,
     ...minorCells(one),
     time(one.created_at),
     subscriptionLink(view, one.subscription_id),

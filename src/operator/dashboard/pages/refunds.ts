@@ -22,9 +22,8 @@ import { chosenReason } from '../reason.ts'
 import { amountCells, amountColumns, cell, columns, named, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import { allChoices, inCurrency, organizationOf, pathOf, type View } from '../view.ts'
+import { allChoices, daysOf, inCurrency, organizationOf, pathOf, type View } from '../view.ts'
 import { returnRates } from './return-rates.ts'
-import { daysOf } from './sessions.ts'
 
 interface Reason {
   psp_reason_message: string | null

@@ -8,6 +8,7 @@ import {
   type Figure,
   figures,
   inEarlier,
+  mostFirst,
   type Names,
   namesOf,
   pivotTable,
@@ -177,11 +178,10 @@ function ownTable(found: Figure[]): Table {
 }
 
 function splitTable(view: View, split: string, found: Figure[], names: Names): Table {
-  const rows = found.sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
   return {
     caption: `By ${split}`,
     columns: columns(words(split), true),
-    rows: rows.map(({ key, values }) => [
+    rows: mostFirst(found, 'revenue').map(({ key, values }) => [
       named(filterLink(view, split, key!, nameOf(view, split, key!, names)), key!),
       valueCell('usd', values.revenue),
       valueCell('usd', values.refunds),

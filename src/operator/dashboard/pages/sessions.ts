@@ -1,26 +1,18 @@
 // The sessions and payments behind figures: lists with the period and the filters of the page that led to them.
-import { addDays } from '../../../lib/days.ts'
 import { FILTERED_BY, type PageFilter, VISITED_BY } from '../dimensions.ts'
 import { unfiltered } from '../filter.ts'
-import { country, cut, id, language, time, words } from '../format.ts'
+import { country, cut, id, language, sandboxBadge, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { type Names, nameOfFunnel, namesOf } from '../numbers.ts'
-import { chosenFilters, filters, tableSection } from '../parts.ts'
+import { chosenFilters, filters, personLink, tableSection } from '../parts.ts'
 import { amountColumns, cell, columns, minorCells, named, type Table } from '../sheet.ts'
-import { noProject, type Page } from '../shell.ts'
-import { allChoices, pathOf, type View } from '../view.ts'
-
-/** The period of the page as the days of a list. */
-export const daysOf = ({ span: { from, to } }: View) => ({ from, to: addDays(to, -1) })
+import { noProject, type Page, PLAIN_PERIOD } from '../shell.ts'
+import { allChoices, daysOf, pathOf, type View } from '../view.ts'
 
 /** A person, by the e-mail address if it is known. */
-const personLink = (view: View, { profile_id, email }: { profile_id: string; email: string | null }) =>
-  named(
-    html`<a class="cut" href="${view.href(pathOf('people', profile_id))}" title="${email ?? profile_id}">${email ?? profile_id}</a>`,
-    profile_id,
-    email ?? profile_id,
-  )
+const personCell = (view: View, { profile_id, email }: { profile_id: string; email: string | null }) =>
+  named(personLink(view, profile_id, email), profile_id, email ?? profile_id)
 
 const textFilter = (name: PageFilter['dimension']) => ({ name, label: words(name) })
 
@@ -49,7 +41,7 @@ export async function sessions(view: View): Promise<Page> {
       'Session',
     ),
     rows: list.data.map((one) => [
-      personLink(view, one),
+      personCell(view, one),
       time(one.created_at),
       funnelOf(names, one),
       short(one.source),
@@ -64,9 +56,7 @@ export async function sessions(view: View): Promise<Page> {
   return {
     title,
     question: 'Who came, from where, and on which device?',
-    hasPeriod: true,
-    isGrouped: false,
-    isCompared: false,
+    ...PLAIN_PERIOD,
     body: tableSection(view, 'sessions', content, {
       note: html`${unfiltered(view, VISITED_BY)}${firstNote(view, 'Only the first session of each person.')}${experimentNote(view, names)}${answerNote(view)}${testNote(view)}`,
       above: filters(view, [
@@ -137,7 +127,7 @@ export async function payments(view: View): Promise<Page> {
       ...columns('Paid', 'Product', 'Funnel', 'Country', 'Provider', 'Subscription', 'Payment'),
     ],
     rows: list.data.map((one) => [
-      personLink(view, one),
+      personCell(view, one),
       ...minorCells(one),
       time(one.created_at),
       one.product_id === null ? '' : named(cut(names.products[one.product_id] ?? one.product_id), one.product_id),
@@ -145,15 +135,13 @@ export async function payments(view: View): Promise<Page> {
       one.country ? named(country(one.country), one.country) : '',
       one.payment_provider ?? '',
       subscriptionLink(view, one.subscription_id),
-      cell(html`${id(one.id)}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`, one.id),
+      cell(html`${id(one.id)}${sandboxBadge(one)}`, one.id),
     ]),
   }
   return {
     title,
     question: 'Who paid, how much, and for what?',
-    hasPeriod: true,
-    isGrouped: false,
-    isCompared: false,
+    ...PLAIN_PERIOD,
     body: tableSection(view, 'payments', content, {
       note: html`${firstNote(view, 'Only the first payment of each person. New customers are also customers without a profile, whose payments are in Finance.')}What revenue is made of. Payments of customers without a profile are in Finance; what went back is in Refunds and disputes. ${testNote(view)}`,
       above: filters(view, [

@@ -1,6 +1,6 @@
 // One subscription: its terms, the person, and its payments.
 import { ApiError } from '../../../lib/errors.ts'
-import { day, id, status, time } from '../format.ts'
+import { day, id, sandboxBadge, status, time } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { nameOfFunnel, namesOf } from '../numbers.ts'
@@ -27,7 +27,7 @@ export async function subscription(view: View): Promise<Page> {
     caption: 'Payments',
     columns: [{ label: 'Payment' }, ...amountColumns('Amount'), { label: 'Paid' }],
     rows: payments.data.map((paid) => [
-      cell(html`${id(paid.id)}${paid.sandbox && html` <span class="badge flat">sandbox</span>`}`, paid.id),
+      cell(html`${id(paid.id)}${sandboxBadge(paid)}`, paid.id),
       ...minorCells(paid),
       time(paid.created_at),
     ]),

@@ -1,12 +1,13 @@
 // Subscriptions: created, ended and paying over time, MRR, trials, retention by cohort, and the list.
 import { addDays, FIRST_DAY, readDay } from '../../../lib/days.ts'
+import { MAX_DAYS } from '../../admin/figures-query.ts'
 import type { Item } from '../call.ts'
 import { country, cut, day, id, number, status, time, words } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { endOfPeriod, type Figure, figures, inEarlier, namesOf, type Series, seriesTable, total } from '../numbers.ts'
-import { chosenFilters, filters, howToValue, section, tableSection, tile, tiles } from '../parts.ts'
+import { chosenFilters, filters, howToValue, personLink, section, tableSection, tile, tiles } from '../parts.ts'
 import { amountColumns, cell, columns, minorCells, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -192,10 +193,7 @@ function trialChart(view: View, flow: Figure[], { values: ofAll }: Figure): Html
 
 const NO_SUBSCRIPTION = html`<div class="empty"><h2>No subscriptions yet</h2><p>Load subscriptions with <a href="/docs/guides/import">an import</a>.</p></div>`
 
-// The longest range of days that figures can be read for: ten years.
-const COHORT_DAYS = 3660
-
-const yearsBefore = (day: string) => [addDays(day, -COHORT_DAYS), FIRST_DAY].sort()[1]!
+const yearsBefore = (day: string) => [addDays(day, -MAX_DAYS), FIRST_DAY].sort()[1]!
 
 /** The chosen filters as parameters of the operation: `created_after` a day begins with the next one, in the time zone of the page. */
 function filtersOf(view: View): Record<string, unknown> {
@@ -227,7 +225,7 @@ function listTable(view: View, data: Item<'listProjectSubscriptions'>[]): Table 
     rows: data.map((one) => [
       cell(id(one.id, view.href(pathOf('subscriptions', one.id))), one.id),
       status(one.status),
-      html`<a class="cut" href="${view.href(pathOf('people', one.profile_id))}" title="${one.email ?? one.profile_id}">${one.email ?? one.profile_id}</a>`,
+      personLink(view, one.profile_id, one.email),
       cut(one.product_name),
       ...priceCells(one),
       time(one.created_at),

@@ -1,5 +1,5 @@
 // Today: the main figures compared with the period before, and what needs attention right now.
-import { addDays, dateOf } from '../../../lib/days.ts'
+import { dateOf } from '../../../lib/days.ts'
 import { knownFindings } from '../../doctor/kept-findings.ts'
 import type { Response } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
@@ -9,7 +9,7 @@ import { endOfPeriod, figures, inEarlier, type Series, seriesTable, total } from
 import { pageLink, section, tile, tiles, withoutDollars, withoutSandbox } from '../parts.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
-import { inCurrency, organizationOf, type View } from '../view.ts'
+import { daysOf, inCurrency, nameOfProject, organizationOf, type View } from '../view.ts'
 import { projectTable } from './by-project.ts'
 import { checklist, isNew } from './checklist.ts'
 import { isHere } from './operations.ts'
@@ -100,14 +100,12 @@ const failingOf = ({ endpoints_failing, endpoints_disabled }: State): number => 
 
 /** For a whole organization: its projects in one table. */
 async function projectSection(view: View): Promise<Piece> {
-  const { from, to } = view.span
   const { missing } = await view.call('getOrganizationFigures', {
     params: { organization_id: organizationOf(view).id },
-    query: { metric: 'sales', from, to: addDays(to, -1) },
+    query: { metric: 'sales', ...daysOf(view) },
   })
-  const nameOf = (key: string) => view.projects.find(({ id }) => id === key)?.name || key
   const failed = missing.map(
-    ({ project_id, day }) => html`<li>${nameOf(project_id)}: ${dateOf(day, view.span.today)}</li>`,
+    ({ project_id, day }) => html`<li>${nameOfProject(view, project_id)}: ${dateOf(day, view.span.today)}</li>`,
   )
   return html`${failed.length > 0 && section('Days that cannot be computed', html`<ul>${failed}</ul>`, { note: 'Changes of these days are not counted.' })}
     ${await projectTable(view)}`

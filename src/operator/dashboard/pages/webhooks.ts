@@ -3,7 +3,7 @@ import type { Item, Response } from '../call.ts'
 import { cut, id, milliseconds, moment, number, percent, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
-import { actionForm, facts, section, tableSection, textField } from '../parts.ts'
+import { actionForm, facts, hiddenField, linkButton, section, tableSection, textField } from '../parts.ts'
 import { cell, columns, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, pathOf, projectOf, type View } from '../view.ts'
@@ -87,8 +87,8 @@ const DISABLED_BECAUSE: Record<string, string> = {
 
 function switches(view: View, { endpoint_id, enabled }: Endpoint): Piece {
   if (!view.maySend(`/webhooks/${endpoint_id}/switch`)) return ''
-  return html`<div class="acts"><form method="post" action="${view.href(`/webhooks/${endpoint_id}/switch`)}" hx-boost="false"><input type="hidden" name="enabled" value="${enabled ? '' : '1'}"><button class="link">${enabled ? 'Disable' : 'Enable'}</button></form>
-    ${enabled && html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/test`)}" hx-boost="false"><button class="link">Send a test event</button></form>`}
+  return html`<div class="acts">${linkButton(view.href(`/webhooks/${endpoint_id}/switch`), enabled ? 'Disable' : 'Enable', hiddenField('enabled', enabled ? '' : '1'))}
+    ${enabled && linkButton(view.href(`/webhooks/${endpoint_id}/test`), 'Send a test event')}
     ${actionForm(view, { action: view.href(`/webhooks/${endpoint_id}/remove`), button: 'Remove', danger: true, explanation: 'The endpoint receives no more events, and its deliveries are deleted.' })}</div>`
 }
 

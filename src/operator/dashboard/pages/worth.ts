@@ -9,8 +9,8 @@ import { sumLacking } from '../lacking.ts'
 import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, rowsBehind, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, cell, numbers, type Table } from '../sheet.ts'
-import { noProject, type Page } from '../shell.ts'
-import { inCurrency, type View } from '../view.ts'
+import { noProject, type Page, PLAIN_PERIOD } from '../shell.ts'
+import { daysOf, inCurrency, type View } from '../view.ts'
 import { hasChosenPeriod, keyCell, YEAR } from './acquisition.ts'
 
 const WORTH_BY = {
@@ -32,11 +32,10 @@ export async function worth(view: View): Promise<Page | string> {
   const cohort = isByWeek(view) ? 'week' : 'month'
   const asked = view.query.get('split') ?? 'cohort'
   const split = Object.hasOwn(WORTH_BY, asked) && (asked !== 'product' || since === 'payment') ? asked : 'cohort'
-  const { from, to } = view.span
   const known = since === 'payment' ? FILTERED_BY : VISITED_BY
   const input = {
     params: { project_id: view.project.id },
-    query: { from, to: addDays(to, -1), since, cohort, test: view.test, ...(split !== 'cohort' && { by: split }) },
+    query: { ...daysOf(view), since, cohort, test: view.test, ...(split !== 'cohort' && { by: split }) },
   }
   const [{ result, note: unfiltered }, names] = await Promise.all([
     callFiltered(view, 'getLifetime', input, known),
@@ -47,9 +46,7 @@ export async function worth(view: View): Promise<Page | string> {
   const rows = result.data
   return {
     title,
-    hasPeriod: true,
-    isGrouped: false,
-    isCompared: false,
+    ...PLAIN_PERIOD,
     question: 'What is a customer worth, and how soon?',
     body: html`${split === 'cohort' && worthTiles(view, rows)}
       ${tableSection(view, 'worth', worthTable(view, split, rows, names), {
