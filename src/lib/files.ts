@@ -85,8 +85,8 @@ export async function appendLines(path: string, lines: string): Promise<void> {
   }
 }
 
-/** A new file survives a crash only when its folder is synced, too. */
-async function syncFolder(path: string): Promise<void> {
+/** A new file, or a new name of one, survives a crash only when its folder is synced, too. */
+export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path)
   await folder.sync().finally(() => folder.close())
 }

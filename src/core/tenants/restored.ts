@@ -84,22 +84,23 @@ function settingText(setting: string | null, value: unknown): string {
   return setting === 'expires_at' ? instantFromPg(String(value)) : JSON.stringify(value)
 }
 
-const VALID = '(k.expires_at is null or k.expires_at > db_clock())'
+/** SQL: whether the row `k` is a key that is valid now. */
+export const IS_VALID_KEY = '(k.expires_at is null or k.expires_at > db_clock())'
 
 const IS_OPEN = `
   case when d ->> 'kind' not like '% key' then true
   when d ->> 'kind' = 'operator key' then
     case d ->> 'change' when 'gone' then not exists (select from operator_keys k where k.created_at > restored_at)
-    else exists (select from operator_keys k where k.id = (d ->> 'id')::uuid and ${VALID}) end
+    else exists (select from operator_keys k where k.id = (d ->> 'id')::uuid and ${IS_VALID_KEY}) end
   when d ->> 'change' = 'gone' then
     not exists (select from secret_keys k where k.organization_id = d ->> 'organization_id'
       and k.project_id is not distinct from d ->> 'project_id' and k.created_at > restored_at)
-  else exists (select from secret_keys k where k.id = (d ->> 'id')::uuid and ${VALID}) end`
+  else exists (select from secret_keys k where k.id = (d ->> 'id')::uuid and ${IS_VALID_KEY}) end`
 
 // Keys made before the backup: without a comparison, each may have been revoked since.
 const IS_OLD_KEY_VALID = `
-  exists (select from secret_keys k where k.created_at <= made_at and ${VALID})
-  or exists (select from operator_keys k where k.created_at <= made_at and ${VALID})`
+  exists (select from secret_keys k where k.created_at <= made_at and ${IS_VALID_KEY})
+  or exists (select from operator_keys k where k.created_at <= made_at and ${IS_VALID_KEY})`
 
 const OPEN = `
   with marks as (

@@ -4,6 +4,7 @@ import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { isAlive } from '../../lib/embedded/account.ts'
 import { Refusal } from '../../lib/errors.ts'
+import { syncFolder } from '../../lib/files.ts'
 
 const MODE = 0o600
 
@@ -48,12 +49,6 @@ async function removeAbandoned(path: string): Promise<void> {
     const pid = name.startsWith(prefix) ? Number(name.slice(prefix.length)) : 0
     if (pid > 0 && !isAlive(pid)) await rm(join(folder, name), { force: true })
   }
-}
-
-/** A rename is durable only when the folder is synced. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path)
-  await folder.sync().finally(() => folder.close())
 }
 
 function asRefusal(error: unknown, path: string): unknown {

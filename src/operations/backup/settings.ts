@@ -1,6 +1,6 @@
 // Compares the keys, endpoints and settings of a backup with those of the database that it replaces: a key that was revoked since the
 // backup is valid again.
-import { type Difference, RESTORED, type RestoredMark, storeMark } from '../../core/tenants/restored.ts'
+import { type Difference, IS_VALID_KEY, RESTORED, type RestoredMark, storeMark } from '../../core/tenants/restored.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import type { Header } from './format.ts'
@@ -38,18 +38,16 @@ export async function endSignIns(query: Query): Promise<void> {
   for (const table of ['sign_in_links', 'dashboard_sessions', 'people_sessions']) await query(`delete from ${table}`)
 }
 
-const VALID = '(k.expires_at is null or k.expires_at > db_clock())'
-
 // The state has every setting of an operator, without hashes and secrets. The beginning of a hash shows whether webhook secrets differ.
 // A restored top-up that a customer has ended charges the card again, so only those that are on are compared.
 const SETTINGS = `
   select case when k.project_id is null then 'organization key' else 'project key' end as kind, k.id::text as id,
     k.organization_id, k.project_id, k.name, k.last_four,
     jsonb_build_object('expires_at', k.expires_at::text, 'scopes', k.scopes, 'rate_limit', k.rate_limit, 'rate_limit_burst', k.rate_limit_burst) as state
-  from secret_keys k where ${VALID}
+  from secret_keys k where ${IS_VALID_KEY}
   union all select 'operator key', k.id::text, null, null, k.name, null,
     jsonb_build_object('expires_at', k.expires_at::text, 'scope', k.scope)
-  from operator_keys k where ${VALID}
+  from operator_keys k where ${IS_VALID_KEY}
   union all select 'webhook endpoint', e.id::text, p.organization_id, e.project_id, e.url, null,
     jsonb_build_object('url', e.url, 'enabled', e.enabled, 'kinds', e.kinds)
   from webhook_endpoints e join projects p on p.id = e.project_id where e.removed_at is null

@@ -1,6 +1,6 @@
 // Rules that send a message when a figure of a project is below or above a number, or has changed.
 
-import { isStoredFilter } from '../../data/figures/filters.ts'
+import { FILTERS, isStoredFilter } from '../../data/figures/filters.ts'
 import { HOUR_METRICS } from '../../data/figures/hours.ts'
 import { type MetricName, metricNames, metrics } from '../../data/figures/metrics.ts'
 import { ApiError } from '../../lib/errors.ts'
@@ -17,7 +17,6 @@ import { change, type Input } from './operation.ts'
 
 const PATH = '/projects/:project_id/alerts'
 const ONE = `${PATH}/:alert_id`
-const FILTERS = ['funnel', 'source', 'campaign', 'country', 'product', 'variant'] as const
 const MAX_RULES = 100
 
 const rule = shape('AlertRule', 'r', {

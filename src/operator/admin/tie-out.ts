@@ -2,7 +2,7 @@
 
 import { withAndWithoutPeople } from '../../core/records/without-people.ts'
 import { type Access, hasRight } from '../../core/tenants/access.ts'
-import { allCurrencies } from '../../lib/currencies.ts'
+import { DECIMALS } from '../../data/figures/compute.ts'
 import { addDays } from '../../lib/days.ts'
 import { jsonOf } from '../../lib/json/json.ts'
 import { JsonNumber } from '../../lib/json/read.ts'
@@ -21,7 +21,6 @@ import { DIFFERENCES, type Difference, TIE_OUT_SUMS, WITH_ITEMS } from './tie-ou
 const PATH = '/organizations/:organization_id/finance/tie-out'
 const MAX_ROWS = 1000
 const NAMES = Object.keys(DIFFERENCES) as Difference[]
-const DECIMALS = JSON.stringify(Object.fromEntries(allCurrencies))
 
 const asked = {
   month: monthField,

@@ -1,4 +1,5 @@
 // Subscriptions: created, ended and paying over time, MRR, trials, retention by cohort, and the list.
+import { STATUSES } from '../../../core/records/subscription.ts'
 import { addDays, FIRST_DAY, readDay } from '../../../lib/days.ts'
 import { MAX_DAYS } from '../../admin/figures-query.ts'
 import type { Item } from '../call.ts'
@@ -25,7 +26,6 @@ const PAYING: Series = { label: 'Paying', metric: 'paying', unit: 'number' }
 const CREATED: Series = { label: 'Created', metric: 'new_subscriptions', unit: 'number' }
 const TRIALS: Series = { label: 'Trials', metric: 'trials', unit: 'number' }
 
-const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
 const FILTERS = [
   'status',
   'payment_provider',
