@@ -77,23 +77,27 @@ export interface ReportingNow {
   isChanging: boolean
 }
 
-/** What the figures of these projects are in, and the present day in their time zone. */
-export async function reportingNow(db: Db, projects: readonly string[]): Promise<ReportingNow & { today: string }> {
+/** What the figures of these projects are in, and the present day in their time zone and instant by the database's clock. */
+export async function reportingNow(
+  db: Db,
+  projects: readonly string[],
+): Promise<ReportingNow & { today: string; nowMs: number }> {
   const [row] = await db.query(NOW, [projects as string[]])
-  const { time_zone, currency, changing, today } = row!
-  return { timeZone: time_zone!, currency: currency!, isChanging: changing === 't', today: today! }
+  const { time_zone, currency, changing, today, now_ms } = row!
+  const reporting = { timeZone: time_zone!, currency: currency!, isChanging: changing === 't' }
+  return { ...reporting, today: today!, nowMs: Number(now_ms) }
 }
 
 const NOW = {
   name: 'reporting now',
   text: `
-  select *, to_char(db_clock() at time zone time_zone, 'YYYY-MM-DD') as today from (
+  select all_.*, to_char(at at time zone time_zone, 'YYYY-MM-DD') as today, extract(epoch from at) * 1000 as now_ms from (
     select coalesce(case when count(distinct p.time_zone) = 1 then min(p.time_zone) end, 'UTC') as time_zone,
       coalesce(case when count(distinct c.currency) = 1 then min(c.currency) end, 'USD') as currency,
       coalesce(bool_or(${IS_CHANGING}), false) as changing
     from projects p left join figure_settings s on s.project_id = p.id
     cross join lateral (select coalesce(s.currency, p.reporting_currency) as currency) c
-    where p.id = any($1)) all_`,
+    where p.id = any($1)) all_, (select db_clock() as at) now`,
 }
 
 /** The one currency of the stored figures of these projects. Throws a 400 if they have several: amounts of two are not added. */

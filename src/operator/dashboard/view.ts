@@ -39,6 +39,8 @@ export interface View extends PageRequest, Tenants {
   /** Set while the figures of the page lag behind by minutes. */
   lagging: Lagging | undefined
   span: Span
+  /** The time of the request by the database's clock, which stamps what the page shows; that of this machine may be wrong. */
+  nowMs: number
   /** Whether sandbox and preview data is included. */
   test: boolean
   /** Whether the operator may call the operation for the chosen organization and project. */
@@ -69,7 +71,7 @@ export async function openView(request: PageRequest): Promise<View> {
   const tenants = await findTenants(app.db, call, { chosen: query.get('project'), last: request.lastProject })
   const { project, organization } = tenants
   const shown = shownProjects(tenants).map(({ id }) => id)
-  const [{ today, ...reporting }, lagging] = await Promise.all([
+  const [{ today, nowMs, ...reporting }, lagging] = await Promise.all([
     reportingNow(app.db, shown),
     laggingFigures(app.db, shown),
   ])
@@ -81,6 +83,7 @@ export async function openView(request: PageRequest): Promise<View> {
     reporting,
     lagging,
     span: choosePeriod(query, today),
+    nowMs,
     test: query.get('test') === '1',
     may: (operation) => mayCall(who, operation),
     mayOpen: (path) => mayOpen(who, path),

@@ -6,6 +6,7 @@ import { followAll } from '../../../src/data/figures/follow.ts'
 import { tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert, type Rows } from '../../support/data.ts'
+import { machineSleeps } from '../../support/time.ts'
 import { rowsOf, tilesOf } from './page-numbers.ts'
 
 const dashboard = await startDashboard()
@@ -76,7 +77,7 @@ test('an operator whose organization is not here, as on the shard that it has le
   }
 })
 
-test('today begins with what is right now if a charge is in progress for long, else with the figures', async () => {
+test('today begins with what is right now if a charge is in progress for long, else with the figures', async (t) => {
   const { server } = dashboard
   const shop = await server.project()
   await insert(server.db, shop, { ...BASICS, customers: [{ external_id: 'ada', profile_id: 'profile' }] })
@@ -101,8 +102,27 @@ test('today begins with what is right now if a charge is in progress for long, e
   assert.equal(await first(), 'figures')
   await claim('1 hour')
   assert.equal(await first(), 'right now')
+  machineSleeps(t, 3_600_000)
+  await claim('1 second')
+  assert.equal(await first(), 'figures', 'the clock of this machine does not count')
   const person = await see(`/people/profile?project=${shop.id}`)
   assert.equal(rowsOf(person.text, 'orders')[0]![5], 'simulator')
+})
+
+test('a key that ends later can be revoked until then, also if the clock of this machine is ahead or behind', async (t) => {
+  const { server } = dashboard
+  const { id } = await server.project()
+  const keys = async (ends: string) => {
+    await server.db.query('update secret_keys set expires_at = db_clock() + $2::interval where project_id = $1', [
+      id,
+      ends,
+    ])
+    return rowsOf((await see(`/keys?project=${id}`)).text, 'project-keys')[0]!.at(-1)!
+  }
+  machineSleeps(t, 3_600_000)
+  assert.match(await keys('30 minutes'), /Revoke/)
+  machineSleeps(t, -7_200_000)
+  assert.equal(await keys('-30 minutes'), 'expired')
 })
 
 test('today names refunds in progress without a charge, and charges that are only pending at the provider', async () => {

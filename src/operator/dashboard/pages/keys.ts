@@ -27,7 +27,7 @@ export async function keys(view: View): Promise<Page> {
     body: html`
       ${ofProject && owned(view, 'project', view.project!, ofProject, 'For the data API of this project. Its webhooks are signed with them.')}
       ${ofOrganization && owned(view, 'organization', view.organization, ofOrganization, 'For the billing API of this organization.')}
-      ${operators && tableSection(view, 'operators', operatorTable(operators), { note: 'For this dashboard and the operator’s API. They can only be created and revoked on the command line, so that a stolen key cannot create others.' })}`,
+      ${operators && tableSection(view, 'operators', operatorTable(view, operators), { note: 'For this dashboard and the operator’s API. They can only be created and revoked on the command line, so that a stolen key cannot create others.' })}`,
   }
 }
 
@@ -46,7 +46,7 @@ function owned(
       ...columns('Name', 'Key', 'May', 'Rate limit', 'Ends with', 'Created', 'Last used', 'Expires'),
       { label: 'Actions', actions: [`${path}/key/rotate`] },
     ],
-    rows: validFirst(data).map((one) => [
+    rows: validFirst(view, data).map((one) => [
       one.name || 'First key',
       cell(id(one.id), one.id),
       one.scopes?.replaceAll(',', ', ') ?? 'everything',
@@ -55,7 +55,7 @@ function owned(
       time(one.created_at),
       time(one.last_used_at),
       time(one.expires_at),
-      isExpired(one)
+      isExpired(view, one)
         ? status('expired')
         : html`<div class="acts">${mayMakeKey(access, one.scopes?.split(',') ?? null) && actionForm(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', explanation: 'Creates a key with the same name and shows it once. The old key stays valid for as long as you choose.', fields: selectField('overlap', 'The old key expires', { '0': 'immediately', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
           ${actionForm(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, explanation: 'Requests with this key are refused from now on. This cannot be undone.' })}</div>`,
@@ -91,19 +91,19 @@ const scopeFields = ({ session: { access } }: View, owner: Owner) =>
         html`<p class="field"><label><input type="checkbox" name="scope" value="${scope}"> ${what}</label></p>`,
     )}<p class="quiet">${mayMakeKey(access, null) ? 'Without a choice the key may do everything.' : 'Keys that may do more are made by owners.'}</p></fieldset>`
 
-const isExpired = ({ expires_at }: { expires_at: string | null }) =>
-  expires_at !== null && Date.parse(expires_at) <= Date.now()
+const isExpired = ({ nowMs }: View, { expires_at }: { expires_at: string | null }) =>
+  expires_at !== null && Date.parse(expires_at) <= nowMs
 
 /** The page shows the first hundred: a valid key must not be hidden behind newer ones that have ended. */
-const validFirst = <T extends { expires_at: string | null }>(data: readonly T[]): T[] => [
-  ...data.filter((one) => !isExpired(one)),
-  ...data.filter(isExpired),
+const validFirst = <T extends { expires_at: string | null }>(view: View, data: readonly T[]): T[] => [
+  ...data.filter((one) => !isExpired(view, one)),
+  ...data.filter((one) => isExpired(view, one)),
 ]
 
-const operatorTable = (data: Item<'listOperators'>[]): Table => ({
+const operatorTable = (view: View, data: Item<'listOperators'>[]): Table => ({
   caption: 'Operator keys',
   columns: columns('Name', 'Key', 'Role', 'Reach', 'Created', 'Last used', 'Expires'),
-  rows: validFirst(data).map((one) => [
+  rows: validFirst(view, data).map((one) => [
     one.name,
     cell(id(one.id), one.id),
     html`${one.role}${limitsOf(one)}`,

@@ -66,7 +66,7 @@ function momentsOf(view: View, found: Person, names: Names): Moment[] {
       what: 'Session began',
       detail: [nameOfFunnel(names, one.funnel_id), one.country && country(one.country)].filter(Boolean).join(', '),
     })),
-    ...subscriptions.flatMap((one) => subscriptionMoments(one)),
+    ...subscriptions.flatMap((one) => subscriptionMoments(view, one)),
     ...transactions.map((one) => ({
       at: one.created_at,
       what: 'Paid',
@@ -94,19 +94,13 @@ const MONEY_BACK_TONES: Record<string, Moment['tone']> = { refund: 'warn', refun
 export const typeOf = ({ psp_transaction_type, status }: Person['money_back'][number]): string =>
   status === 'failed' ? `${psp_transaction_type}_failed` : psp_transaction_type
 
-function subscriptionMoments({
-  created_at,
-  cancelled_at,
-  period_ends_at,
-  status,
-  product_name,
-}: Person['subscriptions'][number]): Moment[] {
-  const now = new Date().toISOString()
+function subscriptionMoments({ nowMs }: View, subscription: Person['subscriptions'][number]): Moment[] {
+  const { created_at, cancelled_at, period_ends_at, status, product_name } = subscription
   const detail = quiet(product_name)
   return [
     { at: created_at, what: 'Subscription created', detail },
     ...(cancelled_at ? [{ at: cancelled_at, what: 'Subscription cancelled', detail }] : []),
-    ...(HAVE_ENDED.has(status) && period_ends_at && period_ends_at < now
+    ...(HAVE_ENDED.has(status) && period_ends_at && Date.parse(period_ends_at) < nowMs
       ? [{ at: period_ends_at, what: 'Subscription ended', detail }]
       : []),
   ]

@@ -47,7 +47,7 @@ export async function today(view: View): Promise<Page> {
   ])
   const isUrgent =
     state &&
-    (isLong(state) ||
+    (isLong(view, state) ||
       state.figures_missing.length > 0 ||
       failingOf(state) > 0 ||
       state.horizon_lag_seconds >= SLOW_LAG_SECONDS)
@@ -95,7 +95,8 @@ function alarm(view: View): Piece {
   )
 }
 
-const isLong = ({ oldest_charge_at: at }: State) => at !== null && Date.parse(at) < Date.now() - LONG_IN_PROGRESS_MS
+const isLong = ({ nowMs }: View, { oldest_charge_at: at }: State) =>
+  at !== null && Date.parse(at) < nowMs - LONG_IN_PROGRESS_MS
 const failingOf = ({ endpoints_failing, endpoints_disabled }: State): number => endpoints_failing + endpoints_disabled
 
 /** For a whole organization: its projects in one table. */
@@ -118,7 +119,7 @@ function rightNow(view: View, state: State): Piece {
   const line = (isFine: boolean, title: string, href: string, text: Piece) =>
     html`<li class="${isFine ? 'fine' : 'care'}">${pageLink(view, href, title)} <span>${text}</span></li>`
   return html`<ul class="now">
-    ${line(!isLong(state), 'Charges in progress', '/charges', inProgress(state))}
+    ${line(!isLong(view, state), 'Charges in progress', '/charges', inProgress(state))}
     ${line(
       failing === 0,
       'Webhooks',
