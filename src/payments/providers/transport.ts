@@ -7,6 +7,8 @@ import { ProviderError } from './provider.ts'
 export interface HttpResponse {
   status: number
   body: unknown
+  /** The time of the provider when it responded, if it sent that: to the second, in milliseconds since 1970. */
+  dateMs?: number | undefined
 }
 
 export interface HttpCall {
@@ -47,8 +49,9 @@ export class Transport {
     const response = await this.#send(call, signal)
     const text = await readText(response, call.maxResponseBytes ?? defaultMaxResponseBytes, signal)
     const status = response.statusCode ?? 0
+    const dateMs = Date.parse(response.headers.date ?? '') || undefined
     try {
-      return { status, body: parse(text) }
+      return { status, body: parse(text), dateMs }
     } catch {
       // A proxy in front of the provider, such as one that limits the rate, rejects calls with a page or a line of text.
       if (causeOfRejection(status)) return { status, body: undefined }

@@ -101,7 +101,7 @@ async function readLists(run: Run): Promise<void> {
   try {
     for (const step of STEPS.slice(place)) {
       await readList(run, step).catch((error) => leaveOut(step, contextOf(run), error))
-      await save(run, { step: STEPS[STEPS.indexOf(step) + 1]?.name ?? EVENTS, after: null })
+      await savePlace(run, { step: STEPS[STEPS.indexOf(step) + 1]?.name ?? EVENTS, after: null })
     }
   } catch (error) {
     if (!(error instanceof CursorGone)) throw error
@@ -120,8 +120,14 @@ async function readList(run: Run, step: Step): Promise<void> {
     await storeLines(app, context, lines, { live: false, signal })
     await countStored(app, context, step.name, lines)
     state.tally.read += objects.length
-    await save(run, { after: objects.at(-1)!.id })
+    await savePlace(run, { after: objects.at(-1)!.id })
   }
+}
+
+/** Events are read since Stripe's time when the lists were begun: the clock of the database may be ahead of it. */
+function savePlace(run: Run, place: Partial<Pick<ImportState, 'step' | 'after'>>): Promise<void> {
+  const sinceMs = Math.min(Date.parse(run.state.eventsSince), run.source.begunMs)
+  return save(run, { ...place, eventsSince: new Date(sinceMs).toISOString() })
 }
 
 async function* batches<T>(pages: AsyncIterable<T[]>): AsyncGenerator<T[]> {
@@ -169,7 +175,7 @@ async function readEvents(run: Run, seen: Seen): Promise<void> {
   for await (const page of source.pages<StripeEvent & Noted>('/v1/events', { created })) {
     const unseen = page.filter(({ id }) => !seen.has(id))
     fresh.push(...unseen.map((event) => ({ id: event.id, created: event.created, changed: changedBy(event) })))
-    const isRecent = page.some((event) => event.created > Date.now() / 1000 - LATE_SECONDS)
+    const isRecent = page.some((event) => event.created > source.nowMs / 1000 - LATE_SECONDS)
     if (unseen.length === 0 && !isRecent) break
   }
   if (fresh.length === 0) {

@@ -75,6 +75,8 @@ export class StripeSource {
   #secretKey: string
   #keyReadMs: number
   #nextCallMs = 0
+  #firstMs: number | undefined
+  #latestMs: number | undefined
 
   constructor(options: SourceOptions) {
     this.#options = options
@@ -136,6 +138,16 @@ export class StripeSource {
     return String(body['id'])
   }
 
+  /** Stripe's time at the first response, which its events are compared with: the clocks of this machine and of the database may be wrong. */
+  get begunMs(): number {
+    return this.#firstMs ?? Date.now()
+  }
+
+  /** Stripe's time at the latest response. */
+  get nowMs(): number {
+    return this.#latestMs ?? Date.now()
+  }
+
   close(): void {
     this.#api.close()
   }
@@ -164,7 +176,10 @@ export class StripeSource {
   async #try(path: string, params: Params): Promise<StripeResponse | ProviderError> {
     const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(CALL_TIMEOUT_MS)])
     try {
-      return await this.#api.get(path, params, signal)
+      const response = await this.#api.get(path, params, signal)
+      this.#latestMs = response.dateMs
+      this.#firstMs ??= response.dateMs
+      return response
     } catch (error) {
       if (error instanceof ProviderError) return error
       throw error

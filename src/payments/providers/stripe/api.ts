@@ -22,6 +22,8 @@ export interface StripeResponse {
   body: Fields
   /** The `error` object, or {}. */
   error: Fields
+  /** Stripe's time when it responded, if it is known. */
+  dateMs: number | undefined
 }
 
 export interface Page {
@@ -112,7 +114,7 @@ export class StripeApi {
   ): Promise<StripeResponse> {
     const form = encodeForm(params)
     const isPost = method === 'POST'
-    const { status, body } = await this.#transport.send(
+    const { status, body, dateMs } = await this.#transport.send(
       {
         method,
         path: form === '' || isPost ? path : `${path}?${form}`,
@@ -130,7 +132,7 @@ export class StripeApi {
     const error = fieldsOf(fields['error'])
     requireOwnError(status, error['type'])
     if (error['code'] === 'resource_missing') await this.#requireAccount(signal)
-    return { status, body: status === 200 ? fields : {}, error }
+    return { status, body: status === 200 ? fields : {}, error, dateMs }
   }
 }
 

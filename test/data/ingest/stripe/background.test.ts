@@ -12,7 +12,7 @@ import { startAdmin } from '../../../support/admin.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../../support/events.ts'
 import type { Json } from '../../../support/server.ts'
 import { openStripeSimulator, savedCard, TEST_KEY } from '../../../support/simulators.ts'
-import { until } from '../../../support/time.ts'
+import { machineSleeps, until } from '../../../support/time.ts'
 import { serveInPlace } from './stripe-imports.ts'
 
 const MERCHANT = 'main'
@@ -219,8 +219,13 @@ test('an event that is listed late, behind a hundred newer ones that were read, 
         .filter(
           ({ data }: { data: { object: { email?: string } } }) => isListed || data.object.email !== 'late@example.com',
         )
-        .map((event: object) => ({ ...event, created: Math.floor(Date.now() / 1000) }))
+        .map((event: object) => ({
+          ...event,
+          created: Math.floor((performance.timeOrigin + performance.now()) / 1000),
+        }))
   })
+  // The clock of this machine is an hour ahead of Stripe's.
+  machineSleeps(t, 3_600_000)
   await connect('late', TEST_KEY)
   await admin.call('POST', path('late'), { follow: true })
   t.after(carryOutImports({ ...events.app, config: { ...events.app.config, stripeApiUrl } }))
@@ -234,6 +239,19 @@ test('an event that is listed late, behind a hundred newer ones that were read, 
   isListed = true
   await until('the late one', async () => (await profile(id)) !== undefined)
   await admin.call('DELETE', path('late'))
+})
+
+test('changes at Stripe are read if the database began the import with a clock that is an hour ahead', async (t) => {
+  await connect('ahead', TEST_KEY)
+  await admin.call('POST', path('ahead'), { follow: true })
+  await events.app.db.query(
+    "update stripe_imports set events_since = events_since + interval '1 hour' where psp_merchant_id = 'ahead'",
+  )
+  t.after(carryOutImports(events.app))
+  await until('everything read', async () => (await status('ahead')) === 'following')
+  const { id } = await simulator.client().customers.create({ email: 'now@example.com' })
+  await until('the new customer', async () => (await profile(id)) !== undefined)
+  await admin.call('DELETE', path('ahead'))
 })
 
 test('changes that a failover has lost are read again', async (t) => {
