@@ -8,6 +8,7 @@ import { requireProjectOf } from '../../data/ingest/stripe/start.ts'
 import { emptyTally, type Tally } from '../../data/ingest/stripe/tally.ts'
 import { releaseTurn } from '../../data/ingest/turn.ts'
 import { Refusal } from '../../lib/errors.ts'
+import { instantFromPg } from '../../lib/time.ts'
 import { whatDid } from '../../payments/providers/outcomes.ts'
 import { PrimerProvider } from '../../payments/providers/primer/primer.ts'
 import { ProviderError } from '../../payments/providers/provider.ts'
@@ -61,7 +62,9 @@ async function run(app: App, options: Options, signal: AbortSignal): Promise<Res
     onProgress: (tally: Tally) => progress.update('payments', tally.read),
     onRejected: printLine,
   }
-  const until = new Date().toISOString()
+  // With a clock that is behind, an import until then would leave out the latest payments.
+  const [now] = await app.db.query('select db_clock() as at')
+  const until = instantFromPg(now!.at!)
   try {
     if (isDry) {
       const tally = emptyTally()

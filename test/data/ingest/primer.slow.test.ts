@@ -238,4 +238,17 @@ describe('import primer', () => {
       stderr,
     )
   })
+
+  test('a payment of just now is imported by a machine whose clock is an hour behind', async () => {
+    await paid('tok_visa', { customerId: 'pat' })
+    const behind = `const { now } = Date
+      globalThis.Date = class extends Date {
+        constructor(...given) { super(...(given.length === 0 ? [now() - 3600000] : given)) }
+        static now() { return now() - 3600000 }
+      }`
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(behind)}`
+    const { code, stderr } = await tundish(args(), { ...setup.billing.server.env, NODE_OPTIONS })
+    assert.equal(code, 0, stderr)
+    assert.equal((await rows('pat')).length, 1)
+  })
 })
